@@ -1,0 +1,1 @@
+"""cli: one file is one command."""

@@ -1,0 +1,1 @@
+"""core: the contract that every model obeys."""

@@ -1,0 +1,168 @@
+"""Frozen configurations: one schema for the command line, recipe files, saved runs and forms. Imports no torch.
+
+A wrong key is answered with the nearest right name, a wrong value with what is allowed.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Self, get_args
+
+import annotated_types
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
+
+from unrolled.core.errors import UsageError, nearest
+
+
+class Config(BaseModel):
+    """A frozen set of named values that survives JSON, TOML and `key=value` unchanged."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=(), use_attribute_docstrings=True
+    )
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> Self:
+        """Build from plain values; a UsageError names the key, the value and what is allowed."""
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise UsageError(explain(error, cls)) from None
+
+    def updated(self, assignments: Mapping[str, Any]) -> Self:
+        """A copy with some fields replaced; dotted keys reach into nested configs."""
+        return self.parse(merge(self.model_dump(), assignments))
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise UsageError(f"line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from None
+        return cls.parse(values)
+
+    def to_toml(self) -> str:
+        """A recipe: fields that are None are left out, for TOML has no word for nothing."""
+        return "\n".join(_toml_lines(self.model_dump(mode="json"), prefix="")) + "\n"
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Self:
+        return cls.parse(read_toml(path))
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The values of a recipe file, or one sentence on why there are none."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"{path}: there is no such recipe file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not a TOML recipe ({error})") from None
+
+
+def _toml_lines(values: Mapping[str, Any], prefix: str) -> list[str]:
+    plain = {k: v for k, v in values.items() if not isinstance(v, Mapping) and v is not None}
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            name = f"{prefix}{key}"
+            lines += ["", f"[{name}]", *_toml_lines(value, prefix=f"{name}.")]
+    return lines
+
+
+def parse_assignments(pairs: Iterable[str]) -> dict[str, Any]:
+    """`key=value` words as typed values: numbers, true/false, null and lists as in JSON, all else as text.
+
+    >>> parse_assignments(["lr=4e-3", "model.width=256", "tokens=char"])
+    {'lr': 0.004, 'model.width': 256, 'tokens': 'char'}
+    """
+    result: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"'{pair}' is not of the form key=value")
+        try:
+            result[key.strip()] = json.loads(text)
+        except json.JSONDecodeError:
+            result[key.strip()] = text
+    return result
+
+
+def merge(values: Mapping[str, Any], assignments: Mapping[str, Any]) -> dict[str, Any]:
+    """`values` with dotted `assignments` put in place."""
+    result = {key: merge(value, {}) if isinstance(value, Mapping) else value for key, value in values.items()}
+    for key, value in assignments.items():
+        *path, last = key.split(".")
+        target = result
+        for part in path:
+            inner = target.setdefault(part, {})
+            if not isinstance(inner, dict):
+                raise UsageError(f"{key}: '{part}' is a single value and has no fields of its own")
+            target = inner
+        target[last] = value
+    return result
+
+
+def allowed(field: FieldInfo) -> str:
+    """What a field accepts, in words: its type, its choices or its range."""
+    bounds = []
+    for item in field.metadata:
+        for kind, sign in ((annotated_types.Ge, ">="), (annotated_types.Gt, ">"), (annotated_types.Le, "<="),
+                           (annotated_types.Lt, "<")):  # fmt: skip
+            if isinstance(item, kind):
+                bounds.append(f"{sign} {getattr(item, kind.__name__.lower())}")
+    words = _type_words(field.annotation)
+    return " ".join([words, " and ".join(bounds)]).strip()
+
+
+def _type_words(annotation: Any) -> str:
+    names = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
+    if annotation in names:
+        return names[annotation]
+    choices = get_args(annotation)
+    if choices and all(isinstance(choice, str | int) for choice in choices):
+        return "one of " + ", ".join(str(choice) for choice in choices)
+    if choices and getattr(annotation, "__origin__", None) not in (dict, list, tuple):
+        return " or ".join(_type_words(choice) for choice in choices)
+    return getattr(annotation, "__name__", str(annotation))
+
+
+def explain(error: ValidationError, cls: type[BaseModel]) -> str:
+    """One sentence for the first thing that is wrong."""
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    owner, field = _locate(cls, first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"there is no setting '{place}'; {nearest(str(first['loc'][-1]), owner.model_fields)}"
+    if first["type"] == "missing":
+        return f"setting '{place}' is missing"
+    if field is None:
+        return f"{place or cls.__name__}: {first['msg'].removeprefix('Value error, ')}"
+    if first["type"] == "value_error":
+        return f"{place}: {first['msg'].removeprefix('Value error, ')}"
+    return f"{place} = {first['input']!r} is not possible: allowed is {allowed(field)}"
+
+
+def _locate(cls: type[BaseModel], location: tuple[int | str, ...]) -> tuple[type[BaseModel], FieldInfo | None]:
+    """The config class and field that an error path leads to."""
+    owner, field = cls, None
+    for part in location:
+        field = owner.model_fields.get(str(part))
+        if field is None:
+            break
+        inner = [t for t in (field.annotation, *get_args(field.annotation)) if _is_config(t)]
+        if not inner:
+            break
+        owner = inner[0]
+    return owner, field
+
+
+def _is_config(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)

@@ -1,0 +1,91 @@
+"""Discovery: one file is one name. There is no list to edit. Listing names imports nothing.
+
+`models/linear_rnn.py` is the model `linear-rnn`; a user's own file joins with `add_file`, an installed package with an
+entry point of the group `unrolled.models` (likewise `unrolled.tasks`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+
+from unrolled.core.errors import UsageError, nearest
+
+
+class Room:
+    """The files of one package as names: `Room("unrolled.models", needs=("Config", "make"))`."""
+
+    def __init__(self, package: str, needs: tuple[str, ...]) -> None:
+        self.package = package
+        self.kind = package.rsplit(".", 1)[-1].rstrip("s")
+        self.needs = needs
+        self._files: dict[str, Path] = {}
+        self._modules: dict[str, ModuleType] = {}
+
+    def names(self) -> list[str]:
+        found = importlib.util.find_spec(self.package)
+        places = list(found.submodule_search_locations or []) if found else []
+        own = {file_name(module.name) for module in pkgutil.iter_modules(places)}
+        return sorted(own | set(self._files) | set(self._entry_points()))
+
+    def load(self, name: str) -> ModuleType:
+        """Import the file of that name; it must define what the room needs."""
+        if name not in self._modules:
+            self._modules[name] = self._import(name)
+        return self._modules[name]
+
+    def add_file(self, path: str | Path) -> str:
+        """Let a user's own file join; the name is the file's."""
+        path = Path(path)
+        if path.suffix != ".py" or not path.is_file():
+            raise UsageError(f"{path}: no such Python file; --with takes a file that defines {', '.join(self.needs)}")
+        name = file_name(path.stem)
+        self._modules.pop(name, None)
+        self._files[name] = path.resolve()
+        self.load(name)
+        return name
+
+    def file(self, name: str) -> Path | None:
+        """The user's file behind a name, None for a name of the package or of an entry point."""
+        return self._files.get(name)
+
+    def _entry_points(self) -> dict[str, str]:
+        return {point.name: point.value for point in entry_points(group=self.package)}
+
+    def _import(self, name: str) -> ModuleType:
+        if name in self._files:
+            module = _import_file(self._files[name])
+        elif name in self._entry_points():
+            module = importlib.import_module(self._entry_points()[name])
+        elif name in self.names():
+            module = importlib.import_module(f"{self.package}.{name.replace('-', '_')}")
+        else:
+            raise UsageError(f"there is no {self.kind} '{name}'; {nearest(name, self.names())}")
+        missing = [word for word in self.needs if not hasattr(module, word)]
+        if missing:
+            raise UsageError(f"{module.__file__}: a {self.kind} file must define {', '.join(missing)}")
+        return module
+
+
+def file_name(stem: str) -> str:
+    """`linear_rnn` -> `linear-rnn`."""
+    return stem.replace("_", "-")
+
+
+def _import_file(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"unrolled_user_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UsageError(f"{path}: cannot be imported ({type(error).__name__}: {error})") from error
+    return module
+
+
+models = Room("unrolled.models", needs=("Config", "make", "TINY"))
+tasks = Room("unrolled.tasks", needs=("Config", "Task"))

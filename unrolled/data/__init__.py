@@ -1,0 +1,1 @@
+"""data: files become examples, examples become batches."""

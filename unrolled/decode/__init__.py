@@ -1,0 +1,1 @@
+"""decode: sampling and search, written against (step, state) alone."""

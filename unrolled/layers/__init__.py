@@ -1,0 +1,1 @@
+"""layers: primitives, the only place where chunks and state are handled by hand."""

@@ -1,0 +1,1 @@
+"""models: one file is one model name on the command line."""

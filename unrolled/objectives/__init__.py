@@ -1,0 +1,1 @@
+"""objectives: losses and metrics, pure functions of tensors."""

@@ -1,0 +1,1 @@
+"""runs: the run directory, and the one place where a model and a task meet."""

@@ -1,0 +1,1 @@
+"""training: the loop, budgets, schedules; knows tasks and runs, no model names."""
