@@ -60,3 +60,10 @@ class Conditional(nn.Module):
 
     def condition(self, source: Any, mask: Tensor | None) -> State:
         raise NotImplementedError(f"{type(self).__name__} must define condition(source, mask) -> state")
+
+
+def begin(model: Causal | Conditional, source: Any = None, mask: Tensor | None = None) -> tuple[Causal, State]:
+    """The causal half of a model and the state it starts from, with a source or without."""
+    if isinstance(model, Conditional):
+        return model.decoder, model.condition(source, mask)
+    return model, None

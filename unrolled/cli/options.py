@@ -1,0 +1,81 @@
+"""Command-line options made from configs, so that help, recipe files and saved runs share one schema."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import typer
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from unrolled.core.config import allowed, parse_assignments
+
+Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON for scripts.")]
+With = Annotated[str | None, typer.Option("--with", help="Your own Python file that defines a model.")]
+
+
+def with_options(groups: Mapping[str, type[BaseModel]]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add an option for every field of the configs; the command receives those given as `values`, key -> value.
+
+    `groups` maps the dotted prefix of a config to its class; the prefix also titles the panel in the help.
+    """
+
+    def wrap(command: Callable[..., None]) -> Callable[..., None]:
+        own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "values"]
+        keys: dict[str, str] = {}
+        made = []
+        for prefix, config in groups.items():
+            for name in config.model_fields:
+                parameter = f"{prefix}__{name}".replace(".", "__")
+                keys[parameter] = f"{prefix}.{name}" if prefix else name
+                made.append(_parameter(parameter, name, prefix, config))
+
+        def run(**given: Any) -> None:
+            words = [f"{keys[name]}={given.pop(name)}" for name in keys if given[name] is not None]
+            for name in keys:
+                given.pop(name, None)
+            command(**given, values=parse_assignments(words))
+
+        run.__signature__ = inspect.Signature([*own, *made])  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in [*own, *made]}
+        run.__doc__, run.__name__ = command.__doc__, command.__name__
+        return run
+
+    return wrap
+
+
+def _parameter(parameter: str, name: str, prefix: str, config: type[BaseModel]) -> inspect.Parameter:
+    field = config.model_fields[name]
+    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+    flag = str(extra.get("flag", "--" + name.replace("_", "-")))
+    text = " ".join((field.description or "").split())
+    default = "" if field.default in (None, PydanticUndefined, "") else f" [default: {_plain(field.default)}]"
+    option = typer.Option(
+        flag, help=text + default, metavar=_metavar(allowed(field)), rich_help_panel=prefix, show_default=False
+    )
+    return inspect.Parameter(
+        parameter, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option]
+    )
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _metavar(words: str) -> str:
+    if words.startswith("one of "):
+        return words.removeprefix("one of ").replace(", ", "|")
+    for word, sign in (("whole number", "INTEGER"), ("true or false", "true|false"), ("a number", "NUMBER")):
+        if word in words:
+            return sign
+    return "TEXT"
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    json.dump(value, sys.stdout, indent=2, ensure_ascii=False)
+    sys.stdout.write("\n")

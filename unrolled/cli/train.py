@@ -1,0 +1,62 @@
+"""`unrolled train`: data in, a run directory out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from unrolled.cli.options import Json, With, print_json, with_options
+from unrolled.core.config import parse_assignments
+from unrolled.data.config import DataConfig
+from unrolled.runs.config import Batching, Budget, Ends, Optimiser, Watching
+
+GROUPS = {
+    "budget": Budget,
+    "data": DataConfig,
+    "optimiser": Optimiser,
+    "batching": Batching,
+    "watching": Watching,
+    "ends": Ends,
+}
+
+
+@with_options(GROUPS)
+def command(
+    data: Annotated[str | None, typer.Argument(help="A file, a folder, or builtin:NAME (see `unrolled data`).")] = None,
+    task: Annotated[str, typer.Option(help="What to learn; `unrolled tasks` lists them.")] = "next-token",
+    model: Annotated[str, typer.Option(help="Which model; `unrolled models` lists them.")] = "lstm",
+    out: Annotated[str | None, typer.Option("-o", "--out", help="The run directory; default: runs/MODEL-DATA.")] = None,
+    set_: Annotated[list[str], typer.Option("--set", help="key=value, any setting of model, task or run.")] = [],  # noqa: B006
+    recipe: Annotated[str | None, typer.Option(help="A TOML file of settings; options given by hand win.")] = None,
+    with_: With = None,
+    resume: Annotated[str | None, typer.Option(help="Go on with an interrupted run directory.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of weights, sample order and noise.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Processor threads.")] = None,
+    json: Json = False,
+    values: dict[str, Any] = {},  # noqa: B006
+) -> None:
+    """Train a model and save it as a run directory.
+
+    Examples:
+
+        unrolled train builtin:python-docs --model lstm --budget 2m
+
+        unrolled train names.csv --column name --condition language --model gru --steps 2000 --set d_state=128
+    """
+    from unrolled.training.api import train
+    from unrolled.training.progress import for_terminal
+
+    given = {"seed": seed, "device": device, "threads": threads}
+    settings = values | {key: value for key, value in given.items() if value is not None} | parse_assignments(set_)
+    run = train(
+        data, task, model, out=out, settings=settings, recipe=recipe, own_file=with_, resume=resume,
+        progress=for_terminal(),
+    )  # fmt: skip
+    if json:
+        print_json({"run": str(run.path), **run.result})
+        return
+    from unrolled.cli.table import print_result
+
+    print_result(run)

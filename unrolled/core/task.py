@@ -1,0 +1,116 @@
+"""What a task is: the questions that training, saved runs and comparisons ask of it. They know nothing else of a task.
+
+A task file defines `Config` (its own settings) and `Task`, a subclass of the class here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from torch import Tensor
+
+from unrolled.core.causal import Causal, Conditional
+from unrolled.core.config import Config
+
+
+class Ports(NamedTuple):
+    """What a task asks of a model: how wide its input and output are, and how many classes may start it."""
+
+    n_tokens: int
+    d_out: int
+    n_classes: int = 0
+
+
+class Baseline(NamedTuple):
+    """A model that every result is set beside, by name."""
+
+    label: str
+    model: str
+    settings: Mapping[str, Any]
+
+
+class Batch(Protocol):
+    """Inputs and targets of one step; `fresh` starts from the initial state, `keep` is where the carried state is."""
+
+    x: Tensor
+    y: Tensor
+    source: Tensor | None
+    fresh: bool
+    keep: int | None
+
+    def to(self, device: str) -> Batch: ...
+
+
+class Sampler(Protocol):
+    """Training batches as a pure function of the step number, so that a position in the data is one integer."""
+
+    steps_per_epoch: int
+    tokens_per_step: int
+
+    def batch(self, step: int) -> Batch: ...
+
+
+class Task:
+    """The base of all tasks."""
+
+    SCORE: ClassVar[str]  # the figure by which weights are chosen; smaller is better
+    ACCEPTS: ClassVar[tuple[str, ...]]  # kinds of model
+
+    def __init__(self, config: Config, data: Config) -> None:
+        self.config = config
+        self.data = data
+
+    def prepare(self, source: Any) -> None:
+        """Read the data, fit the codec on its training part, split."""
+        raise NotImplementedError
+
+    def save_codec(self, directory: Path) -> None:
+        """Write whatever turns user data into tensors and back."""
+        raise NotImplementedError
+
+    def load_codec(self, directory: Path) -> None:
+        raise NotImplementedError
+
+    def describe(self) -> dict[str, Any]:
+        """What a saved run must know of its data beside the codec, as JSON values."""
+        raise NotImplementedError
+
+    def recall(self, facts: Mapping[str, Any]) -> None:
+        """Take back what `describe` gave."""
+        raise NotImplementedError
+
+    def ports(self) -> Ports:
+        raise NotImplementedError
+
+    def facts(self) -> dict[str, Any]:
+        """What was understood of the data; `tokens` counts them by part, `fingerprint` tells data apart."""
+        raise NotImplementedError
+
+    def splits(self) -> tuple[str, ...]:
+        """The parts that there are: train, valid and perhaps test."""
+        raise NotImplementedError
+
+    def sampler(self, batching: Any, carried: bool, seed: int) -> Sampler:
+        raise NotImplementedError
+
+    def solve(self, model: Causal) -> None:
+        """Fit a model that is solved rather than descended on the training part."""
+        raise NotImplementedError
+
+    def loss(self, y: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Training loss as (total, count)."""
+        raise NotImplementedError
+
+    def evaluate(self, model: Causal | Conditional, split: str, limit: int | None = None) -> dict[str, float]:
+        """The figures of a model on a part of the data, among them SCORE."""
+        raise NotImplementedError
+
+    def predictions(self, model: Causal | Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
+        """Examples of a part with their losses, for the run directory."""
+        raise NotImplementedError
+
+    def baselines(self) -> list[Baseline]:
+        raise NotImplementedError
+

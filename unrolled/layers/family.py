@@ -1,0 +1,39 @@
+"""The recurrent family: what its models have in common, so that a model file says only what is its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from pydantic import Field
+
+from unrolled.core.config import Config
+from unrolled.layers import deer, scan
+from unrolled.layers.cells import Cell
+from unrolled.layers.recurrent import Recurrent, Stacked
+
+SCANS: dict[str, scan.Scan] = {"fused": scan.fused, "loop": scan.loop, "deer": deer.deer}
+
+
+class RecurrentConfig(Config):
+    """The settings of any stack of recurrent layers."""
+
+    d_state: int = Field(256, ge=1)
+    """Units per layer (m of the equations)."""
+    n_layers: int = Field(1, ge=1)
+    """Layers, eq. (7.15)."""
+    dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout between layers."""
+    initial: Literal["zero", "learned"] = "zero"
+    """The state before the first step."""
+    scan: Literal["fused", "loop", "deer"] = "fused"
+    """How the recurrence is run: fast kernels, the plain loop, or in parallel over time by Newton iteration."""
+
+
+def stack(config: RecurrentConfig, d_in: int, cell: Callable[[int, int], Cell]) -> Stacked:
+    """`n_layers` recurrent layers of `cell(d_in, d_state)`, each fed by the output of the one below."""
+    layers = []
+    for _ in range(config.n_layers):
+        layers.append(Recurrent(cell(d_in, config.d_state), SCANS[config.scan], config.initial))
+        d_in = layers[-1].d_out
+    return Stacked(layers, dropout=config.dropout)

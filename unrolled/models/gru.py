@@ -1,0 +1,30 @@
+"""Gated recurrent unit, in both published forms.
+
+    after:   n = tanh(W_n x_t + r * (U_n h_{t-1} + b)),  h_t = (1 - z) * n + z * h_{t-1}      torch.nn.GRU, eqs (3.3)-(3.6)
+    before:  n = tanh(W_n x_t + U_n (r * h_{t-1}) + b),  h_t = (1 - u) * h_{t-1} + u * n      the book, eqs (7.18)-(7.19)
+
+Cho et al. (2014). The forms differ in where the reset gate r acts, and name the update gate oppositely: z = 1 - u.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from unrolled.layers.cells import GRU, BookGRU
+from unrolled.layers.family import RecurrentConfig, stack
+from unrolled.layers.recurrent import Stacked
+
+KIND = "causal"
+REFERENCE = "Cho et al. 2014; eqs (7.18)-(7.19)"
+
+
+class Config(RecurrentConfig):
+    reset: Literal["after", "before"] = "after"
+    """Where the reset gate acts: after the matrix product (weights interchange with torch.nn.GRU) or before it."""
+
+
+TINY = Config(d_state=5)
+
+
+def make(config: Config, d_in: int, d_out: int) -> Stacked:
+    return stack(config, d_in, GRU if config.reset == "after" else BookGRU)

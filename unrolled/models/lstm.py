@@ -1,0 +1,31 @@
+"""Long short-term memory.
+
+    c_t = f * c_{t-1} + i * tanh(W_c h_{t-1} + U_c x_t + b_c)        f, i, o = sigmoid(W h_{t-1} + U x_t + b)
+    h_t = o * tanh(c_t)                                              (projected to d_proj when given)
+
+Hochreiter & Schmidhuber (1997), forget gate by Gers et al. (2000); eqs (7.16)-(7.17). Weights interchange with
+torch.nn.LSTM.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from unrolled.layers.cells import LSTM
+from unrolled.layers.family import RecurrentConfig, stack
+from unrolled.layers.recurrent import Stacked
+
+KIND = "causal"
+REFERENCE = "Hochreiter & Schmidhuber 1997; eqs (7.16)-(7.17)"
+
+
+class Config(RecurrentConfig):
+    d_proj: int | None = Field(None, ge=1)
+    """Width of the projected h; none: as d_state."""
+
+
+TINY = Config(d_state=4, n_layers=2)
+
+
+def make(config: Config, d_in: int, d_out: int) -> Stacked:
+    return stack(config, d_in, lambda d, m: LSTM(d, m, d_proj=config.d_proj))

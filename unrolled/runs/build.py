@@ -1,0 +1,107 @@
+"""The one place where a model and a task meet: input layer, body, head."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from unrolled.core import discover
+from unrolled.core.causal import Causal, Conditional
+from unrolled.core.compose import Each, Serial
+from unrolled.core.config import Config
+from unrolled.core.errors import UsageError
+from unrolled.core.task import Ports, Task
+from unrolled.layers.conditioning import Started
+from unrolled.runs.config import Ends, RunConfig
+
+
+class OneHot(nn.Module):
+    """Token k -> the unit vector e_k."""
+
+    unit: Tensor
+
+    def __init__(self, n_tokens: int) -> None:
+        super().__init__()
+        self.register_buffer("unit", torch.eye(n_tokens), persistent=False)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return F.embedding(tokens, self.unit)  # [B, T, V]
+
+
+class TiedHead(nn.Module):
+    """logits = h E^T + b, where E is the embedding table of the input."""
+
+    def __init__(self, embedding: nn.Embedding, n_tokens: int) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.bias = nn.Parameter(torch.zeros(n_tokens))
+
+    def forward(self, h: Tensor) -> Tensor:
+        return F.linear(h, self.embedding.weight[: len(self.bias)], self.bias)  # [B, T, V]
+
+
+def model_file(name: str) -> ModuleType:
+    return discover.models.load(name)
+
+
+def settings(config: RunConfig) -> Config:
+    """The model's own settings, checked by its file."""
+    found: Config = model_file(config.model).Config.parse(config.model_settings)
+    return found
+
+
+def make_task(config: RunConfig) -> Task:
+    module = discover.tasks.load(config.task)
+    task: Task = module.Task(module.Config.parse(config.task_settings), config.data)
+    return task
+
+
+def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...]) -> Causal | Conditional:
+    """A model whose input and output fit the task; its initial weights are a function of the seed."""
+    module = model_file(config.model)
+    if module.KIND not in accepts:
+        fitting = [name for name in discover.models.names() if model_file(name).KIND in accepts]
+        raise UsageError(
+            f"the model '{config.model}' ({module.KIND}) does not fit the task '{config.task}', "
+            f"which takes {' or '.join(accepts)} models: {', '.join(fitting)}"
+        )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        decoder = _assemble(config, ports, module)
+    model = Started(decoder, ports.n_tokens) if ports.n_classes else decoder
+    return model.to(config.device)
+
+
+def _assemble(config: RunConfig, ports: Ports, module: ModuleType) -> Causal:
+    n_in = ports.n_tokens + ports.n_classes
+    own = settings(config)
+    if getattr(module, "INPUT", "vectors") == "tokens":
+        body: Causal = module.make(own, n_in, ports.d_out)
+        return body
+    ends = config.ends
+    entry = nn.Embedding(n_in, ends.d_embedding) if ends.input == "embedding" else OneHot(n_in)
+    body = module.make(own, ends.d_embedding if ends.input == "embedding" else n_in, ports.d_out)
+    layers: list[nn.Module] = [Each(entry), *_dropout(ends), body]
+    if not getattr(module, "OWNS_HEAD", False):
+        layers += [*_dropout(ends), Each(_head(entry, body, ports, ends))]
+    return Serial(*layers)
+
+
+def _dropout(ends: Ends) -> list[nn.Module]:
+    return [Each(nn.Dropout(ends.dropout))] if ends.dropout else []
+
+
+def _head(entry: nn.Module, body: Causal, ports: Ports, ends: Ends) -> nn.Module:
+    width = int(body.d_out)  # type: ignore[arg-type]
+    if not ends.tied:
+        return nn.Linear(width, ports.d_out)
+    if not isinstance(entry, nn.Embedding) or entry.embedding_dim != width:
+        raise UsageError(f"tied needs input = embedding and d_embedding = {width}, the body's output width")
+    return TiedHead(entry, ports.d_out)
+
+
+def count_parameters(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())

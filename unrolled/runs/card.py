@@ -1,0 +1,82 @@
+"""The model card of a run: what it is, what it learned from, how good it is, how to use and repeat it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unrolled.runs.config import RunConfig
+from unrolled.runs.directory import RunDirectory
+
+CARD = """# {model} on {source}
+
+A `{model}` model with {parameters:,} parameters, trained on the task `{task}` with unrolled {version}.
+
+## Figures
+
+{table}
+
+Baselines were fitted on the same training data and measured on the same tokens. Weights were chosen on validation
+data (step {best_step} of {steps}); test data was looked at once, at the end.
+
+## Data
+
+{facts}
+
+## Use it
+
+    unrolled generate {path} --prompt "..."
+    unrolled evaluate {path}
+
+## Repeat it
+
+    unrolled train {source} --recipe recipe.toml
+
+`recipe.toml` beside this file holds every setting; seed {seed}, {threads} threads, torch {torch}.
+"""
+
+
+def write_card(run: RunDirectory, config: RunConfig, facts: dict[str, Any], result: dict[str, Any]) -> None:
+    """README.md and recipe.toml of a run directory."""
+    left_out = {"versions", "source", "own_file", "own_file_sha256"}
+    recipe = config.model_copy(update={"budget": _as_steps(config, result)})
+    run.write_text("recipe.toml", RunConfig.parse(recipe.model_dump(exclude=left_out)).to_toml())
+    text = CARD.format(
+        model=config.model,
+        task=config.task,
+        source=config.source,
+        parameters=result["parameters"],
+        version=config.versions.get("unrolled"),
+        torch=config.versions.get("torch"),
+        table=_table(config.model, result),
+        best_step=result.get("best_step", 0),
+        steps=result.get("steps", 0),
+        facts=_facts(facts),
+        path=run.path.name,
+        seed=config.seed,
+        threads=config.threads,
+    )
+    run.write_text("README.md", text)
+
+
+def _as_steps(config: RunConfig, result: dict[str, Any]) -> Any:
+    """A budget in time as the steps it came to, so that the recipe repeats the run bit for bit."""
+    if not result.get("steps"):
+        return config.budget
+    empty = {"epochs": None, "train_tokens": None, "time": None}
+    return config.budget.model_copy(update={**empty, "steps": result["steps"], "horizon": result["horizon"]})
+
+
+def _table(model: str, result: dict[str, Any]) -> str:
+    """Markdown table: one line per model and held-out part."""
+    rows = [(name, split, figures) for name, parts in result["baselines"].items() for split, figures in parts.items()]
+    rows += [(model, split, result[split]) for split in ("valid", "test") if split in result]
+    names = list(rows[-1][2])
+    lines = [f"| model | data | {' | '.join(n.replace('_', ' ') for n in names)} |", "|" + "---|" * (len(names) + 2)]
+    for label, split, figures in rows:
+        cells = " | ".join(f"{figures[n]:,}" if isinstance(figures[n], int) else f"{figures[n]:.4f}" for n in names)
+        lines.append(f"| {label} | {split} | {cells} |")
+    return "\n".join(lines)
+
+
+def _facts(facts: dict[str, Any]) -> str:
+    return "\n".join(f"- {name.replace('_', ' ')}: {value}" for name, value in facts.items())

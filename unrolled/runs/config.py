@@ -1,0 +1,220 @@
+"""Everything needed to build a run again, as one frozen config. Imports no torch: the command line reads it for help."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
+
+from unrolled.core.config import Config, explain, merge
+from unrolled.core.errors import UsageError, nearest
+from unrolled.data.config import DataConfig
+
+
+def seconds(value: Any) -> Any:
+    """`90`, `"90s"`, `"5m"`, `"1.5h"` as seconds.
+
+    >>> seconds("5m"), seconds("1.5h"), seconds(20)
+    (300.0, 5400.0, 20)
+    """
+    if not isinstance(value, str):
+        return value
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh]?)\s*", value)
+    if not found:
+        raise ValueError(f"'{value}' is not a time: write 90s, 5m or 1.5h")
+    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+Seconds = Annotated[float, BeforeValidator(seconds), Field(gt=0)]
+
+
+class Budget(Config):
+    """How long to train: one of four measures; without any, five minutes."""
+
+    steps: int | None = Field(None, ge=1)
+    """Optimiser steps."""
+    epochs: float | None = Field(None, gt=0)
+    """Passes over the training data."""
+    train_tokens: int | None = Field(None, ge=1)
+    """Training tokens seen."""
+    time: Seconds | None = Field(None, json_schema_extra={"flag": "--budget"})
+    """Wall-clock time such as 90s, 5m or 1h, everything included; training stops in time."""
+    horizon: int | None = Field(None, ge=1)
+    """Steps the rate schedule is laid out for, when that differs from the steps taken (a time budget that ran late)."""
+    patience: int | None = Field(None, ge=1)
+    """Stop early after this many evaluations without a better validation score."""
+
+    @model_validator(mode="after")
+    def one_measure(self) -> Budget:
+        given = [name for name in ("steps", "epochs", "train_tokens", "time") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(f"give one budget, not {' and '.join(given)}")
+        return self
+
+
+class Optimiser(Config):
+    """How weights move."""
+
+    optimiser: Literal["adamw", "sgd"] = "adamw"
+    """AdamW (Loshchilov & Hutter 2019) or SGD with Nesterov momentum 0.9."""
+    lr: float = Field(2e-3, gt=0, le=100)
+    """Peak learning rate."""
+    weight_decay: float = Field(0.01, ge=0, le=10)
+    """Decoupled weight decay, on matrices only."""
+    betas: tuple[float, float] = (0.9, 0.99)
+    """AdamW's decay of the running mean and square."""
+    schedule: Literal["trapezoid", "cosine", "plateau", "constant"] = "trapezoid"
+    """Rate over time after the warm-up: flat and then linearly to zero, cosine to zero, halved on a plateau, flat."""
+    warmup: int = Field(100, ge=0)
+    """Steps over which the rate rises from zero."""
+    clip: float | None = Field(1.0, gt=0)
+    """Largest norm of the gradient."""
+    accumulate: int = Field(1, ge=1)
+    """Batches whose gradients are added up for one step."""
+    precision: Literal["float32", "bfloat16", "auto"] = "float32"
+    """Arithmetic of the matrix products; auto measures both on this machine and records the faster."""
+    teacher: float = Field(1.0, ge=0, le=1)
+    """Probability that an input is the true previous token rather than the model's own choice (scheduled mixing)."""
+
+
+class Batching(Config):
+    """How examples are put together."""
+
+    batch_size: int = Field(32, ge=1)
+    """Rows per batch."""
+    length: int = Field(128, ge=1)
+    """Positions per row and step of a stream: k1 of truncated back-propagation."""
+    back: int | None = Field(None, ge=1)
+    """Positions that gradients reach back over: k2 of truncated back-propagation; default: length."""
+    windows: Literal["auto", "carried", "cut", "random"] = "auto"
+    """Stream rows with the state carried on, the same with the state set to zero at each cut, or random windows;
+    auto: carried, unless the model's state grows."""
+
+    @model_validator(mode="after")
+    def back_covers_length(self) -> Batching:
+        if self.back is not None and self.back < self.length:
+            raise ValueError(f"back = {self.back} must be at least length = {self.length}")
+        return self
+
+
+class Watching(Config):
+    """When to look and when to save."""
+
+    evaluate_every: int = Field(250, ge=1)
+    """Steps between evaluations on validation data."""
+    evaluate_tokens: int = Field(60_000, ge=1)
+    """Validation tokens looked at during training; the final figures use all."""
+    save_every: Seconds = 60.0
+    """Longest time between two checkpoints."""
+
+
+class Ends(Config):
+    """What stands before and behind the body of a model."""
+
+    input: Literal["embedding", "one-hot"] = "embedding"
+    """How a token enters: a learned vector, or one-hot."""
+    d_embedding: int = Field(128, ge=1)
+    """Width of the learned vector."""
+    dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout on the input vectors and before the head."""
+    tied: bool = False
+    """The head uses the embedding table (needs d_embedding equal to the body's output width)."""
+
+
+class RunConfig(Config):
+    """A run: task, model, data, training, seed."""
+
+    task: str = "next-token"
+    """What to learn; see `unrolled tasks`."""
+    model: str = "lstm"
+    """Which model; see `unrolled models`."""
+    source: str = ""
+    """Where the data came from: a path, builtin:NAME, or memory for data passed from Python."""
+    own_file: str | None = None
+    """The user's file that defines the model (--with), by name; loading asks for it again."""
+    own_file_sha256: str | None = None
+    """Its fingerprint."""
+    task_settings: dict[str, Any] = {}
+    model_settings: dict[str, Any] = {}
+    data: DataConfig = DataConfig()
+    budget: Budget = Budget()
+    optimiser: Optimiser = Optimiser()
+    batching: Batching = Batching()
+    watching: Watching = Watching()
+    ends: Ends = Ends()
+    seed: int = Field(0, ge=0, lt=2**31)
+    """Seed of initial weights, sample order and dropout."""
+    device: str = "cpu"
+    """Where tensors live: cpu, cuda, cuda:1, mps."""
+    threads: int | None = Field(None, ge=1)
+    """Processor threads; results differ in the last digits between numbers of threads, so it is recorded."""
+    versions: dict[str, str] = {}
+    """Versions that the run was made with."""
+
+
+def assemble(
+    values: Mapping[str, Any],
+    recipe: Mapping[str, Any],
+    model_recipe: Mapping[str, Any],
+    model_config: type[BaseModel],
+    task_config: type[BaseModel],
+) -> RunConfig:
+    """Defaults, then what the model's file advises, then a recipe file, then what was given by hand."""
+    chosen: dict[str, Any] = {}
+    for layer in (full_keys(model_recipe, model_config, task_config), recipe):
+        chosen = merge(chosen, _flat(layer))
+    chosen = merge(chosen, full_keys(values, model_config, task_config))
+    config = RunConfig.parse(chosen)
+    own = parse_settings(model_config, config.model_settings, "model")
+    of_task = parse_settings(task_config, config.task_settings, "task")
+    return config.model_copy(update={"model_settings": own.model_dump(), "task_settings": of_task.model_dump()})
+
+
+def parse_settings(cls: type[BaseModel], values: Mapping[str, Any], group: str) -> BaseModel:
+    try:
+        return cls.model_validate(values)
+    except ValidationError as error:
+        raise UsageError(f"{group}.{explain(error, cls)}") from None
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as dotted keys."""
+    result: dict[str, Any] = {}
+    for key, value in values.items():
+        result |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return result
+
+
+def leaf_paths(config: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Every dotted key of a config class."""
+    for name, field in config.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from leaf_paths(field.annotation, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def full_keys(
+    assignments: Mapping[str, Any], model_config: type[BaseModel], task_config: type[BaseModel]
+) -> dict[str, Any]:
+    """Short keys made full: `lr` -> `optimiser.lr`, `n_layers` or `model.n_layers` -> `model_settings.n_layers`.
+
+    A last word that means two things must be written with its group.
+    """
+    paths = list(leaf_paths(RunConfig))
+    paths += [f"model_settings.{name}" for name in model_config.model_fields]
+    paths += [f"task_settings.{name}" for name in task_config.model_fields]
+    result = {}
+    for key, value in assignments.items():
+        given = re.sub(r"^(model|task)\.", r"\1_settings.", key)
+        fitting = [path for path in paths if path == given] or [p for p in paths if p.endswith(f".{given}")]
+        if not fitting:
+            words = {path.split(".", 1)[-1] for path in paths} - {"model_settings", "task_settings"}
+            raise UsageError(f"there is no setting '{key}'; {nearest(given.split('.')[-1], words)}")
+        if len(fitting) > 1:
+            choices = " or ".join(path.replace("_settings", "") for path in fitting)
+            raise UsageError(f"'{key}' is more than one setting: write {choices}")
+        result[fitting[0]] = value
+    return result

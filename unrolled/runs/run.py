@@ -1,0 +1,113 @@
+"""A saved run, opened again: what is served is what was saved."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unrolled.core import discover
+from unrolled.core.causal import Causal, Conditional
+from unrolled.core.errors import DataError, UsageError
+from unrolled.core.task import Task
+from unrolled.runs.build import build, make_task
+from unrolled.runs.config import RunConfig
+from unrolled.runs.directory import RunDirectory
+
+
+class Run:
+    """A trained model with everything that turns user data into tensors and back.
+
+    The task's own verbs are here too: `run.generate("ROMEO:")`, `run.score([...])`, `run.predict([...])`.
+    """
+
+    def __init__(self, directory: RunDirectory, config: RunConfig, task: Task, model: Causal | Conditional) -> None:
+        self.directory, self.config, self.task, self.model = directory, config, task, model
+
+    @property
+    def path(self) -> Path:
+        return self.directory.path
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The figures measured at the end of training."""
+        return dict(self.directory.read_json("result.json"))
+
+    def evaluate(self, data: Any = None, split: str | None = None) -> dict[str, float]:
+        """Figures on other data, or on a part (valid, test) of the data that the run was trained on."""
+        if data is not None:
+            return self._verb("evaluate_source")(self.model, data)
+        if self.config.source == "memory":
+            raise UsageError("this run's data came from memory: pass the data to evaluate on")
+        self.task.prepare(self.config.source)
+        parts = self.task.splits()
+        split = split or ("test" if "test" in parts else "valid")
+        if split not in parts:
+            raise UsageError(f"there is no part '{split}' of the data; it has {', '.join(parts)}")
+        return self.task.evaluate(self.model, split)
+
+    def generate(self, prompt: Any = "", **options: Any) -> Any:
+        """What the task makes of a prompt; see the task's `generate` for the options."""
+        return self._verb("generate")(self.model, prompt, **options)
+
+    def stream(self, prompt: Any = "", **options: Any) -> Any:
+        """The same, piece by piece as it is made."""
+        return self._verb("stream")(self.model, prompt, **options)
+
+    def score(self, examples: list[Any], conditions: list[str] | None = None) -> list[dict[str, Any]]:
+        """Log-probability of each example, in order."""
+        return list(self._verb("score")(self.model, examples, conditions))
+
+    def predict(self, examples: list[Any]) -> list[dict[str, Any]]:
+        """The task's prediction for each example, in order."""
+        return list(self._verb("predict")(self.model, examples))
+
+    def _verb(self, name: str) -> Any:
+        found = getattr(self.task, name, None)
+        if found is None:
+            raise UsageError(f"the task '{self.config.task}' has no {name.removesuffix('_source')}")
+        return found
+
+
+def load(path: str | Path, own_file: str | Path | None = None, device: str | None = None) -> Run:
+    """Open a run directory; a damaged one is refused before any of it is used."""
+    directory = RunDirectory.open(Path(path))
+    config = RunConfig.parse(directory.read_json("config.json"))
+    if device is not None:
+        config = config.model_copy(update={"device": device})
+    _find_own_file(config, own_file, directory)
+    task = make_task(config)
+    directory.verify(f"codec/{file.name}" for file in sorted((directory.path / "codec").iterdir()))
+    task.load_codec(directory.path / "codec")
+    task.recall(directory.read_json("data.json"))
+    model = build(config, task.ports(), task.ACCEPTS)
+    tensors = directory.read_tensors("model.safetensors")
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise DataError(f"{path}: the weights do not fit the model of its config.json ({error})") from None
+    model.eval()
+    return Run(directory, config, task, model)
+
+
+def _find_own_file(config: RunConfig, own_file: str | Path | None, directory: RunDirectory) -> None:
+    """A model from a user's file needs that file again, unchanged; nothing is ever imported because a run says so."""
+    if config.own_file is None:
+        return
+    if own_file is None:
+        raise UsageError(f"{directory.path}: its model comes from {config.own_file}; add --with PATH/{config.own_file}")
+    if hashlib.sha256(Path(own_file).read_bytes()).hexdigest() != config.own_file_sha256:
+        raise DataError(f"{own_file}: not the file this run was made with (its content has changed)")
+    discover.models.add_file(own_file)
+
+
+def pick_device(name: str | None) -> str:
+    """The device asked for, checked before any work is done."""
+    try:
+        device = torch.device(name or "cpu")
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise UsageError(f"the device '{name}' cannot be used here ({str(error).splitlines()[0]})") from None
+    return str(device)

@@ -1,0 +1,211 @@
+"""`unrolled.train(...)`: data in, a run directory out. The command line calls the same function."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import unrolled
+from unrolled.core import config as configs
+from unrolled.core import discover
+from unrolled.core.causal import Causal, Conditional
+from unrolled.core.errors import DataError, UsageError
+from unrolled.core.task import Task
+from unrolled.runs import build
+from unrolled.runs.card import write_card
+from unrolled.runs.config import RunConfig, assemble
+from unrolled.runs.directory import RunDirectory
+from unrolled.runs.run import Run, load
+from unrolled.training.loop import Loop
+from unrolled.training.memory import explain_memory
+from unrolled.training.precision import choose_precision
+from unrolled.training.progress import Progress, Quiet
+
+PREDICTIONS = 200  # examples kept in predictions.jsonl
+
+
+def train(
+    data: Any = None,
+    task: str = "next-token",
+    model: str = "lstm",
+    out: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    recipe: str | Path | None = None,
+    own_file: str | Path | None = None,
+    resume: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Train a model on a task and return the saved run.
+
+    `data` is a path, builtin:NAME, a list of strings, an array, a tensor or a data frame. `settings` are the same
+    keys as on the command line: {"steps": 500, "d_state": 128, "tokens": "bpe"}. `resume` names a run directory that
+    was interrupted; nothing else need be given then, except data that came from memory.
+    """
+    started = time.monotonic()
+    shown = progress or Quiet()
+    if own_file is not None:
+        model = discover.models.add_file(own_file)
+    if resume is not None:
+        return _resume(Path(resume), data, own_file, shown, started)
+    if data is None:
+        raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
+    config = configure(task, model, data, settings or {}, recipe, own_file)
+    run = RunDirectory.create(Path(out) if out is not None else _free_name(config))
+    return _work(run, config, data, shown, started, resuming=False)
+
+
+def configure(
+    task: str,
+    model: str,
+    data: Any,
+    settings: Mapping[str, Any],
+    recipe: str | Path | None = None,
+    own_file: str | Path | None = None,
+) -> RunConfig:
+    """The full config of a run: defaults, the model's advice, a recipe, then `settings`."""
+    values = configs.read_toml(recipe) if recipe is not None else {}
+    task, model = values.pop("task", task), values.pop("model", model)
+    module, of_task = build.model_file(model), discover.tasks.load(task)
+    config = assemble(settings, values, getattr(module, "RECIPE", {}), module.Config, of_task.Config)
+    source = str(data) if isinstance(data, str | Path) else "memory"
+    facts: dict[str, Any] = {"task": task, "model": model, "source": source, "versions": versions()}
+    if own_file is not None:
+        facts |= {"own_file": Path(own_file).name, "own_file_sha256": _sha256(Path(own_file))}
+    facts["threads"] = config.threads or torch.get_num_threads()
+    return config.model_copy(update=facts)
+
+
+def versions() -> dict[str, str]:
+    return {"unrolled": unrolled.__version__, "torch": torch.__version__, "python": platform.python_version()}
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _free_name(config: RunConfig) -> Path:
+    """runs/lstm-python-docs, runs/lstm-python-docs-2, ..."""
+    stem = Path(config.source.removeprefix("builtin:")).stem or "data"
+    base, number = f"{config.model}-{stem}", 1
+    while (path := Path("runs") / (base if number == 1 else f"{base}-{number}")).exists():
+        number += 1
+    return path
+
+
+def _resume(path: Path, data: Any, own_file: str | Path | None, shown: Progress, started: float) -> Run:
+    run = RunDirectory.open(path)
+    config = RunConfig.parse(run.read_json("config.json"))
+    if (run.path / "result.json").exists():
+        shown.say(f"{path}: this run is finished")
+        return load(path, own_file=own_file)
+    if config.own_file is not None and own_file is None:
+        raise UsageError(f"{path}: its model comes from your file {config.own_file}; add --with {config.own_file}")
+    for name, now in versions().items():
+        if config.versions.get(name) != now:
+            shown.say(f"note: {name} was {config.versions.get(name)} and is {now}; last digits may differ")
+    if data is None:
+        if config.source == "memory":
+            raise UsageError(f"{path}: its data came from memory; give the same data again")
+        data = config.source
+    return _work(run, config, data, shown, started, resuming=True)
+
+
+def _work(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, resuming: bool) -> Run:
+    torch.set_num_threads(config.threads or torch.get_num_threads())
+    task = build.make_task(config)
+    task.prepare(data)
+    if resuming:
+        _same_data(run, task)
+    model = build.build(config, task.ports(), task.ACCEPTS)
+    if not resuming:
+        config = config.model_copy(
+            update={"optimiser": choose_precision(config, task, model)}  # resolves precision = auto
+        )
+        task.save_codec(run.path / "codec")
+        run.write_json("data.json", {**task.describe(), "facts": task.facts()})
+        run.write_json("config.json", config.model_dump(mode="json"))
+    baselines = _baselines(run, config, task)
+    outcome = _fit(run, config, task, model, shown, started, resuming)
+    _finish(run, config, task, model, outcome | {"baselines": baselines}, started)
+    return load(run.path, own_file=discover.models.file(config.model))
+
+
+def _same_data(run: RunDirectory, task: Task) -> None:
+    before = run.read_json("data.json")["facts"].get("fingerprint")
+    if before != task.facts().get("fingerprint"):
+        raise DataError(f"{run.path}: the data has changed since this run began; give it back or start a new run")
+
+
+def _baselines(run: RunDirectory, config: RunConfig, task: Task) -> dict[str, Any]:
+    """The figures of the task's own baselines on the held-out parts; made once, before training."""
+    if (run.path / "baselines.json").exists():
+        return dict(run.read_json("baselines.json"))
+    results: dict[str, Any] = {}
+    for baseline in task.baselines():
+        of_it = config.model_copy(update={"model": baseline.model, "model_settings": dict(baseline.settings)})
+        model = build.build(of_it, task.ports(), task.ACCEPTS)
+        task.solve(_decoder(model))
+        results[baseline.label] = {split: task.evaluate(model, split) for split in task.splits() if split != "train"}
+    run.write_json("baselines.json", results)
+    return results
+
+
+def _decoder(model: Causal | Conditional) -> Causal:
+    return model.decoder if isinstance(model, Conditional) else model
+
+
+def _fit(
+    run: RunDirectory,
+    config: RunConfig,
+    task: Task,
+    model: Causal | Conditional,
+    shown: Progress,
+    started: float,
+    resuming: bool,
+) -> dict[str, Any]:
+    """Solve the model if it can be solved, train it otherwise; leaves the best weights in the run and the model."""
+    if hasattr(_decoder(model), "solve"):
+        task.solve(_decoder(model))
+        run.write_tensors("model.safetensors", model.state_dict())
+        return {"steps": 0}
+    loop = Loop(config, task, model, run, shown, started)
+    with explain_memory(config, task, model):
+        if resuming:
+            loop.resume()
+        loop.train()
+    model.load_state_dict(run.read_tensors("model.safetensors"))
+    at = loop.at
+    speed = at.step * loop.sampler.tokens_per_step * config.optimiser.accumulate / max(at.training, 1e-9)
+    return {
+        "steps": at.step,
+        "horizon": loop.plan.horizon,
+        "best_step": at.best_step,
+        "training_seconds": round(at.training, 2),
+        "tokens_per_second": round(speed),
+    }
+
+
+def _finish(
+    run: RunDirectory,
+    config: RunConfig,
+    task: Task,
+    model: Causal | Conditional,
+    outcome: dict[str, Any],
+    started: float,
+) -> None:
+    """The figures on all held-out data, examples, the model card, the seal."""
+    parts = [split for split in task.splits() if split != "train"]
+    figures = {split: task.evaluate(model, split) for split in parts}
+    lines = list(task.predictions(model, parts[-1], PREDICTIONS))
+    run.write_lines("predictions.jsonl", lines)
+    result = {"parameters": build.count_parameters(model), **figures, **outcome}
+    result["seconds"] = round(time.monotonic() - started, 2)
+    run.write_json("result.json", result)
+    write_card(run, config, task.facts(), result)
+    run.seal()

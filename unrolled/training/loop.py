@@ -1,0 +1,288 @@
+"""The training loop: knows a task, a model and a run directory, and no names of models.
+
+A step is a pure function of (weights, optimiser, carried state, step number): the batch and the noise of dropout are
+functions of (seed, step). So a checkpoint needs no random state and no data position beyond one integer, and a run
+that is killed and resumed ends with the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unrolled.core import state as states
+from unrolled.core.causal import Causal, Conditional, begin
+from unrolled.core.errors import Interrupted
+from unrolled.core.state import State
+from unrolled.core.task import Batch, Task
+from unrolled.runs.checkpoint import Checkpoints, flatten, unflatten
+from unrolled.runs.config import RunConfig
+from unrolled.runs.directory import RunDirectory
+from unrolled.runs.tensorboard import Events
+from unrolled.training import optimiser as optimisers
+from unrolled.training.guard import Guard
+from unrolled.training.mixing import mixed
+from unrolled.training.progress import Progress
+from unrolled.training.schedule import Plan, factor
+from unrolled.training.signals import StopFlag
+
+PLATEAU_PATIENCE, PLATEAU_CUT = 2, 0.5
+
+
+@dataclass
+class Position:
+    """Where training is: everything in a checkpoint beside tensors."""
+
+    step: int = 0
+    best: float = math.inf
+    best_step: int = 0
+    stale: int = 0  # evaluations since the best one
+    plateau: float = 1.0  # what the plateau schedule has left of the rate
+    elapsed: float = 0.0  # seconds of the budget used
+    training: float = 0.0  # of these, seconds in the loop
+    guard: Guard = field(default_factory=Guard)
+
+
+class Loop:
+    """One run being trained."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        task: Task,
+        model: Causal | Conditional,
+        run: RunDirectory,
+        progress: Progress,
+        started: float,
+    ) -> None:
+        self.config, self.task, self.model, self.run, self.progress = config, task, model, run, progress
+        self.decoder = model.decoder if isinstance(model, Conditional) else model
+        windows = config.batching.windows
+        self.carries = windows == "carried" or (windows == "auto" and not self.decoder.state_grows)
+        self.sampler = task.sampler(config.batching, carried=self.carries or windows == "cut", seed=config.seed)
+        self.optimiser = optimisers.make(model, config.optimiser)
+        self.plan = Plan(config.budget, config.optimiser, self.sampler.steps_per_epoch, self.sampler.tokens_per_step)
+        self.checkpoints = Checkpoints(run.path / "checkpoints")
+        self.events = Events(run.path / "tensorboard")
+        self.at = Position()
+        self.state: State = None
+        self.started = started  # when the budget began to run
+        self.reserve = 0.0  # seconds kept for the figures at the end
+        self.running: list[float] = []  # training losses since the last evaluation
+
+    # ---- one step
+
+    def _forward(self, batch: Batch) -> Tensor:
+        """Outputs for a batch; the state is carried, detached, to the next one."""
+        decoder, state = (self.decoder, self.state) if not batch.fresh and self.carries else begin(
+            self.model, batch.source
+        )  # fmt: skip
+        if self.config.optimiser.teacher < 1:
+            y, state = mixed(decoder, batch.x, state, self.config.optimiser.teacher)
+            self.state = states.detach(state)
+            return y
+        if batch.keep is None or batch.keep >= batch.x.shape[1]:
+            y, state = decoder(batch.x, state)
+            self.state = states.detach(state)
+            return y
+        y, state = decoder(batch.x[:, : batch.keep], state)
+        self.state = states.detach(state)
+        rest, _ = decoder(batch.x[:, batch.keep :], state)
+        return torch.cat([y, rest], dim=1)  # [B, T, V]
+
+    def _gradient(self, step: int) -> tuple[float, float]:
+        """Loss and gradient norm of one optimiser step's batches."""
+        settings = self.config.optimiser
+        loss = 0.0
+        for part in range(settings.accumulate):
+            batch = self.sampler.batch(step * settings.accumulate + part).to(self.config.device)
+            with autocast(self.config):
+                y = self._forward(batch)
+            total, count = self.task.loss(y.float(), batch)
+            mean = total / count / settings.accumulate
+            mean.backward()
+            loss += float(mean.detach())
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip or math.inf)
+        return loss, float(norm)
+
+    def _step(self) -> float:
+        """Move the weights once; returns the loss (NaN when the batch was skipped)."""
+        at, settings = self.at, self.config.optimiser
+        torch.manual_seed(noise_seed(self.config.seed, at.step))
+        rate = settings.lr * factor(settings, at.step, self.plan.horizon) * at.plateau * at.guard.scale
+        optimisers.set_rate(self.optimiser, rate)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss, norm = self._gradient(at.step)
+        verdict = at.guard.judge(at.step, loss, norm)
+        if verdict == "fine":
+            self.optimiser.step()
+        else:
+            self.state = None
+            self._trouble(verdict, loss, norm)
+        at.step += 1
+        return loss if verdict == "fine" else math.nan
+
+    def _trouble(self, verdict: str, loss: float, norm: float) -> None:
+        at = self.at
+        text = f"batch {at.step}: loss {loss}, gradient norm {norm}: not finite, batch skipped"
+        if verdict == "roll back":
+            guard = at.guard
+            found = self.checkpoints.latest()
+            if found is not None:
+                self._restore(found.tensors, found.facts)
+            self.at.guard = guard
+            self.at.step -= 1 if found is not None else 0
+            text = f"batch {at.step}: still not finite, back to step {self.at.step + 1}, rate times {guard.scale:.3g}"
+        self.progress.say(text)
+        self.run.append_metrics({"step": at.step, "event": text})
+
+    # ---- looking
+
+    def _evaluate(self) -> None:
+        at = self.at
+        before = time.monotonic()
+        figures = self.task.evaluate(self.model, "valid", limit=self.config.watching.evaluate_tokens)
+        spent = time.monotonic() - before
+        self.reserve = self._reserve(spent, figures["tokens"])
+        score = figures[self.task.SCORE]
+        best = score < at.best
+        if best:
+            at.best, at.best_step, at.stale = score, at.step, 0
+            self.run.write_tensors("model.safetensors", self.model.state_dict())
+        else:
+            at.stale += 1
+            if self.config.optimiser.schedule == "plateau" and at.stale % PLATEAU_PATIENCE == 0:
+                at.plateau *= PLATEAU_CUT
+        train = sum(self.running) / len(self.running) if self.running else math.nan
+        self.running = []
+        shown = {self.task.SCORE: score} | ({"train": train} if math.isfinite(train) else {})
+        line = {"step": at.step, "split": "valid", **figures} | ({"train_loss": train} if math.isfinite(train) else {})
+        self.run.append_metrics(line | {"rate": self.optimiser.param_groups[0]["lr"], "seconds": round(at.elapsed, 3)})
+        self.events.scalars(at.step, {f"valid/{k}": v for k, v in figures.items()} | {"train/loss": train})
+        self.progress.evaluation(at.step, shown, best)
+
+    def _reserve(self, spent: float, tokens: float) -> float:
+        """Seconds that the figures on all held-out data will take, from the speed of this evaluation."""
+        facts = self.task.facts()
+        left = sum(facts["tokens"].get(split, 0) for split in ("valid", "test"))
+        return 1.5 * spent * left / max(tokens, 1) + 0.5
+
+    # ---- saving
+
+    def save(self) -> None:
+        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        tensors |= {f"optimiser.{name}": value for name, value in optimisers.export(self.optimiser).items()}
+        carried, structure = flatten(self.state)
+        tensors |= {f"state.{name}": value for name, value in carried.items()}
+        facts = {**vars(self.at), "guard": self.at.guard.state(), "best": _finite(self.at.best)}
+        facts |= {"plan": self.plan.state(), "structure": structure, "running": self.running}
+        self.checkpoints.save(self.at.step, tensors, facts)
+        self.saved = time.monotonic()
+
+    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        def part(prefix: str) -> dict[str, Tensor]:
+            return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}
+
+        self.model.load_state_dict(part("model."))
+        optimisers.restore(self.optimiser, part("optimiser."))
+        self.state = states.to(unflatten(part("state."), facts["structure"]), self.config.device)
+        known = {name: facts[name] for name in vars(Position()) if name not in ("guard", "best")}
+        best = math.inf if facts["best"] is None else facts["best"]
+        self.at = Position(**known, best=best, guard=Guard(**facts["guard"]))
+        self.plan.restore(facts["plan"])
+        self.running = list(facts["running"])
+
+    def resume(self) -> None:
+        """Go on from the last good checkpoint; what a damaged one cost is said."""
+        found = self.checkpoints.latest()
+        if found is None:
+            return
+        self._restore(found.tensors, found.facts)
+        self.run.cut_metrics(self.at.step)
+        for text in found.notes:
+            self.progress.say(text)
+            self.run.append_metrics({"step": found.step, "event": text})
+        self.started = time.monotonic() - self.at.elapsed
+        self.progress.say(f"resuming at step {self.at.step}")
+
+    # ---- the whole
+
+    def left(self) -> float:
+        """Seconds of a time budget that are left for training."""
+        return math.inf if self.plan.time is None else self.plan.time - self.reserve - self._elapsed()
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self.started
+
+    def train(self) -> None:
+        """Run to the end of the budget; raises Interrupted after saving when asked to stop."""
+        self.saved = time.monotonic()
+        begun = time.monotonic() - self.at.training
+        self.model.train()
+        self.progress.begin(None)
+        with StopFlag() as stop:
+            try:
+                if self.at.step == 0 and not math.isfinite(self.at.best):
+                    self._evaluate()
+                while not self.plan.done(self.at.step, self.left()):
+                    loss = self._step()
+                    if math.isfinite(loss):
+                        self.running.append(loss)
+                    self.at.elapsed, self.at.training = self._elapsed(), time.monotonic() - begun
+                    self.plan.settle(self.at.step, self.at.training, self.left())
+                    if self._look_and_save(stop):
+                        break
+                    self._show(loss)
+                if self.running:
+                    self._evaluate()
+                self.save()
+            finally:
+                self.progress.end()
+                self.events.close()
+
+    def _look_and_save(self, stop: StopFlag) -> bool:
+        """Evaluate and save when it is time; True when there is no point in going on."""
+        at, watching = self.at, self.config.watching
+        looked = at.step % watching.evaluate_every == 0
+        if looked:
+            self._evaluate()
+        if stop.asked or looked or time.monotonic() - self.saved > watching.save_every:
+            self.save()
+        if stop.asked:
+            raise Interrupted(f"stopped at step {at.step} and saved; go on with: unrolled train --resume {self.run.path}")
+        patience = self.config.budget.patience
+        return patience is not None and at.stale >= patience
+
+    def _show(self, loss: float) -> None:
+        at, plan = self.at, self.plan
+        speed = at.step * self.sampler.tokens_per_step * self.config.optimiser.accumulate / max(at.training, 1e-9)
+        total = plan.expected(at.step, at.training, self.left())
+        share = at.step / total if total else 0.0
+        left = (total - at.step) * at.training / at.step if total else None
+        self.progress.step(share, loss, speed, left)
+
+
+def autocast(config: RunConfig) -> Any:
+    """bfloat16 products where asked for."""
+    if config.optimiser.precision == "bfloat16":
+        return torch.autocast(torch.device(config.device).type, dtype=torch.bfloat16)
+    return nullcontext()
+
+
+def noise_seed(seed: int, step: int) -> int:
+    """A seed for the noise of one step; neighbouring steps must not be neighbouring seeds.
+
+    >>> noise_seed(0, 0) == noise_seed(0, 1)
+    False
+    """
+    return (seed * 0x9E3779B97F4A7C15 + (step + 1) * 0xBF58476D1CE4E5B9) % 2**63
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

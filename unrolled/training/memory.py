@@ -1,0 +1,57 @@
+"""Out of memory: say which batch size would have fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from unrolled.core.causal import Causal, Conditional, begin
+from unrolled.core.errors import OutOfMemory
+from unrolled.core.task import Task
+from unrolled.runs.config import RunConfig
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """CPU allocation fails with a plain RuntimeError that only its text tells apart."""
+    text = str(error)
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and ("can't allocate memory" in text or "not enough memory" in text)
+    )
+
+
+@contextmanager
+def explain_memory(config: RunConfig, task: Task, model: Causal | Conditional) -> Iterator[None]:
+    """Turn an allocation failure into one sentence with a batch size that was tried and fits."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+    else:
+        return
+    model.zero_grad(set_to_none=True)
+    rows = _rows_that_fit(config, task, model)
+    advice = f"--batch-size {rows} fits" if rows else "even one row does not fit: make the model or --length smaller"
+    raise OutOfMemory(f"out of memory with batches of {config.batching.batch_size} rows; {advice}")
+
+
+def _rows_that_fit(config: RunConfig, task: Task, model: Causal | Conditional) -> int:
+    batch = task.sampler(config.batching, carried=True, seed=config.seed).batch(0).to(config.device)
+    rows = config.batching.batch_size // 2
+    while rows >= 1:
+        try:
+            source = None if batch.source is None else batch.source[:rows]
+            decoder, state = begin(model, source)
+            y, _ = decoder(batch.x[:rows], state)
+            y.float().logsumexp(-1).sum().backward()
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            model.zero_grad(set_to_none=True)
+            rows //= 2
+        else:
+            model.zero_grad(set_to_none=True)
+            return rows
+    return 0

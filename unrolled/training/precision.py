@@ -1,0 +1,39 @@
+"""Which arithmetic is faster here: asked of the machine, not guessed, and written into the run."""
+
+from __future__ import annotations
+
+import copy
+import time
+
+import torch
+
+from unrolled.core.causal import Causal, Conditional, begin
+from unrolled.core.task import Task
+from unrolled.runs.config import Optimiser, RunConfig
+
+TRIALS = 3
+
+
+def choose_precision(config: RunConfig, task: Task, model: Causal | Conditional) -> Optimiser:
+    """The optimiser settings with precision = auto resolved to the faster of float32 and bfloat16."""
+    settings = config.optimiser
+    if settings.precision != "auto":
+        return settings
+    times = {name: _seconds(config, task, copy.deepcopy(model), name) for name in ("float32", "bfloat16")}
+    return settings.model_copy(update={"precision": min(times, key=lambda name: times[name])})
+
+
+def _seconds(config: RunConfig, task: Task, model: Causal | Conditional, precision: str) -> float:
+    """The best time of a few forward and backward passes on the first batch."""
+    batch = task.sampler(config.batching, carried=True, seed=config.seed).batch(0).to(config.device)
+    best = float("inf")
+    for _ in range(TRIALS):
+        before = time.perf_counter()
+        device = torch.device(config.device).type
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
+            decoder, state = begin(model, batch.source)
+            y, _state = decoder(batch.x, state)
+        total, count = task.loss(y.float(), batch)
+        (total / count).backward()
+        best = min(best, time.perf_counter() - before)
+    return best
