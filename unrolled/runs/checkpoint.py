@@ -1,0 +1,186 @@
+"""Checkpoints: the last two complete training states, each readable after a kill at any moment.
+
+    checkpoints/step-00001234/   state.safetensors  facts.json  MANIFEST.json
+    checkpoints/latest           which one to continue from, and the sha256 of its manifest
+
+A checkpoint is written under a temp name, fsynced and renamed; `latest` moves to it last; only then does an old one go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unrolled.core.errors import DataError, Diverged
+from unrolled.runs import atomic, formats, manifest
+from unrolled.runs.manifest import Manifest
+from unrolled.runs.tree import flatten, unflatten
+
+__all__ = ["Checkpoint", "Checkpoints", "flatten", "restore_rng", "unflatten"]
+
+KEPT = 2
+LATEST = "latest"
+STATE = "state.safetensors"
+FACTS = "facts.json"
+_NAME = re.compile(r"step-(\d{8,18})(?:-(\d{1,9}))?")  # step and, if that step was saved before, a count
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A training state: `notes` says in sentences what was damaged and passed over to get it."""
+
+    step: int
+    tensors: dict[str, Tensor]
+    facts: dict[str, Any]
+    notes: list[str] = field(default_factory=list)
+
+
+class Checkpoints:
+    """The checkpoints in a directory, which is made when the first is saved."""
+
+    def __init__(self, directory: str | Path) -> None:
+        self.path = Path(directory)
+        self._swept = False
+
+    def save(self, step: int, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+        """Add a checkpoint. NaN or infinity is refused, and what could not be written whole is not written at all.
+
+        The run is now at `step`: checkpoints of later steps, from before a roll-back, are removed with the old ones.
+        """
+        _refuse_non_finite(step, tensors)
+        text = formats.json_text({"step": step, "facts": dict(facts)}, f"{self.path / _name(step, 0)}/{FACTS}").encode()
+        atomic.make_directory(self.path)
+        if not self._swept:
+            atomic.sweep(self.path)
+            self._swept = True
+        used = [count for at, count in self._saved() if at == step]
+        target = self.path / _name(step, max(used) + 1 if used else 0)
+        size, pieces = formats.tensor_file(tensors, str(target))
+        temp = atomic.temp_path(target)
+        try:
+            temp.mkdir()
+            seals = Manifest()
+            seals.files[STATE] = atomic.store(temp / STATE, pieces, size)
+            seals.files[FACTS] = atomic.store(temp / FACTS, [text], len(text))
+            listing = seals.to_text().encode()
+            mark = atomic.store(temp / manifest.NAME, [listing], len(listing))
+            atomic.sync_directory(temp)
+            os.rename(temp, target)
+            atomic.sync_directory(self.path)
+        except OSError as error:
+            raise atomic.cannot_write(target, size, error) from error
+        finally:
+            atomic.discard(temp)
+        atomic.write_json(self.path / LATEST, {"checkpoint": target.name, "manifest": mark.sha256})
+        self._prune(target.name)
+
+    def latest(self) -> Checkpoint | None:
+        """The checkpoint to continue from, checked; None if none was ever saved.
+
+        A damaged one is passed over for the one before it, with a note; if none is good, that is an error.
+        """
+        if not self.path.is_dir():
+            return None
+        notes: list[str] = []
+        chosen, mark = self._pointer(notes)
+        names = [_name(*saved) for saved in sorted(self._saved(), reverse=True)]
+        if chosen in names:
+            # Those above it are from an abandoned course, or were not announced when the kill came: they come last.
+            names = [chosen, *(n for n in names if n < chosen), *(n for n in names if n > chosen)]
+        elif chosen is not None:
+            notes.append(f"{self.path / chosen} is missing; {_LOST}")
+        for name in names:
+            try:
+                found = self._load(name, mark if name == chosen else None)
+            except DataError as error:
+                notes.append(f"{str(error).removesuffix('; ' + manifest.ADVICE)}; {_LOST}")
+                continue
+            if notes:
+                notes.append(f"continuing from {self.path / name} (step {found.step})")
+            return Checkpoint(found.step, found.tensors, found.facts, notes)
+        if notes:
+            raise DataError(f"no checkpoint in {self.path} is whole: {'; '.join(notes)}; {manifest.ADVICE}")
+        return None
+
+    def _saved(self) -> list[tuple[int, int]]:
+        found = [_NAME.fullmatch(entry.name) for entry in self.path.iterdir() if entry.is_dir()]
+        return [(int(match[1]), int(match[2] or 0)) for match in found if match]
+
+    def _pointer(self, notes: list[str]) -> tuple[str | None, str | None]:
+        """The name and the manifest's sha256 that `latest` gives."""
+        path = self.path / LATEST
+        if not path.exists():
+            if self._saved():
+                notes.append(f"{path} is missing")
+            return None, None
+        with suppress(DataError):
+            value = formats.parse_json(path.read_bytes(), str(path))
+            name, mark = (value.get("checkpoint"), value.get("manifest")) if isinstance(value, dict) else (None, None)
+            if isinstance(name, str) and _NAME.fullmatch(name) and isinstance(mark, str):
+                return name, mark
+        notes.append(f"{path} is damaged")
+        return None, None
+
+    def _load(self, name: str, mark: str | None) -> Checkpoint:
+        place = self.path / name
+        seals = manifest.read_manifest(place)
+        if mark is not None and hashlib.sha256((place / manifest.NAME).read_bytes()).hexdigest() != mark:
+            raise DataError(f"{place / manifest.NAME} is not the one that {LATEST} announces")
+        content = {}
+        for part in (STATE, FACTS):
+            if part not in seals.files:
+                raise DataError(f"{place / part} is not listed in its manifest")
+            content[part] = manifest.read(place / part, [seals.files[part]])
+        facts = formats.parse_json(content[FACTS], str(place / FACTS))
+        if not isinstance(facts, dict) or not isinstance(facts.get("facts"), dict):
+            raise DataError(f"{place / FACTS} holds no facts")
+        match = _NAME.fullmatch(name)
+        if match is None or facts.get("step") != int(match[1]):
+            raise DataError(f"{place} holds step {facts.get('step')}, which is not what its name says")
+        return Checkpoint(int(match[1]), formats.parse_tensors(content[STATE], str(place / STATE)), facts["facts"])
+
+    def _prune(self, newest: str) -> None:
+        """Keep the newest and the one before it."""
+        names = [_name(*saved) for saved in sorted(self._saved())]
+        at = names.index(newest)
+        for name in names[: max(0, at + 1 - KEPT)] + names[at + 1 :]:
+            aside = atomic.temp_path(self.path / name)
+            with suppress(OSError):  # half a checkpoint must not look like one
+                os.rename(self.path / name, aside)
+            atomic.discard(aside)
+
+
+_LOST = "its steps since the checkpoint before it are lost"
+
+
+def _name(step: int, count: int) -> str:
+    return f"step-{step:08d}" + (f"-{count}" if count else "")
+
+
+def _refuse_non_finite(step: int, tensors: Mapping[str, Tensor]) -> None:
+    for name, tensor in tensors.items():
+        if (tensor.is_floating_point() or tensor.is_complex()) and not bool(torch.isfinite(tensor).all()):
+            raise Diverged(
+                f"step {step}: '{name}' holds NaN or infinity, so no checkpoint was written; "
+                "the one before is intact, continue from it with a smaller learning rate"
+            )
+
+
+def restore_rng(state: Tensor) -> None:
+    """Set torch's generator from a saved state; one of a wrong form would end the process, so it is refused."""
+    current = torch.get_rng_state()
+    if state.dtype != current.dtype or state.shape != current.shape:
+        raise DataError(
+            f"the saved random state has {tuple(state.shape)} numbers of {state.dtype} where this torch has "
+            f"{tuple(current.shape)} of {current.dtype}; resume with the torch version that the run was trained with"
+        )
+    torch.set_rng_state(state.detach().cpu().clone())

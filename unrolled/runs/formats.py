@@ -1,0 +1,196 @@
+"""The two formats of a run directory: JSON and safetensors. Written in one canonical way, read with caps.
+
+What is read may be damaged or hostile: nothing here can run code, and every length is checked before memory is spent
+on it. There is no pickle. torch is imported only by the functions that handle tensors.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from unrolled.core.errors import DataError
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+MAX_JSON_BYTES = 256 * 2**20
+MAX_JSON_DEPTH = 200
+MAX_HEADER_BYTES = 32 * 2**20
+MAX_TENSORS = 100_000
+ALIASES = "aliases"  # the key of the safetensors metadata under which tied names are kept
+
+
+def json_text(obj: Any, where: str, indent: int | None = 2) -> str:
+    """JSON with sorted keys; a NaN, an infinity or a key that is no text is refused by its place."""
+    _check_plain(obj, where, "", 0)
+    text = json.dumps(obj, sort_keys=True, indent=indent, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:  # half of a surrogate pair, as in the name of an oddly encoded file
+        text = json.dumps(obj, sort_keys=True, indent=indent, allow_nan=False)
+    return text + "\n"
+
+
+def _check_plain(obj: Any, where: str, place: str, depth: int) -> None:
+    if depth > MAX_JSON_DEPTH:
+        raise ValueError(f"{where}: nested more than {MAX_JSON_DEPTH} deep")
+    if isinstance(obj, float) and not math.isfinite(obj):
+        raise ValueError(f"{where}: {place or 'the value'} is {obj}, which JSON cannot hold")
+    if isinstance(obj, Mapping):
+        for key, value in obj.items():
+            if not isinstance(key, str):
+                raise TypeError(f"{where}: the key {key!r} in {place or 'the top level'} is not text")
+            _check_plain(value, where, f"{place}.{key}" if place else key, depth + 1)
+    elif isinstance(obj, list | tuple):
+        for i, value in enumerate(obj):
+            _check_plain(value, where, f"{place}[{i}]", depth + 1)
+
+
+def parse_json(data: bytes, where: str) -> Any:
+    """The value of a JSON text that may be damaged or hostile."""
+    if len(data) > MAX_JSON_BYTES:
+        raise DataError(f"{where}: {len(data):,} bytes of JSON, more than the {MAX_JSON_BYTES:,} that are read")
+
+    def refuse(word: str) -> None:
+        raise ValueError(f"{word} is not a JSON number")
+
+    try:
+        value = json.loads(data.decode("utf-8"), parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{where}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from None
+    except RecursionError:
+        raise DataError(f"{where}: JSON nested more than {MAX_JSON_DEPTH} deep is not read") from None
+    except ValueError as error:  # not UTF-8, NaN, a number of thousands of digits
+        raise DataError(f"{where}: not JSON ({error})") from None
+    level = [value]
+    for _ in range(MAX_JSON_DEPTH + 1):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return value
+    raise DataError(f"{where}: JSON nested more than {MAX_JSON_DEPTH} deep is not read")
+
+
+def _dtype_codes() -> dict[torch.dtype, str]:
+    import torch
+
+    return {
+        torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",
+        torch.int64: "I64", torch.int32: "I32", torch.int16: "I16", torch.int8: "I8",
+        torch.uint64: "U64", torch.uint32: "U32", torch.uint16: "U16", torch.uint8: "U8",
+        torch.bool: "BOOL", torch.complex64: "C64",
+        torch.float8_e4m3fn: "F8_E4M3", torch.float8_e5m2: "F8_E5M2",
+    }  # fmt: skip
+
+
+def _split_aliases(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors to store, and for every tied name the name under which its values are stored."""
+    stored: dict[str, Tensor] = {}
+    aliases: dict[str, str] = {}
+    first: dict[tuple[Any, ...], str] = {}
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        identity = (tensor.device, tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride(),
+                    tensor.is_conj(), tensor.is_neg())  # fmt: skip
+        if tensor.numel() and identity in first:
+            aliases[name] = first[identity]
+        else:
+            first[identity] = name
+            stored[name] = tensor
+    return stored, aliases
+
+
+def tensor_file(tensors: Mapping[str, Tensor], where: str) -> tuple[int, Iterator[Any]]:
+    """The size and the pieces of a safetensors file, one tensor at a time, so that saving needs no second copy.
+
+    Tied weights (one tensor under several names) are stored once; the metadata says which names share it.
+    """
+    import torch
+
+    codes = _dtype_codes()
+    stored, aliases = _split_aliases(tensors)
+    for name, tensor in stored.items():
+        if tensor.dtype not in codes or tensor.layout != torch.strided or tensor.device.type == "meta":
+            raise TypeError(f"{where}: tensor '{name}' ({tensor.dtype}, {tensor.layout}) cannot be stored")
+    if len(tensors) > MAX_TENSORS:
+        raise ValueError(f"{where}: {len(tensors):,} tensors, more than the {MAX_TENSORS:,} that are read back")
+    names = sorted(stored, key=lambda name: (-stored[name].element_size(), name))  # wide items first: all are aligned
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    if aliases:
+        header["__metadata__"][ALIASES] = json.dumps(aliases, sort_keys=True)
+    end = 0
+    for name in names:
+        tensor, begin = stored[name], end
+        end += tensor.numel() * tensor.element_size()
+        header[name] = {"dtype": codes[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+
+    def pieces() -> Iterator[Any]:
+        yield len(text).to_bytes(8, "little") + text
+        for name in names:
+            if stored[name].numel():
+                tensor = stored[name].detach().cpu().contiguous().resolve_conj().resolve_neg()
+                yield tensor.reshape(-1).view(torch.uint8).numpy()
+
+    return 8 + len(text) + end, pieces()
+
+
+def parse_tensors(data: bytes, where: str) -> dict[str, Tensor]:
+    """The tensors of a safetensors file that may be damaged or hostile; tied names share one tensor again.
+
+    Each is a copy with memory of its own: views into one buffer crash `torch.set_rng_state`, and their alignment can
+    change the last bit of a product.
+    """
+    import safetensors
+    import safetensors.torch
+    import torch
+
+    header = _tensor_header(data, where)
+    try:
+        loaded = safetensors.torch.load(data)  # refuses overlaps, gaps and sizes that do not fit
+        tensors = {name: loaded[name].clone(memory_format=torch.contiguous_format) for name in sorted(loaded)}
+    except (safetensors.SafetensorError, KeyError, ValueError, RuntimeError, AssertionError, OverflowError) as error:
+        raise DataError(f"{where}: not a whole safetensors file ({error})") from None
+    for name, tensor in tensors.items():
+        if tensor.dtype == torch.bool and tensor.numel() and int(tensor.view(torch.uint8).max()) > 1:
+            raise DataError(f"{where}: tensor '{name}' holds values that are neither true nor false")
+    for alias, name in _aliases(header, where).items():
+        if alias in tensors or name not in loaded:
+            raise DataError(f"{where}: the tied names '{alias}' and '{name}' contradict the tensors in the file")
+        tensors[alias] = tensors[name]
+    return tensors
+
+
+def _tensor_header(data: bytes, where: str) -> dict[str, Any]:
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or length > len(data) - 8:
+        raise DataError(f"{where}: not a safetensors file (its header would be longer than the file)")
+    if length > MAX_HEADER_BYTES:
+        raise DataError(f"{where}: a header of {length:,} bytes, more than the {MAX_HEADER_BYTES:,} that are read")
+    header = parse_json(data[8 : 8 + length], f"{where} (header)")
+    if not isinstance(header, dict):
+        raise DataError(f"{where}: not a safetensors file (its header is no table of tensors)")
+    if len(header) > MAX_TENSORS + 1:
+        raise DataError(f"{where}: {len(header):,} tensors, more than the {MAX_TENSORS:,} that are read")
+    return header
+
+
+def _aliases(header: dict[str, Any], where: str) -> dict[str, str]:
+    metadata = header.get("__metadata__", {})
+    text = metadata.get(ALIASES, "{}") if isinstance(metadata, dict) else "{}"
+    aliases = parse_json(text.encode("utf-8", "replace"), f"{where} (tied names)") if isinstance(text, str) else None
+    if not isinstance(aliases, dict) or len(aliases) > MAX_TENSORS:
+        raise DataError(f"{where}: the list of tied names is damaged")
+    if not all(isinstance(name, str) for name in aliases.values()):
+        raise DataError(f"{where}: the list of tied names is damaged")
+    return aliases
