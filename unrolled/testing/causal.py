@@ -80,8 +80,8 @@ def check_subject(subject: Subject, inputs: Inputs, fresh: Callable[[], nn.Modul
 
 def check_form(subject: Subject, inputs: Inputs, setting: Setting) -> None:
     """y [B, T, ...] is finite; every leaf of the state is a tensor [B, ...]; T = 0 gives no output and no news."""
-    with Law(laws.FORM, str(setting)) as law:
-        for rows in (ROWS, ROWS - 1):  # two sizes, for a width may happen to be one of them
+    for rows in (ROWS, ROWS - 1):  # two sizes, for a width may happen to be one of them
+        with Law(laws.FORM, str(setting)) as law:
             everyone = torch.arange(rows)
             x = inputs.draw(rows, subject.length(STEPS), setting.dtype)
             result = subject.causal(x, subject.start(everyone))
@@ -93,16 +93,16 @@ def check_form(subject: Subject, inputs: Inputs, setting: Setting) -> None:
             law.holds(isinstance(y, Tensor), f"y is {type(y).__name__}, not a tensor")
             law.holds(y.shape[:2] == x.shape[:2], f"x is {list(x.shape)} but y is {list(y.shape)}, not [B, T, ...]")
             law.holds(bool(y.isfinite().all()), "y is not finite on ordinary input")
-            with Law(laws.ROWS, str(setting)) as batch_first:
-                for leaf in tree.leaves(state):
-                    batch_first.holds(
-                        leaf.dim() > 0 and leaf.shape[0] == rows,
-                        f"a leaf of the state has shape {list(leaf.shape)}, not batch-first [{rows}, ...]",
-                    )
+            leaves = list(tree.leaves(state))
+        with Law(laws.ROWS, str(setting)) as law:
+            for leaf in leaves:
+                shape = list(leaf.shape)
+                law.holds(shape[:1] == [rows], f"a leaf of the state is {shape}, not batch-first [{rows}, ...]")
+        with Law(laws.CHUNKS, str(setting)) as law:
             nothing, after = subject(x[:, :0], state)
             law.same(nothing, y[:, :0], 0.0, "y for T = 0")
             law.holds(nothing.dtype == y.dtype, f"y for T = 0 is {nothing.dtype}, otherwise {y.dtype}")
-            for new, old in zip(tree.leaves(after), tree.leaves(state), strict=True):
+            for new, old in zip(tree.leaves(after), leaves, strict=True):
                 law.same(new, old, 0.0, "the state after T = 0", axes=("row",))
 
 
@@ -224,29 +224,29 @@ def check_rows(subject: Subject, inputs: Inputs, setting: Setting) -> None:
             alone = subject(x[row : row + 1], subject.start(everyone[row : row + 1]))[0]
             law.same(alone[0], y[row], setting.tolerance, "a row alone: y", axes=("time",), row=row)
         _, state = subject(x[:, :half], subject.start(everyone))
+        following, _ = subject(x[:, half:], state)
         for rows in ([2, 0, 1], [1, 1, 0, 2], [2]):
             order = torch.tensor(rows)
-            for kind, moved in (("take(state)", tree.take(state, order)), ("the state of the rows", None)):
-                if moved is None:
-                    moved = subject(x[order, :half], subject.start(order))[1]
-                again = subject(x[order, half:], moved)[0]
-                law.same(again, y[order, half:], setting.tolerance, f"after {kind} {rows}: y")
-        _check_where(law, subject, x, half, y, setting)
+            again, _ = subject(x[order, half:], tree.take(state, order))
+            law.same(again, following[order], setting.tolerance, f"after take(state, {rows}) y")
+            again, _ = subject(x[order, half:], subject(x[order, :half], subject.start(order))[1])
+            law.same(again, following[order], setting.tolerance, f"with rows {rows} of the batch y")
+        _check_where(law, subject, x, half, setting)
 
 
-def _check_where(law: Law, subject: Subject, x: Tensor, half: int, y: Tensor, setting: Setting) -> None:
+def _check_where(law: Law, subject: Subject, x: Tensor, half: int, setting: Setting) -> None:
     """Rows that are a step apart live in one state, as `state.where` makes it; growing states have no such form."""
-    everyone = torch.arange(ROWS)
-    _, old = subject(x[:, :half], subject.start(everyone))
-    _, new = subject(x[:, half : half + 1], tree.clone(old))
+    _, old = subject(x[:, :half], subject.start(torch.arange(ROWS)))
+    _, new = subject(x[:, half : half + 1], old)
     shapes = [[leaf.shape for leaf in tree.leaves(s)] for s in (old, new)]
-    if shapes[0] != shapes[1] or half + 2 > x.shape[1]:
+    if old is None or shapes[0] != shapes[1] or half + 2 > x.shape[1]:
         return
-    ahead = everyone % 2 == 0
-    mixed = tree.where(ahead.to(x.device), new, old)
-    following = torch.stack([x[row, half + 1 if ahead[row] else half] for row in range(ROWS)])[:, None]  # [B, 1, D]
-    wanted = torch.stack([y[row, half + 1 if ahead[row] else half] for row in range(ROWS)])[:, None]
-    found = subject(following, mixed)[0]
+    ahead = torch.arange(ROWS, device=x.device) % 2 == 0
+    sooner, later = x[:, half : half + 1], x[:, half + 1 : half + 2]  # [B, 1, D]
+    mixed_x = torch.where(ahead.view(-1, *[1] * (x.dim() - 1)), later, sooner)
+    found, _ = subject(mixed_x, tree.where(ahead, new, old))
+    wanted = subject(sooner, old)[0]
+    wanted[ahead] = subject(later, new)[0][ahead]
     law.same(found, wanted, setting.tolerance, "with rows a step apart (state.where) y", axes=("row",))
 
 

@@ -64,6 +64,8 @@ class Inputs:
         if self.pool is not None:
             index = torch.randint(len(self.pool), (rows, steps), generator=self.generator)
             x = self.pool[index]  # [B, T, ...]
+            if not self.tokens:  # digits beyond float32, so that a layer that drops them is seen
+                x = x * (1 + 1e-10 * torch.randn(x.shape, generator=self.generator, dtype=torch.float64))
         elif self.tokens:
             x = torch.randint(self.vocabulary or 1, (rows, steps), generator=self.generator)  # [B, T]
         else:
