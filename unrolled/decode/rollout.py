@@ -1,0 +1,163 @@
+"""Rollout: a model runs on its own choices.
+
+Written against a function and values: `step(tokens [B, T], state) -> (logits [B, T, V], state)` and the state tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from unrolled.core import state as tree
+from unrolled.core.errors import UsageError
+from unrolled.core.state import State
+from unrolled.decode.choose import Chooser
+from unrolled.decode.noise import Noise
+
+Step = Callable[[Tensor, State], tuple[Tensor, State]]
+
+SAMPLE = 2**32  # sample j of row r draws the noise of row r + j * SAMPLE, so sample 0 is the row's plain rollout
+
+
+class Column(NamedTuple):
+    """One tick of all rows."""
+
+    tokens: Tensor  # [B] the row's own choice, or the next token of its prompt while that lasts
+    active: Tensor  # [B] True where the token was chosen now, by a row that had not ended
+    stopped: Tensor  # [B] True where this token is a stop token and ends the row
+    log_p: Tensor  # [B] log-probability of the chosen token under the model as it is; 0 where not active
+    y: Tensor  # [B, V] the logits that the choice was made from
+
+
+class Candidate(NamedTuple):
+    """A generated sequence."""
+
+    tokens: list[int]  # what was generated, the stop token included, the prompt not
+    log_p: float  # sum of the log-probabilities of these tokens under the model as it is
+    finished: bool  # ended by a stop token, not by the limit
+    score: float  # what it is ranked by: log_p, unless a length penalty was asked for
+
+
+def rollout(
+    step: Step,
+    state: State,
+    prompt: Tensor,
+    lengths: Tensor | None,
+    choose: Chooser,
+    stop: int | Collection[int],
+    max_steps: int,
+    rows: Tensor | None = None,
+    seed: int = 0,
+) -> Iterator[Column]:
+    """Yields a column of tokens per tick: what is left of longer prompts, and each row's own choices.
+
+    The first min(lengths) tokens go in one chunk; then each row is fed its own prompt while it lasts and after that
+    its own choice, so no row is ever fed padding, and all rows have equally many tokens behind them at every tick.
+    A row ends with a stop token (`()`: none) or after `max_steps` tokens of its own; the rollout ends with its rows.
+
+    prompt   [B, P] right-padded, lengths [B] of at least 1 (None: all P); a caller without a prompt gives <start>
+    rows     [B] numbers by which rows draw their noise (None: 0 .. B-1); the tick of the noise is the number of tokens
+             behind it, so a row samples the same alone, in a batch, or resumed with all its tokens as the prompt
+    state    is used up: clone it first if it is needed again. Gradients flow unless the caller forbids them.
+    """
+    lengths = check_prompt(prompt, lengths, max_steps)
+    noise = Noise(seed, torch.arange(len(prompt)) if rows is None else rows)
+    y, state = step(prompt[:, : int(lengths.min())], state)
+    yield from _go_on(step, y[:, -1], state, prompt, lengths, choose, token_ids(stop), max_steps, noise)
+
+
+def _go_on(
+    step: Step,
+    y: Tensor,
+    state: State,
+    prompt: Tensor,
+    lengths: Tensor,
+    choose: Chooser,
+    stops: list[int],
+    max_steps: int,
+    noise: Noise,
+) -> Iterator[Column]:
+    """The ticks after the first chunk, of which y [B, V] are the last logits."""
+    t = int(lengths.min())
+    end = lengths + max_steps  # [B]
+    stop = torch.tensor(stops, dtype=torch.long, device=prompt.device)
+    alive = torch.ones_like(lengths, dtype=torch.bool)  # [B]
+    history = prompt[:, :t].clone()  # [B, room], filled up to t
+    while True:
+        with torch.no_grad():
+            choice = choose(y.detach(), history[:, :t], noise(t))  # [B]
+        prompted = t < lengths
+        tokens = torch.where(prompted, prompt[:, min(t, prompt.shape[1] - 1)], choice)
+        active = alive & ~prompted
+        stopped = active & torch.isin(tokens, stop)
+        log_q = torch.log_softmax(y, dim=-1, dtype=torch.promote_types(y.dtype, torch.float32))  # [B, V]
+        log_p = torch.where(active, log_q.gather(-1, tokens[:, None])[:, 0], 0.0)
+        yield Column(tokens, active, stopped, log_p, y)
+        alive = alive & ~stopped & (t + 1 < end)
+        if not bool(alive.any()):
+            return
+        if t == history.shape[1]:
+            history = torch.cat([history, torch.zeros_like(history)], dim=1)
+        history[:, t] = tokens
+        logits, state = step(tokens[:, None], state)
+        y, t = logits[:, -1], t + 1
+
+
+def collect(columns: Iterable[Column]) -> list[Candidate]:
+    """Run a rollout to its end, without gradients: one candidate per row."""
+    with torch.no_grad():
+        ticks = [column[:4] for column in columns]
+    tokens, active, stopped, log_p = (torch.stack(parts, dim=1).cpu() for parts in zip(*ticks, strict=True))  # [B, T]
+    totals, finished = log_p.double().sum(1).tolist(), stopped.any(1).tolist()
+    own = [row[mine].tolist() for row, mine in zip(tokens, active, strict=True)]
+    return [Candidate(*parts, score=parts[1]) for parts in zip(own, totals, finished, strict=True)]
+
+
+def best_of(
+    n: int,
+    step: Step,
+    state: State,
+    prompt: Tensor,
+    lengths: Tensor | None,
+    choose: Chooser,
+    stop: int | Collection[int],
+    max_steps: int,
+    rows: Tensor | None = None,
+    seed: int = 0,
+) -> list[list[Candidate]]:
+    """n rollouts of every row, best first by log P; the prompt is read once. Sample 0 is the row's plain rollout."""
+    if n < 1:
+        raise UsageError(f"best of {n} samples is not possible: take at least 1")
+    lengths = check_prompt(prompt, lengths, max_steps)
+    rows = torch.arange(len(prompt)) if rows is None else rows.cpu()
+    numbers = (rows[:, None] + SAMPLE * torch.arange(n)).flatten()  # [B * n]
+    with torch.no_grad():
+        y, state = step(prompt[:, : int(lengths.min())], state)
+        y, prompt, lengths = (part.repeat_interleave(n, dim=0) for part in (y[:, -1], prompt, lengths))
+        ticks = _go_on(step, y, tree.repeat(state, n), prompt, lengths, choose, token_ids(stop), max_steps,
+                       Noise(seed, numbers))  # fmt: skip
+        samples = collect(ticks)
+    groups = [samples[i : i + n] for i in range(0, len(samples), n)]
+    return [sorted(group, key=lambda sample: -sample.score) for group in groups]
+
+
+def token_ids(stop: int | Collection[int]) -> list[int]:
+    return [stop] if isinstance(stop, int) else sorted(stop)
+
+
+def check_prompt(prompt: Tensor, lengths: Tensor | None, max_steps: int) -> Tensor:
+    """The lengths [B] of the prompts, each between 1 and P."""
+    if max_steps < 1:
+        raise UsageError(f"max_steps = {max_steps} is not possible: generate at least 1 token")
+    if prompt.dim() != 2 or len(prompt) == 0:
+        raise UsageError(f"a prompt has the shape [rows, tokens] with at least one row, not {list(prompt.shape)}")
+    if lengths is None:
+        lengths = torch.full((len(prompt),), prompt.shape[1])
+    wrong = (lengths < 1) | (lengths > prompt.shape[1])
+    if bool(wrong.any()):
+        row, n = int(wrong.nonzero()[0, 0]), prompt.shape[1]
+        raise UsageError(f"prompt {row} has {int(lengths[row])} of {n} tokens: give at least one, such as <start>")
+    return lengths.to(prompt.device)
