@@ -1,0 +1,121 @@
+"""Real data that every Python installation already has: no download, no licence question, good for a first try."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+import unicodedata
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unrolled.core.errors import DataError, UsageError, nearest
+
+
+Loaded = str | list[Path] | list[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Builtin:
+    """A set of built-in data: what it is, under which licence, about how large, and how to get it."""
+
+    description: str
+    licence: str
+    size: str
+    examples: str
+    columns: tuple[str, ...]
+    load: Callable[[], Loaded]
+
+
+def _python_docs() -> str:
+    """The topics that `help()` shows, in alphabetical order."""
+    try:
+        from pydoc_data.topics import topics
+    except ImportError:
+        raise DataError(
+            "builtin:python-docs: this Python was installed without pydoc_data; install its full standard library, "
+            "or use builtin:python-source"
+        ) from None
+    return "\n\n".join(topics[name].strip("\n") for name in sorted(topics)) + "\n"
+
+
+def _python_source() -> list[Path]:
+    """The modules of the standard library, without tests and without what was installed into it."""
+    root = Path(sysconfig.get_paths()["stdlib"])
+    left_out = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
+    files: list[Path] = []
+    for folder, folders, found in os.walk(root):
+        folders[:] = [name for name in folders if name not in left_out]
+        files += [Path(folder) / name for name in found if name.endswith(".py")]
+    readable = [path for path in sorted(files) if _is_text(path)]
+    if not readable:
+        raise DataError("builtin:python-source: this Python was installed without the source of its library")
+    return readable
+
+
+def _is_text(path: Path) -> bool:
+    """Not empty and UTF-8 throughout: a few old modules are in other encodings."""
+    try:
+        data = path.read_bytes()
+        return bool(data.decode("utf-8")) and b"\0" not in data
+    except (UnicodeDecodeError, OSError):
+        return False
+
+
+def _unicode_names() -> list[dict[str, str]]:
+    """Names of letters without their first word, which is the class: {'script': 'GREEK', 'text': 'SMALL ...'}."""
+    hangul_syllables = range(0xAC00, 0xD7A4)  # eleven thousand names by one rule would drown the others
+    rows = []
+    for point in range(0x20000):
+        script, _, rest = unicodedata.name(chr(point), "").partition(" ")
+        is_letter = unicodedata.category(chr(point)).startswith("L") and point not in hangul_syllables
+        if rest and is_letter and not any(c.isdigit() for c in rest):
+            rows.append({"script": script, "text": rest})
+    counts = Counter(row["script"] for row in rows)
+    return [row for row in rows if counts[row["script"]] >= 100]
+
+
+_SETS = {
+    "python-docs": Builtin(
+        "the reference of the Python language, as shown by help(): English prose and code",
+        "PSF", "0.5 MB", "stream", (), _python_docs,
+    ),
+    "python-source": Builtin(
+        "the source of Python's standard library without its tests: code and comments",
+        "PSF", "about 12 MB", "stream", (), _python_source,
+    ),
+    "unicode-names": Builtin(
+        "names of the letters of Unicode with the script they belong to, for --condition script",
+        "Unicode (through Python's unicodedata)", "about 10,000 rows", "rows", ("script", "text"), _unicode_names,
+    ),
+}  # fmt: skip
+
+
+def names() -> list[str]:
+    return sorted(_SETS)
+
+
+def about(name: str) -> dict[str, Any]:
+    """Description, licence, size, examples and columns of one set; loads nothing."""
+    data = _find(name)
+    return {
+        "name": f"builtin:{name}",
+        "description": data.description,
+        "licence": data.licence,
+        "size": data.size,
+        "examples": data.examples,
+        "columns": list(data.columns),
+    }
+
+
+def load(name: str) -> Loaded:
+    """One text, a list of text files, or rows with named values."""
+    return _find(name).load()
+
+
+def _find(name: str) -> Builtin:
+    if name not in _SETS:
+        raise UsageError(f"there is no built-in data '{name}'; {nearest(name, _SETS)}")
+    return _SETS[name]

@@ -1,0 +1,408 @@
+"""Codecs: text becomes token ids and ids become text again.
+
+A codec is a table from id to the bytes it stands for; `decode` joins the bytes, so a text of known tokens comes back
+exactly. Ids 0 to 3 are special and the same in every codec; no text, whatever it says, is ever encoded to them
+(the literal word "<start>" is seven characters), except that what was not seen in training becomes <unknown>.
+"""
+
+# ruff: noqa: ARG003 (every kind is fitted and restored by one signature, whether it needs all of it or not)
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.core.errors import DataError, UsageError
+from unrolled.data.config import BYTE_VALUES, DataConfig
+
+EMPTY, UNKNOWN, START, STOP = 0, 1, 2, 3
+SPECIALS = ("<empty>", "<unknown>", "<start>", "<stop>")
+FILE = "tokenizer.json"
+LARGEST_FILE = 256 * 2**20  # bytes of tokenizer.json that are read at all
+
+Ids = NDArray[np.int64]
+
+
+class TextStream:
+    """Emits text token by token; bytes that do not yet make a whole character wait for the next token."""
+
+    def __init__(self, table: Sequence[bytes]) -> None:
+        self._table = table
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def push(self, token: int) -> str:
+        return self._decoder.decode(self._table[token])
+
+    def close(self) -> str:
+        """What was held back, as a replacement mark; empty after whole characters."""
+        return self._decoder.decode(b"", final=True)
+
+
+class Codec:
+    """The base: everything but the way text is cut. Subclasses give `fit`, `_encode` and what to save."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, table: Iterable[bytes], extra: Sequence[str] = ()) -> None:
+        self.specials = (*SPECIALS, *extra)
+        if len(set(self.specials)) < len(self.specials) or not all(re.fullmatch(r"<\w+>", s) for s in self.specials):
+            raise UsageError(f"special tokens are different words in angle brackets, not {', '.join(self.specials)}")
+        self._table = [b""] * len(self.specials) + list(table)
+
+    @classmethod
+    def fit(cls, texts: Iterable[Any], config: DataConfig, extra: Sequence[str] = ()) -> Codec:
+        """Learn the tokens of `config.tokens` from training texts; `extra` special tokens follow the first four."""
+        return _KINDS[config.tokens].fit(texts, config, extra)
+
+    @property
+    def size(self) -> int:
+        """How many different ids there are, special ones included."""
+        return len(self._table)
+
+    def encode(self, text: str) -> Ids:
+        """The ids of a text, without <start> and <stop>."""
+        check_text(text)
+        return self._encode(text)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of some ids; special tokens are left out, broken UTF-8 becomes a replacement mark."""
+        return b"".join(self._table[int(token)] for token in ids).decode("utf-8", "replace")
+
+    def stream(self) -> TextStream:
+        return TextStream(self._table)
+
+    def name(self, token: int) -> str:
+        """A token for the eye: spaces and control characters visible.
+
+        >>> ByteCodec().name(4 + 10), ByteCodec().name(2), ByteCodec().name(4 + 0xE9)
+        ('\\\\n', '<start>', '\\\\xe9')
+        """
+        if token < len(self.specials):
+            return self.specials[token]
+        text = self._table[token].decode("utf-8", "backslashreplace").replace(" ", "␣")
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+    def special(self, name: str) -> int:
+        """The id of a special token by its name, such as `<mask>`."""
+        if name not in self.specials:
+            raise UsageError(f"this codec has no special token {name}; it has {', '.join(self.specials)}")
+        return self.specials.index(name)
+
+    def unknown(self, text: str) -> list[str]:
+        """The different parts of a text that would become <unknown>, in order of appearance."""
+        return []
+
+    def known(self, text: str) -> bool:
+        return not self.unknown(text)
+
+    def byte_lengths(self, text: str) -> NDArray[np.int64]:
+        """How many bytes of the text each of its tokens stands for, unknown ones too."""
+        return np.array([len(self._table[token]) for token in self._encode(text)], np.int64)
+
+    def save(self, directory: str | Path) -> None:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+        (Path(directory) / FILE).write_text(self.to_json(), encoding="utf-8")
+
+    @staticmethod
+    def load(directory: str | Path) -> Codec:
+        """Read `tokenizer.json`; a damaged file is a DataError."""
+        path = Path(directory) / FILE
+        try:
+            if path.stat().st_size > LARGEST_FILE:
+                raise DataError(f"{path}: larger than {LARGEST_FILE >> 20} MB, so this is not a tokenizer of ours")
+            return Codec.from_json(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise DataError(f"{path}: there is no such tokenizer file") from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError) as error:
+            raise DataError(f"{path}: damaged, or not a tokenizer of ours ({error}); restore the file") from None
+
+    def to_json(self) -> str:
+        values = {"format": "unrolled", "tokens": self.kind, "specials": self.specials, **self._values()}
+        return json.dumps(values, ensure_ascii=False) + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> Codec:
+        values = json.loads(text)
+        if values.get("format") != "unrolled":
+            return BpeCodec(text)
+        specials = tuple(values["specials"])
+        if specials[: len(SPECIALS)] != SPECIALS:
+            raise ValueError("the special tokens are not the first ids")
+        return _KINDS[values["tokens"]]._restore(values, specials[len(SPECIALS) :])
+
+    @classmethod
+    def _restore(cls, values: Mapping[str, Any], extra: Sequence[str]) -> Codec:
+        raise NotImplementedError
+
+    def _values(self) -> dict[str, Any]:
+        return {}
+
+    def _encode(self, text: str) -> Ids:
+        raise NotImplementedError
+
+
+def check_text(text: str) -> None:
+    """Half a surrogate pair is in no encoding of text; everything else is."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"character {error.start + 1} is the lone surrogate U+{ord(text[error.start]):04X}, which is no character; "
+            "remove it or decode the text again"
+        ) from None
+
+
+class ByteCodec(Codec):
+    """One token per byte of UTF-8: any text is known, and nothing is learned."""
+
+    kind = "byte"
+
+    def __init__(self, extra: Sequence[str] = ()) -> None:
+        super().__init__((bytes([value]) for value in range(BYTE_VALUES)), extra)
+
+    @classmethod
+    def fit(cls, texts: Iterable[Any], config: DataConfig, extra: Sequence[str] = ()) -> Codec:
+        return cls(extra)
+
+    @classmethod
+    def _restore(cls, values: Mapping[str, Any], extra: Sequence[str]) -> Codec:
+        return cls(extra)
+
+    def _encode(self, text: str) -> Ids:
+        return np.frombuffer(text.encode("utf-8"), np.uint8).astype(np.int64) + len(self.specials)
+
+
+class CharCodec(Codec):
+    """One token per character (code point) of the training text, in the order of Unicode."""
+
+    kind = "char"
+
+    def __init__(self, characters: str, extra: Sequence[str] = ()) -> None:
+        points = code_points(characters)
+        if (np.diff(points) <= 0).any():
+            raise ValueError("the characters are not in order")
+        super().__init__((character.encode("utf-8") for character in characters), extra)
+        self.characters = characters
+        self._id_of = np.full(int(points[-1]) + 2 if len(points) else 1, UNKNOWN, np.int64)  # the last entry: unseen
+        self._id_of[points] = np.arange(len(points)) + len(self.specials)
+
+    @classmethod
+    def fit(cls, texts: Iterable[Any], config: DataConfig, extra: Sequence[str] = ()) -> Codec:
+        seen = np.zeros(0x110000, bool)
+        for text in texts:
+            seen[code_points(text)] = True
+        return cls("".join(map(chr, np.flatnonzero(seen))), extra)
+
+    @classmethod
+    def _restore(cls, values: Mapping[str, Any], extra: Sequence[str]) -> Codec:
+        return cls(values["characters"], extra)
+
+    def _values(self) -> dict[str, Any]:
+        return {"characters": self.characters}
+
+    def _encode(self, text: str) -> Ids:
+        return self._id_of[np.minimum(code_points(text), len(self._id_of) - 1)]
+
+    def unknown(self, text: str) -> list[str]:
+        return list(dict.fromkeys(c for c, token in zip(text, self.encode(text)) if token == UNKNOWN))
+
+    def byte_lengths(self, text: str) -> NDArray[np.int64]:
+        points = code_points(text)
+        return 1 + (points > 0x7F).astype(np.int64) + (points > 0x7FF) + (points > 0xFFFF)
+
+
+def code_points(text: str) -> NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le"), np.uint32)
+
+
+WORD = re.compile(r" ?\w+(?:['’]\w+)*| ?[^\w\s]|\s")
+MOST_COUNTED = 1_000_000  # different words that are counted at a time; rarer ones give way, so memory has a bound
+
+
+class WordCodec(Codec):
+    """One token per word, punctuation mark or white space; the joined tokens are the text.
+
+    A word (letters, digits, inner apostrophes) or a mark takes the one space before it along, so that ordinary text
+    costs one token a word: "The cat, too." is `The`, ` cat`, `,`, ` too`, `.`. Other white space is a token per
+    character. The most frequent tokens of the training text are kept, ties in the order of Unicode.
+    """
+
+    kind = "word"
+
+    def __init__(self, words: Sequence[str], extra: Sequence[str] = ()) -> None:
+        super().__init__((word.encode("utf-8") for word in words), extra)
+        self.words = list(words)
+        self._id_of = {word: token for token, word in enumerate(words, start=len(self.specials))}
+        if len(self._id_of) < len(words):
+            raise ValueError("a word is in the vocabulary twice")
+
+    @classmethod
+    def fit(cls, texts: Iterable[Any], config: DataConfig, extra: Sequence[str] = ()) -> Codec:
+        counts: Counter[str] = Counter()
+        least = 0
+        for text in texts:
+            counts.update(WORD.findall(text))
+            while len(counts) > MOST_COUNTED:
+                least += 1
+                counts = Counter({word: n for word, n in counts.items() if n > least})
+        room = config.vocabulary - len(SPECIALS) - len(extra)
+        return cls(sorted(counts, key=lambda word: (-counts[word], word))[: max(room, 0)], extra)
+
+    @classmethod
+    def _restore(cls, values: Mapping[str, Any], extra: Sequence[str]) -> Codec:
+        return cls(values["words"], extra)
+
+    def _values(self) -> dict[str, Any]:
+        return {"words": self.words}
+
+    def _encode(self, text: str) -> Ids:
+        words = WORD.findall(text)
+        return np.fromiter((self._id_of.get(word, UNKNOWN) for word in words), np.int64, len(words))
+
+    def unknown(self, text: str) -> list[str]:
+        return list(dict.fromkeys(word for word in WORD.findall(text) if word not in self._id_of))
+
+    def byte_lengths(self, text: str) -> NDArray[np.int64]:
+        return np.array([len(word.encode("utf-8")) for word in WORD.findall(text)], np.int64)
+
+
+MOST_BPE_CHARACTERS = 50_000_000  # of training text from which the pairs are learned: bounds memory and time
+
+
+class BpeCodec(Codec):
+    """Byte-pair encoding (Sennrich et al. 2016) on bytes (Radford et al. 2019): any text is known.
+
+    Trained with the tokenizers library; `tokenizer.json` is that library's own file with the ids used here. Of very
+    long corpora the first 50 million characters of the training part are learned from.
+    """
+
+    kind = "bpe"
+
+    def __init__(self, text: str) -> None:
+        from tokenizers import Tokenizer
+
+        values = json.loads(text)
+        if values["model"]["type"] != "BPE" or values["pre_tokenizer"]["type"] != "ByteLevel" or values["normalizer"]:
+            raise ValueError("not a byte-level BPE")
+        specials = [token["content"] for token in values["added_tokens"]]
+        if tuple(specials[: len(SPECIALS)]) != SPECIALS:
+            raise ValueError("the special tokens are not the first ids")
+        vocabulary = sorted(values["model"]["vocab"].items(), key=lambda item: item[1])
+        if [token for _, token in vocabulary] != list(range(len(vocabulary))):
+            raise ValueError("the ids are not 0, 1, 2, ...")
+        byte_of = {character: value for value, character in enumerate(byte_characters())}
+        words = [word for word, _ in vocabulary[len(specials) :]]
+        super().__init__((bytes(byte_of[c] for c in word) for word in words), specials[len(SPECIALS) :])
+        try:
+            self._tokenizer = Tokenizer.from_str(text)
+        except Exception as error:  # the library raises nothing narrower
+            raise ValueError(str(error)) from None
+        self._tokenizer.encode_special_tokens = True  # "<start>" in a text is text; the file does not keep this
+
+    @classmethod
+    def fit(cls, texts: Iterable[Any], config: DataConfig, extra: Sequence[str] = ()) -> Codec:
+        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+        if config.vocabulary < BYTE_VALUES + len(SPECIALS) + len(extra):
+            raise UsageError(f"vocabulary = {config.vocabulary} is too small for bpe with {len(extra)} more specials")
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(
+            vocab_size=config.vocabulary,
+            min_frequency=2,
+            special_tokens=[*SPECIALS, *extra],
+            initial_alphabet=byte_characters(),
+            show_progress=False,
+        )
+        tokenizer.train_from_iterator(_short_words(_first(texts, MOST_BPE_CHARACTERS)), trainer)
+        return cls(tokenizer.to_str())
+
+    def to_json(self) -> str:
+        return self._tokenizer.to_str(pretty=False) + "\n"
+
+    def _encode(self, text: str) -> Ids:
+        return np.array(self._tokenizer.encode(text, add_special_tokens=False).ids, np.int64)
+
+
+def byte_characters() -> list[str]:
+    """The printable character that stands for each byte in a byte-level BPE file: itself, or one from U+0100 on."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = iter(range(0x100, 0x200))
+    return [chr(value) if value in printable else chr(next(others)) for value in range(BYTE_VALUES)]
+
+
+def _first(texts: Iterable[str], limit: int) -> Iterator[str]:
+    for text in texts:
+        yield text[:limit]
+        limit -= len(text)
+        if limit <= 0:
+            return
+
+
+def _short_words(texts: Iterable[str]) -> Iterator[str]:
+    """Runs without a space cut at 1000 characters, for learning from one word of a million takes the square of it."""
+    for text in texts:
+        yield re.sub(r"(\S{1000})(?=\S)", r"\1 ", text)
+
+
+class NumberCodec(Codec):
+    """One token per whole number, for data that comes as numbers already (quantised sound, pixels, notes).
+
+    As text the numbers are written with a space between them.
+    """
+
+    kind = "number"
+
+    def __init__(self, numbers: Sequence[int], extra: Sequence[str] = ()) -> None:
+        super().__init__((f"{number} ".encode() for number in numbers), extra)
+        self.numbers = np.array(numbers, np.int64)
+        if (np.diff(self.numbers) <= 0).any():
+            raise ValueError("the numbers are not in order")
+
+    @classmethod
+    def fit(cls, texts: Iterable[Any], config: DataConfig, extra: Sequence[str] = ()) -> Codec:
+        seen = np.empty(0, np.int64)
+        for numbers in texts:
+            seen = np.union1d(seen, numbers)
+        return cls(seen.tolist(), extra)
+
+    @classmethod
+    def _restore(cls, values: Mapping[str, Any], extra: Sequence[str]) -> Codec:
+        return cls(values["numbers"], extra)
+
+    def _values(self) -> dict[str, Any]:
+        return {"numbers": self.numbers.tolist()}
+
+    def encode(self, text: str | NDArray[Any]) -> Ids:
+        """The ids of an array of whole numbers, or of numbers written with spaces between them."""
+        if isinstance(text, str):
+            words = text.split()
+            try:
+                text = np.array([int(word) for word in words], np.int64)
+            except (ValueError, OverflowError):
+                raise DataError(f"'{text[:40]}' is not a list of whole numbers such as '3 1 4'") from None
+        place = np.searchsorted(self.numbers, text)
+        found = self.numbers[np.minimum(place, len(self.numbers) - 1)] == text if len(self.numbers) else place < 0
+        return np.where(found, place + len(self.specials), UNKNOWN).astype(np.int64)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return super().decode(ids).rstrip(" ")
+
+    def unknown(self, text: str) -> list[str]:
+        return list(dict.fromkeys(word for word, token in zip(text.split(), self.encode(text)) if token == UNKNOWN))
+
+    def byte_lengths(self, text: str | NDArray[Any]) -> NDArray[np.int64]:
+        return np.ones(len(self.encode(text)), np.int64)
+
+
+_KINDS: dict[str, type[Codec]] = {
+    cls.kind: cls for cls in (ByteCodec, CharCodec, WordCodec, BpeCodec, NumberCodec)
+}  # fmt: skip

@@ -1,0 +1,179 @@
+"""Plain text files: checked bytes become pieces of text or lines, never the whole file at once.
+
+What is accepted is UTF-8, with or without a byte order mark, plain or gzip, with any line ends (they become "\\n").
+Anything else is refused in one sentence with its place: a file that is quietly misread trains a model on garbage.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import hashlib
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from unrolled.core.errors import DataError
+
+PIECE = 1 << 20  # characters, about: large enough for fast encoding, small beside any model
+
+_MAGIC = {
+    b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip or office", b"PAR1": "parquet", b"\x89PNG": "PNG image", b"%PDF": "PDF",
+    b"\x7fELF": "program", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\xff\xd8\xff": "JPEG image",
+    b"SQLite format": "SQLite", b"ARROW1": "arrow", b"\x93NUMPY": "numpy", b"\x28\xb5\x2f\xfd": "zstd",
+}  # fmt: skip
+_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF32_BE: "UTF-32", codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}  # fmt: skip
+
+
+class TextFile:
+    """One file of text; reading it fills `notes` with what was changed on the way (byte order mark, line ends)."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.name = str(path)
+        self.notes: dict[str, None] = {}  # ordered and without repeats: a file is read more than once
+
+    def open(self) -> BinaryIO:
+        try:
+            if self.path.is_dir():
+                raise DataError(f"{self.name}: this is a folder where a file is needed")
+            if self.path.suffix == ".gz":
+                return cast(BinaryIO, gzip.open(self.path, "rb"))
+            return self.path.open("rb")
+        except FileNotFoundError:
+            raise DataError(f"{self.name}: there is no such file") from None
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            reason = getattr(error, "strerror", None) or str(error)
+            raise DataError(f"{self.name}: cannot be opened ({reason}); check the path and its permissions") from None
+
+    def digest(self) -> str:
+        """A fingerprint of the raw bytes."""
+        result = hashlib.sha256()
+        for chunk in self._chunks():
+            result.update(chunk)
+        return result.hexdigest()
+
+    def pieces(self) -> Iterator[str]:
+        """The text in pieces of about a megabyte that end where a line ends and text follows, if there is such a place.
+
+        So cut, a word or a run of line ends is in one piece and is encoded as it would be in the whole text.
+        """
+        held = ""
+        for text in self._decoded():
+            held += text
+            if len(held) >= PIECE:
+                cut = _cut(held)
+                yield held[:cut]
+                held = held[cut:]
+        if held:
+            yield held
+
+    def lines(self) -> Iterator[str]:
+        """The lines without their ends; only "\\n", "\\r\\n" and "\\r" end a line."""
+        held: list[str] = []  # parts of a line that goes on, joined once
+        for text in self._decoded():
+            first, *rest = text.split("\n")
+            held.append(first)
+            if rest:
+                yield "".join(held)
+                yield from rest[:-1]
+                held = [rest[-1]]
+        last = "".join(held)
+        if last:
+            yield last
+
+    def _chunks(self) -> Iterator[bytes]:
+        with self.open() as file:
+            try:
+                while chunk := file.read(PIECE):
+                    yield chunk
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise DataError(f"{self.name}: the gzip data is damaged ({error}); compress the file again") from None
+            except OSError as error:
+                raise DataError(f"{self.name}: cannot be read ({error.strerror or error})") from None
+
+    def _decoded(self) -> Iterator[str]:
+        """Checked text with the line ends made one; raises at the first byte that is not UTF-8 text."""
+        utf8 = codecs.getincrementaldecoder("utf-8")()
+        newlines = io.IncrementalNewlineDecoder(None, translate=True)
+        done = 0
+        for chunk in self._chunks():
+            if done == 0:
+                sniff(chunk[: 1 << 16], self.name)
+                if chunk.startswith(codecs.BOM_UTF8):
+                    self.notes[f"{self.name}: the byte order mark at the start was dropped"] = None
+            if (at := chunk.find(0)) >= 0:
+                what = "a NUL byte, which is in no text; remove it, or export the file again as UTF-8"
+                raise DataError(f"{self._place(done + at)}: found {what}")
+            waiting = len(utf8.getstate()[0])
+            try:
+                text = utf8.decode(chunk)
+            except UnicodeDecodeError as error:
+                raise self._not_utf8(done - waiting + error.start, error) from None
+            text = text.removeprefix("\ufeff") if done == 0 else text
+            done += len(chunk)
+            yield newlines.decode(text)
+        try:
+            utf8.decode(b"", final=True)
+        except UnicodeDecodeError as error:
+            raise self._not_utf8(done - len(utf8.getstate()[0]), error) from None
+        if left := newlines.decode("", final=True):
+            yield left
+        if newlines.newlines not in (None, "\n"):
+            self.notes[f"{self.name}: Windows or old Mac line ends were read as plain line ends"] = None
+
+    def _place(self, offset: int) -> str:
+        """The line and column of a byte, counted by reading the file again."""
+        before, line, rest = b"", 1, offset
+        for chunk in self._chunks():
+            part, rest = before + chunk[:rest], rest - len(chunk)
+            whole_end = len(part) - (rest > 0)  # a "\r" at the very end may be half of a "\r\n"
+            last = max(part.rfind(b"\n"), part.rfind(b"\r", 0, whole_end))
+            whole = part[: last + 1]
+            line += whole.count(b"\n") + whole.count(b"\r") - whole.count(b"\r\n")
+            before = part[last + 1 :]
+            if rest <= 0:
+                break
+        column = len(before.decode("utf-8", "replace").removeprefix("\ufeff")) + 1
+        return f"{self.name}, line {line}, column {column}"
+
+    def _not_utf8(self, offset: int, error: UnicodeDecodeError) -> DataError:
+        place = self._place(offset)
+        if "unexpected end" in error.reason:
+            return DataError(f"{place}: the file ends in the middle of a character; it was cut off, so copy it again")
+        return DataError(
+            f"{place}: the byte 0x{error.object[error.start]:02X} is not UTF-8, probably the file is Latin-1 or "
+            "Windows-1252; convert it, for instance with: iconv -f WINDOWS-1252 -t UTF-8"
+        )
+
+
+def sniff(head: bytes, name: str) -> None:
+    """Refuse what the first bytes show to be something other than UTF-8 text."""
+    for mark, encoding in _MARKS.items():
+        if head.startswith(mark):
+            raise DataError(f"{name}: this is {encoding}, not UTF-8; convert it with: iconv -f {encoding} -t UTF-8")
+    for magic, kind in _MAGIC.items():
+        if head.startswith(magic):
+            raise DataError(f"{name}: this is a {kind} file, not text; give the text in it as a UTF-8 file")
+    even, odd = head[0::2].count(0), head[1::2].count(0)
+    if max(even, odd) > 0.4 * len(head) / 2 and min(even, odd) < 0.1 * max(even, odd):
+        raise DataError(f"{name}: this looks like UTF-16 without a mark; convert it with: iconv -f UTF-16LE -t UTF-8")
+    controls = sum(head.count(value) for value in range(32) if value not in b"\t\n\r\f\v\b\x1b")
+    if controls > max(8, 0.05 * len(head)):
+        raise DataError(f"{name}: this is binary data ({controls} control bytes at the start), not text")
+
+
+def _cut(text: str) -> int:
+    """Where to end a piece: after the last line end that text follows, else before the last space, else at the end."""
+    cut = text.rfind("\n", 0, len(text) - 1)
+    while cut > 0 and text[cut + 1].isspace():
+        cut = text.rfind("\n", 0, cut)
+    if cut > len(text) // 2:
+        return cut + 1
+    space = text.rfind(" ", 0, len(text) - 1)
+    return space if space > len(text) // 2 else len(text)

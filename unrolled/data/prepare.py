@@ -1,0 +1,270 @@
+"""From whatever a user has to sections of tokens: read, check, split, fit the codec on the training part, encode.
+
+Every step is a pass over the source, so memory does not grow with the corpus; the result is kept in the token store
+and found again by a fingerprint of the content and the settings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.core.errors import CannotWrite, DataError, nearest
+from unrolled.data import store
+from unrolled.data.codec import Codec, NumberCodec
+from unrolled.data.config import DataConfig
+from unrolled.data.split import cut_pieces, row_key, split_rows, stream_cuts
+from unrolled.data.store import Section, SectionWriter
+from unrolled.data.text import TextSource, open_source
+
+WHOLE = {"all": 1.0}
+
+
+@dataclass(frozen=True)
+class TextData:
+    """Prepared text: its codec, the classes of its condition, its sections, and what is known about it."""
+
+    codec: Codec
+    labels: list[str]
+    sections: dict[str, Section]
+    facts: dict[str, Any]
+    fingerprint: str
+
+
+def prepare(source: Any, config: DataConfig, codec: Codec | None = None, labels: list[str] | None = None) -> TextData:
+    """Read and split a source; with a saved `codec` and `labels` these are used instead of fitted ones."""
+    return _prepare(open_source(source, config), config, config.shares(), codec, labels)
+
+
+def prepare_all(source: Any, config: DataConfig, codec: Codec, labels: list[str] | None = None) -> Section:
+    """The whole of another source as one section, in its own order, in the tokens and classes of a saved run."""
+    return _prepare(open_source(source, config), config, WHOLE, codec, labels or []).sections["all"]
+
+
+def _prepare(
+    source: TextSource, config: DataConfig, shares: Mapping[str, float], codec: Codec | None, labels: list[str] | None
+) -> TextData:
+    if codec is not None and source.numbers != isinstance(codec, NumberCodec):
+        wanted, given = ("numbers", "text") if isinstance(codec, NumberCodec) else ("text", "numbers")
+        raise DataError(f"{source.name}: the data is {given}, but the saved codec is for {wanted}")
+    fingerprint = _fingerprint(source, config, shares, codec, labels)
+    if (found := store.read(fingerprint)) is None:
+        with store.writing(fingerprint) as directory:
+            builder = _Builder(source, config, shares, directory)
+            builder.build_stream(codec) if source.is_stream else builder.build_rows(codec, labels)
+        found = store.read(fingerprint)
+    if found is None:
+        raise CannotWrite(f"{store.place_of(fingerprint)}: prepared data was written but cannot be read back")
+    sections, index = found
+    codec = Codec.load(store.place_of(fingerprint))
+    return TextData(codec, index["labels"], sections, index["facts"], fingerprint)
+
+
+def _fingerprint(
+    source: TextSource, config: DataConfig, shares: Mapping[str, float], codec: Codec | None, labels: list[str] | None
+) -> str:
+    values = {
+        "format": store.FORMAT,
+        "name": source.name,
+        "content": source.digest(),
+        "config": config.model_dump(exclude={"ahead", "split"}),
+        "shares": dict(shares),
+        "codec": codec.to_json() if codec else None,
+        "labels": labels,
+    }
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]
+
+
+class _Builder:
+    """The passes that fill one store."""
+
+    def __init__(self, source: TextSource, config: DataConfig, shares: Mapping[str, float], directory: Path) -> None:
+        self.source, self.config, self.shares, self.directory = source, config, shares, directory
+        self.facts: dict[str, Any] = {}
+        self.too_long: Counter[str] = Counter()
+
+    def build_stream(self, codec: Codec | None) -> None:
+        total = sum(len(piece) for piece in self.source.pieces())
+        cuts = stream_cuts(total, self.shares)
+        if min(np.diff([0, *cuts])) == 0:
+            self._too_small(total)
+        codec = codec or self._fit(self._training_pieces(cuts))
+        writers = self._writers(codec)
+        for section, piece in cut_pieces(self.source.pieces(), cuts):
+            writers[section].add_text(codec.encode(piece), *_sizes(piece))
+        if min(writer.n_tokens for writer in writers) <= self.config.ahead:
+            self._too_small(total)
+        self.facts = {"rows": 1, "duplicates": None, "lengths": None, "cuts": dict(zip(self.shares, cuts))}
+        self._finish(codec, [], writers)
+
+    def _training_pieces(self, cuts: list[int]) -> Iterator[Any]:
+        for section, piece in cut_pieces(self.source.pieces(), cuts):
+            if section > 0:
+                return
+            yield piece
+
+    def _too_small(self, total: int) -> None:
+        parts = "/".join(f"{100 * share:g}" for share in self.shares.values())
+        raise DataError(
+            f"{self.source.name}: too small to split, a part of {total} characters cut {parts} has nothing to predict; "
+            "give more text or another --split"
+        )
+
+    def build_rows(self, codec: Codec | None, labels: list[str] | None) -> None:
+        keys, classes = self._scan()
+        labels = self._labels(classes, len(keys)) if labels is None else labels
+        if self.shares is WHOLE:
+            side = np.zeros(len(keys), np.uint8)
+        else:
+            side = split_rows(keys, self.shares, self.source.name)
+        codec = codec or self._fit(text for text, *_, section in self._sided(side) if section == 0)
+        writers = self._writers(codec)
+        number_of = {label: i for i, label in enumerate(labels)}
+        for text, label, number, section in self._sided(side):
+            if label is not None and label not in number_of:
+                place = self.source.place(number)
+                raise DataError(f"{place}: the class '{label}' is not one of the run's; {nearest(label, labels)}")
+            self._add(codec, writers[section], text, None if label is None else number_of[label], number)
+        self.facts = {
+            "rows": len(keys),
+            "classes": dict(sorted(classes.items())) if classes else None,
+            "duplicates": _duplicates(keys, side, list(self.shares)),
+            "lengths": _lengths(np.concatenate([writer.lengths() for writer in writers])),
+            "truncated": self.too_long["truncated"],
+            "cut_in_pieces": self.too_long["split"],
+        }
+        self._finish(codec, labels, writers)
+
+    def _scan(self) -> tuple[NDArray[np.uint64], Counter[str]]:
+        """The first pass: every row checked, keyed for the split, its class counted."""
+        keys, classes = array("Q"), Counter[str]()
+        for text, label, _ in self.source.examples():
+            keys.append(row_key(text, label, self.config.seed))
+            if label is not None:
+                classes[label] += 1
+        return np.frombuffer(keys, np.uint64), classes
+
+    def _labels(self, classes: Counter[str], n_rows: int) -> list[str]:
+        column = self.config.condition
+        if len(classes) == 1:
+            only = next(iter(classes))
+            raise DataError(
+                f"{self.source.name}, column '{column}': found the single class '{only}'; a condition needs two or more"
+            )
+        if len(classes) > max(50, n_rows // 2):
+            raise DataError(
+                f"{self.source.name}, column '{column}': found {len(classes)} different values in {n_rows} rows, so "
+                "this is no column of classes; choose another --condition"
+            )
+        return sorted(classes)
+
+    def _sided(self, side: NDArray[np.uint8]) -> Iterator[tuple[Any, str | None, int, int]]:
+        for example, section in zip(self.source.examples(), side.tolist(), strict=True):
+            yield *example, section
+
+    def _add(self, codec: Codec, writer: SectionWriter, text: Any, label: int | None, number: int) -> None:
+        ids = codec.encode(text)
+        limit = self.config.max_length
+        if limit is None or len(ids) <= limit:
+            writer.add_text(ids, *_sizes(text))
+            writer.end_example(label, number, ends=True)
+            return
+        if self.config.too_long == "error":
+            raise DataError(
+                f"{self.source.place(number)}: this example has {len(ids)} tokens, more than max_length = {limit}; "
+                "choose --too-long truncate or --too-long split, or a larger --max-length"
+            )
+        self.too_long["truncated" if self.config.too_long == "truncate" else "split"] += 1
+        ends = np.cumsum(codec.byte_lengths(text))  # where in the text each token ends, in bytes
+        data = text.encode("utf-8") if isinstance(text, str) else bytes(len(text))
+        for start in range(0, len(ids), limit):
+            stop = min(start + limit, len(ids))
+            part = data[ends[start - 1] if start else 0 : ends[stop - 1]]
+            writer.add_text(ids[start:stop], _count_characters(part), len(part))
+            writer.end_example(label, number, ends=stop == len(ids))
+            if self.config.too_long == "truncate":
+                return
+
+    def _fit(self, texts: Iterator[Any]) -> Codec:
+        return (NumberCodec if self.source.numbers else Codec).fit(texts, self.config)
+
+    def _writers(self, codec: Codec) -> list[SectionWriter]:
+        return [SectionWriter(self.directory, name, codec.size, self.source.is_stream) for name in self.shares]
+
+    def _finish(self, codec: Codec, labels: list[str], writers: list[SectionWriter]) -> None:
+        source = self.source
+        sections = {name: writer.close() for name, writer in zip(self.shares, writers)}
+        facts = {
+            "source": source.name,
+            "examples": source.examples_are,
+            "chosen": source.chosen,
+            "files": source.files[:20],
+            "n_files": len(source.files),
+            **self.facts,
+            "tokens_are": codec.kind,
+            "vocabulary": codec.size,
+            "tokens": sum(writer.n_tokens for writer in writers),
+            "characters": sum(writer.n_chars for writer in writers),
+            "bytes": sum(writer.n_bytes for writer in writers),
+            "split": {name: _section_facts(writer) for name, writer in zip(self.shares, writers)},
+            "notes": [*source.notes(), *self._notes(labels, writers)],
+        }
+        codec.save(self.directory)
+        store.write_index(self.directory, sections, {"labels": labels, "facts": facts})
+
+    def _notes(self, labels: list[str], writers: list[SectionWriter]) -> Iterator[str]:
+        if source_is_builtin(self.source):
+            yield f"the text is that of Python {sys.version_info.major}.{sys.version_info.minor}"
+        if self.shares is not WHOLE and labels:
+            missing = sorted(set(range(len(labels))) - writers[0].classes_seen())
+            if missing:
+                yield f"no training example of class {', '.join(labels[i] for i in missing)}"
+        if self.too_long["truncated"]:
+            yield f"{self.too_long['truncated']} examples were truncated to {self.config.max_length} tokens"
+        if self.too_long["split"]:
+            yield f"{self.too_long['split']} examples were split into pieces of {self.config.max_length} tokens"
+
+
+def source_is_builtin(source: TextSource) -> bool:
+    return source.name.startswith("builtin:")
+
+
+def _sizes(text: Any) -> tuple[int, int]:
+    """Characters and bytes; a number counts as one of each."""
+    return len(text), len(text.encode("utf-8")) if isinstance(text, str) else len(text)
+
+
+def _count_characters(data: bytes) -> int:
+    """Characters that begin in these bytes of UTF-8."""
+    return int(np.count_nonzero(np.frombuffer(data, np.uint8) & 0xC0 != 0x80))
+
+
+def _section_facts(writer: SectionWriter) -> dict[str, Any]:
+    return {
+        "examples": writer.n_examples,
+        "tokens": writer.n_tokens,
+        "characters": writer.n_chars,
+        "bytes": writer.n_bytes,
+        "unknown": writer.n_unknown,
+        "unknown_share": writer.n_unknown / writer.n_tokens if writer.n_tokens else 0.0,
+    }
+
+
+def _duplicates(keys: NDArray[np.uint64], side: NDArray[np.uint8], names: list[str]) -> dict[str, int]:
+    """Rows that repeat an earlier one, in all and by the section they went to with it."""
+    repeated = {name: int((side == i).sum() - len(np.unique(keys[side == i]))) for i, name in enumerate(names)}
+    return {"all": sum(repeated.values()), **({} if names == ["all"] else repeated)}
+
+
+def _lengths(lengths: NDArray[np.int64]) -> dict[str, float]:
+    return {"min": int(lengths.min()), "mean": round(float(lengths.mean()), 2), "max": int(lengths.max())}

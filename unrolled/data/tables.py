@@ -1,0 +1,346 @@
+"""Tables: csv, tsv, jsonl, json, parquet, data frames and Python lists, all as numbered rows of chosen cells.
+
+Each table checks every row it hands out, for a bad cell in the last of a million rows is as bad as one in the first.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.data.plain import TextFile
+
+LARGEST_CELL = 1 << 26  # characters; more is taken for a quote that is never closed
+FRAME_ROWS = 1 << 14  # rows of a frame or a parquet file that are turned into Python values at a time
+
+
+class Example(NamedTuple):
+    """One text, or one array of whole numbers, with its class and the number of its line or row."""
+
+    text: Any
+    label: str | None
+    number: int
+
+
+class Table(Protocol):
+    """Named columns and numbered rows; `place` says where a row is, in the words of its kind of table."""
+
+    name: str
+    notes: dict[str, None]
+
+    def columns(self) -> list[str]: ...
+    def rows(self, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]: ...
+    def place(self, number: int) -> str: ...
+    def digest(self) -> str: ...
+
+
+class CsvTable:
+    """Comma- or tab-separated values with a header line and double quotes; every row as wide as the header."""
+
+    def __init__(self, file: TextFile, delimiter: str) -> None:
+        self.name, self.notes = file.name, file.notes
+        self._file, self._delimiter = file, delimiter
+
+    def columns(self) -> list[str]:
+        for _, header in self._records():
+            return self._checked(header)
+        raise DataError(f"{self.name}: the file is empty; a header line and rows are needed")
+
+    def rows(self, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        header = self.columns()
+        records = itertools.islice(self._records(), 1, None)
+        chosen = [header.index(column) for column in columns]
+        blank, found = 0, False
+        for line, cells in records:
+            if not cells:
+                blank += 1
+                continue
+            if len(cells) != len(header):
+                raise DataError(
+                    f"{self.place(line)}: found {len(cells)} cells where the header has {len(header)} "
+                    f"({', '.join(header)}); put a cell that contains {_sign(self._delimiter)} in double quotes"
+                )
+            found = True
+            yield line, tuple(cells[i] for i in chosen)
+        if not found:
+            raise DataError(f"{self.name}: there is a header ({', '.join(header)}) but no row below it; add the data")
+        if blank:
+            self.notes[f"{self.name}: {blank} blank lines were left out"] = None
+
+    def place(self, number: int) -> str:
+        return f"{self.name}, line {number}"
+
+    def digest(self) -> str:
+        return self._file.digest()
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        """Rows with the number of the line they begin on."""
+        lines = (line + "\n" for line in self._file.lines())
+        csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
+        reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
+        first = 1
+        while True:
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                raise DataError(f"{self.place(first)}: {_csv_trouble(str(error))}") from None
+            yield first, cells
+            first = reader.line_num + 1
+
+    def _checked(self, header: list[str]) -> list[str]:
+        names = [cell.strip() for cell in header]
+        if len(names) == 1 and (other := next((sign for sign in ";\t|," if sign in names[0]), None)):
+            raise DataError(
+                f"{self.place(1)}: the columns are separated by {_sign(other)}, not by {_sign(self._delimiter)}; "
+                f"save the table with {_sign(self._delimiter)} between its columns"
+            )
+        for i, name in enumerate(names, start=1):
+            if not name:
+                raise DataError(f"{self.place(1)}, column {i}: the header has no name here; name every column")
+            if name in names[: i - 1]:
+                raise DataError(f"{self.place(1)}, column {i}: the name '{name}' is there twice; rename one of the two")
+        return names
+
+
+def _sign(delimiter: str) -> str:
+    return "a tab" if delimiter == "\t" else f"'{delimiter}'"
+
+
+def _csv_trouble(reason: str) -> str:
+    if "unexpected end" in reason or "field larger" in reason:
+        return 'a double quote is opened in this row and never closed; close it, or write a quote in a cell as ""'
+    if "expected after" in reason:
+        return 'text follows a closing double quote; write a quote inside a quoted cell as ""'
+    return f"not a row of this table ({reason})"
+
+
+class RecordTable:
+    """Rows that are objects with named values, or bare texts: the lines of a .jsonl file, a .json or Python list."""
+
+    def __init__(self, name: str, notes: dict[str, None]) -> None:
+        self.name, self.notes = name, notes
+
+    def columns(self) -> list[str]:
+        for number, record in self.records():
+            if isinstance(record, str):
+                return ["text"]
+            if isinstance(record, dict) and record:
+                return list(record)
+            raise DataError(
+                f"{self.place(number)}: found {_kind(record)}, expected an object with named values such as "
+                '{"text": "..."}, or a text'
+            )
+        raise DataError(f"{self.name}: there is no row in it; add the data")
+
+    def rows(self, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        for number, record in self.records():
+            if isinstance(record, str) and list(columns) == ["text"]:
+                yield number, (record,)
+                continue
+            if not isinstance(record, dict):
+                expected = "an object with named values" if list(columns) != ["text"] else "a text"
+                raise DataError(f"{self.place(number)}: found {_kind(record)}, expected {expected} as in the first row")
+            for column in columns:
+                if column not in record:
+                    raise DataError(f"{self.place(number)}, column '{column}': there is no such value in this row")
+            yield number, tuple(record[column] for column in columns)
+
+    def records(self) -> Iterator[tuple[int, Any]]:
+        raise NotImplementedError
+
+    def place(self, number: int) -> str:
+        return f"{self.name}, row {number}"
+
+    def digest(self) -> str:
+        raise NotImplementedError
+
+
+class JsonlTable(RecordTable):
+    """One JSON object a line."""
+
+    def __init__(self, file: TextFile) -> None:
+        super().__init__(file.name, file.notes)
+        self._file = file
+
+    def records(self) -> Iterator[tuple[int, Any]]:
+        blank = 0
+        for line, text in enumerate(self._file.lines(), start=1):
+            if text.strip():
+                yield line, _json(text, f"{self.name}, line {line}", line)
+            else:
+                blank += 1
+        if blank:
+            self.notes[f"{self.name}: {blank} blank lines were left out"] = None
+
+    def place(self, number: int) -> str:
+        return f"{self.name}, line {number}"
+
+    def digest(self) -> str:
+        return self._file.digest()
+
+
+class ListTable(RecordTable):
+    """A Python list of texts or of dicts with named values."""
+
+    def __init__(self, rows: Iterable[Any], name: str = "the list") -> None:
+        super().__init__(name, {})
+        self._rows = rows
+
+    def records(self) -> Iterator[tuple[int, Any]]:
+        yield from enumerate(self._rows, start=1)
+
+    def digest(self) -> str:
+        result = hashlib.sha256()
+        for row in self._rows:
+            text = row if isinstance(row, str) else json.dumps(row, default=repr)
+            result.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
+        return result.hexdigest()
+
+
+class JsonTable(ListTable):
+    """A .json file that is one list; such a file cannot be read in pieces, so large data belongs in .jsonl."""
+
+    def __init__(self, file: TextFile) -> None:
+        super().__init__(self._read(file), file.name)
+        self.notes = file.notes
+        self._file = file
+
+    def _read(self, file: TextFile) -> list[Any]:
+        text = "".join(file.pieces())
+        if not text.strip():
+            raise DataError(f"{file.name}: the file is empty; a list of texts or of objects is needed")
+        values = _json(text, file.name, None)
+        if not isinstance(values, list):
+            raise DataError(f"{file.name}: found {_kind(values)}, expected a list [...] of texts or of objects")
+        return values
+
+    def digest(self) -> str:
+        return self._file.digest()
+
+
+def _json(text: str, place: str, line: int | None) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        where = f"column {error.colno}" if line else f"line {error.lineno}, column {error.colno}"
+        hint = "write one whole JSON object on each line" if line else "mend the file"
+        raise DataError(f"{place}, {where}: not JSON ({error.msg}); {hint}") from None
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).split(";")[0]
+        raise DataError(f"{place}: not usable JSON ({reason})") from None
+
+
+class FrameTable:
+    """A data frame of any library that narwhals knows (pandas, polars, arrow and more)."""
+
+    def __init__(self, frame: Any, name: str = "the frame") -> None:
+        self.name, self.notes = name, dict[str, None]()
+        self._frame = frame
+
+    def columns(self) -> list[str]:
+        return list(self._frame.columns)
+
+    def rows(self, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        for start in range(0, self._height(), FRAME_ROWS):
+            yield from enumerate(self._slice(columns, start), start=start + 1)
+
+    def place(self, number: int) -> str:
+        return f"{self.name}, row {number}"
+
+    def digest(self) -> str:
+        result = hashlib.sha256()
+        for _, cells in self.rows(self.columns()):
+            result.update(repr(cells).encode("utf-8", "surrogatepass"))
+        return result.hexdigest()
+
+    def _height(self) -> int:
+        return len(self._frame)
+
+    def _slice(self, columns: Sequence[str], start: int) -> Any:
+        return self._frame.select(*columns)[start : start + FRAME_ROWS].iter_rows()
+
+
+class ParquetTable(FrameTable):
+    """A .parquet file, read through polars some rows at a time."""
+
+    def __init__(self, file: TextFile) -> None:
+        import polars
+
+        self._file = file
+        with file.open() as handle:
+            if handle.read(4) != b"PAR1":
+                raise DataError(f"{file.name}: this is not a parquet file; check its ending, or write it again")
+        try:
+            lazy = polars.scan_parquet(file.path, glob=False)
+            self._names = lazy.collect_schema().names()
+            self._rows: int = lazy.select(polars.len()).collect().item()
+        except (polars.exceptions.PolarsError, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise DataError(f"{file.name}: this parquet file is damaged ({reason}); write it again") from None
+        super().__init__(lazy, file.name)
+
+    def columns(self) -> list[str]:
+        return self._names
+
+    def digest(self) -> str:
+        return self._file.digest()
+
+    def _height(self) -> int:
+        return self._rows
+
+    def _slice(self, columns: Sequence[str], start: int) -> Any:
+        return self._frame.select(columns).slice(start, FRAME_ROWS).collect().iter_rows()
+
+
+def choose_columns(table: Table, column: str | None, condition: str | None) -> tuple[str, str | None]:
+    """Which columns hold the text and the class; a choice that is not plain is asked for, not guessed."""
+    names = table.columns()
+    for option, wanted in (("column", column), ("condition", condition)):
+        if wanted is not None and wanted not in names:
+            raise UsageError(f"{table.name}: there is no column '{wanted}' for --{option}; {nearest(wanted, names)}")
+    if column is None:
+        others = [name for name in names if name != condition]
+        if len(others) != 1 and "text" not in others:
+            raise UsageError(f"{table.name}: say which column holds the text with --column; it has {', '.join(names)}")
+        column = others[0] if len(others) == 1 else "text"
+    if column == condition:
+        raise UsageError(f"{table.name}: column '{column}' cannot be both the text and the condition")
+    return column, condition
+
+
+def table_examples(table: Table, column: str, condition: str | None) -> Iterator[Example]:
+    """Every row, checked: a text that is not empty, and a class where a condition was asked for."""
+    for number, cells in table.rows([column] if condition is None else [column, condition]):
+        text = cells[0]
+        if not isinstance(text, str) or not text:
+            found = "an empty cell" if text is None or text == "" else f"{_kind(text)} ({str(text)[:20]})"
+            what = "fill it or remove the row" if text is None or text == "" else "write it in quotes"
+            raise DataError(f"{table.place(number)}, column '{column}': found {found}, expected text; {what}")
+        label = None
+        if condition is not None:
+            label = _label(cells[1], table, number, condition)
+        yield Example(text, label, number)
+
+
+def _label(cell: Any, table: Table, number: int, condition: str) -> str:
+    if isinstance(cell, bool | int | np.integer):
+        return str(cell)
+    if isinstance(cell, str) and cell.strip():
+        return cell.strip()
+    found = "an empty cell" if cell is None or isinstance(cell, str) or cell != cell else f"{_kind(cell)} ({cell})"
+    raise DataError(f"{table.place(number)}, column '{condition}': found {found}, expected a class; fill it in")
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null",
+             int: "a number", float: "a number"}  # fmt: skip
+    return names.get(type(value), f"a value of type {type(value).__name__}")
