@@ -39,18 +39,22 @@ def root(
     pass
 
 
-def _add_commands() -> None:
+def _add_commands(words: list[str]) -> None:
+    """Load the command that was asked for; all of them only for the list in the help."""
     import unrolled.cli as folder
 
-    for found in pkgutil.iter_modules(folder.__path__):
-        module = importlib.import_module(f"{folder.__name__}.{found.name}")
-        if hasattr(module, "command"):
-            app.command(file_name(found.name))(module.command)
+    names = [found.name for found in pkgutil.iter_modules(folder.__path__)]
+    asked = [name for name in names if words and words[0] == file_name(name)]
+    if words != ["--version"]:
+        for name in asked or names:
+            module = importlib.import_module(f"{folder.__name__}.{name}")
+            if hasattr(module, "command"):
+                app.command(file_name(name))(module.command)
 
 
 def main() -> None:
     """Run a command; every failure a user can cause is one sentence and an exit code."""
-    _add_commands()
+    _add_commands(sys.argv[1:])
     try:
         app()
     except UnrolledError as error:

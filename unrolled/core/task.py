@@ -85,7 +85,11 @@ class Task:
         raise NotImplementedError
 
     def facts(self) -> dict[str, Any]:
-        """What was understood of the data; `tokens` counts them by part, `fingerprint` tells data apart."""
+        """What was understood of the data; `fingerprint` tells data apart."""
+        raise NotImplementedError
+
+    def size(self, split: str) -> int:
+        """How much there is to predict in a part, in the unit of the figure `tokens`."""
         raise NotImplementedError
 
     def splits(self) -> tuple[str, ...]:

@@ -8,9 +8,10 @@ A stream carries its state from chunk to chunk; lines and rows are separate exam
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -22,10 +23,14 @@ from unrolled.core.causal import Causal, Conditional, begin
 from unrolled.core.errors import DataError, UsageError, nearest
 from unrolled.core.state import State
 from unrolled.data.batch import Batch, Examples, StreamRows, Windows, evaluation_batches, example_batches
-from unrolled.data.codec import Codec
+from unrolled.data.codec import EMPTY, START, STOP, UNKNOWN, Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.prepare import TextData, prepare, prepare_all
-from unrolled.data.store import Section
+from unrolled.data.store import Section, section_from
+from unrolled.decode.beam import beam_search
+from unrolled.decode.choose import make_chooser
+from unrolled.decode.config import Sampling
+from unrolled.decode.rollout import Candidate, Step, best_of, rollout
 from unrolled.objectives import losses, metrics
 
 EVALUATION_ROWS, EVALUATION_LENGTH, WARM_UP = 32, 256, 256
@@ -37,6 +42,15 @@ class Config(config.Config):
     """Share of the target given to the prior in training, eq. (8.3); figures never use it."""
     prior: Literal["uniform", "training"] = "uniform"
     """Where smoothing goes: to all tokens alike or by their frequency in the training data."""
+
+
+class Generated(NamedTuple):
+    """A text that a model wrote."""
+
+    text: str
+    logp: float  # under the model as it is, whatever the temperature
+    tokens: int
+    finished: bool  # ended by <stop> or by the token asked for, not by the limit
 
 
 class Task(task.Task):
@@ -86,7 +100,12 @@ class Task(task.Task):
         return task.Ports(self.codec.size, self.codec.size, len(self.labels or []))
 
     def facts(self) -> dict[str, Any]:
-        return self._text().facts
+        text = self._text()
+        return {**text.facts, "fingerprint": text.fingerprint}
+
+    def size(self, split: str) -> int:
+        section = self._text().sections[split]
+        return section.n_tokens + (0 if section.is_stream else section.n_examples)
 
     def splits(self) -> tuple[str, ...]:
         return tuple(self._text().sections)
@@ -186,15 +205,117 @@ class Task(task.Task):
         for at in range(0, len(texts), 1000):
             some = texts[at : at + 1000]
             classes = None if conditions is None else self._class_ids(conditions[at : at + 1000])
-            section = Section.of([self.codec.encode(text) for text in some], classes, is_stream=False)
+            section = section_from([self.codec.encode(text) for text in some], classes, is_stream=False)
             nats, counts = np.zeros(len(some)), np.zeros(len(some), dtype=np.int64)
-            batches = example_batches(section, EVALUATION_ROWS, ahead=self.data.ahead, bare=self.is_stream)
-            for y, batch in self._outputs(model, batches):
+            batches = example_batches(section, EVALUATION_ROWS, ahead=self.data.ahead)
+            for y, batch in self._outputs(model, map(self._without_ends, batches)):
                 each = losses.token_losses(y, batch.y)  # [B, T]
-                nats[batch.rows] = each.sum(1).double().cpu().numpy()
-                counts[batch.rows] = (batch.y != 0).sum(1).cpu().numpy()
+                rows = batch.rows.cpu().numpy()  # type: ignore[union-attr]  # example_batches always says which
+                nats[rows] = each.double().sum(1).cpu().numpy()
+                counts[rows] = (batch.y != EMPTY).sum(1).cpu().numpy()
             for text, total, n in zip(some, nats, counts, strict=True):
-                yield {"text": text, "logp": -float(total), "tokens": int(n), "nats_per_token": total / max(n, 1)}
+                yield {"text": text, "logp": -float(total), "tokens": int(n), "nats_per_token": float(total) / max(n, 1)}
+
+    def _without_ends(self, batch: Batch) -> Batch:
+        """Texts for a model of streams, which knows no <start> and <stop>: each is read as if after the end of a line."""
+        if not self.is_stream:
+            return batch
+        x = torch.where(batch.x == START, self._line_end(), batch.x)
+        y = torch.where(batch.y == STOP, EMPTY, batch.y)
+        return dataclasses.replace(batch, x=x, y=y)
+
+    def _line_end(self) -> int:
+        """What a stream is begun with: the end of a line, or whatever token there is."""
+        ids = [int(token) for token in self.codec.encode("\n")]
+        return ids[-1] if ids and ids[-1] != UNKNOWN else len(self.codec.specials)
+
+    # ---- writing
+
+    def generate(
+        self,
+        model: Causal | Conditional,
+        prompt: str = "",
+        n: int = 1,
+        best_of_n: int | None = None,
+        beam: int | None = None,
+        length_penalty: float = 0.0,
+        sampling: Sampling = Sampling(),  # noqa: B008
+        max_tokens: int = 300,
+        stop: str | None = None,
+        condition: str | None = None,
+    ) -> list[Generated]:
+        """n texts that go on from the prompt, the most probable first: sampled, the best of more samples, or by beam."""
+        start, step, state = self._start(model, prompt, condition)
+        stops, forbidden = self._stops(stop), self._forbidden()
+        if beam is not None:
+            width = max(beam, n)
+            found = beam_search(step, state, start, stops, width, max_tokens, length_penalty, n, forbidden=forbidden)
+        else:
+            choose = make_chooser(sampling, forbidden)
+            found = best_of(max(n, best_of_n or n), step, state, start, None, choose, stops, max_tokens,
+                            seed=sampling.seed)  # fmt: skip
+        return [self._generated(candidate, stops) for candidate in found[0][:n]]
+
+    def stream(
+        self,
+        model: Causal | Conditional,
+        prompt: str = "",
+        sampling: Sampling = Sampling(),  # noqa: B008
+        max_tokens: int = 300,
+        stop: str | None = None,
+        condition: str | None = None,
+    ) -> Iterator[str]:
+        """One text, piece by piece as it is written."""
+        start, step, state = self._start(model, prompt, condition)
+        stops, text = self._stops(stop), self.codec.stream()
+        choose = make_chooser(sampling, self._forbidden())
+        with torch.no_grad():
+            for column in rollout(step, state, start, None, choose, stops, max_tokens, seed=sampling.seed):
+                token = int(column.tokens[0])
+                if token in stops:
+                    break
+                if piece := text.push(token):
+                    yield piece
+        yield text.close()
+
+    def predict(self, model: Causal | Conditional, texts: list[str], top: int = 5) -> Iterator[dict[str, Any]]:
+        """The most probable tokens after each text."""
+        for text in texts:
+            start, step, state = self._start(model, text, None)
+            with torch.no_grad():
+                p = step(start, state)[0][0, -1].double().softmax(-1)  # [V]
+            best = p.topk(min(top, len(p)))
+            likely = [{"token": self.codec.name(int(k)), "p": float(q)} for q, k in zip(*best, strict=True)]
+            yield {"text": text, "next": likely[0]["token"], "p": likely[0]["p"], "likely": likely}
+
+    def _start(self, model: Causal | Conditional, prompt: str, condition: str | None) -> tuple[Tensor, Step, State]:
+        """The first tokens [1, P], the step function and the state before them."""
+        ids = [int(token) for token in self.codec.encode(prompt)] if prompt else []
+        if not self.is_stream:
+            ids = [START, *ids]
+        elif not ids:
+            ids = [self._line_end()]
+        if self.labels and condition is None:
+            raise UsageError(f"this run needs --condition: one of {', '.join(self.labels)}")
+        source = None if condition is None else torch.from_numpy(self._class_ids([condition]))
+        device = next(iter(model.parameters()), torch.zeros(0)).device
+        model.eval()
+        with torch.no_grad():
+            decoder, state = begin(model, None if source is None else source.to(device))
+        return torch.tensor([ids], device=device), decoder, state
+
+    def _stops(self, stop: str | None) -> list[int]:
+        ids = [] if stop is None else [int(token) for token in self.codec.encode(stop)]
+        if len(ids) > 1 or ids == [UNKNOWN]:
+            raise UsageError(f"stop = {stop!r} must be one token that the run knows; it is {len(ids)} or unknown")
+        return [STOP, *ids]
+
+    def _forbidden(self) -> list[int]:
+        return [EMPTY, UNKNOWN, START, *([STOP] if self.is_stream else [])]
+
+    def _generated(self, candidate: Candidate, stops: list[int]) -> Generated:
+        ids = candidate.tokens[:-1] if candidate.finished else candidate.tokens
+        return Generated(self.codec.decode(ids), candidate.log_p, len(candidate.tokens), candidate.finished)
 
     def _class_ids(self, names: list[str]) -> np.ndarray:
         if not self.labels:

@@ -21,7 +21,7 @@ from unrolled.runs import build
 from unrolled.runs.card import write_card
 from unrolled.runs.config import RunConfig, assemble
 from unrolled.runs.directory import RunDirectory
-from unrolled.runs.run import Run, load
+from unrolled.runs.run import Run, load, pick_device
 from unrolled.training.loop import Loop
 from unrolled.training.memory import explain_memory
 from unrolled.training.precision import choose_precision
@@ -77,7 +77,7 @@ def configure(
     facts: dict[str, Any] = {"task": task, "model": model, "source": source, "versions": versions()}
     if own_file is not None:
         facts |= {"own_file": Path(own_file).name, "own_file_sha256": _sha256(Path(own_file))}
-    facts["threads"] = config.threads or torch.get_num_threads()
+    facts |= {"threads": config.threads or torch.get_num_threads(), "device": pick_device(config.device)}
     return config.model_copy(update=facts)
 
 
@@ -128,6 +128,7 @@ def _work(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, star
             update={"optimiser": choose_precision(config, task, model)}  # resolves precision = auto
         )
         task.save_codec(run.path / "codec")
+        run.seal()
         run.write_json("data.json", {**task.describe(), "facts": task.facts()})
         run.write_json("config.json", config.model_dump(mode="json"))
     baselines = _baselines(run, config, task)

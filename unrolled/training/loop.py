@@ -84,7 +84,8 @@ class Loop:
             self.model, batch.source
         )  # fmt: skip
         if self.config.optimiser.teacher < 1:
-            y, state = mixed(decoder, batch.x, state, self.config.optimiser.teacher)
+            seed = noise_seed(self.config.seed, self.at.step)
+            y, state = mixed(decoder, batch.x, state, self.config.optimiser.teacher, seed)
             self.state = states.detach(state)
             return y
         if batch.keep is None or batch.keep >= batch.x.shape[1]:
@@ -169,8 +170,7 @@ class Loop:
 
     def _reserve(self, spent: float, tokens: float) -> float:
         """Seconds that the figures on all held-out data will take, from the speed of this evaluation."""
-        facts = self.task.facts()
-        left = sum(facts["tokens"].get(split, 0) for split in ("valid", "test"))
+        left = sum(self.task.size(split) for split in self.task.splits() if split != "train")
         return 1.5 * spent * left / max(tokens, 1) + 0.5
 
     # ---- saving

@@ -1,0 +1,41 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+STAMP = $(VENV)/installed
+
+.PHONY: demo test bench reproduce lint docs setup clean
+
+setup: $(STAMP)
+
+# torch first and pinned: any other range pulls gigabytes of GPU packages
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: $(STAMP)
+	rm -rf runs/demo
+	$(BIN)/unrolled train builtin:python-docs --model lstm --budget 75s --out runs/demo
+	$(BIN)/unrolled generate runs/demo --prompt "The import statement" --max-tokens 400 --temperature 0.7
+
+test: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks.recurrent
+
+reproduce: $(STAMP)
+	$(BIN)/python -m benchmarks.reproduce
+
+docs: $(STAMP)
+	$(BIN)/python -m benchmarks.tables
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""Measurements against peers and against published figures; results are kept as JSON beside the code."""

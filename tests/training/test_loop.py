@@ -1,0 +1,173 @@
+"""The training loop: what a step is, that runs repeat, and that trouble is met."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import unrolled
+from unrolled.core.errors import Diverged, OutOfMemory, UsageError
+from unrolled.layers.recurrent import Recurrent
+from unrolled.runs.run import Run
+from unrolled.tasks import next_token
+from unrolled.training.mixing import mixed
+
+Fit = Callable[..., Run]
+
+
+def weights(run: Run) -> dict[str, torch.Tensor]:
+    return run.directory.read_tensors("model.safetensors")
+
+
+def same(a: Run, b: Run) -> bool:
+    first, second = weights(a), weights(b)
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def curve(run: Run) -> list[dict[str, Any]]:
+    timed = ("seconds",)
+    return [{k: v for k, v in line.items() if k not in timed} for line in run.directory.read_metrics()]
+
+
+def test_the_same_seed_gives_the_same_run_and_another_does_not(fit: Fit) -> None:
+    a, b, c = fit("a", {"steps": 25}), fit("b", {"steps": 25}), fit("c", {"steps": 25, "seed": 1})
+    assert same(a, b)
+    assert curve(a) == curve(b)
+    assert not same(a, c)
+
+
+def test_it_learns_more_than_letter_frequencies(fit: Fit) -> None:
+    run = fit("run", {"steps": 400, "lr": 0.01})
+    assert run.result["valid"]["nats"] < run.result["baselines"]["unigram"]["valid"]["nats"] - 0.3
+    assert run.result["best_step"] > 0
+
+
+def test_a_time_budget_stops_in_time_and_repeats_in_steps(fit: Fit) -> None:
+    timed = fit("timed", {"time": 6})
+    again = fit("again", {"steps": timed.result["steps"], "horizon": timed.result["horizon"]})
+    assert timed.result["steps"] > 20
+    assert same(timed, again)
+
+
+def test_scheduled_mixing_with_a_perfect_teacher_is_the_plain_model(fit: Fit) -> None:
+    run = fit("run", {"steps": 2})
+    x = torch.randint(4, 20, (3, 7))
+    plain, state = run.model(x)
+    y, last = mixed(run.model, x, None, 1.0, seed=0)
+    torch.testing.assert_close(y, plain)
+    torch.testing.assert_close(last, state)
+    own, _ = mixed(run.model, x, None, 0.0, seed=0)
+    assert not torch.allclose(own[:, 1:], plain[:, 1:])
+    own.sum().backward()
+    assert all(p.grad is not None for p in run.model.parameters())
+
+
+def test_mixing_trains(fit: Fit) -> None:
+    run = fit("run", {"steps": 6, "teacher": 0.5})
+    assert math.isfinite(run.result["valid"]["nats"])
+
+
+@pytest.mark.parametrize("settings", [
+    {"back": 20}, {"windows": "cut"}, {"windows": "random"}, {"accumulate": 3}, {"optimiser": "sgd", "lr": 0.1},
+    {"schedule": "plateau"}, {"schedule": "cosine"}, {"label_smoothing": 0.1}, {"tied": True, "d_embedding": 12},
+    {"label_smoothing": 0.1, "prior": "training"}, {"input": "one-hot"}, {"precision": "bfloat16"},
+    {"precision": "auto"}, {"dropout": 0.2, "model.dropout": 0.1, "n_layers": 2}, {"ahead": 3}, {"tokens": "word"},
+    {"tokens": "byte"}, {"tokens": "bpe", "vocabulary": 270}, {"initial": "learned"}, {"examples": "lines"},
+], ids=lambda s: "-".join(f"{k}={v}" for k, v in s.items()))  # fmt: skip
+def test_every_way_to_train_runs_and_repeats(fit: Fit, settings: dict[str, Any]) -> None:
+    settings = {f"ends.{k}" if k == "dropout" else k: v for k, v in settings.items()}
+    run = fit("run", {"steps": 12} | settings)
+    assert run.result["steps"] == 12
+    assert math.isfinite(run.result["valid"]["nats"])
+    if settings.get("precision") != "auto":
+        assert same(run, fit("again", {"steps": 12} | settings))
+
+
+def test_patience_stops_early(fit: Fit) -> None:
+    run = fit("run", {"steps": 2000, "patience": 2, "lr": 10, "optimiser": "sgd", "schedule": "constant"})
+    assert run.result["steps"] < 2000
+
+
+def test_truncated_gradients_reach_back_exactly_k2(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With back = 2 * length every chunk's gradient covers its own positions and the chunk before."""
+    seen = []
+    original = Recurrent.forward
+
+    def spy(self: Recurrent, x: torch.Tensor, state: Any = None) -> Any:
+        if torch.is_grad_enabled():
+            seen.append((x.shape[1], state is not None and state.requires_grad))
+        return original(self, x, state)
+
+    monkeypatch.setattr(Recurrent, "forward", spy)
+    fit("run", {"steps": 3, "back": 20})
+    assert seen[:6] == [(10, False), (10, True)] * 3
+
+
+def test_not_finite_batches_are_skipped_and_named(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = next_token.Task.loss
+    calls = iter(range(10_000))
+
+    def poisoned(self: Any, y: torch.Tensor, batch: Any) -> Any:
+        total, count = original(self, y, batch)
+        return (total * math.nan if next(calls) == 7 else total), count
+
+    monkeypatch.setattr(next_token.Task, "loss", poisoned)
+    run = fit("run", {"steps": 20})
+    events = [line["event"] for line in run.directory.read_metrics() if "event" in line]
+    assert events == ["batch 7: loss nan, gradient norm nan: not finite, batch skipped"]
+    assert math.isfinite(run.result["valid"]["nats"])
+
+
+def test_divergence_rolls_back_and_then_ends(
+    fit: Fit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    original = next_token.Task.loss
+    calls = iter(range(10_000))
+
+    def poisoned(self: Any, y: torch.Tensor, batch: Any) -> Any:
+        total, count = original(self, y, batch)
+        return (total * math.nan if next(calls) > 14 else total), count
+
+    monkeypatch.setattr(next_token.Task, "loss", poisoned)
+    with pytest.raises(Diverged, match="diverged"):
+        fit("run", {"steps": 200})
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert sum("back to step 10" in line.get("event", "") for line in lines) == 3
+
+
+def test_out_of_memory_names_a_batch_size_that_fits(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Recurrent.forward
+
+    def small_machine(self: Recurrent, x: torch.Tensor, state: Any = None) -> Any:
+        if torch.is_grad_enabled() and x.shape[0] > 1:
+            raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")
+        return original(self, x, state)
+
+    monkeypatch.setattr(Recurrent, "forward", small_machine)
+    with pytest.raises(OutOfMemory, match="batches of 4 rows; --batch-size 1 fits"):
+        fit("run", {"steps": 3})
+
+
+def test_settings_that_make_no_sense_are_refused_before_anything_is_written(fit: Fit, tmp_path: Path) -> None:
+    for settings, words in (
+        ({"steps": 3, "epochs": 1}, "one budget"),
+        ({"back": 3}, "at least length"),
+        ({"d_stat": 3}, "d_state"),
+        ({"lr": -1}, "> 0"),
+        ({"tied": True, "steps": 1, "d_embedding": 5}, "d_embedding = 12"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            fit("run", settings)
+        assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_solved_models_are_not_descended(text: str, tmp_path: Path) -> None:
+    run = unrolled.train(text, model="ngram", out=tmp_path / "run", settings={"order": 3, "split": "80/20"})
+    assert run.result["steps"] == 0
+    assert run.result["valid"]["nats"] == pytest.approx(run.result["baselines"]["trigram"]["valid"]["nats"])

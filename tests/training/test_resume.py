@@ -1,0 +1,150 @@
+"""A run that is killed and resumed ends with the same bits as one that was not."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import unrolled
+from tests.commands import run_unrolled
+from tests.training.conftest import SMALL
+from unrolled.core.errors import DataError, UsageError
+
+WORDS = [f"{key}={value}" for key, value in SMALL.items()]
+OPTIONS = [word for pair in WORDS for word in ("--set", pair)]
+OPTIONS += ["--steps", "240", "--save-every", "0.02s", "--set", "ends.dropout=0.1"]
+
+
+@pytest.fixture
+def file(text: str, tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text(text)
+    return path
+
+
+def start(*words: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "unrolled.cli.main", "train", *map(str, words)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_checkpoint(process: subprocess.Popen[str], run: Path) -> None:
+    limit = time.monotonic() + 60
+    while not (run / "checkpoints" / "latest").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+def lines(run: Path) -> list[dict[str, object]]:
+    found = unrolled.load(run).directory.read_metrics()
+    return [{key: value for key, value in line.items() if key != "seconds"} for line in found]
+
+
+def assert_same(a: Path, b: Path) -> None:
+    for name in ("model.safetensors", "predictions.jsonl"):
+        assert (a / name).read_bytes() == (b / name).read_bytes(), name
+    assert lines(a) == lines(b)
+
+
+def test_killed_at_random_moments(file: Path, tmp_path: Path) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    run_unrolled("train", file, "-o", whole, *OPTIONS)
+    process = start(file, "-o", broken, *OPTIONS)
+    kills, moments = 0, random.Random(3)
+    while kills < 4:
+        wait_for_checkpoint(process, broken)
+        time.sleep(moments.uniform(0.0, 0.25) + (0 if kills == 0 else 1.5))
+        if process.poll() is not None:
+            break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        kills += 1
+        process = start("--resume", broken)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert kills >= 2, "the run was too quick to be killed: make it longer"
+    assert_same(whole, broken)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_stop(file: Path, tmp_path: Path, number: int) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    process = start(file, "-o", broken, *OPTIONS)
+    wait_for_checkpoint(process, broken)
+    os.kill(process.pid, number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 75, errors
+    assert "--resume" in errors and "Traceback" not in errors
+    run_unrolled("train", "--resume", broken)
+    run_unrolled("train", file, "-o", whole, *OPTIONS)
+    assert_same(whole, broken)
+
+
+def interrupted(text: str, path: Path) -> None:
+    """A run that was stopped at its first checkpoint."""
+    from unrolled.core.errors import Interrupted
+    from unrolled.training import signals
+
+    class Impatient(signals.StopFlag):
+        calls = 0
+
+        @property
+        def asked(self) -> bool:
+            Impatient.calls += 1
+            return Impatient.calls > 40
+
+        @asked.setter
+        def asked(self, value: bool) -> None: ...
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr("unrolled.training.loop.StopFlag", Impatient)
+        unrolled.train(text, out=path, settings=SMALL | {"steps": 100})
+
+
+def test_resuming_other_data_is_refused(text: str, tmp_path: Path) -> None:
+    interrupted(text, tmp_path / "run")
+    with pytest.raises(UsageError, match="memory"):
+        unrolled.train(resume=tmp_path / "run")
+    with pytest.raises(DataError, match="changed"):
+        unrolled.train(text.replace("layer", "sheet"), resume=tmp_path / "run")
+    assert unrolled.train(text, resume=tmp_path / "run").result["steps"] == 100
+
+
+def test_a_damaged_checkpoint_falls_back_and_says_so(text: str, tmp_path: Path) -> None:
+    interrupted(text, tmp_path / "run")
+    places = sorted((tmp_path / "run" / "checkpoints").glob("step-*/state.safetensors"))
+    assert len(places) == 2
+    raw = bytearray(places[-1].read_bytes())
+    raw[len(raw) // 2] ^= 1
+    places[-1].write_bytes(raw)
+    run = unrolled.train(text, resume=tmp_path / "run")
+    events = [line["event"] for line in run.directory.read_metrics() if "event" in line]
+    assert any("state.safetensors" in event for event in events)
+    whole = unrolled.train(text, out=tmp_path / "whole", settings=SMALL | {"steps": 100})
+    for name, value in whole.directory.read_tensors("model.safetensors").items():
+        assert torch.equal(value, run.directory.read_tensors("model.safetensors")[name])
+
+
+def test_with_all_checkpoints_damaged_it_does_not_begin_again(text: str, tmp_path: Path) -> None:
+    interrupted(text, tmp_path / "run")
+    for place in (tmp_path / "run" / "checkpoints").glob("step-*/state.safetensors"):
+        place.write_bytes(place.read_bytes()[:-9])
+    with pytest.raises(DataError, match="no checkpoint"):
+        unrolled.train(text, resume=tmp_path / "run")
+
+
+def test_a_finished_run_is_left_alone(text: str, tmp_path: Path) -> None:
+    unrolled.train(text, out=tmp_path / "run", settings=SMALL | {"steps": 5})
+    before = (tmp_path / "run" / "MANIFEST.json").read_bytes()
+    unrolled.train(resume=tmp_path / "run")
+    assert (tmp_path / "run" / "MANIFEST.json").read_bytes() == before
+    with pytest.raises(UsageError, match="not empty"):
+        unrolled.train(text, out=tmp_path / "run", settings=SMALL | {"steps": 5})

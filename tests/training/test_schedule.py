@@ -1,0 +1,64 @@
+"""Rates over time, and when a time budget settles its number of steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from unrolled.runs.config import Budget, Optimiser
+from unrolled.training.schedule import SAFETY, Plan, factor, settled_until
+
+
+@pytest.mark.parametrize("schedule", ["trapezoid", "cosine"])
+def test_rates_rise_then_fall_to_almost_nothing(schedule: str) -> None:
+    settings = Optimiser(schedule=schedule, warmup=10)
+    rates = [factor(settings, step, 200) for step in range(200)]
+    assert rates[0] == pytest.approx(0.1)
+    assert max(rates) == pytest.approx(1.0)
+    assert rates[-1] < 0.02
+    assert all(a <= b + 1e-12 for a, b in zip(rates[:9], rates[1:10], strict=True))
+    assert all(a >= b - 1e-12 for a, b in zip(rates[10:-1], rates[11:], strict=True))
+
+
+@pytest.mark.parametrize("schedule", ["trapezoid", "cosine"])
+def test_the_first_part_is_the_same_for_every_later_horizon(schedule: str) -> None:
+    """What makes `--steps N` repeat a time budget: before it is settled, the rate does not depend on N."""
+    settings = Optimiser(schedule=schedule, warmup=10)
+    for step in range(int(settled_until(settings, 100)) + 1):
+        unsettled = factor(settings, step, None)
+        assert [factor(settings, step, horizon) for horizon in (100, 150, 1000)] == [unsettled] * 3
+
+
+def test_a_time_budget_settles_once_and_in_time() -> None:
+    plan = Plan(Budget(time=100), Optimiser(warmup=10), steps_per_epoch=1000, tokens_per_step=1)
+    settled_at = None
+    for step in range(1, 10_000):
+        elapsed = 0.1 * step
+        plan.settle(step, elapsed, left=100 - elapsed)
+        if plan.horizon is not None and settled_at is None:
+            settled_at, horizon = step, plan.horizon
+        if plan.done(step, left=100 - elapsed):
+            break
+    assert settled_at is not None
+    assert plan.horizon == horizon == step
+    assert 100 * SAFETY - 2 < elapsed <= 100
+
+
+def test_a_machine_that_slows_down_still_stops_in_time() -> None:
+    plan = Plan(Budget(time=100), Optimiser(warmup=10), steps_per_epoch=1000, tokens_per_step=1)
+    elapsed, step = 0.0, 0
+    while not plan.done(step, left=100 - elapsed):
+        step += 1
+        elapsed += 0.1 if step < 600 else 0.5
+        plan.settle(step, elapsed, left=100 - elapsed)
+    assert elapsed < 101
+    assert plan.horizon is not None and step < plan.horizon
+
+
+def test_epochs_and_tokens_are_counted_in_steps() -> None:
+    def steps(budget: Budget, accumulate: int = 1) -> int | None:
+        return Plan(budget, Optimiser(accumulate=accumulate), steps_per_epoch=40, tokens_per_step=64).steps
+
+    assert steps(Budget(epochs=2.5)) == 100
+    assert steps(Budget(epochs=2.5), accumulate=2) == 50
+    assert steps(Budget(train_tokens=6400)) == 100
+    assert steps(Budget(train_tokens=6401)) == 101

@@ -1,0 +1,36 @@
+"""`unrolled evaluate`: the figures of a saved run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from unrolled.cli.options import Json, With, print_json
+
+
+def command(
+    run: Annotated[str, typer.Argument(help="A run directory.")],
+    data: Annotated[str | None, typer.Argument(help="Other data; default: the held-out part of its own.")] = None,
+    split: Annotated[str | None, typer.Option(help="valid or test; default: test if there is one.")] = None,
+    with_: With = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
+    json: Json = False,
+) -> None:
+    """Measure a saved run again, on its held-out data or on another file.
+
+    Examples:
+
+        unrolled evaluate runs/lstm-python-docs
+
+        unrolled evaluate runs/lstm-python-docs other.txt --json
+    """
+    from unrolled.cli.table import print_figures
+    from unrolled.runs.run import load
+
+    opened = load(run, own_file=with_, device=device)
+    figures = opened.evaluate(data, split)
+    if json:
+        print_json(figures)
+    else:
+        print_figures(f"{data or opened.config.source}: {figures['tokens']:,} tokens", {run: figures}, opened.task.SCORE)

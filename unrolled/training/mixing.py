@@ -1,0 +1,28 @@
+"""Scheduled mixing: training on the model's own choices with some probability (Bengio et al. 2015)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from unrolled.core.causal import Causal
+from unrolled.core.state import State
+from unrolled.decode.choose import draw, scheduled
+from unrolled.decode.rollout import rollout
+
+
+def mixed(decoder: Causal, x: Tensor, state: State, teacher: float, seed: int) -> tuple[Tensor, State]:
+    """Outputs [B, T, V] of a rollout with gradients that is fed the truth x [B, T] with probability `teacher`.
+
+    At teacher = 1 it equals `decoder(x, state)`; below, one tick at a time, for each input waits for a choice.
+    """
+    last: list[State] = [state]
+
+    def step(tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        y, state = decoder(tokens, state)
+        last[0] = state
+        return y, state
+
+    n = x.shape[1]
+    columns = rollout(step, state, x[:, :1], None, scheduled(x, teacher, draw), (), max_steps=n, seed=seed)
+    return torch.stack([column.y for column in columns], dim=1), last[0]  # [B, T, V]
