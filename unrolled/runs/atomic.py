@@ -45,7 +45,7 @@ def temp_path(target: Path) -> Path:
 
 def cannot_write(path: Path, needed: int, error: OSError) -> CannotWrite:
     """The sentence for a failed write: the path, why, and the bytes needed and free."""
-    place = path if path.is_dir() else path.parent
+    place = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.is_dir())
     try:
         free = f"{shutil.disk_usage(place).free:,} are free"
     except OSError:
@@ -70,8 +70,8 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def store(path: Path, chunks: Iterable[Any], size: int) -> Seal:
-    """Write a new file in place and fsync it; `size` is what it will need. A failure leaves nothing."""
+def store(path: Path, chunks: Iterable[Any], size: int, target: Path) -> Seal:
+    """Write and fsync a new file of `size` bytes, on its way to become `target`. A failure leaves nothing."""
     digest, written = hashlib.sha256(), 0
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
@@ -87,7 +87,7 @@ def store(path: Path, chunks: Iterable[Any], size: int) -> Seal:
             os.close(descriptor)
     except OSError as error:
         discard(path)
-        raise cannot_write(path, size, error) from error
+        raise cannot_write(target, size, error) from error
     except BaseException:
         discard(path)
         raise
@@ -124,10 +124,7 @@ class Draft:
 def draft(path: Path, chunks: Iterable[Any], size: int) -> Draft:
     """Write the next version of `path` beside it."""
     temp = temp_path(path)
-    try:
-        return Draft(temp, path, store(temp, chunks, size))
-    except CannotWrite as error:
-        raise CannotWrite(str(error).replace(str(temp), str(path), 1)) from error.__cause__
+    return Draft(temp, path, store(temp, chunks, size, path))
 
 
 def write_bytes(path: str | Path, data: bytes) -> Seal:

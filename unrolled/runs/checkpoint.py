@@ -63,16 +63,17 @@ class Checkpoints:
             atomic.sweep(self.path)
             self._swept = True
         used = [count for at, count in self._saved() if at == step]
-        target = self.path / _name(step, max(used) + 1 if used else 0)
+        saved = (step, max(used) + 1 if used else 0)
+        target = self.path / _name(*saved)
         size, pieces = formats.tensor_file(tensors, str(target))
         temp = atomic.temp_path(target)
         try:
             temp.mkdir()
             seals = Manifest()
-            seals.files[STATE] = atomic.store(temp / STATE, pieces, size)
-            seals.files[FACTS] = atomic.store(temp / FACTS, [text], len(text))
+            seals.files[STATE] = atomic.store(temp / STATE, pieces, size, target)
+            seals.files[FACTS] = atomic.store(temp / FACTS, [text], len(text), target)
             listing = seals.to_text().encode()
-            mark = atomic.store(temp / manifest.NAME, [listing], len(listing))
+            mark = atomic.store(temp / manifest.NAME, [listing], len(listing), target)
             atomic.sync_directory(temp)
             os.rename(temp, target)
             atomic.sync_directory(self.path)
@@ -81,7 +82,7 @@ class Checkpoints:
         finally:
             atomic.discard(temp)
         atomic.write_json(self.path / LATEST, {"checkpoint": target.name, "manifest": mark.sha256})
-        self._prune(target.name)
+        self._prune(saved)
 
     def latest(self) -> Checkpoint | None:
         """The checkpoint to continue from, checked; None if none was ever saved.
@@ -92,46 +93,47 @@ class Checkpoints:
             return None
         notes: list[str] = []
         chosen, mark = self._pointer(notes)
-        names = [_name(*saved) for saved in sorted(self._saved(), reverse=True)]
-        if chosen in names:
+        order = sorted(self._saved(), reverse=True)
+        if chosen in order:
             # Those above it are from an abandoned course, or were not announced when the kill came: they come last.
-            names = [chosen, *(n for n in names if n < chosen), *(n for n in names if n > chosen)]
+            order = [chosen, *(s for s in order if s < chosen), *(s for s in order if s > chosen)]
         elif chosen is not None:
-            notes.append(f"{self.path / chosen} is missing; {_LOST}")
-        for name in names:
+            notes.append(f"{self.path / _name(*chosen)} is missing; {_LOST}")
+        for saved in order:
             try:
-                found = self._load(name, mark if name == chosen else None)
+                found = self._load(saved, mark if saved == chosen else None)
             except DataError as error:
                 notes.append(f"{str(error).removesuffix('; ' + manifest.ADVICE)}; {_LOST}")
                 continue
             if notes:
-                notes.append(f"continuing from {self.path / name} (step {found.step})")
+                notes.append(f"continuing from {self.path / _name(*saved)} (step {found.step})")
             return Checkpoint(found.step, found.tensors, found.facts, notes)
         if notes:
             raise DataError(f"no checkpoint in {self.path} is whole: {'; '.join(notes)}; {manifest.ADVICE}")
         return None
 
     def _saved(self) -> list[tuple[int, int]]:
-        found = [_NAME.fullmatch(entry.name) for entry in self.path.iterdir() if entry.is_dir()]
-        return [(int(match[1]), int(match[2] or 0)) for match in found if match]
+        found = [_parse(entry.name) for entry in self.path.iterdir() if entry.is_dir()]
+        return [saved for saved in found if saved is not None]
 
-    def _pointer(self, notes: list[str]) -> tuple[str | None, str | None]:
-        """The name and the manifest's sha256 that `latest` gives."""
+    def _pointer(self, notes: list[str]) -> tuple[tuple[int, int] | None, str | None]:
+        """The checkpoint and the sha256 of its manifest that `latest` gives."""
         path = self.path / LATEST
         if not path.exists():
-            if self._saved():
+            if len(self._saved()) > 1:  # with one, the kill came before the first was announced
                 notes.append(f"{path} is missing")
             return None, None
-        with suppress(DataError):
+        with suppress(DataError, OSError):
             value = formats.parse_json(path.read_bytes(), str(path))
             name, mark = (value.get("checkpoint"), value.get("manifest")) if isinstance(value, dict) else (None, None)
-            if isinstance(name, str) and _NAME.fullmatch(name) and isinstance(mark, str):
-                return name, mark
+            saved = _parse(name) if isinstance(name, str) else None
+            if saved is not None and isinstance(mark, str):
+                return saved, mark
         notes.append(f"{path} is damaged")
         return None, None
 
-    def _load(self, name: str, mark: str | None) -> Checkpoint:
-        place = self.path / name
+    def _load(self, saved: tuple[int, int], mark: str | None) -> Checkpoint:
+        place = self.path / _name(*saved)
         seals = manifest.read_manifest(place)
         if mark is not None and hashlib.sha256((place / manifest.NAME).read_bytes()).hexdigest() != mark:
             raise DataError(f"{place / manifest.NAME} is not the one that {LATEST} announces")
@@ -143,19 +145,19 @@ class Checkpoints:
         facts = formats.parse_json(content[FACTS], str(place / FACTS))
         if not isinstance(facts, dict) or not isinstance(facts.get("facts"), dict):
             raise DataError(f"{place / FACTS} holds no facts")
-        match = _NAME.fullmatch(name)
-        if match is None or facts.get("step") != int(match[1]):
+        if facts.get("step") != saved[0]:
             raise DataError(f"{place} holds step {facts.get('step')}, which is not what its name says")
-        return Checkpoint(int(match[1]), formats.parse_tensors(content[STATE], str(place / STATE)), facts["facts"])
+        return Checkpoint(saved[0], formats.parse_tensors(content[STATE], str(place / STATE)), facts["facts"])
 
-    def _prune(self, newest: str) -> None:
+    def _prune(self, newest: tuple[int, int]) -> None:
         """Keep the newest and the one before it."""
-        names = [_name(*saved) for saved in sorted(self._saved())]
-        at = names.index(newest)
-        for name in names[: max(0, at + 1 - KEPT)] + names[at + 1 :]:
-            aside = atomic.temp_path(self.path / name)
-            with suppress(OSError):  # half a checkpoint must not look like one
-                os.rename(self.path / name, aside)
+        order = sorted(self._saved())
+        at = order.index(newest)
+        for saved in order[: max(0, at + 1 - KEPT)] + order[at + 1 :]:
+            place = self.path / _name(*saved)
+            aside = atomic.temp_path(place)
+            with suppress(OSError):
+                os.rename(place, aside)  # first, for half a checkpoint must not look like one
             atomic.discard(aside)
 
 
@@ -164,6 +166,13 @@ _LOST = "its steps since the checkpoint before it are lost"
 
 def _name(step: int, count: int) -> str:
     return f"step-{step:08d}" + (f"-{count}" if count else "")
+
+
+def _parse(name: str) -> tuple[int, int] | None:
+    """The step and the count of a checkpoint's name; None if it is no such name."""
+    match = _NAME.fullmatch(name)
+    saved = (int(match[1]), int(match[2] or 0)) if match else None
+    return saved if saved is not None and _name(*saved) == name else None
 
 
 def _refuse_non_finite(step: int, tensors: Mapping[str, Tensor]) -> None:

@@ -82,9 +82,8 @@ class RunDirectory:
         """A run that is there, with a manifest that is whole; its files are checked when they are read."""
         run = cls(path)
         if not run.path.is_dir():
-            raise DataError(
-                f"{path} is not a run directory: {'it is a file' if run.path.exists() else 'it is missing'}"
-            )
+            found = "it is a file" if run.path.exists() else "it does not exist"
+            raise DataError(f"{path} is not a run directory: {found}")
         for name in (CONFIG, manifest.NAME):
             if not (run.path / name).exists():
                 raise DataError(f"{path} is not a whole run directory: {name} is missing; {manifest.ADVICE}")

@@ -139,8 +139,9 @@ def tensor_file(tensors: Mapping[str, Tensor], where: str) -> tuple[int, Iterato
         yield len(text).to_bytes(8, "little") + text
         for name in names:
             if stored[name].numel():
-                tensor = stored[name].detach().cpu().contiguous().resolve_conj().resolve_neg()
-                yield tensor.reshape(-1).view(torch.uint8).numpy()
+                flat = stored[name].detach().cpu().resolve_conj().resolve_neg().reshape(-1).contiguous()  # [n]
+                flat = flat.as_strided(flat.shape, (1,))  # a single number may keep an odd stride
+                yield flat.view(torch.uint8).numpy()
 
     return 8 + len(text) + end, pieces()
 
@@ -161,7 +162,7 @@ def parse_tensors(data: bytes, where: str) -> dict[str, Tensor]:
         tensors = {name: loaded[name].clone(memory_format=torch.contiguous_format) for name in sorted(loaded)}
     except (safetensors.SafetensorError, KeyError, ValueError, RuntimeError, AssertionError, OverflowError) as error:
         raise DataError(f"{where}: not a whole safetensors file ({error})") from None
-    for name, tensor in tensors.items():
+    for name, tensor in loaded.items():
         if tensor.dtype == torch.bool and tensor.numel() and int(tensor.view(torch.uint8).max()) > 1:
             raise DataError(f"{where}: tensor '{name}' holds values that are neither true nor false")
     for alias, name in _aliases(header, where).items():

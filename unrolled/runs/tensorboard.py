@@ -1,60 +1,61 @@
 """Scalars for TensorBoard: event files beside metrics.jsonl, which stays the record.
 
-torch's writer is imported when the first one is made, for that takes a while.
+torch's writer is imported when the first number is written, for that takes a while.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from unrolled.runs import atomic
 
 
 class Events:
-    """A writer of named numbers by step.
+    """A writer of named numbers by step; opened again in the same directory, it continues the curves."""
 
-    A resumed run gives `resumed_at`, the step it continues from: events after it, written before the kill, are hidden
-    by TensorBoard, and a new event file continues the curves.
-    """
-
-    def __init__(self, directory: str | Path, resumed_at: int | None = None) -> None:
+    def __init__(self, directory: str | Path) -> None:
         self.path = Path(directory)
-        atomic.make_directory(self.path)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about packages that tensorboard itself brings along
-            from torch.utils.tensorboard import SummaryWriter
+        self._resumed_at: int | None = None
+        self._writer: Any = None
 
-            purge = None if resumed_at is None else resumed_at + 1
-            self._writer: Any = self._written(lambda: SummaryWriter(log_dir=str(self.path), purge_step=purge))
+    def resume(self, step: int) -> None:
+        """Say before the first number that the run goes on after `step`: later events of the killed run are hidden."""
+        self._resumed_at = step
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
-        """Numbers of one step; a kill later loses none of them."""
+        """Numbers of one step; a later kill loses none of them."""
 
         def write() -> None:
+            if self._writer is None:
+                self._writer = self._open(step)
             for name, value in values.items():
                 self._writer.add_scalar(name, float(value), step)
             self._writer.flush()
 
-        self._written(write)
+        self._attempt(write)
 
     def close(self) -> None:
-        """Write what is left; a second call does nothing."""
-        self._written(self._writer.close)
+        """Write what is left; numbers after this open a new file."""
+        if self._writer is not None:
+            writer, self._writer, self._resumed_at = self._writer, None, None
+            self._attempt(writer.close)
 
-    def _written(self, action: Any) -> Any:
+    def _open(self, step: int) -> Any:
+        atomic.make_directory(self.path)
+        purge = None if self._resumed_at is None else self._resumed_at + 1
+        if purge is None and any(self.path.iterdir()):
+            purge = step
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about packages that tensorboard itself brings along
+            from torch.utils.tensorboard import SummaryWriter
+
+            return SummaryWriter(log_dir=str(self.path), purge_step=purge)
+
+    def _attempt(self, action: Callable[[], Any]) -> None:
         try:
-            return action()
+            action()
         except OSError as error:
             raise atomic.cannot_write(self.path, 0, error) from error
-
-    def __enter__(self) -> Events:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
