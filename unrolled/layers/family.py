@@ -8,11 +8,11 @@ from typing import Literal
 from pydantic import Field
 
 from unrolled.core.config import Config
-from unrolled.layers import deer, scan
+from unrolled.layers import deer, fused, scan
 from unrolled.layers.cells import Cell
 from unrolled.layers.recurrent import Recurrent, Stacked
 
-SCANS: dict[str, scan.Scan] = {"fused": scan.fused, "loop": scan.loop, "deer": deer.deer}
+SCANS: dict[str, scan.Scan] = {"fused": fused.fused, "loop": scan.loop, "deer": deer.deer}
 
 
 class RecurrentConfig(Config):

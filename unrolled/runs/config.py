@@ -67,7 +67,7 @@ class Optimiser(Config):
     """AdamW's decay of the running mean and square."""
     schedule: Literal["trapezoid", "cosine", "plateau", "constant"] = "trapezoid"
     """Rate over time after the warm-up: flat and then linearly to zero, cosine to zero, halved on a plateau, flat."""
-    warmup: int = Field(100, ge=0)
+    warmup: int = Field(50, ge=0)
     """Steps over which the rate rises from zero."""
     clip: float | None = Field(1.0, gt=0)
     """Largest norm of the gradient."""

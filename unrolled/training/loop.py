@@ -75,6 +75,7 @@ class Loop:
         self.started = started  # when the budget began to run
         self.reserve = 0.0  # seconds kept for the figures at the end
         self.running: list[float] = []  # training losses since the last evaluation
+        self.saved, self.saved_step = started, -1  # when, and at which step, the last checkpoint was written
 
     # ---- one step
 
@@ -183,7 +184,7 @@ class Loop:
         facts = {**vars(self.at), "guard": self.at.guard.state(), "best": _finite(self.at.best)}
         facts |= {"plan": self.plan.state(), "structure": structure, "running": self.running}
         self.checkpoints.save(self.at.step, tensors, facts)
-        self.saved = time.monotonic()
+        self.saved, self.saved_step = time.monotonic(), self.at.step
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         def part(prefix: str) -> dict[str, Tensor]:
@@ -241,7 +242,8 @@ class Loop:
                     self._show(loss)
                 if self.running:
                     self._evaluate()
-                self.save()
+                if self.saved_step != self.at.step:
+                    self.save()
             finally:
                 self.progress.end()
                 self.events.close()
