@@ -31,15 +31,16 @@ def check_claims(subject: Subject, inputs: Inputs, setting: Setting) -> list[str
 def check_receptive_field(subject: Subject, inputs: Inputs, setting: Setting) -> None:
     """A claim of R: x[:, t-R] does not reach y[:, t], and x[:, t-R+1] does. None claims nothing.
 
-    A layer that says `receptive_field_tight = False` (or has a part that does) claims only that nothing beyond R
-    reaches: an empty n-gram table, for one, does not look at its context yet.
+    A layer that says `receptive_field_tight = False`, or that has a `solve` and is not solved yet (an empty n-gram
+    table looks at nothing), or has such a part, claims only that nothing beyond R reaches.
     """
     field = subject.causal.receptive_field
     with Law(laws.FIELD, str(setting)) as law:
         law.holds(field is None or (isinstance(field, int) and field >= 1), f"the claim {field!r} is not a number >= 1")
         if field is None:
             return
-        tight = all(getattr(part, "receptive_field_tight", True) for part in subject.causal.modules())
+        parts = list(subject.causal.modules())
+        tight = all(getattr(part, "receptive_field_tight", not hasattr(part, "solve")) for part in parts)
         steps = subject.length(field + EXTRA)
         reached = False
         for attempt in range(TRIES):

@@ -57,16 +57,16 @@ def check_encoder(
             example, mask = inputs.draw(ROWS, STEPS, torch.float64), mask.to(inputs.device)
 
         def run(model: nn.Module, dtype: torch.dtype) -> Tensor:
-            y, out = model(cast(example, dtype), mask)
+            y, out = model(cast(example, dtype), mask.clone())
             real: Tensor = y[out]
             return real  # [real positions, D']
 
-        check_form(prepared(encoder, SETTINGS[2]), cast(example, torch.float32), mask, SETTINGS[2])
+        check_form(prepared(encoder, SETTINGS[2]), cast(example, torch.float32), mask.clone(), SETTINGS[2])
         check_saving(encoder, run, fresh)
         check_dtype(encoder, run)
         for law in (check_value, check_rows, check_padding):
             for setting in SETTINGS:
-                law(prepared(encoder, setting), inputs, cast(example, setting.dtype), mask, setting)
+                law(prepared(encoder, setting), inputs, cast(example, setting.dtype), mask.clone(), setting)
         return [laws.FORM, laws.SAVING, laws.DTYPE, laws.STATE, laws.ROWS, laws.PADDING]
 
 

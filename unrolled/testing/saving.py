@@ -53,10 +53,13 @@ def check_saving(layer: nn.Module, run: Run, fresh: Callable[[], nn.Module] | No
 
 def _unsaved(layer: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """Tensors that live on modules as plain attributes, also in lists, dicts and modules that are not registered."""
+    known = {tensor.data_ptr() for tensor in (*layer.parameters(), *layer.buffers())}
     for path, module in layer.named_modules():
         for name, value in vars(module).items():
-            if not name.startswith(("_parameters", "_buffers", "_modules", "_parametriz")):
-                yield from _tensors(f"{path}.{name}".lstrip("."), value)
+            if name not in ("_parameters", "_buffers", "_modules"):
+                for place, tensor in _tensors(f"{path}.{name}".lstrip("."), value):
+                    if tensor.data_ptr() not in known:  # torch.nn.GRU, for one, keeps its weights in a list as well
+                        yield place, tensor
 
 
 def _tensors(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:

@@ -33,6 +33,11 @@ class Setting(NamedTuple):
         return 1e-9 if self.dtype == torch.float64 else 5e-4
 
     @property
+    def thorough(self) -> bool:
+        """Float64 shows every fault of the mathematics; float32 is there for kernels of its own."""
+        return self.dtype == torch.float64
+
+    @property
     def leak(self) -> float:
         """Allowed size of a gradient that should be zero, relative to those that are not."""
         return 1e-12 if self.dtype == torch.float64 else 1e-6
@@ -165,9 +170,9 @@ def prepared(layer: nn.Module, setting: Setting) -> nn.Module:
 
 
 def cast(values: Any, dtype: torch.dtype) -> Any:
-    """A tree of tensors with its floating-point leaves in the given dtype."""
+    """A copy of a tree of tensors with its floating-point leaves in the given dtype."""
     if isinstance(values, Tensor):
-        return values.to(dtype) if values.is_floating_point() else values
+        return values.to(dtype if values.is_floating_point() else values.dtype, copy=True)
     if isinstance(values, dict):
         return {key: cast(value, dtype) for key, value in values.items()}
     if isinstance(values, tuple):
@@ -187,7 +192,7 @@ class Subject:
 
     def on(self, model: nn.Module, dtype: torch.dtype) -> Subject:
         """The same source in front of another copy of the model."""
-        return Subject(model, cast(self.source, dtype), self.mask)
+        return Subject(model, cast(self.source, dtype), cast(self.mask, dtype))
 
     def start(self, rows: Tensor) -> State:
         """The initial state of these rows."""
