@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unrolled.core.state import State
+from unrolled.core.errors import UnrolledError
+from unrolled.core.state import State, clone
 
 
 class Causal(nn.Module):
@@ -28,17 +29,21 @@ class Causal(nn.Module):
 
     def __call__(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         if x.shape[1] == 0:
-            return self._nothing(x), state
+            return self._nothing(x, state), state
         result: tuple[Tensor, State] = super().__call__(x, state)
         return result
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         raise NotImplementedError(f"{type(self).__name__} must define forward(x, state) -> (y, state)")
 
-    def _nothing(self, x: Tensor) -> Tensor:
+    def _nothing(self, x: Tensor, state: State | None) -> Tensor:
         """The output for T = 0: shape and type come from one tick on zeros, whose values are thrown away."""
+        tick = x.new_zeros(x.shape[0], 1, *x.shape[2:])
         with torch.no_grad():
-            y: Tensor = super().__call__(x.new_zeros(x.shape[0], 1, *x.shape[2:]), None)[0]
+            try:
+                y: Tensor = super().__call__(tick, clone(state))[0]
+            except (UnrolledError, ValueError):  # a state at max_length takes no tick more; a new one tells the same
+                y = super().__call__(tick, None)[0]
         return y[:, :0]
 
 
