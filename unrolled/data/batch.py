@@ -64,7 +64,7 @@ def _gather(section: Section, starts: NDArray[np.int64], length: int, ahead: int
     """Windows [B, length] from these starts, and the same `ahead` tokens later."""
     wide = np.stack([section.tokens[start : start + length + ahead] for start in starts]).astype(np.int64)
     both = torch.from_numpy(wide)  # [B, length + ahead]
-    return both[:, :length].contiguous(), both[:, ahead:].contiguous()
+    return both[:, :length].clone(), both[:, ahead:].clone()  # two tensors: the targets are changed later
 
 
 class Sampler:
@@ -174,9 +174,12 @@ class Examples(Sampler):
     """
 
     def __init__(self, section: Section, batch_size: int, ahead: int = 1, seed: int = 0) -> None:
-        super().__init__(section, min(batch_size, section.n_examples), ahead, seed)
+        super().__init__(section, batch_size, ahead, seed)
         if section.n_examples == 0:
             raise DataError("this part of the data has no examples; give more data or another --split")
+        if batch_size > section.n_examples:
+            self.notes.append(f"the batch size is {section.n_examples} instead of {batch_size}: that is all there is")
+            self.batch_size = section.n_examples
         self.steps_per_epoch = -(-section.n_examples // self.batch_size)
         self._lengths = np.diff(section.offsets)
         targets = int(np.maximum(self._lengths + 2 - ahead, 0).sum())

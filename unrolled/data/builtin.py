@@ -13,7 +13,6 @@ from typing import Any
 
 from unrolled.core.errors import DataError, UsageError, nearest
 
-
 Loaded = str | list[Path] | list[dict[str, str]]
 
 

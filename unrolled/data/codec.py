@@ -186,7 +186,7 @@ class CharCodec(Codec):
 
     def __init__(self, characters: str, extra: Sequence[str] = ()) -> None:
         points = code_points(characters)
-        if (np.diff(points) <= 0).any():
+        if (points[1:] <= points[:-1]).any():
             raise ValueError("the characters are not in order")
         super().__init__((character.encode("utf-8") for character in characters), extra)
         self.characters = characters

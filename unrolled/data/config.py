@@ -43,7 +43,7 @@ class DataConfig(Config):
     max_length: int | None = Field(None, ge=1)
     """the most tokens a line or row may have, <start> and <stop> not counted; none: any length"""
 
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, json_schema_extra={"flag": "--split-seed"})
     """decides which lines or rows go to which part"""
 
     @field_validator("split")

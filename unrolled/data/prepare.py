@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,8 +59,7 @@ def _prepare(
         raise DataError(f"{source.name}: the data is {given}, but the saved codec is for {wanted}")
     fingerprint = _fingerprint(source, config, shares, codec, labels)
     if (found := store.read(fingerprint)) is None:
-        with store.writing(fingerprint) as directory:
-            builder = _Builder(source, config, shares, directory)
+        with store.writing(fingerprint) as directory, _Builder(source, config, shares, directory) as builder:
             builder.build_stream(codec) if source.is_stream else builder.build_rows(codec, labels)
         found = store.read(fingerprint)
     if found is None:
@@ -92,6 +91,14 @@ class _Builder:
         self.source, self.config, self.shares, self.directory = source, config, shares, directory
         self.facts: dict[str, Any] = {}
         self.too_long: Counter[str] = Counter()
+        self.writers: list[SectionWriter] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for writer in self.writers:
+            writer.close_file()
 
     def build_stream(self, codec: Codec | None) -> None:
         total = sum(len(piece) for piece in self.source.pieces())
@@ -99,13 +106,13 @@ class _Builder:
         if min(np.diff([0, *cuts])) == 0:
             self._too_small(total)
         codec = codec or self._fit(self._training_pieces(cuts))
-        writers = self._writers(codec)
+        writers = self._open_writers(codec)
         for section, piece in cut_pieces(self.source.pieces(), cuts):
             writers[section].add_text(codec.encode(piece), *_sizes(piece))
         if min(writer.n_tokens for writer in writers) <= self.config.ahead:
             self._too_small(total)
         self.facts = {"rows": 1, "duplicates": None, "lengths": None, "cuts": dict(zip(self.shares, cuts))}
-        self._finish(codec, [], writers)
+        self._finish(codec, [])
 
     def _training_pieces(self, cuts: list[int]) -> Iterator[Any]:
         for section, piece in cut_pieces(self.source.pieces(), cuts):
@@ -128,7 +135,7 @@ class _Builder:
         else:
             side = split_rows(keys, self.shares, self.source.name)
         codec = codec or self._fit(text for text, *_, section in self._sided(side) if section == 0)
-        writers = self._writers(codec)
+        writers = self._open_writers(codec)
         number_of = {label: i for i, label in enumerate(labels)}
         for text, label, number, section in self._sided(side):
             if label is not None and label not in number_of:
@@ -143,7 +150,7 @@ class _Builder:
             "truncated": self.too_long["truncated"],
             "cut_in_pieces": self.too_long["split"],
         }
-        self._finish(codec, labels, writers)
+        self._finish(codec, labels)
 
     def _scan(self) -> tuple[NDArray[np.uint64], Counter[str]]:
         """The first pass: every row checked, keyed for the split, its class counted."""
@@ -198,11 +205,12 @@ class _Builder:
     def _fit(self, texts: Iterator[Any]) -> Codec:
         return (NumberCodec if self.source.numbers else Codec).fit(texts, self.config)
 
-    def _writers(self, codec: Codec) -> list[SectionWriter]:
-        return [SectionWriter(self.directory, name, codec.size, self.source.is_stream) for name in self.shares]
+    def _open_writers(self, codec: Codec) -> list[SectionWriter]:
+        self.writers = [SectionWriter(self.directory, name, codec.size, self.source.is_stream) for name in self.shares]
+        return self.writers
 
-    def _finish(self, codec: Codec, labels: list[str], writers: list[SectionWriter]) -> None:
-        source = self.source
+    def _finish(self, codec: Codec, labels: list[str]) -> None:
+        source, writers = self.source, self.writers
         sections = {name: writer.close() for name, writer in zip(self.shares, writers)}
         facts = {
             "source": source.name,
@@ -217,16 +225,16 @@ class _Builder:
             "characters": sum(writer.n_chars for writer in writers),
             "bytes": sum(writer.n_bytes for writer in writers),
             "split": {name: _section_facts(writer) for name, writer in zip(self.shares, writers)},
-            "notes": [*source.notes(), *self._notes(labels, writers)],
+            "notes": [*source.notes(), *self._notes(labels)],
         }
         codec.save(self.directory)
         store.write_index(self.directory, sections, {"labels": labels, "facts": facts})
 
-    def _notes(self, labels: list[str], writers: list[SectionWriter]) -> Iterator[str]:
+    def _notes(self, labels: list[str]) -> Iterator[str]:
         if source_is_builtin(self.source):
             yield f"the text is that of Python {sys.version_info.major}.{sys.version_info.minor}"
         if self.shares is not WHOLE and labels:
-            missing = sorted(set(range(len(labels))) - writers[0].classes_seen())
+            missing = sorted(set(range(len(labels))) - self.writers[0].classes_seen())
             if missing:
                 yield f"no training example of class {', '.join(labels[i] for i in missing)}"
         if self.too_long["truncated"]:

@@ -61,11 +61,10 @@ def split_rows(keys: NDArray[np.uint64], shares: Mapping[str, float], name: str)
     side = np.zeros(len(groups), np.uint8)
     free = np.ones(len(groups), bool)
     for number, share in list(enumerate(shares.values()))[1:]:
+        most = int(free.sum()) - (len(shares) - number)  # something must be left for the parts after this, and training
         wanted = max(1, round(len(keys) * share))
         fits = np.flatnonzero(free & (sizes <= max(wanted, sizes[free].min())))
         middle = np.cumsum(sizes[fits]) - sizes[fits] / 2  # a group belongs to the part that its middle falls into
-        chosen = fits[: max(1, int(np.searchsorted(middle, wanted, side="right")))]
+        chosen = fits[: min(most, max(1, int(np.searchsorted(middle, wanted, side="right"))))]
         side[chosen], free[chosen] = number, False
-    if not free.any():
-        raise DataError(f"{name}: too small to split, nothing is left for training; add more data")
     return side[group_of]

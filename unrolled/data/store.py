@@ -104,11 +104,12 @@ class SectionWriter:
         offsets = np.frombuffer(self._offsets, np.int64)
         return offsets[1:] - offsets[:-1]
 
+    def close_file(self) -> None:
+        self._file.close()
+
     def close(self) -> dict[str, Any]:
         """Write what is left; the entry for the index."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
+        self.close_file()
         if self.is_stream:
             self._offsets = array("q", [0, self.n_tokens])
         parts: dict[str, NDArray[Any]] = {"offsets": np.frombuffer(self._offsets, np.int64)}

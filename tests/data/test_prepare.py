@@ -1,0 +1,293 @@
+"""Preparation: splits that do not leak, counts that add up, a store that survives races and damage."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unrolled.core.errors import DataError
+from unrolled.data import builtin, store
+from unrolled.data.codec import UNKNOWN, CharCodec, Codec
+from unrolled.data.config import DataConfig
+from unrolled.data.describe import describe
+from unrolled.data.prepare import prepare, prepare_all
+from unrolled.data.split import row_key, split_rows
+
+TEXT = "".join(f"{i} green bottles standing on the wall\n" for i in range(300))
+SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}
+
+
+def decoded(data, name: str) -> list[str]:
+    section = data.sections[name]
+    return [data.codec.decode(section.example(i)) for i in range(section.n_examples)]
+
+
+@pytest.mark.parametrize("tokens", ["char", "byte", "word", "bpe"])
+def test_a_stream_is_cut_by_position_at_the_same_place_for_every_kind_of_token(tokens, tmp_path):
+    (tmp_path / "t.txt").write_text(TEXT)
+    data = prepare(tmp_path / "t.txt", DataConfig(tokens=tokens, vocabulary=500))
+    cuts = [0, int(0.9 * len(TEXT)), int(0.95 * len(TEXT)), len(TEXT)]
+    assert data.facts["cuts"] == {"train": cuts[1], "valid": cuts[2], "test": cuts[3]}
+    for name, start, stop in zip(data.sections, cuts, cuts[1:]):
+        section, text = data.sections[name], TEXT[start:stop]
+        assert section.is_stream
+        assert section.offsets.tolist() == [0, section.n_tokens]
+        assert (section.n_chars, section.n_bytes) == (len(text), len(text.encode()))
+        assert section.n_unknown == int((section.tokens == UNKNOWN).sum())
+        if not section.n_unknown:
+            assert data.codec.decode(section.tokens) == text
+
+
+def test_two_parts_make_no_test(tmp_path):
+    assert list(prepare([*"abcdefghij"], DataConfig(split="80/20")).sections) == ["train", "valid"]
+
+
+def test_the_vocabulary_is_fitted_on_the_training_part_only(tmp_path):
+    (tmp_path / "t.txt").write_text("ab" * 450 + "xy" * 25 + "z" * 50)
+    data = prepare(tmp_path / "t.txt", DataConfig())
+    assert isinstance(data.codec, CharCodec)
+    assert data.codec.characters == "ab"
+    assert [data.sections[name].n_unknown for name in ("train", "valid", "test")] == [0, 50, 50]
+    assert data.facts["split"]["valid"]["unknown_share"] == 1.0
+    rows = [chr(0x4E00 + i) for i in range(100)]  # every row its own character
+    data = prepare(rows, DataConfig(split="50/25/25"))
+    assert set(data.codec.characters) == set(decoded(data, "train"))
+    assert (data.sections["valid"].tokens == UNKNOWN).all()
+
+
+@given(
+    sizes=st.lists(st.integers(1, 30), min_size=3, max_size=60),
+    seed=st.integers(0, 5),
+)
+@settings(max_examples=100, deadline=None)
+def test_duplicates_stay_on_one_side_and_parts_have_about_their_share(sizes, seed):
+    rows = [f"row {i}" for i, n in enumerate(sizes) for _ in range(n)]
+    keys = np.array([row_key(row, None, seed) for row in rows], np.uint64)
+    side = split_rows(keys, SHARES, "rows")
+    for row in set(rows):
+        assert len({int(s) for s, other in zip(side, rows) if other == row}) == 1
+    counts = np.bincount(side, minlength=3)
+    assert (counts > 0).all()
+    assert counts[1] <= max(2 * round(0.1 * len(rows)), max(sizes))
+
+
+def test_the_split_of_many_rows_is_exact_and_follows_the_seed():
+    rows = [f"row {i}" for i in range(1000)]
+    sides = [
+        split_rows(np.array([row_key(row, None, seed) for row in rows], np.uint64), SHARES, "") for seed in (0, 0, 1)
+    ]
+    assert np.bincount(sides[0]).tolist() == [800, 100, 100]
+    assert (sides[0] == sides[1]).all()
+    assert (sides[0] != sides[2]).any()
+
+
+def test_duplicates_are_counted_with_where_they_went():
+    rows = [f"row {i % 50}" for i in range(80)]
+    data = prepare(rows, DataConfig(split="80/10/10"))
+    parts = [set(decoded(data, name)) for name in data.sections]
+    assert not parts[0] & parts[1]
+    assert not (parts[0] | parts[1]) & parts[2]
+    repeats = data.facts["duplicates"]
+    assert repeats["all"] == 30 == repeats["train"] + repeats["valid"] + repeats["test"]
+    for name in data.sections:
+        assert repeats[name] == len(decoded(data, name)) - len(set(decoded(data, name)))
+
+
+def test_the_same_text_with_another_class_is_not_a_duplicate():
+    rows = [{"text": f"row {i // 2}", "kind": "ab"[i % 2]} for i in range(40)]
+    assert prepare(rows, DataConfig(condition="kind")).facts["duplicates"]["all"] == 0
+
+
+def test_classes_rows_and_texts_stay_together():
+    rows = [{"text": f"{kind} number {i}", "kind": kind} for i, kind in enumerate(["c", "a", "b"] * 20)]
+    data = prepare(rows, DataConfig(condition="kind"))
+    assert data.labels == ["a", "b", "c"]
+    assert data.facts["classes"] == {"a": 20, "b": 20, "c": 20}
+    seen = []
+    for name, section in data.sections.items():
+        for text, label, row in zip(decoded(data, name), section.classes, section.rows):
+            if UNKNOWN not in section.tokens:
+                assert text == rows[row - 1]["text"]
+            assert data.labels[label] == rows[row - 1]["kind"]
+            seen.append(int(row))
+    assert sorted(seen) == list(range(1, 61))
+
+
+def test_a_class_without_training_examples_is_noted():
+    rows = [{"text": f"x{i}", "kind": "ab"[i % 2]} for i in range(40)]
+    alone = [{"text": "lonely", "kind": "z"}]
+    notes = [
+        prepare(rows + alone, DataConfig(condition="kind", seed=seed, split="50/25/25")).facts["notes"]
+        for seed in range(12)
+    ]
+    assert any("no training example of class z" in note for note in notes)
+    assert not all(notes)
+
+
+@pytest.mark.parametrize("tokens", ["char", "byte", "word", "bpe"])
+def test_too_long_is_truncated_or_split_and_counted(tokens):
+    rows = ["short", "né " * 20, "x", "unseen wörds " * 9, *[f"y{i}" for i in range(20)]]
+    config = DataConfig(tokens=tokens, vocabulary=300, max_length=7, too_long="truncate")
+    codec = Codec.fit(rows, config)
+    whole = prepare_all(rows, DataConfig(tokens=tokens, vocabulary=300), codec)
+    cut = prepare_all(rows, config, codec)
+    pieces = prepare_all(rows, config.updated({"too_long": "split"}), codec)
+    lengths = np.diff(whole.offsets)
+    assert np.diff(cut.offsets).tolist() == np.minimum(lengths, 7).tolist()
+    assert (cut.ends == (lengths <= 7)).all()
+    for i in range(cut.n_examples):
+        assert cut.example(i).tolist() == whole.example(i)[:7].tolist()
+    kept = [codec.decode(cut.example(i)) for i in range(cut.n_examples)]
+    assert cut.n_bytes == sum(int(codec.byte_lengths(row)[:7].sum()) for row in rows)
+    if tokens in ("char", "word"):
+        assert cut.n_chars == sum(map(len, kept))
+    assert pieces.tokens.tolist() == whole.tokens.tolist()
+    assert (pieces.n_chars, pieces.n_bytes) == (whole.n_chars, whole.n_bytes)
+    assert np.diff(pieces.offsets).max() == 7
+    assert pieces.ends.sum() == len(rows)
+    assert pieces.rows.max() == len(rows)
+    data = prepare(rows, config)
+    assert data.facts["truncated"] == (lengths > 7).sum()
+    assert any("were truncated to 7 tokens" in note for note in data.facts["notes"])
+
+
+def test_another_file_in_the_tokens_and_classes_of_a_saved_run():
+    rows = [{"text": f"row {i}", "kind": "ab"[i % 2]} for i in range(40)]
+    config = DataConfig(condition="kind")
+    data = prepare(rows, config)
+    section = prepare_all([{"text": "wor €", "kind": "b"}], config, data.codec, data.labels)
+    assert section.classes.tolist() == [1]
+    assert (section.n_examples, section.n_unknown) == (1, 1)
+    with pytest.raises(DataError, match=r"the list, row 1: the class 'c' is not one of the run's.*Known: a, b"):
+        prepare_all([{"text": "row", "kind": "c"}], config, data.codec, data.labels)
+    with pytest.raises(DataError, match="the data is numbers, but the saved codec is for text"):
+        prepare_all([1, 2, 3], DataConfig(), data.codec)
+
+
+def test_whole_numbers_are_tokens():
+    stream = np.arange(1000) % 7 + 250
+    data = prepare(stream, DataConfig(split="80/20"))
+    assert data.codec.numbers.tolist() == list(range(250, 257))
+    assert data.codec.decode(data.sections["valid"].tokens[:3]) == " ".join(map(str, stream[800:803]))
+    assert data.sections["train"].n_chars == 800
+    data = prepare([[i, i + 1, 3] for i in range(40)], DataConfig())
+    assert data.facts["lengths"] == {"min": 3, "mean": 3.0, "max": 3}
+
+
+def test_the_store_is_found_again_and_mended_when_damaged(tmp_path, monkeypatch):
+    monkeypatch.setenv("UNROLLED_CACHE", str(tmp_path))
+    rows = [f"row {i}" for i in range(50)]
+    first = prepare(rows, DataConfig())
+    place = store.place_of(first.fingerprint)
+    stamp = (place / "index.json").stat().st_mtime_ns
+    again = prepare(rows, DataConfig(ahead=2))  # how far to look ahead is no matter of the store
+    assert again.facts == first.facts
+    assert (place / "index.json").stat().st_mtime_ns == stamp
+    assert prepare(rows, DataConfig(seed=1)).fingerprint != first.fingerprint
+    assert prepare(rows[1:], DataConfig()).fingerprint != first.fingerprint
+    expected = first.sections["train"].tokens.tolist()
+    for damage in (lambda: (place / "train.tokens").write_bytes(b"x"), lambda: (place / "index.json").write_text("{")):
+        damage()
+        assert prepare(rows, DataConfig()).sections["train"].tokens.tolist() == expected
+    assert not list(place.parent.glob("*.part"))
+
+
+def test_tokens_are_mapped_not_loaded_and_as_small_as_possible():
+    data = prepare([f"row {i}" for i in range(50)], DataConfig())
+    assert isinstance(data.sections["train"].tokens, np.memmap)
+    assert data.sections["train"].tokens.dtype == np.uint16
+    data = prepare(np.arange(70_000).repeat(2), DataConfig(split="90/10"))
+    assert data.sections["train"].tokens.dtype == np.uint16
+    data = prepare(np.arange(80_000).repeat(2), DataConfig(split="90/10"))
+    assert data.sections["train"].tokens.dtype == np.int32
+    assert data.sections["train"].tokens.max() > 65_536
+
+
+def test_two_processes_may_prepare_the_same_data_at_once(tmp_path):
+    (tmp_path / "t.txt").write_text(TEXT * 20)
+    program = (
+        "import sys; from unrolled.data.prepare import prepare; from unrolled.data.config import DataConfig; "
+        "d = prepare(sys.argv[1], DataConfig()); print(d.fingerprint, d.sections['train'].tokens[:].sum())"
+    )
+    environment = {**os.environ, "UNROLLED_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(tmp_path / "t.txt")], env=environment, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
+    answers = {process.communicate()[0] for process in processes}
+    assert all(process.returncode == 0 for process in processes)
+    assert len(answers) == 1
+    assert len(list((tmp_path / "cache" / "tokens").iterdir())) == 1
+
+
+def test_the_first_to_finish_wins(tmp_path, monkeypatch):
+    monkeypatch.setenv("UNROLLED_CACHE", str(tmp_path))
+
+    def fill(directory, text):
+        (directory / "tokenizer.json").write_text(text)
+        store.write_index(directory, {}, {"facts": text})
+
+    with store.writing("same") as slow:
+        with store.writing("same") as fast:
+            fill(fast, "fast")
+        fill(slow, "slow")
+    assert store.read("same")[1]["facts"] == "fast"
+    assert [path.name for path in (tmp_path / "tokens").iterdir()] == ["same"]
+
+
+def test_what_dead_processes_left_is_swept(tmp_path):
+    old, new = tmp_path / "a.999999999.1.part", tmp_path / "b.999999999.1.part"
+    mine = tmp_path / f"c.{os.getpid()}.1.part"
+    for part in (old, new, mine):
+        part.mkdir()
+    for part in (old, mine):
+        os.utime(part, (time.time() - 7200,) * 2)
+    store.sweep(tmp_path)
+    assert sorted(path.name[0] for path in tmp_path.iterdir()) == ["b", "c"]
+
+
+def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setenv("UNROLLED_CACHE", str(tmp_path))
+    with pytest.raises(DataError):
+        prepare(["short"] * 5 + ["a long one", "x", "y"], DataConfig(max_length=5))
+    assert list((tmp_path / "tokens").iterdir()) == []
+
+
+def test_a_description_is_plain_json():
+    rows = [{"text": f"row {i}", "kind": "ab"[i % 2]} for i in range(40)]
+    seen = describe(rows, DataConfig(condition="kind"))
+    assert json.loads(json.dumps(seen)) == seen
+    assert seen["chosen"] == "rows, chosen because a table or list has an example a row"
+    assert seen["first"][0] == {
+        "text": "row 0", "class": "a", "place": "the list, row 1", "tokens": ["r", "o", "w", "␣", "0"],
+    }  # fmt: skip
+    assert (seen["rows"], seen["labels"], seen["lengths"]["max"]) == (40, ["a", "b"], 6)
+    assert describe(np.arange(100), DataConfig())["first"][0]["text"].startswith("0 1 2")
+
+
+def test_built_in_data():
+    assert builtin.names() == ["python-docs", "python-source", "unicode-names"]
+    assert all(builtin.about(name)["licence"] for name in builtin.names())
+    docs = prepare("builtin:python-docs", DataConfig())
+    assert docs.facts["examples"] == "stream"
+    assert docs.facts["characters"] > 300_000
+    names = prepare("builtin:unicode-names", DataConfig(condition="script"))
+    assert {"LATIN", "GREEK"} <= set(names.labels)
+    assert names.facts["rows"] > 5000
+    assert all(path.suffix == ".py" for path in builtin.load("python-source"))
+
+
+def test_missing_built_in_data_is_one_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pydoc_data.topics", None)
+    with pytest.raises(DataError, match="builtin:python-docs: this Python was installed without pydoc_data"):
+        prepare("builtin:python-docs", DataConfig())
