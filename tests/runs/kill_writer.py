@@ -89,7 +89,7 @@ def main(path: Path, kills: int) -> None:
             finally:
                 os._exit(1)
         os.close(writer)
-        time.sleep(moments.uniform(0.002, 0.06))
+        time.sleep(moments.uniform(0.002, 0.04))
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         reported = max(reported, last_report(reader))

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unrolled.core.errors import DataError, Diverged
+from unrolled.core.errors import CannotWrite, DataError, Diverged
 from unrolled.runs import atomic, formats, manifest
 from unrolled.runs.manifest import Manifest
 from unrolled.runs.tree import flatten, unflatten
@@ -77,11 +77,13 @@ class Checkpoints:
             atomic.sync_directory(temp)
             os.rename(temp, target)
             atomic.sync_directory(self.path)
-        except OSError as error:
-            raise atomic.cannot_write(target, size, error) from error
+            atomic.write_json(self.path / LATEST, {"checkpoint": target.name, "manifest": mark.sha256})
+        except (OSError, CannotWrite) as error:
+            if self._pointer([])[0] != saved:  # on a full disk one that nobody announced would only be in the way
+                self._remove(saved)
+            raise error if isinstance(error, CannotWrite) else atomic.cannot_write(target, size, error) from error
         finally:
             atomic.discard(temp)
-        atomic.write_json(self.path / LATEST, {"checkpoint": target.name, "manifest": mark.sha256})
         self._prune(saved)
 
     def latest(self) -> Checkpoint | None:
@@ -154,11 +156,14 @@ class Checkpoints:
         order = sorted(self._saved())
         at = order.index(newest)
         for saved in order[: max(0, at + 1 - KEPT)] + order[at + 1 :]:
-            place = self.path / _name(*saved)
-            aside = atomic.temp_path(place)
-            with suppress(OSError):
-                os.rename(place, aside)  # first, for half a checkpoint must not look like one
-            atomic.discard(aside)
+            self._remove(saved)
+
+    def _remove(self, saved: tuple[int, int]) -> None:
+        place = self.path / _name(*saved)
+        aside = atomic.temp_path(place)
+        with suppress(OSError):
+            os.rename(place, aside)  # first, for half a checkpoint must not look like one
+        atomic.discard(aside)
 
 
 _LOST = "its steps since the checkpoint before it are lost"

@@ -159,14 +159,17 @@ def parse_tensors(data: bytes, where: str) -> dict[str, Tensor]:
     header = _tensor_header(data, where)
     try:
         loaded = safetensors.torch.load(data)  # refuses overlaps, gaps and sizes that do not fit
-        tensors = {name: loaded[name].clone(memory_format=torch.contiguous_format) for name in sorted(loaded)}
     except (safetensors.SafetensorError, KeyError, ValueError, RuntimeError, AssertionError, OverflowError) as error:
         raise DataError(f"{where}: not a whole safetensors file ({error})") from None
-    for name, tensor in loaded.items():
+    tensors: dict[str, Tensor] = {}
+    for name in sorted(loaded):
+        tensor = loaded.pop(name)
         if tensor.dtype == torch.bool and tensor.numel() and int(tensor.view(torch.uint8).max()) > 1:
             raise DataError(f"{where}: tensor '{name}' holds values that are neither true nor false")
+        tensors[name] = tensor.clone(memory_format=torch.contiguous_format)
+    stored = set(tensors)
     for alias, name in _aliases(header, where).items():
-        if alias in tensors or name not in loaded:
+        if alias in tensors or name not in stored:
             raise DataError(f"{where}: the tied names '{alias}' and '{name}' contradict the tensors in the file")
         tensors[alias] = tensors[name]
     return tensors
