@@ -166,7 +166,7 @@ def laws(model: Solved, config: Config) -> list[str]:
     return check_causal(model, vocabulary=model.d_in, fresh=lambda: make(config, model.d_in, model.d_out))
 
 
-@pytest.mark.parametrize("order", [1, 2, 3, 6])
+@pytest.mark.parametrize("order", [1, 4])
 def test_the_laws_hold_with_counts(order: int) -> None:
     assert "chunks" in laws(solved(stream(), order=order), Config(order=order))
 

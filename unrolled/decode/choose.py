@@ -29,10 +29,11 @@ def log_probabilities(y: Tensor) -> Tensor:
 
 
 def forbid(y: Tensor, tokens: Collection[int]) -> Tensor:
-    """y [..., V] with the given tokens made impossible."""
-    if not tokens:
-        return y
-    return y.index_fill(-1, torch.tensor(sorted(tokens), device=y.device), -math.inf)
+    """A copy of y [..., V] with the given tokens made impossible."""
+    y = y.clone()
+    for token in tokens:
+        y[..., token] = -math.inf
+    return y
 
 
 def penalise_repetition(log_p: Tensor, history: Tensor, penalty: float) -> Tensor:

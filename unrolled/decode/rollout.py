@@ -81,7 +81,7 @@ def _go_on(
     noise: Noise,
 ) -> Iterator[Column]:
     """The ticks after the first chunk, of which y [B, V] are the last logits."""
-    t = int(lengths.min())
+    t, longest = int(lengths.min()), int(lengths.max())
     end = lengths + max_steps  # [B]
     stop = torch.tensor(stops, dtype=torch.long, device=prompt.device)
     alive = torch.ones_like(lengths, dtype=torch.bool)  # [B]
@@ -89,10 +89,10 @@ def _go_on(
     while True:
         with torch.no_grad():
             choice = choose(y.detach(), history[:, :t], noise(t))  # [B]
-        prompted = t < lengths
-        tokens = torch.where(prompted, prompt[:, min(t, prompt.shape[1] - 1)], choice)
-        active = alive & ~prompted
-        stopped = active & torch.isin(tokens, stop)
+        tokens, active = choice, alive
+        if t < longest:
+            tokens, active = torch.where(t < lengths, prompt[:, t], choice), alive & (t >= lengths)
+        stopped = active & (tokens[:, None] == stop).any(1)  # [B]
         log_q = torch.log_softmax(y, dim=-1, dtype=torch.promote_types(y.dtype, torch.float32))  # [B, V]
         log_p = torch.where(active, log_q.gather(-1, tokens[:, None])[:, 0], 0.0)
         yield Column(tokens, active, stopped, log_p, y)

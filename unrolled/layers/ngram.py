@@ -23,7 +23,7 @@ from unrolled.core.causal import Causal
 from unrolled.core.state import State
 
 EMPTY = 0  # stands in the state where there is no past; no context contains it
-NEVER = -1e4  # log-probability of tokens that are never predicted: finite, but exp(NEVER) is 0
+NEVER = -1e4  # stands for log 0: finite, but exp(NEVER) is 0
 PIECE = 1 << 21  # numbers worked on at once
 
 TABLES = ("keys", "offsets", "tokens", "shares", "backoff")
@@ -85,16 +85,19 @@ class NGram(Causal):
 
     def _distributions(self, nodes: Tensor) -> Tensor:
         """log p of U distinct nodes, interpolated from the root down: [U, V]."""
-        path = [nodes]
-        for _ in range(self.order - 1):
-            path.append((self.keys[path[-1]] // self.d_in).clamp(min=0))  # the parent; the root's is the root
         ever = self.ever.to(self.shares)
-        p = (ever / ever.sum()).repeat(len(nodes), 1)  # [U, V]
-        above = torch.full_like(nodes, -1)
+        p = (ever / ever.sum())[None]  # [1, V]
+        root = nodes.new_zeros(1)
+        self._interpolate(p, root, fresh=root == 0)
+        p = p.repeat(len(nodes), 1)  # [U, V]
+        path = [nodes]
+        for _ in range(self.order - 2):
+            path.append((self.keys[path[-1]] // self.d_in).clamp(min=0))  # the parent; the root's is the root
+        above = torch.zeros_like(nodes)
         for node in reversed(path):
             self._interpolate(p, node, fresh=node != above)
             above = node
-        return torch.where(self.ever & (p > 0), p.log(), NEVER)
+        return p.log_().clamp_(min=NEVER)
 
     def _interpolate(self, p: Tensor, node: Tensor, fresh: Tensor) -> None:
         """p <- share(c, .) + backoff(c) p, in place, for the rows whose node is fresh (the others stand at the end)."""
