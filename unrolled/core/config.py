@@ -63,18 +63,34 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UsageError(f"{path}: there is no such recipe file") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read as a recipe file ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not a TOML recipe ({error})") from None
 
 
 def _toml_lines(values: Mapping[str, Any], prefix: str) -> list[str]:
     plain = {k: v for k, v in values.items() if not isinstance(v, Mapping) and v is not None}
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
+    lines = [f"{_toml_key(key)} = {_toml_value(value)}" for key, value in plain.items()]
     for key, value in values.items():
         if isinstance(value, Mapping):
-            name = f"{prefix}{key}"
+            name = f"{prefix}{_toml_key(key)}"
             lines += ["", f"[{name}]", *_toml_lines(value, prefix=f"{name}.")]
     return lines
+
+
+def _toml_key(key: str) -> str:
+    bare = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
+    return key if bare else _toml_value(key)
+
+
+def _toml_value(value: Any) -> str:
+    """Text, numbers and truth are written as in JSON, but DEL must be escaped, and a table has its own form."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_toml_key(k)} = {_toml_value(v)}" for k, v in value.items() if v is not None) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def parse_assignments(pairs: Iterable[str]) -> dict[str, Any]:
@@ -102,7 +118,7 @@ def merge(values: Mapping[str, Any], assignments: Mapping[str, Any]) -> dict[str
         *path, last = key.split(".")
         target = result
         for part in path:
-            inner = target.setdefault(part, {})
+            inner = target[part] = {} if target.get(part) is None else target[part]
             if not isinstance(inner, dict):
                 raise UsageError(f"{key}: '{part}' is a single value and has no fields of its own")
             target = inner

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -44,9 +45,8 @@ class Room:
         if path.suffix != ".py" or not path.is_file():
             raise UsageError(f"{path}: no such Python file; --with takes a file that defines {', '.join(self.needs)}")
         name = file_name(path.stem)
-        self._modules.pop(name, None)
+        self._modules[name] = self._complete(_import_file(path.resolve()))
         self._files[name] = path.resolve()
-        self.load(name)
         return name
 
     def file(self, name: str) -> Path | None:
@@ -60,11 +60,14 @@ class Room:
         if name in self._files:
             module = _import_file(self._files[name])
         elif name in self._entry_points():
-            module = importlib.import_module(self._entry_points()[name])
+            module = _import_entry(name, self._entry_points()[name])
         elif name in self.names():
             module = importlib.import_module(f"{self.package}.{name.replace('-', '_')}")
         else:
             raise UsageError(f"there is no {self.kind} '{name}'; {nearest(name, self.names())}")
+        return self._complete(module)
+
+    def _complete(self, module: ModuleType) -> ModuleType:
         missing = [word for word in self.needs if not hasattr(module, word)]
         if missing:
             raise UsageError(f"{module.__file__}: a {self.kind} file must define {', '.join(missing)}")
@@ -77,14 +80,28 @@ def file_name(stem: str) -> str:
 
 
 def _import_file(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"unrolled_user_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
+    name = f"unrolled_user_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    before = sys.modules.get(name)
+    sys.modules[name] = module  # pydantic looks there for the names in annotations
     try:
         spec.loader.exec_module(module)
     except Exception as error:
+        del sys.modules[name]
+        if before is not None:
+            sys.modules[name] = before
         raise UsageError(f"{path}: cannot be imported ({type(error).__name__}: {error})") from error
     return module
+
+
+def _import_entry(name: str, place: str) -> ModuleType:
+    try:
+        return importlib.import_module(place)
+    except Exception as error:
+        raise UsageError(f"the entry point '{name}' cannot be imported ({type(error).__name__}: {error})") from error
 
 
 models = Room("unrolled.models", needs=("Config", "make", "TINY"))

@@ -1,0 +1,156 @@
+"""Composition and the base class: state is derived, T = 0 is handled once."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from unrolled.core.causal import Causal, Conditional, Encoder, begin
+from unrolled.core.compose import Each, Residual, Serial
+from unrolled.core.errors import UsageError
+
+
+class Total(Causal):
+    """y_t = x_1 + ... + x_t."""
+
+    def forward(self, x, state=None):
+        y = x.cumsum(1) + (0 if state is None else state[:, None])
+        return y, y[:, -1]
+
+
+class Limited(Total):
+    max_length = 3
+    state_grows = True
+    receptive_field = 2
+
+
+class NeedsSource(Causal):
+    """A decoder that cannot start from nothing."""
+
+    def forward(self, x, state=None):
+        (source,) = state
+        return x @ torch.ones(2, 5) + source[:, :1, None], state
+
+
+X = torch.arange(12.0).view(2, 3, 2)
+
+
+def test_serial_threads_a_tuple_of_states():
+    layer = Serial(Total(), nn.Tanh(), Total())
+    y, state = layer(X)
+    assert torch.equal(y, X.cumsum(1).tanh().cumsum(1))
+    assert torch.equal(state[0], X.sum(1))
+    assert state[1] == ()
+    again, _ = layer(X, state)
+    whole, _ = layer(torch.cat([X, X], 1))
+    assert torch.allclose(again, whole[:, 3:])
+
+
+def test_serial_refuses_a_state_of_another_form():
+    with pytest.raises(ValueError, match="zip"):
+        Serial(Total(), Total())(X, (X[:, 0],))
+
+
+def test_serial_of_nothing_is_the_identity():
+    y, state = Serial()(X)
+    assert torch.equal(y, X)
+    assert state == ()
+    assert Serial().receptive_field == 1
+
+
+def test_claims_are_derived():
+    layer = Serial(Limited(), nn.Identity(), Limited())
+    assert (layer.receptive_field, layer.max_length, layer.state_grows) == (3, 3, True)
+    assert Serial(Limited(), Total()).receptive_field is None
+    assert Serial(Total()).max_length is None
+    assert not Serial(Total()).state_grows
+    residual = Residual(Limited())
+    assert (residual.receptive_field, residual.max_length, residual.state_grows) == (2, 3, True)
+    assert next(iter(layer)).max_length == 3
+
+
+def test_residual_adds_its_input():
+    y, state = Residual(Total())(X)
+    assert torch.equal(y, X + X.cumsum(1))
+    assert torch.equal(state, X.sum(1))
+    assert torch.equal(Residual(nn.Tanh())(X)[0], X + X.tanh())
+
+
+def test_parameters_of_parts_are_registered():
+    layer = Serial(nn.Linear(2, 3), Residual(nn.Linear(3, 3)), Each(nn.LayerNorm(3)))
+    assert sum(p.numel() for p in layer.parameters()) == 9 + 12 + 6
+
+
+@pytest.mark.parametrize(
+    ("layer", "width"), [(Total(), 2), (Serial(nn.Linear(2, 7)), 7), (Residual(Total()), 2), (Each(nn.Linear(2, 4)), 4)]
+)
+def test_no_steps_give_no_output_and_no_news(layer, width):
+    y, state = layer(X)
+    nothing, after = layer(X[:, :0], state)
+    assert nothing.shape == (2, 0, width)
+    assert nothing.dtype == y.dtype
+    assert after is state
+    assert layer(X[:, :0])[1] is None
+
+
+def test_no_steps_of_tokens():
+    y, _ = Serial(nn.Embedding(5, 3))(torch.zeros(2, 0, dtype=torch.long))
+    assert y.shape == (2, 0, 3)
+    assert y.dtype == torch.float32
+
+
+def test_no_steps_for_a_decoder_that_needs_its_source():
+    state = (torch.ones(2, 3),)
+    y, after = NeedsSource()(X[:, :0], state)
+    assert y.shape == (2, 0, 5)
+    assert after is state
+
+
+def test_no_steps_at_the_longest_length():
+    class Strict(Total):
+        def forward(self, x, state=None):
+            if state is not None:
+                raise UsageError("too long")
+            return super().forward(x, state)
+
+    y, _ = Strict()(X[:, :0], torch.zeros(2, 2))
+    assert y.shape == (2, 0, 2)
+
+
+def test_no_steps_leave_the_state_as_it_was():
+    class Overwrites(Total):
+        def forward(self, x, state=None):
+            y, new = super().forward(x, state)
+            return y + 1, new if state is None else state.copy_(new + 1)
+
+    state = torch.zeros(2, 2)
+    _, after = Overwrites()(X[:, :0], state)
+    assert after is state
+    assert state.abs().max() == 0
+
+
+def test_what_must_be_defined_is_said():
+    with pytest.raises(NotImplementedError, match="Causal must define forward"):
+        Causal()(X)
+    with pytest.raises(NotImplementedError, match="Encoder must define forward"):
+        Encoder()(X, X[..., 0] > 0)
+    with pytest.raises(NotImplementedError, match="Conditional must define condition"):
+        Conditional().condition(X, None)
+
+
+def test_begin_gives_the_causal_half_and_its_start():
+    class Started(Conditional):
+        def __init__(self) -> None:
+            super().__init__()
+            self.decoder = Total()
+
+        def condition(self, source, mask):
+            return source.sum(1)
+
+    layer = Total()
+    assert begin(layer) == (layer, None)
+    model = Started()
+    decoder, state = begin(model, X)
+    assert decoder is model.decoder
+    assert torch.equal(state, X.sum(1))

@@ -1,0 +1,199 @@
+"""Configs survive JSON, TOML and key=value unchanged, and a mistake is answered with what would be right."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Literal
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from pydantic import Field, ValidationError, model_validator
+
+from unrolled.core.config import Config, merge, parse_assignments, read_toml
+from unrolled.core.errors import UsageError
+from unrolled.testing import check_config
+
+
+class Inner(Config):
+    width: int = Field(4, ge=1, le=512)
+    """Units."""
+    rate: float = Field(0.1, gt=0, lt=1)
+    label: str | None = None
+
+
+class Outer(Config):
+    name: str = "a"
+    kind: Literal["tanh", "relu"] = "tanh"
+    deep: bool = False
+    sizes: tuple[int, ...] = (1, 2)
+    inner: Inner = Inner()
+    extra: dict[str, float] = {}
+    optional: Inner | None = None
+    parts: list[Inner] = []
+
+    @model_validator(mode="after")
+    def _fits(self):
+        if self.deep and self.inner.width < 2:
+            raise ValueError("deep needs inner.width of at least 2")
+        return self
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+INNERS = st.builds(
+    Inner,
+    width=st.integers(1, 512),
+    rate=st.floats(0, 1, exclude_min=True, exclude_max=True),
+    label=st.none() | TEXT,
+)
+OUTERS = st.builds(
+    Outer,
+    name=TEXT,
+    kind=st.sampled_from(["tanh", "relu"]),
+    sizes=st.lists(st.integers(), max_size=3).map(tuple),
+    inner=INNERS,
+    extra=st.dictionaries(TEXT.filter(lambda key: "." not in key), NUMBERS, max_size=3),
+    optional=st.none() | INNERS,
+    parts=st.lists(INNERS, max_size=2),
+)
+
+
+@given(OUTERS)
+def test_json_gives_back_the_same(config):
+    assert Outer.from_json(config.to_json()) == config
+
+
+@given(OUTERS)
+def test_toml_gives_back_the_same(config):
+    assert Outer.parse(tomllib.loads(config.to_toml())) == config
+
+
+@given(INNERS)
+def test_key_value_gives_back_the_same(config):
+    words = [f"{key}={json.dumps(value)}" for key, value in config.model_dump(mode="json").items()]
+    assert Inner.parse(parse_assignments(words)) == config
+
+
+@given(OUTERS)
+def test_the_public_check_agrees(config):
+    assume(all("=" not in key and key.strip() == key and key for key in config.extra))  # else it is no key=value word
+    assert check_config(config) == ["config"]
+
+
+def test_toml_file(tmp_path):
+    file = tmp_path / "recipe.toml"
+    config = Outer(name='a "quoted"\n\x7f ü', sizes=(), inner=Inner(rate=1e-7), extra={"with space": 1.5})
+    file.write_text(config.to_toml(), encoding="utf-8")
+    assert Outer.from_toml(file) == config
+
+
+def test_frozen():
+    with pytest.raises(ValidationError):
+        Outer().name = "b"
+
+
+def test_updated_reaches_into_nested_configs():
+    config = Outer().updated({"inner.width": 7, "name": "b", "optional.width": 3})
+    assert (config.inner.width, config.inner.rate, config.name) == (7, 0.1, "b")
+    assert config.optional == Inner(width=3)
+    assert Outer().inner.width == 4
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"nmae": 1}, "there is no setting 'nmae'; did you mean 'name'?"),
+        ({"inner": {"widht": 1}}, "there is no setting 'inner.widht'; did you mean 'width'?"),
+        ({"optional": {"widht": 1}}, "there is no setting 'optional.widht'; did you mean 'width'?"),
+        ({"zzz": 1}, "there is no setting 'zzz'; Known: deep"),
+        ({"kind": "tan"}, "kind = 'tan' is not possible: allowed is one of tanh, relu"),
+        ({"inner": {"width": 0}}, "inner.width = 0 is not possible: allowed is a whole number >= 1 and <= 512"),
+        ({"inner": {"rate": 1}}, "inner.rate = 1 is not possible: allowed is a number > 0 and < 1"),
+        ({"inner": {"rate": float("nan")}}, "inner.rate = nan is not possible"),
+        ({"inner": {"width": "many"}}, "inner.width = 'many' is not possible: allowed is a whole number"),
+        ({"inner": {"label": 3}}, "inner.label = 3 is not possible: allowed is text or null"),
+        ({"deep": "perhaps"}, "deep = 'perhaps' is not possible: allowed is true or false"),
+        ({"deep": True, "inner": {"width": 1}}, "Outer: deep needs inner.width of at least 2"),
+    ],
+)
+def test_mistakes_are_explained(values, sentence):
+    with pytest.raises(UsageError) as caught:
+        Outer.parse(values)
+    assert str(caught.value).startswith(sentence)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_setting():
+    class Needs(Config):
+        size: int
+
+    with pytest.raises(UsageError, match=r"^setting 'size' is missing$"):
+        Needs.parse({})
+
+
+def test_updated_explains_too():
+    with pytest.raises(UsageError, match="did you mean 'width'"):
+        Outer().updated({"inner.widht": 3})
+    with pytest.raises(UsageError, match="'name' is a single value"):
+        Outer().updated({"name.first": 3})
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("a=4e-3", 0.004),
+        ("a=256", 256),
+        ("a=char", "char"),
+        ("a=true", True),
+        ("a=null", None),
+        ("a=[1, 2]", [1, 2]),
+        ('a="256"', "256"),
+        ("a=", ""),
+        ("a=x=y", "x=y"),
+        (" a =1", 1),
+        ("a={broken", "{broken"),
+    ],
+)
+def test_assignments(word, value):
+    assert parse_assignments([word]) == {"a": value}
+
+
+@pytest.mark.parametrize("word", ["a", "=3", " =3", ""])
+def test_words_that_assign_nothing(word):
+    with pytest.raises(UsageError, match="not of the form key=value"):
+        parse_assignments([word])
+
+
+def test_merge_leaves_its_arguments_alone():
+    values = {"a": {"b": 1}, "c": 2}
+    assert merge(values, {"a.b": 3, "a.d.e": 4}) == {"a": {"b": 3, "d": {"e": 4}}, "c": 2}
+    assert values == {"a": {"b": 1}, "c": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "line 1, column 2: not JSON"),
+        ("[1]", "Outer: Input should be"),
+        ('{"name": 1}', "name = 1 is not possible"),
+    ],
+)
+def test_bad_json(text, words):
+    with pytest.raises(UsageError, match=words):
+        Outer.from_json(text)
+
+
+def test_bad_recipe_files(tmp_path):
+    with pytest.raises(UsageError, match="no such recipe file"):
+        read_toml(tmp_path / "none.toml")
+    file = tmp_path / "bad.toml"
+    file.write_text("a = = 3")
+    with pytest.raises(UsageError, match=r"bad\.toml: not a TOML recipe .*line 1"):
+        read_toml(file)
+    file.write_bytes(b"a = '\xff'")
+    with pytest.raises(UsageError, match="not a TOML recipe"):
+        read_toml(file)
+    with pytest.raises(UsageError, match="recipe file"):
+        read_toml(tmp_path)
