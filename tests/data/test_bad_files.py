@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 from collections import deque
 
 import numpy as np
+import polars
 import pytest
 
 from unrolled.core.errors import CannotWrite, DataError, UsageError
 from unrolled.data.config import DataConfig
 from unrolled.data.prepare import prepare
+from unrolled.data.store import SectionWriter
 from unrolled.data.text import open_source
 
 LINES = "The quick brown fox jumps over the lazy dog.\n" * 20
@@ -152,6 +155,19 @@ def test_parquet(tmp_path):
     assert "this parquet file is damaged" in complaint(made(tmp_path, "bad.parquet", b"PAR1" + bytes(100)))
 
 
+def test_parquet_damaged_anywhere_is_explained_or_read(tmp_path):
+    frame = polars.DataFrame({"text": [f"row {i} of {i * i}" for i in range(2000)]})
+    frame.write_parquet(tmp_path / "t.parquet", compression="zstd")
+    good = (tmp_path / "t.parquet").read_bytes()
+    for at in range(4, len(good) - 8, len(good) // 40):
+        path = made(tmp_path, "bad.parquet", good[:at] + bytes([good[at] ^ 0xFF]) + good[at + 1 :])
+        try:
+            deque(open_source(path, DataConfig()).examples(), maxlen=0)
+        except DataError as error:
+            assert "bad.parquet" in str(error)  # noqa: PT017 (whether a flip shows depends on where it is)
+    assert "damaged" in complaint(made(tmp_path, "cut.parquet", good[:-50]))
+
+
 def test_a_bad_cell_in_row_one_million_is_found(tmp_path):
     rows = b"text,n\n" + b"some text,1\n" * 999_999 + b",1\n"
     source = open_source(made(tmp_path, "long.csv", rows), DataConfig(column="text"))
@@ -209,6 +225,18 @@ def test_lists_and_arrays():
     assert "the list, row 1: found float, expected texts" in complaint([1.5, 2.5])
     assert "is no text; give texts, or whole numbers" in complaint(np.ones((3, 3)))
     assert "found 2 axes where one row" in complaint([np.ones((2, 2), int)])
+
+
+def test_a_full_disk(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setenv("UNROLLED_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(SectionWriter, "add_text", full)
+    sentence = complaint(made(tmp_path, "text.txt", LINES), CannotWrite)
+    assert "the disk is full" in sentence
+    assert "bytes are free; make room or set UNROLLED_CACHE" in sentence
+    assert list((tmp_path / "cache" / "tokens").iterdir()) == []
 
 
 def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):

@@ -21,10 +21,9 @@ SAMPLE = (
     + """
 from pathlib import Path
 from unrolled.data.batch import StreamRows, Windows, evaluation_batches
+before = anonymous()
 tokens = map_file(Path(sys.argv[1]), "uint16")
 section = Section(tokens, np.array([0, len(tokens)]), None, len(tokens), len(tokens), 0, True)
-StreamRows(section, 64, 256).batch(0)
-before = anonymous()
 rows, windows = StreamRows(section, 64, 256, 300), Windows(section, 64, 256)
 for step in range(0, rows.steps_per_epoch, rows.steps_per_epoch // 60):
     rows.batch(step)

@@ -194,7 +194,7 @@ def test_the_store_is_found_again_and_mended_when_damaged(tmp_path, monkeypatch)
     assert prepare(rows, DataConfig(seed=1)).fingerprint != first.fingerprint
     assert prepare(rows[1:], DataConfig()).fingerprint != first.fingerprint
     expected = first.sections["train"].tokens.tolist()
-    for damage in (lambda: (place / "train.tokens").write_bytes(b"x"), lambda: (place / "index.json").write_text("{")):
+    for damage in (lambda: (place / "train.tokens").write_bytes(b"xx"), lambda: (place / "index.json").write_text("{")):
         damage()
         assert prepare(rows, DataConfig()).sections["train"].tokens.tolist() == expected
     assert not list(place.parent.glob("*.part"))

@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -279,13 +280,10 @@ class ParquetTable(FrameTable):
         with file.open() as handle:
             if handle.read(4) != b"PAR1":
                 raise DataError(f"{file.name}: this is not a parquet file; check its ending, or write it again")
-        try:
+        with self._explained():
             lazy = polars.scan_parquet(file.path, glob=False)
             self._names = lazy.collect_schema().names()
             self._rows: int = lazy.select(polars.len()).collect().item()
-        except (polars.exceptions.PolarsError, OSError) as error:
-            reason = str(error).splitlines()[0]
-            raise DataError(f"{file.name}: this parquet file is damaged ({reason}); write it again") from None
         super().__init__(lazy, file.name)
 
     def columns(self) -> list[str]:
@@ -298,7 +296,19 @@ class ParquetTable(FrameTable):
         return self._rows
 
     def _slice(self, columns: Sequence[str], start: int) -> Any:
-        return self._frame.select(columns).slice(start, FRAME_ROWS).collect().iter_rows()
+        with self._explained():
+            return self._frame.select(columns).slice(start, FRAME_ROWS).collect().iter_rows()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Damage may show anywhere in the file, and only when that part is read."""
+        import polars
+
+        try:
+            yield
+        except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError) as error:
+            reason = (str(error).splitlines() or ["unreadable"])[0]
+            raise DataError(f"{self._file.name}: this parquet file is damaged ({reason}); write it again") from None
 
 
 def choose_columns(table: Table, column: str | None, condition: str | None) -> tuple[str, str | None]:
