@@ -1,0 +1,239 @@
+"""The shape of the package: who may import whom, what stays light, and no junk drawers."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_origin
+
+import pytest
+
+import unrolled
+from unrolled.core.config import Config
+
+PACKAGE = Path(unrolled.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+ORDER = [
+    {"core"},
+    {"layers", "data", "objectives", "decode"},
+    {"models", "tasks"},
+    {"runs", "testing"},
+    {"training", "inspect", "report"},
+    {"comparison", "serve"},
+    {"cli"},
+]
+RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
+
+LONGEST = 400  # lines of a file
+MOST_NAMES = 25  # classes and functions at the top of a file
+LEAST_CODE = 8  # lines of code in a file that is worth being one
+MOST_SETTINGS = 14  # fields of a config
+
+
+def module_name(file: Path) -> str:
+    parts = ["unrolled", *file.relative_to(PACKAGE).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def room_of(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+def imports(tree: ast.AST, module: str, is_package: bool = False) -> Iterator[tuple[str, int]]:
+    """Every module that a file imports, at any depth of its code, with the line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = module.split(".") if is_package else module.split(".")[:-1]
+                base = ".".join([*above[: len(above) - node.level + 1], *([node.module] if node.module else [])])
+            for alias in node.names:
+                yield f"{base}.{alias.name}", node.lineno
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in ("import_module", "__import__") and isinstance(node.args[0].value, str):
+                yield node.args[0].value, node.lineno
+
+
+def trespasses(text: str, module: str, is_package: bool = False) -> list[str]:
+    """The imports of a module that go upwards or sideways."""
+    found = []
+    home = room_of(module)
+    for name, line in imports(ast.parse(text), module, is_package):
+        room = room_of(name) if name.startswith("unrolled.") else ""
+        if room in RANK and home in RANK and room != home and RANK[room] >= RANK[home]:
+            found.append(f"{module}, line {line}: {home} may not import {room} ({name})")
+    return found
+
+
+def code_lines(file: Path) -> int:
+    """Lines that hold code: no blank lines, no comments, no docstrings."""
+    lines: set[int] = set()
+    quiet = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING)
+    with tokenize.open(file) as opened:
+        tokens = list(tokenize.generate_tokens(opened.readline))
+    starts = True
+    for token in tokens:
+        is_docstring = token.type == tokenize.STRING and starts
+        if token.type not in (*quiet, tokenize.ENDMARKER) and not is_docstring:
+            lines.update(range(token.start[0], token.end[0] + 1))
+        starts = token.type in quiet
+    return len(lines)
+
+
+ids = {"ids": lambda file: str(file.relative_to(PACKAGE))}
+
+
+@pytest.mark.parametrize("file", FILES, **ids)
+def test_imports_go_one_way(file):
+    found = trespasses(file.read_text(encoding="utf-8"), module_name(file), file.name == "__init__.py")
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "allowed"),
+    [
+        ("unrolled.core.state", "from unrolled.layers import cells", False),
+        ("unrolled.core.state", "def f():\n    import unrolled.cli.main", False),
+        ("unrolled.core.state", "from unrolled.core import errors", True),
+        ("unrolled.models.lstm", "from unrolled.tasks import next_token", False),
+        ("unrolled.tasks.next_token", "import unrolled.models.lstm", False),
+        ("unrolled.models.lstm", "from unrolled.layers.cells import LSTM", True),
+        ("unrolled.layers.conv", "from unrolled.data.batch import Batch", False),
+        ("unrolled.runs.run", "from unrolled import testing", False),
+        ("unrolled.runs.run", "from unrolled import training", False),
+        ("unrolled.runs.run", "from ..training import loop", False),
+        ("unrolled.runs.run", "from . import build", True),
+        ("unrolled.runs.run", "import importlib\nimportlib.import_module('unrolled.training.loop')", False),
+        ("unrolled.training.loop", "from unrolled.report import page", False),
+        ("unrolled.serve.app", "from unrolled.comparison import table", False),
+        ("unrolled.cli.main", "from unrolled import testing", True),
+        ("unrolled.models.lstm", "import torch", True),
+    ],
+)
+def test_the_walk_sees_what_is_not_allowed(module, line, allowed):
+    assert bool(trespasses(line, module)) is not allowed
+
+
+def test_relative_imports_in_a_package():
+    assert trespasses("from .training import loop", "unrolled.runs", is_package=True) == []
+    assert trespasses("from ..training import loop", "unrolled.runs", is_package=True)
+
+
+def test_every_room_has_its_place():
+    rooms = {file.relative_to(PACKAGE).parts[0].removesuffix(".py") for file in FILES}
+    assert rooms - {"__init__"} <= set(RANK)
+
+
+@pytest.mark.parametrize("file", FILES, **ids)
+def test_no_drawer_for_everything(file):
+    words = set(file.stem.lower().split("_")) | set(file.parent.name.lower().split("_"))
+    assert not words & {"utils", "util", "helpers", "helper", "common", "misc"}
+
+
+@pytest.mark.parametrize("file", FILES, **ids)
+def test_files_are_neither_too_large_nor_nearly_empty(file):
+    text = file.read_text(encoding="utf-8")
+    length = len(text.splitlines())
+    assert length <= LONGEST, f"{length} lines; split it where a second idea begins"
+    tree = ast.parse(text)
+    names = [node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    assert len(names) <= MOST_NAMES, f"{len(names)} classes and functions"
+    if file.name != "__init__.py":
+        assert code_lines(file) >= LEAST_CODE, "nearly empty"
+        assert ast.get_docstring(tree), "a file begins with a sentence on what it is for"
+
+
+def test_lines_of_code_are_counted_without_words(tmp_path):
+    file = tmp_path / "example.py"
+    file.write_text('"""Doc\nstring."""\n\n# why\nx = 1\n\n\ndef f():\n    """Doc."""\n    return """a\nb"""\n')
+    assert code_lines(file) == 4
+
+
+ROOMS = [f for f in FILES if f.name == "__init__.py" and f.parent not in (PACKAGE, PACKAGE / "testing")]
+
+
+@pytest.mark.parametrize("file", ROOMS, **ids)
+def test_rooms_import_nothing_when_they_are_opened(file):
+    body = ast.parse(file.read_text(encoding="utf-8")).body
+    assert len(body) == 1
+    assert ast.get_docstring(ast.Module(body, []))
+
+
+def light_modules() -> list[str]:
+    """What must answer at once: the front door, the command line, discovery, and every module of settings."""
+    always = ["unrolled", "unrolled.core.config", "unrolled.core.discover", "unrolled.core.errors"]
+    settings = [module_name(file) for file in FILES if file.stem == "config"]
+    door = [module_name(file) for file in FILES if file.relative_to(PACKAGE).as_posix() == "cli/main.py"]
+    return sorted({*always, *settings, *door})
+
+
+@pytest.mark.parametrize("module", light_modules())
+def test_light_modules_do_not_import_torch(module):
+    code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, f"{module} imports torch {done.stderr}"
+
+
+def outside(file: Path) -> set[str]:
+    """The top-level packages that a file imports."""
+    return {name.split(".")[0] for name, _ in imports(ast.parse(file.read_text(encoding="utf-8")), module_name(file))}
+
+
+def test_the_report_needs_no_torch():
+    report = [file for file in FILES if room_of(module_name(file)) == "report"]
+    assert [file for file in report if "torch" in outside(file)] == []
+
+
+@pytest.mark.parametrize("file", [f for f in FILES if f.parent.name == "core"], **ids)
+def test_the_core_stands_on_torch_and_pydantic_only(file):
+    allowed = {"unrolled", "torch", "pydantic", "annotated_types", "__future__"} | sys.stdlib_module_names
+    assert outside(file) <= allowed
+
+
+def configs(kind: type[Config]) -> Iterator[type[Config]]:
+    for child in kind.__subclasses__():
+        yield child
+        yield from configs(child)
+
+
+def test_configs_stay_small():
+    for file in FILES:
+        text = file.read_text(encoding="utf-8")
+        if "Config" in text and not file.is_relative_to(PACKAGE / "cli"):
+            importlib.import_module(module_name(file))
+    large = {
+        f"{kind.__module__}.{kind.__qualname__}": count
+        for kind in configs(Config)
+        if kind.__module__.startswith("unrolled.") and (count := settings_of(kind)) > MOST_SETTINGS
+    }
+    assert not large
+
+
+def settings_of(kind: type[Config]) -> int:
+    """Fields that are one setting each: nested configs have their own limit, tables are somebody else's settings."""
+    kinds = [field.annotation for field in kind.model_fields.values()]
+    return sum(not (get_origin(k) is dict or (isinstance(k, type) and issubclass(k, Config))) for k in kinds)
+
+
+def test_settings_are_counted_without_groups():
+    class Group(Config):
+        a: int = 1
+        b: int | None = None
+
+    class Whole(Config):
+        group: Group = Group()
+        table: dict[str, int] = {}
+        c: str = ""
+
+    assert (settings_of(Group), settings_of(Whole)) == (2, 1)
