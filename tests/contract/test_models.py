@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import textwrap
+import types
+from typing import Literal, get_args, get_origin
 
 import pytest
 
@@ -16,6 +18,29 @@ def test_model_obeys_the_laws(name):
     passed = check_model(name)
     assert "config" in passed
     assert "rows" in passed
+
+
+def variants(config):
+    """Configs in which every choice of every setting occurs: the i-th takes the i-th choice everywhere."""
+    choices = {
+        name: [None, 1] if type(None) in get_args(field.annotation) else [*get_args(field.annotation)]
+        for name, field in type(config).model_fields.items()
+        if get_origin(field.annotation) is Literal or type(None) in get_args(field.annotation)
+    }
+    for i in range(1, max(map(len, choices.values()), default=1)):
+        yield config.updated({name: options[i % len(options)] for name, options in choices.items()})
+
+
+@pytest.mark.parametrize("name", discover.models.names())
+def test_every_choice_obeys_the_laws(name):
+    module = discover.models.load(name)
+    for config in variants(module.TINY):
+        varied = types.ModuleType(module.__name__)
+        vars(varied).update(vars(module), TINY=config)
+        try:
+            check_model(varied)
+        except LawBroken as broken:
+            raise AssertionError(f"{config!r}: {broken}") from broken
 
 
 GOOD = '''

@@ -88,6 +88,16 @@ class Tick(nn.Module):
         return h
 
 
+class SizedTick(Tick):
+    def __init__(self, d_in, d_state: int) -> None:
+        super().__init__()
+        self.input_size, self.state_size = d_in, d_state
+        self.w = nn.Linear(d_in, d_state)
+
+    def forward(self, x_t, h):
+        return torch.tanh(self.w(x_t) + h)
+
+
 class Pair(Conditional):
     def __init__(self) -> None:
         super().__init__()
@@ -113,6 +123,7 @@ def test_widths_that_are_given():
 def test_other_kinds():
     assert "padding" in check_object(Marks)
     assert check_object(Tick)[-1] == "gradient"
+    assert check_object(SizedTick, d_in=3)[-1] == "gradient"
     assert checks_for(Tick()) == [check_cell]
     assert checks_for(Plain()) == [check_causal]
 

@@ -23,7 +23,7 @@ from unrolled.testing.saving import check_config
 from unrolled.testing.subject import own_input
 
 D_IN, D_OUT = 5, 6  # the widths at which a model file is tried
-WIDTH = 4  # the width given to a class that wants one
+WIDTH, OWN_WIDTH = 4, 5  # the widths given to a class that wants them
 
 KINDS: dict[str, type[nn.Module]] = {"causal": Causal, "encoder": Encoder, "conditional": Conditional}
 
@@ -136,16 +136,16 @@ def _maker(obj: Any, d_in: int | None, vocabulary: int | None) -> tuple[Callable
         return obj, None
     home = inspect.getmodule(obj)
     tiny = getattr(obj, "TINY", getattr(home, "TINY", None))
-    if len(needed) == 1 and needed[0].kind is not inspect.Parameter.KEYWORD_ONLY:
-        if tiny is not None and "config" in needed[0].name.lower():
-            return lambda: obj(tiny), None
-        if needed[0].annotation in (int, "int", inspect.Parameter.empty):
-            width = vocabulary or d_in or WIDTH
-            return lambda: obj(width), width
+    if len(needed) == 1 and tiny is not None and "config" in needed[0].name.lower():
+        return lambda: obj(tiny), None
+    sizes = all(p.annotation in (int, "int", p.empty) and p.kind is not p.KEYWORD_ONLY for p in needed)
+    if sizes and len(needed) <= 2:  # its input width, and perhaps a width of its own, as cells have it
+        width = vocabulary or d_in or WIDTH
+        return lambda: obj(*[width, OWN_WIDTH][: len(needed)]), width
     wanted = ", ".join(parameter.name for parameter in needed)
     raise UsageError(
         f"{_name(obj)} cannot be made without {wanted}; name a function without arguments that makes one, "
-        "or let the class take only its input width"
+        "or let the class take only its input width and a width of its own"
     )
 
 
