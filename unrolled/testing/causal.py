@@ -71,8 +71,15 @@ def check_subject(subject: Subject, inputs: Inputs, fresh: Callable[[], nn.Modul
     check_repeats(settled(single_training), inputs, single_training)
     check_saving(subject.model, run, fresh)
     check_dtype(subject.model, run)
-    for law in (check_state, check_causality, check_rows, check_chunks, check_padding):
-        for setting in SETTINGS:
+    crossed = [SETTINGS[0], SETTINGS[3]]  # both modes and both dtypes, for laws that do not hang on their combination
+    for law, where in (
+        (check_state, crossed),
+        (check_causality, SETTINGS),
+        (check_rows, SETTINGS),
+        (check_chunks, SETTINGS),
+        (check_padding, crossed),
+    ):
+        for setting in where:
             law(settled(setting), inputs, setting)
     passed = [laws.FORM, laws.STATE, laws.SAVING, laws.DTYPE, laws.CAUSALITY, laws.ROWS, laws.CHUNKS, laws.PADDING]
     return passed + check_claims(settled(SETTINGS[0]), inputs, SETTINGS[0])
@@ -162,7 +169,7 @@ def check_state(subject: Subject, inputs: Inputs, setting: Setting) -> None:
             law.same(again, first, setting.tolerance, "without gradients: from a clone of the same state, y")
         for enabled in (True, False):
             with torch.set_grad_enabled(enabled):
-                _check_interleaved(law, subject, (a, b), setting)
+                _check_interleaved(law, subject, (a[:, :4], b[:, :4]), setting)
 
 
 def _check_interleaved(law: Law, subject: Subject, streams: tuple[Tensor, Tensor], setting: Setting) -> None:
