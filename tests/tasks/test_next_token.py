@@ -34,7 +34,9 @@ def stream(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="module")
 def classes(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    rows = [{"name": "ab"[k] * (i % 7 + 1) + str(i % 9) + str(i % 11), "kind": "AB"[k]} for i in range(150) for k in (0, 1)]
+    rows = [
+        {"name": "ab"[k] * (i % 7 + 1) + str(i % 9) + str(i % 11), "kind": "AB"[k]} for i in range(150) for k in (0, 1)
+    ]
     settings = QUICK | {"column": "name", "condition": "kind", "steps": 250, "lr": 0.02, "split": "80/20"}
     return unrolled.train(rows, out=tmp_path_factory.mktemp("classes") / "run", settings=settings, model="gru")
 
@@ -81,7 +83,9 @@ def test_a_class_decides_what_is_written(classes: Run) -> None:
         texts = [item.text for item in classes.generate("", condition=kind, n=8, max_tokens=12)]
         right = sum(text.startswith(kind.lower()) for text in texts)
         assert right >= 7, texts
-    assert classes.score(["aaa1", "aaa1"], ["A", "B"])[0]["logp"] > classes.score(["aaa1", "aaa1"], ["A", "B"])[1]["logp"]
+    assert (
+        classes.score(["aaa1", "aaa1"], ["A", "B"])[0]["logp"] > classes.score(["aaa1", "aaa1"], ["A", "B"])[1]["logp"]
+    )
 
 
 def test_generated_log_probability_is_the_scored_one(classes: Run) -> None:

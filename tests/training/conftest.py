@@ -30,7 +30,10 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 def fit(text: str, tmp_path: Path) -> Callable[..., Run]:
     """Train on the small text: fit("name", {"steps": 20}, model="gru")."""
 
-    def fit(name: str, settings: Mapping[str, Any], model: str = "lstm", data: Any = text) -> Run:
-        return unrolled.train(data, model=model, out=tmp_path / name, settings=SMALL | settings)
+    file = tmp_path / "text.txt"
+    file.write_text(text)
+
+    def fit(name: str, settings: Mapping[str, Any], model: str = "lstm") -> Run:
+        return unrolled.train(file, model=model, out=tmp_path / name, settings=SMALL | settings)
 
     return fit

@@ -23,11 +23,18 @@ OPTIONS = [word for pair in WORDS for word in ("--set", pair)]
 OPTIONS += ["--steps", "240", "--save-every", "0.02s", "--set", "ends.dropout=0.1"]
 
 
-@pytest.fixture
-def file(text: str, tmp_path: Path) -> Path:
-    path = tmp_path / "text.txt"
+@pytest.fixture(scope="module")
+def file(text: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "text.txt"
     path.write_text(text)
     return path
+
+
+@pytest.fixture(scope="module")
+def whole(file: Path) -> Path:
+    """The run that nobody interrupts."""
+    run_unrolled("train", file, "-o", file.parent / "whole", *OPTIONS)
+    return file.parent / "whole"
 
 
 def start(*words: object) -> subprocess.Popen[str]:
@@ -54,9 +61,8 @@ def assert_same(a: Path, b: Path) -> None:
     assert lines(a) == lines(b)
 
 
-def test_killed_at_random_moments(file: Path, tmp_path: Path) -> None:
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    run_unrolled("train", file, "-o", whole, *OPTIONS)
+def test_killed_at_random_moments(file: Path, whole: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
     process = start(file, "-o", broken, *OPTIONS)
     kills, moments = 0, random.Random(3)
     while kills < 4:
@@ -65,7 +71,7 @@ def test_killed_at_random_moments(file: Path, tmp_path: Path) -> None:
         if process.poll() is not None:
             break
         process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.communicate()
         kills += 1
         process = start("--resume", broken)
     _, errors = process.communicate(timeout=120)
@@ -75,8 +81,8 @@ def test_killed_at_random_moments(file: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_asked_to_stop(file: Path, tmp_path: Path, number: int) -> None:
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
+def test_asked_to_stop(file: Path, whole: Path, tmp_path: Path, number: int) -> None:
+    broken = tmp_path / "broken"
     process = start(file, "-o", broken, *OPTIONS)
     wait_for_checkpoint(process, broken)
     os.kill(process.pid, number)
@@ -84,12 +90,14 @@ def test_asked_to_stop(file: Path, tmp_path: Path, number: int) -> None:
     assert process.returncode == 75, errors
     assert "--resume" in errors and "Traceback" not in errors
     run_unrolled("train", "--resume", broken)
-    run_unrolled("train", file, "-o", whole, *OPTIONS)
     assert_same(whole, broken)
 
 
+MEMORY = {"examples": "stream"}  # data that is passed from Python: a list with one long text
+
+
 def interrupted(text: str, path: Path) -> None:
-    """A run that was stopped at its first checkpoint."""
+    """A run that was stopped on its way."""
     from unrolled.core.errors import Interrupted
     from unrolled.training import signals
 
@@ -106,7 +114,7 @@ def interrupted(text: str, path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted):
         patch.setattr("unrolled.training.loop.StopFlag", Impatient)
-        unrolled.train(text, out=path, settings=SMALL | {"steps": 100})
+        unrolled.train([text], out=path, settings=SMALL | MEMORY | {"steps": 100})
 
 
 def test_resuming_other_data_is_refused(text: str, tmp_path: Path) -> None:
@@ -114,8 +122,8 @@ def test_resuming_other_data_is_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="memory"):
         unrolled.train(resume=tmp_path / "run")
     with pytest.raises(DataError, match="changed"):
-        unrolled.train(text.replace("layer", "sheet"), resume=tmp_path / "run")
-    assert unrolled.train(text, resume=tmp_path / "run").result["steps"] == 100
+        unrolled.train([text.replace("layer", "sheet")], resume=tmp_path / "run")
+    assert unrolled.train([text], resume=tmp_path / "run").result["steps"] == 100
 
 
 def test_a_damaged_checkpoint_falls_back_and_says_so(text: str, tmp_path: Path) -> None:
@@ -125,10 +133,10 @@ def test_a_damaged_checkpoint_falls_back_and_says_so(text: str, tmp_path: Path) 
     raw = bytearray(places[-1].read_bytes())
     raw[len(raw) // 2] ^= 1
     places[-1].write_bytes(raw)
-    run = unrolled.train(text, resume=tmp_path / "run")
+    run = unrolled.train([text], resume=tmp_path / "run")
     events = [line["event"] for line in run.directory.read_metrics() if "event" in line]
     assert any("state.safetensors" in event for event in events)
-    whole = unrolled.train(text, out=tmp_path / "whole", settings=SMALL | {"steps": 100})
+    whole = unrolled.train([text], out=tmp_path / "whole", settings=SMALL | MEMORY | {"steps": 100})
     for name, value in whole.directory.read_tensors("model.safetensors").items():
         assert torch.equal(value, run.directory.read_tensors("model.safetensors")[name])
 
@@ -138,13 +146,13 @@ def test_with_all_checkpoints_damaged_it_does_not_begin_again(text: str, tmp_pat
     for place in (tmp_path / "run" / "checkpoints").glob("step-*/state.safetensors"):
         place.write_bytes(place.read_bytes()[:-9])
     with pytest.raises(DataError, match="no checkpoint"):
-        unrolled.train(text, resume=tmp_path / "run")
+        unrolled.train([text], resume=tmp_path / "run")
 
 
 def test_a_finished_run_is_left_alone(text: str, tmp_path: Path) -> None:
-    unrolled.train(text, out=tmp_path / "run", settings=SMALL | {"steps": 5})
+    unrolled.train([text], out=tmp_path / "run", settings=SMALL | MEMORY | {"steps": 5})
     before = (tmp_path / "run" / "MANIFEST.json").read_bytes()
     unrolled.train(resume=tmp_path / "run")
     assert (tmp_path / "run" / "MANIFEST.json").read_bytes() == before
     with pytest.raises(UsageError, match="not empty"):
-        unrolled.train(text, out=tmp_path / "run", settings=SMALL | {"steps": 5})
+        unrolled.train([text], out=tmp_path / "run", settings=SMALL | MEMORY | {"steps": 5})

@@ -20,7 +20,9 @@ class CheckFailed(UnrolledError):
 
 
 def command(
-    what: Annotated[str, typer.Argument(help="package.module:Layer, a model file such as my_model.py, or a model name.")],
+    what: Annotated[
+        str, typer.Argument(help="package.module:Layer, a model file such as my_model.py, or a model name.")
+    ],
     d_in: Annotated[int | None, typer.Option(min=1, help="Width of the vectors that the layer takes.")] = None,
     vocabulary: Annotated[int | None, typer.Option(min=1, help="Number of tokens, for a layer that takes ids.")] = None,
     json: Json = False,

@@ -13,7 +13,9 @@ from unrolled.data.config import DataConfig
 
 @with_options({"data": DataConfig})
 def command(
-    source: Annotated[str | None, typer.Argument(help="A file, a folder or builtin:NAME; without it: the list.")] = None,
+    source: Annotated[
+        str | None, typer.Argument(help="A file, a folder or builtin:NAME; without it: the list.")
+    ] = None,
     json: Json = False,
     values: dict[str, Any] = {},  # noqa: B006
 ) -> None:

@@ -33,4 +33,6 @@ def command(
     if json:
         print_json(figures)
     else:
-        print_figures(f"{data or opened.config.source}: {figures['tokens']:,} tokens", {run: figures}, opened.task.SCORE)
+        print_figures(
+            f"{data or opened.config.source}: {figures['tokens']:,} tokens", {run: figures}, opened.task.SCORE
+        )

@@ -16,6 +16,7 @@ def read_examples(source: str, config: DataConfig) -> Iterator[list[Example]]:
     """Lines of a text file or of standard input (`-`), rows of a table."""
     from unrolled.data.text import open_source
 
+    found: Iterator[Example]
     if source == "-":
         found = (Example(line.rstrip("\n"), None, number) for number, line in enumerate(sys.stdin, 1))
     else:

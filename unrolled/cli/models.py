@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unrolled.cli.options import Json, With, print_json
+from unrolled.cli.options import Json, With, print_json, setting_lines
 
 WIDTH = 128  # of the input and output of the models that are counted here
 
@@ -42,15 +42,10 @@ def command(
 
 
 def _facts(module: Any, name: str) -> dict[str, Any]:
-    from unrolled.core.config import allowed
+    from unrolled.core.config import settings_of
     from unrolled.runs.build import count_parameters
 
     body = module.make(module.Config(), WIDTH, WIDTH)
-    fields = module.Config.model_fields
-    settings = {
-        key: {"default": field.default, "allowed": allowed(field), "meaning": " ".join((field.description or "").split())}
-        for key, field in fields.items()
-    }
     return {
         "name": name,
         "kind": module.KIND,
@@ -59,7 +54,7 @@ def _facts(module: Any, name: str) -> dict[str, Any]:
         "receptive_field": getattr(body, "receptive_field", None),
         "state_grows": getattr(body, "state_grows", None),
         "reference": getattr(module, "REFERENCE", ""),
-        "settings": settings,
+        "settings": settings_of(module.Config),
         "equations": (module.__doc__ or "").strip(),
     }
 
@@ -81,6 +76,5 @@ def _list(console: Any, facts: list[dict[str, Any]]) -> None:
 def _show(console: Any, fact: dict[str, Any]) -> None:
     console.print(fact["equations"], markup=False)
     console.print(f"\nSettings (--set key=value), {fact['parameters']:,} parameters at these defaults:", markup=False)
-    for key, setting in fact["settings"].items():
-        text = f"  {key} = {setting['default']}    {setting['allowed']}. {setting['meaning']}"
-        console.print(text, markup=False, soft_wrap=True)
+    for line in setting_lines(fact["settings"]):
+        console.print(line, markup=False, soft_wrap=True)

@@ -18,7 +18,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON fo
 With = Annotated[str | None, typer.Option("--with", help="Your own Python file that defines a model.")]
 
 
-def with_options(groups: Mapping[str, type[BaseModel]]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_options(groups: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add an option for every field of the configs; the command receives those given as `values`, key -> value.
 
     `groups` maps the dotted prefix of a config to its class; the prefix also titles the panel in the help.
@@ -73,6 +73,11 @@ def _metavar(words: str) -> str:
         if word in words:
             return sign
     return "TEXT"
+
+
+def setting_lines(settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Settings for people: name, default, what is allowed, what it means."""
+    return [f"  {key} = {each['default']}    {each['allowed']}. {each['meaning']}" for key, each in settings.items()]
 
 
 def print_json(value: Any) -> None:

@@ -14,6 +14,9 @@ from unrolled.cli.options import Json, With
 def command(
     run: Annotated[str, typer.Argument(help="A run directory.")],
     data: Annotated[str, typer.Argument(help="A file with one example per line (or row); `-` reads standard input.")],
+    condition: Annotated[
+        str | None, typer.Option(help="The class of all examples, where the data has no column of it.")
+    ] = None,
     with_: With = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
     json: Json = False,
@@ -33,7 +36,7 @@ def command(
 
     opened = load(run, own_file=with_, device=device)
     for some in read_examples(data, opened.config.data):
-        conditions = [example.label for example in some] if opened.config.data.condition else None
+        conditions = [condition or example.label for example in some] if condition or some[0].label else None
         for line in opened.score([example.text for example in some], conditions):
             if json:
                 sys.stdout.write(jsons.dumps(line, ensure_ascii=False) + "\n")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from unrolled.cli.options import Json, print_json
+from unrolled.cli.options import Json, print_json, setting_lines
 
 
 def command(
@@ -22,23 +22,19 @@ def command(
         unrolled tasks next-token --json
     """
     from unrolled.core import discover
-    from unrolled.core.config import allowed
+    from unrolled.core.config import settings_of
 
     facts = []
     for each in [name] if name else discover.tasks.names():
         module = discover.tasks.load(each)
-        settings = {
-            key: {"default": field.default, "allowed": allowed(field), "meaning": " ".join((field.description or "").split())}
-            for key, field in module.Config.model_fields.items()
-        }  # fmt: skip
-        text = (module.__doc__ or "").strip()
-        facts.append({"name": each, "models": module.Task.ACCEPTS, "score": module.Task.SCORE, "what": text,
-                      "settings": settings})  # fmt: skip
+        what, settings = (module.__doc__ or "").strip(), settings_of(module.Config)
+        kinds, score = module.Task.ACCEPTS, module.Task.SCORE
+        facts.append({"name": each, "models": kinds, "score": score, "what": what, "settings": settings})
     if json:
         print_json(facts[0] if name else facts)
         return
     for fact in facts:
         what = fact["what"] if name else fact["what"].splitlines()[0]
         print(f"{fact['name']}: {what.split(': ', 1)[-1]}")
-        for key, setting in fact["settings"].items() if name else ():
-            print(f"  {key} = {setting['default']}    {setting['allowed']}. {setting['meaning']}")
+        for line in setting_lines(fact["settings"]) if name else ():
+            print(line)

@@ -150,6 +150,18 @@ def _type_words(annotation: Any) -> str:
     return getattr(annotation, "__name__", str(annotation))
 
 
+def settings_of(cls: type[BaseModel]) -> dict[str, dict[str, Any]]:
+    """Every field with its default, what it accepts and what it means."""
+    return {
+        name: {
+            "default": field.default,
+            "allowed": allowed(field),
+            "meaning": " ".join((field.description or "").split()),
+        }
+        for name, field in cls.model_fields.items()
+    }
+
+
 def explain(error: ValidationError, cls: type[BaseModel]) -> str:
     """One sentence for the first thing that is wrong."""
     first = error.errors()[0]

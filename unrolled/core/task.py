@@ -34,12 +34,16 @@ class Baseline(NamedTuple):
 class Batch(Protocol):
     """Inputs and targets of one step; `fresh` starts from the initial state, `keep` is where the carried state is."""
 
-    x: Tensor
-    y: Tensor
-    source: Tensor | None
-    fresh: bool
-    keep: int | None
-
+    @property
+    def x(self) -> Tensor: ...
+    @property
+    def y(self) -> Tensor: ...
+    @property
+    def source(self) -> Tensor | None: ...
+    @property
+    def fresh(self) -> bool: ...
+    @property
+    def keep(self) -> int | None: ...
     def to(self, device: str) -> Batch: ...
 
 
@@ -99,8 +103,8 @@ class Task:
     def sampler(self, batching: Any, carried: bool, seed: int) -> Sampler:
         raise NotImplementedError
 
-    def solve(self, model: Causal) -> None:
-        """Fit a model that is solved rather than descended on the training part."""
+    def solve(self, model: Causal, limit: int | None = None) -> None:
+        """Fit a model that is solved rather than descended, on the training part or its first `limit` tokens."""
         raise NotImplementedError
 
     def loss(self, y: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -117,4 +121,3 @@ class Task:
 
     def baselines(self) -> list[Baseline]:
         raise NotImplementedError
-

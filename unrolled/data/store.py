@@ -20,7 +20,7 @@ import time
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,22 @@ class Section:
 
     def example(self, i: int) -> NDArray[Any]:
         return self.tokens[self.offsets[i] : self.offsets[i + 1]]
+
+    def first(self, limit: int) -> Section:
+        """The examples that fit into the first `limit` tokens, at least one; of a stream, these tokens."""
+        if self.n_tokens <= limit:
+            return self
+        if self.is_stream:
+            return replace(self, tokens=self.tokens[:limit], offsets=np.array([0, limit]))
+        n = max(1, int(np.searchsorted(self.offsets, limit, side="right")) - 1)
+        return replace(
+            self,
+            tokens=self.tokens[: self.offsets[n]],
+            offsets=self.offsets[: n + 1],
+            classes=None if self.classes is None else self.classes[:n],
+            rows=None if self.rows is None else self.rows[:n],
+            ends=None if self.ends is None else self.ends[:n],
+        )
 
 
 class SectionWriter:

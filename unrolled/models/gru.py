@@ -1,7 +1,7 @@
 """Gated recurrent unit, in both published forms.
 
-    after:   n = tanh(W_n x_t + r * (U_n h_{t-1} + b)),  h_t = (1 - z) * n + z * h_{t-1}      torch.nn.GRU, eqs (3.3)-(3.6)
-    before:  n = tanh(W_n x_t + U_n (r * h_{t-1}) + b),  h_t = (1 - u) * h_{t-1} + u * n      the book, eqs (7.18)-(7.19)
+    after:   n = tanh(W_n x_t + r * (U_n h_{t-1} + b)),  h_t = (1 - z) * n + z * h_{t-1}     torch, eqs (3.3)-(3.6)
+    before:  n = tanh(W_n x_t + U_n (r * h_{t-1}) + b),  h_t = (1 - u) * h_{t-1} + u * n     book, eqs (7.18)-(7.19)
 
 Cho et al. (2014). The forms differ in where the reset gate r acts, and name the update gate oppositely: z = 1 - u.
 """

@@ -1,4 +1,4 @@
-"""Everything needed to build a run again, as one frozen config. Imports no torch: the command line reads it for help."""
+"""Everything needed to build a run again, as one frozen config. Imports no torch, for help must be quick."""
 
 from __future__ import annotations
 

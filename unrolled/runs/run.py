@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +57,13 @@ class Run:
         """The same, piece by piece as it is made."""
         return self._verb("stream")(self.model, prompt, **options)
 
-    def score(self, examples: list[Any], conditions: list[str] | None = None) -> list[dict[str, Any]]:
+    def score(self, examples: list[Any], conditions: Sequence[str | None] | None = None) -> list[dict[str, Any]]:
         """Log-probability of each example, in order."""
         return list(self._verb("score")(self.model, examples, conditions))
 
-    def predict(self, examples: list[Any]) -> list[dict[str, Any]]:
+    def predict(self, examples: list[Any], conditions: Sequence[str | None] | None = None) -> list[dict[str, Any]]:
         """The task's prediction for each example, in order."""
-        return list(self._verb("predict")(self.model, examples))
+        return list(self._verb("predict")(self.model, examples, conditions))
 
     def _verb(self, name: str) -> Any:
         found = getattr(self.task, name, None)
@@ -79,7 +80,7 @@ def load(path: str | Path, own_file: str | Path | None = None, device: str | Non
         config = config.model_copy(update={"device": device})
     _find_own_file(config, own_file, directory)
     task = make_task(config)
-    directory.verify(f"codec/{file.name}" for file in sorted((directory.path / "codec").iterdir()))
+    directory.verify(directory.names("codec"))
     task.load_codec(directory.path / "codec")
     task.recall(directory.read_json("data.json"))
     model = build(config, task.ports(), task.ACCEPTS)

@@ -9,7 +9,8 @@ A stream carries its state from chunk to chunk; lines and rows are separate exam
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -125,14 +126,15 @@ class Task(task.Task):
             return Windows(train, batching.batch_size, batching.length, ahead=ahead, seed=seed)
         return StreamRows(train, batching.batch_size, batching.length, back=batching.back, ahead=ahead, seed=seed)
 
-    def solve(self, model: Causal) -> None:
-        model.solve(self._text().sections["train"], ahead=self.data.ahead)  # type: ignore[operator]
+    def solve(self, model: Causal, limit: int | None = None) -> None:
+        train = self._text().sections["train"]
+        model.solve(train if limit is None else train.first(limit), ahead=self.data.ahead)  # type: ignore[operator]
 
     def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
         return losses.cross_entropy(y, batch.y, smoothing=self.config.label_smoothing, prior=self._prior)
 
     def baselines(self) -> list[task.Baseline]:
-        words = {1: "unigram", 2: "bigram", 3: "trigram"}
+        words = {1: "unigram", 2: "bigram", 3: "trigram", 6: "6-gram"}
         return [task.Baseline(word, "ngram", {"order": order}) for order, word in words.items()]
 
     # ---- figures
@@ -195,17 +197,21 @@ class Task(task.Task):
             offsets = np.concatenate([[0], np.unique(ends)])
         else:
             offsets = section.offsets[: limit + 1]
-        texts = [self.codec.decode(section.tokens[a:b]) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
-        yield from self.score(model, texts)
+        texts = [self.codec.decode(section.tokens[a:b]) for a, b in pairwise(offsets)]
+        labels, classes = self.labels, section.classes
+        conditions = [labels[k] for k in classes[: len(texts)]] if labels and classes is not None else None
+        yield from self.score(model, texts, conditions)
 
     def score(
-        self, model: Causal | Conditional, texts: list[str], conditions: list[str] | None = None
+        self, model: Causal | Conditional, texts: list[str], conditions: Sequence[str | None] | None = None
     ) -> Iterator[dict[str, Any]]:
         """Log-probability of each text, in order; <stop> counts where examples are separate."""
         for at in range(0, len(texts), 1000):
             some = texts[at : at + 1000]
-            classes = None if conditions is None else self._class_ids(conditions[at : at + 1000])
-            section = section_from([self.codec.encode(text) for text in some], classes, is_stream=False)
+            classes = self._class_ids(conditions and conditions[at : at + 1000])
+            section = section_from(
+                [self.codec.encode(text) for text in some], None if classes is None else classes.tolist(), False
+            )
             nats, counts = np.zeros(len(some)), np.zeros(len(some), dtype=np.int64)
             batches = example_batches(section, EVALUATION_ROWS, ahead=self.data.ahead)
             for y, batch in self._outputs(model, map(self._without_ends, batches)):
@@ -214,10 +220,15 @@ class Task(task.Task):
                 nats[rows] = each.double().sum(1).cpu().numpy()
                 counts[rows] = (batch.y != EMPTY).sum(1).cpu().numpy()
             for text, total, n in zip(some, nats, counts, strict=True):
-                yield {"text": text, "logp": -float(total), "tokens": int(n), "nats_per_token": float(total) / max(n, 1)}
+                yield {
+                    "text": text,
+                    "logp": -float(total),
+                    "tokens": int(n),
+                    "nats_per_token": float(total) / max(n, 1),
+                }
 
     def _without_ends(self, batch: Batch) -> Batch:
-        """Texts for a model of streams, which knows no <start> and <stop>: each is read as if after the end of a line."""
+        """For a model of streams, which knows no <start> and <stop>, texts are read as if after the end of a line."""
         if not self.is_stream:
             return batch
         x = torch.where(batch.x == START, self._line_end(), batch.x)
@@ -244,7 +255,7 @@ class Task(task.Task):
         stop: str | None = None,
         condition: str | None = None,
     ) -> list[Generated]:
-        """n texts that go on from the prompt, the most probable first: sampled, the best of more samples, or by beam."""
+        """n texts that go on from the prompt, the most probable first: sampled, best of more samples, or by beam."""
         start, step, state = self._start(model, prompt, condition)
         stops, forbidden = self._stops(stop), self._forbidden()
         if beam is not None:
@@ -278,10 +289,16 @@ class Task(task.Task):
                     yield piece
         yield text.close()
 
-    def predict(self, model: Causal | Conditional, texts: list[str], top: int = 5) -> Iterator[dict[str, Any]]:
+    def predict(
+        self,
+        model: Causal | Conditional,
+        texts: list[str],
+        conditions: Sequence[str | None] | None = None,
+        top: int = 5,
+    ) -> Iterator[dict[str, Any]]:
         """The most probable tokens after each text."""
-        for text in texts:
-            start, step, state = self._start(model, text, None)
+        for i, text in enumerate(texts):
+            start, step, state = self._start(model, text, conditions[i] if conditions else None)
             with torch.no_grad():
                 p = step(start, state)[0][0, -1].double().softmax(-1)  # [V]
             best = p.topk(min(top, len(p)))
@@ -295,9 +312,8 @@ class Task(task.Task):
             ids = [START, *ids]
         elif not ids:
             ids = [self._line_end()]
-        if self.labels and condition is None:
-            raise UsageError(f"this run needs --condition: one of {', '.join(self.labels)}")
-        source = None if condition is None else torch.from_numpy(self._class_ids([condition]))
+        classes = self._class_ids(None if condition is None else [condition])
+        source = None if classes is None else torch.from_numpy(classes)
         device = next(iter(model.parameters()), torch.zeros(0)).device
         model.eval()
         with torch.no_grad():
@@ -317,14 +333,19 @@ class Task(task.Task):
         ids = candidate.tokens[:-1] if candidate.finished else candidate.tokens
         return Generated(self.codec.decode(ids), candidate.log_p, len(candidate.tokens), candidate.finished)
 
-    def _class_ids(self, names: list[str]) -> np.ndarray:
+    def _class_ids(self, names: Sequence[str | None] | None) -> np.ndarray | None:
+        """The numbers of classes; they must be given exactly where the run was trained with them."""
+        if names is None:
+            if self.labels:
+                raise UsageError(f"this run starts from a class: give --condition, one of {', '.join(self.labels)}")
+            return None
         if not self.labels:
             raise UsageError("this run was trained without --condition, so no class can start it")
         known = {name: i for i, name in enumerate(self.labels)}
         for name in names:
             if name not in known:
-                raise UsageError(f"there is no class '{name}'; {nearest(name, known)}")
-        return np.array([known[name] for name in names], dtype=np.int64)
+                raise UsageError(f"there is no class '{name}'; {nearest(str(name), known)}")
+        return np.array([known[str(name)] for name in names], dtype=np.int64)
 
 
 def begin_decoder(model: Causal | Conditional) -> Causal:

@@ -28,6 +28,7 @@ from unrolled.training.precision import choose_precision
 from unrolled.training.progress import Progress, Quiet
 
 PREDICTIONS = 200  # examples kept in predictions.jsonl
+BASELINE_TOKENS = 5_000_000  # the most that baselines are fitted on, so that their memory is bounded
 
 
 def train(
@@ -151,7 +152,7 @@ def _baselines(run: RunDirectory, config: RunConfig, task: Task) -> dict[str, An
     for baseline in task.baselines():
         of_it = config.model_copy(update={"model": baseline.model, "model_settings": dict(baseline.settings)})
         model = build.build(of_it, task.ports(), task.ACCEPTS)
-        task.solve(_decoder(model))
+        task.solve(_decoder(model), limit=BASELINE_TOKENS)
         results[baseline.label] = {split: task.evaluate(model, split) for split in task.splits() if split != "train"}
     run.write_json("baselines.json", results)
     return results

@@ -206,6 +206,7 @@ class Loop:
             return
         self._restore(found.tensors, found.facts)
         self.run.cut_metrics(self.at.step)
+        self.events.resume(self.at.step)
         for text in found.notes:
             self.progress.say(text)
             self.run.append_metrics({"step": found.step, "event": text})
@@ -257,7 +258,9 @@ class Loop:
         if stop.asked or looked or time.monotonic() - self.saved > watching.save_every:
             self.save()
         if stop.asked:
-            raise Interrupted(f"stopped at step {at.step} and saved; go on with: unrolled train --resume {self.run.path}")
+            raise Interrupted(
+                f"stopped at step {at.step} and saved; go on with: unrolled train --resume {self.run.path}"
+            )
         patience = self.config.budget.patience
         return patience is not None and at.stale >= patience
 
