@@ -1,4 +1,4 @@
-"""The linear recurrence s_t = J_t s_{t-1} + b_t solved in parallel: an associative scan of affine maps (Blelloch 1990)."""
+"""The linear recurrence s_t = J_t s_{t-1} + b_t in parallel: an associative scan of affine maps (Blelloch 1990)."""
 
 from __future__ import annotations
 

@@ -219,9 +219,7 @@ def attach(cell: Cell, x: Tensor, h0: Tensor, found: Window, tolerance: float) -
     if not torch.is_grad_enabled():
         return found.linear.values
     values = cell(x.flatten(0, 1), previous(h0, found.linear.values.detach()))  # [B T, N]
-    states: Tensor = Adjoint.apply(  # type: ignore[no-untyped-call]
-        values.view_as(found.linear.values), found.J, found.linear.pull, tolerance
-    )
+    states: Tensor = Adjoint.apply(values.view_as(found.linear.values), found.J, found.linear.pull, tolerance)
     return states  # [B, T, N]
 
 

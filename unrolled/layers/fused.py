@@ -7,6 +7,8 @@ own short ways (`tick`). The kernels offer no second derivatives (asking for the
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 from torch import Tensor
 
@@ -34,14 +36,15 @@ def fused_book_gru(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
 def fused_lstm(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
     """torch's own kernel (oneDNN on CPU, cuDNN on GPU)."""
     assert isinstance(cell, LSTM)
-    h, c = h0[:, : cell.output_size], h0[:, cell.output_size :]
-    weights: list[Tensor] = [
-        p for p in (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh, cell.weight_hr) if p is not None
-    ]
-    y, h, c = torch._VF.lstm(
-        x, (h.contiguous()[None], c.contiguous()[None]), weights, cell.bias_ih is not None, 1, 0.0,
-        torch.is_grad_enabled(), False, True,
-    )  # fmt: skip
+    weights: list[Tensor] = [w for w in (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh) if w is not None]
+    h, c = h0[:, : cell.output_size].contiguous()[None], h0[:, cell.output_size :].contiguous()[None]  # [1, B, .]
+    options = (cell.bias_ih is not None, 1, 0.0, torch.is_grad_enabled(), False, True)
+    if cell.weight_hr is None:
+        y, h, c = torch._VF.lstm(x, (h, c), weights, *options)
+    else:
+        with warnings.catch_warnings():  # oneDNN has no projection; torch then takes its own way, and says so
+            warnings.filterwarnings("ignore", message="LSTM with projections")
+            y, h, c = torch._VF.lstm(x, (h, c), [*weights, cell.weight_hr], *options)
     return y, torch.cat([h[0], c[0]], dim=-1)  # [B, T, D'], [B, N]
 
 

@@ -246,5 +246,5 @@ def unroll(kernel: Kernel, cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, T
     dtype = cast(Tensor, parameters[0]).dtype
     with torch.autocast(x.device.type, enabled=False):  # in-place ticks need one number type, that of the weights
         x = x.transpose(0, 1).to(dtype).contiguous()  # [T, B, D]
-        states, last = Unroll.apply(kernel, x, h0.to(dtype), *parameters)  # type: ignore[no-untyped-call]
+        states, last = Unroll.apply(kernel, x, h0.to(dtype), *parameters)
     return states.transpose(0, 1), last

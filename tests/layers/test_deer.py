@@ -1,0 +1,170 @@
+"""DEER: the loop's numbers to the last digits, its iterations reported, and failure that nobody can overlook."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from unrolled.core.errors import UnrolledError, UsageError
+from unrolled.core.trace import trace
+from unrolled.layers import deer
+from unrolled.layers.affine import affine_scan, reverse_scan
+from unrolled.layers.cells import GRU, LSTM, Cell, Elman, LinearUnit
+from unrolled.layers.fused import fused
+from unrolled.layers.scan import Scan, loop, trajectory
+
+
+def relative(a: Tensor, b: Tensor) -> float:
+    return float(((a - b).abs().max() / b.abs().max().clamp(min=1e-12)).detach())
+
+
+def run(scan: Scan, cell: Cell, x: Tensor) -> list[Tensor]:
+    x = x.clone().requires_grad_()
+    h0 = torch.linspace(-1, 1, cell.state_size, dtype=x.dtype).repeat(len(x), 1).requires_grad_()
+    y, last = scan(cell, x, h0)
+    loss = (y * torch.arange(y.numel(), dtype=y.dtype).view_as(y).sin()).sum() + last.sum()
+    return [y, last, *torch.autograd.grad(loss, [x, h0, *cell.parameters()], allow_unused=True, materialize_grads=True)]
+
+
+def agree(scan: Scan, cell: Cell, x: Tensor, bound: float, reference: Scan = loop) -> None:
+    for ours, theirs in zip(run(scan, cell, x), run(reference, cell, x), strict=True):
+        assert relative(ours, theirs) < bound
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.float64, 1e-9)])
+@pytest.mark.parametrize("T", [1, 2, 1000])
+def test_equals_the_loop(make_cell: Callable[[int], Cell], dtype: torch.dtype, bound: float, T: int) -> None:
+    n = 32 if T < 1000 else 8
+    agree(deer.deer, make_cell(n).to(dtype), torch.randn(1, T, 3, dtype=dtype), bound)
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.float64, 1e-9)])
+@pytest.mark.parametrize("make", [lambda: Elman(3, 32), lambda: GRU(3, 32), lambda: LSTM(3, 16)])
+def test_equals_the_loop_over_4096_steps(make: Callable[[], Cell], dtype: torch.dtype, bound: float) -> None:
+    torch.manual_seed(1)
+    agree(deer.deer, make().to(dtype), torch.randn(1, 4096, 3, dtype=dtype), bound, reference=fused)
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.float64, 1e-9)])
+def test_the_diagonal_variant_equals_the_loop(
+    make_cell: Callable[[int], Cell], dtype: torch.dtype, bound: float
+) -> None:  # fmt: skip
+    agree(deer.scan(jacobian="diagonal"), make_cell(8).to(dtype), torch.randn(1, 200, 3, dtype=dtype), bound)
+
+
+def test_it_is_parallel_and_says_how_much() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 1000, 3).double()
+    solution = deer.solve(GRU(3, 8).double(), x, torch.zeros(2, 8).double())
+    assert solution.converged
+    assert 2 <= solution.iterations <= 8
+    assert solution.residual < 1e-12
+    assert solution.depth == solution.iterations * 20  # 2 log2(1000), rounded up, per scan
+    linear = deer.solve(LinearUnit(3, 8).double(), x, torch.zeros(2, 8).double())
+    assert linear.iterations == 1  # Newton on a linear recurrence is exact at once
+
+
+@pytest.mark.parametrize("T", [1, 2, 3, 4, 7, 16, 33])
+@pytest.mark.parametrize("shape", [(5, 5), (5,)], ids=["full", "diagonal"])
+def test_the_scan_solves_the_linear_recurrence_both_ways(T: int, shape: tuple[int, ...]) -> None:
+    J, b = torch.randn(2, T, *shape).double(), torch.randn(2, T, 5).double()
+    full = J if len(shape) == 2 else J.diag_embed()
+    s, back = torch.zeros(2, 5).double(), torch.zeros(2, 5).double()
+    ahead, behind = affine_scan(J, b), reverse_scan(J, b)
+    for t in range(T):
+        s = torch.einsum("bij,bj->bi", full[:, t], s) + b[:, t]
+        torch.testing.assert_close(ahead[:, t], s)
+    for t in reversed(range(T)):
+        carried = torch.einsum("bji,bj->bi", full[:, t + 1], back) if t + 1 < T else 0
+        back = carried + b[:, t]
+        torch.testing.assert_close(behind[:, t], back)
+
+
+@pytest.mark.parametrize("jacobian", ["full", "diagonal"])
+def test_windows_of_time_change_nothing(jacobian: deer.JacobianKind) -> None:
+    cell = GRU(3, 6).double()
+
+    def in_windows(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
+        states = deer.solve(cell, x, h0, jacobian=jacobian, window=7).states
+        return states, states[:, -1]
+
+    agree(in_windows, cell, torch.randn(2, 40, 3).double(), 1e-9)
+
+
+def chaotic() -> Elman:
+    torch.manual_seed(3)
+    cell = Elman(3, 16).double()
+    with torch.no_grad():
+        cell.weight_hh *= 20
+    return cell
+
+
+@pytest.mark.parametrize("jacobian", ["full", "diagonal"])
+def test_a_chaotic_cell_fails_visibly(jacobian: deer.JacobianKind) -> None:
+    cell, x, h0 = chaotic(), torch.randn(1, 1000, 3).double(), torch.zeros(1, 16).double()
+    solution = deer.solve(cell, x, h0, jacobian=jacobian, max_iterations=20)
+    assert not solution.converged
+    assert solution.residual > 1e-3
+    assert not solution.states.requires_grad
+    with pytest.raises(
+        deer.NotConverged, match=r"Elman over 1000 steps: residual .* after 20 iterations; use"
+    ) as error:
+        deer.scan(jacobian=jacobian, max_iterations=20)(cell, x, h0)
+    assert isinstance(error.value, UnrolledError)
+
+
+def test_an_exploding_cell_fails_visibly() -> None:
+    cell = LinearUnit(3, 4).double()
+    with torch.no_grad():
+        cell.weight_hh.copy_(100 * torch.eye(4))
+    solution = deer.solve(cell, torch.randn(1, 400, 3).double(), torch.ones(1, 4).double())
+    assert not solution.converged
+    with pytest.raises(deer.NotConverged):
+        deer.deer(cell, torch.randn(1, 400, 3).double(), torch.ones(1, 4).double())
+
+
+def test_states_after_a_failed_window_are_not_invented() -> None:
+    x = torch.randn(1, 300, 3).double()
+    solution = deer.solve(chaotic(), x, torch.zeros(1, 16).double(), window=150, max_iterations=5)
+    assert not solution.converged
+    assert solution.states.shape == (1, 300, 16)
+    assert solution.states[:, 150:].isnan().all()
+
+
+def test_the_fallback_is_taken_with_one_warning() -> None:
+    cell, x, h0 = chaotic(), torch.randn(1, 400, 3).double(), torch.zeros(1, 16).double()
+    careful = deer.scan(max_iterations=5, fallback=loop)
+    with pytest.warns(RuntimeWarning, match="DEER did not converge for Elman over 400 steps.*the fallback scan runs"):
+        y, last = careful(cell, x, h0)
+    torch.testing.assert_close((y, last), loop(cell, x, h0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        careful(cell, x, h0)
+
+
+def test_damping_rescues_what_plain_newton_overshoots() -> None:
+    torch.manual_seed(0)
+    cell = Elman(3, 16).double()
+    with torch.no_grad():
+        cell.weight_hh *= 2.5
+    x, h0 = 0.1 * torch.randn(1, 1000, 3).double(), torch.zeros(1, 16).double()
+    solution = deer.solve(cell, x, h0)
+    assert solution.converged
+    assert solution.depth > solution.iterations * 20  # some steps were tried again with a damped Jacobian
+    torch.testing.assert_close(solution.states, trajectory(cell, x, h0), rtol=1e-9, atol=1e-9)
+
+
+def test_whoever_traces_sees_the_solution() -> None:
+    with trace() as seen:
+        deer.deer(GRU(3, 4), torch.randn(1, 20, 3), torch.zeros(1, 4))
+    (solution,) = seen["deer"]
+    assert solution.converged
+
+
+def test_a_wrong_word_is_answered() -> None:
+    with pytest.raises(UsageError, match="'full' or 'diagonal'"):
+        deer.solve(GRU(3, 4), torch.randn(1, 5, 3), torch.zeros(1, 4), jacobian="diag")  # type: ignore[arg-type]
