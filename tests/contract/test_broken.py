@@ -79,7 +79,16 @@ class OverwritesState(Sum):
 class OverwritesInput(Sum):
     def forward(self, x, state=None):
         y, new = super().forward(x, state)
-        x.data.mul_(2)
+        if torch.is_grad_enabled():
+            x.data.mul_(2)
+        return y, new
+
+
+class OverwritesInputWithoutGradients(Sum):
+    def forward(self, x, state=None):
+        y, new = super().forward(x, state)
+        if not torch.is_grad_enabled():
+            x.data.mul_(2)
         return y, new
 
 
@@ -199,6 +208,28 @@ class MixesRowsInGradient(Sum):
         return y + (others - others.detach()), state
 
 
+class FaintlyMixesRows(Sum):
+    """Only a large value in another row shows it."""
+
+    def forward(self, x, state=None):
+        y, state = super().forward(x, state)
+        return y + 1e-12 * x.roll(1, 0).detach(), state
+
+
+class AloneIsDifferent(Sum):
+    def forward(self, x, state=None):
+        y, state = super().forward(x, state)
+        return (1.001 * y if len(x) == 1 else y), state
+
+
+class RolledState(Sum):
+    """Row i of the state belongs to row i + 1 of the batch."""
+
+    def forward(self, x, state=None):
+        y, state = super().forward(x, None if state is None else state.roll(1, 0))
+        return y, state.roll(-1, 0)
+
+
 class TimeFirstState(Causal):
     """The state is [layers, B, D], as torch.nn has it."""
 
@@ -298,11 +329,33 @@ class StateAtZero(Sum):
         return super().__call__(x, state)
 
 
+class NothingIsDouble(Sum):
+    def __call__(self, x, state=None):
+        return (x[:, :0].double(), state) if x.shape[1] == 0 else super().__call__(x, state)
+
+
+class NothingIsWide(Sum):
+    def __call__(self, x, state=None):
+        return (x.new_zeros(len(x), 0, D + 1), state) if x.shape[1] == 0 else super().__call__(x, state)
+
+
 # --- receptive field, state size, length
 
 
 class FieldTooSmall(Delay):
     receptive_field = 2
+
+
+class FieldTooSmallInValue(FieldTooSmall):
+    def forward(self, x, state=None):
+        y, state = super().forward(x, state)
+        return x + (y - x).detach(), state
+
+
+class FieldTooSmallInGradient(FieldTooSmall):
+    def forward(self, x, state=None):
+        y, state = super().forward(x, state)
+        return x + (y - y.detach()), state
 
 
 class FieldTooLarge(Delay):
@@ -403,6 +456,7 @@ BROKEN = {
     KeepsStateForSteps: "state",
     OverwritesState: "state",
     OverwritesInput: "state",
+    OverwritesInputWithoutGradients: "state",
     CloneIsNotEnough: "state",
     StillRandom: "state",
     Ahead: "causality",
@@ -416,6 +470,9 @@ BROKEN = {
     TokenAhead: "causality",
     MixesRows: "rows",
     MixesRowsInGradient: "rows",
+    FaintlyMixesRows: "rows",
+    AloneIsDifferent: "rows",
+    RolledState: "rows",
     TimeFirstState: "rows",
     ScalarInState: "rows",
     CountsForAll: "rows",
@@ -429,7 +486,11 @@ BROKEN = {
     ParameterGradient: "chunks",
     RaisesAtOneStep: "chunks",
     StateAtZero: "chunks",
+    NothingIsDouble: "chunks",
+    NothingIsWide: "chunks",
     FieldTooSmall: "receptive field",
+    FieldTooSmallInValue: "receptive field",
+    FieldTooSmallInGradient: "receptive field",
     FieldTooLarge: "receptive field",
     FieldNonsense: "receptive field",
     StateGrows: "state size",
@@ -490,6 +551,29 @@ def test_message_names_law_place_and_size():
     with pytest.raises(LawBroken) as caught:
         check_causal(ParameterGradient())
     assert caught.value.position["parameter"] == "b"
+
+
+@pytest.mark.parametrize(
+    ("layer", "words"),
+    [
+        (TimeFirstState, "not batch-first"),
+        (StillRandom, "still random"),
+        (KeepsState, "kept on self"),
+        (NoPair, "not the pair"),
+        (CloneIsNotEnough, "without gradients"),
+        (FieldNonsense, "not a number >= 1"),
+        (MixesRows, "row 0 changed"),
+        (RolledState, "take"),
+        (StateAtZero, "T = 0"),
+        (NothingIsWide, "T = 0"),
+        (PlainList, r"parts\[0\].weight"),
+        (SingleInside, "digits of float32"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_the_sentence_says_what_is_wrong(layer, words):
+    with pytest.raises(LawBroken, match=words):
+        check_causal(layer())
 
 
 def test_batch_norm_is_only_caught_in_train_mode():

@@ -319,6 +319,16 @@ class DecoderChangesFixed(Adds):
         return y, {**new, "source": Fixed(new["source"].tree + new["total"]), "total": torch.zeros_like(new["total"])}
 
 
+class DecoderOverwritesFixed(Adds):
+    """Without gradients the memory of a state may be reused, but never that of a constant that beams share."""
+
+    def forward(self, x, state=None):
+        y, new = super().forward(x, state)
+        if state is not None and not torch.is_grad_enabled():
+            state["source"].tree.mul_(2)
+        return y, new
+
+
 class DecoderLooksAhead(Adds):
     def forward(self, x, state=None):
         y, new = super().forward(x, state)
@@ -333,6 +343,7 @@ CONDITIONALS = {
     SummaryIgnored: "condition",
     DecoderIgnoresState: "chunks",
     DecoderChangesFixed: "state",
+    DecoderOverwritesFixed: "state",
     DecoderLooksAhead: "causality",
 }
 
