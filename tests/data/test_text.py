@@ -10,6 +10,7 @@ import polars
 import pytest
 import torch
 
+from unrolled.core.errors import UsageError
 from unrolled.data import plain
 from unrolled.data.config import DataConfig
 from unrolled.data.plain import TextFile
@@ -132,3 +133,9 @@ def test_digests_follow_the_content(tmp_path):
     (tmp_path / "a.txt").write_text("two")
     assert open_source(tmp_path / "a.txt", DataConfig()).digest() != before
     assert open_source(["ab", "c"], DataConfig()).digest() != open_source(["a", "bc"], DataConfig()).digest()
+
+
+def test_a_text_that_is_not_in_a_list_is_not_taken_for_a_path() -> None:
+    for text in ("first line\nsecond line", "word " * 2000):
+        with pytest.raises(UsageError, match=r"\[text\]"):
+            open_source(text, DataConfig())

@@ -35,6 +35,7 @@ from unrolled.data.tables import (
 )
 
 BUILTIN = "builtin:"
+LONGEST_PATH = 4096
 
 
 class TextSource:
@@ -268,6 +269,8 @@ def open_source(source: Any, config: DataConfig) -> TextSource:
     """Whatever was handed over, as a source; reads no more than the first bytes."""
     if isinstance(source, str) and source.startswith(BUILTIN):
         return _open_builtin(source.removeprefix(BUILTIN), config)
+    if isinstance(source, str) and ("\n" in source or len(source) > LONGEST_PATH):
+        raise UsageError("a string is taken as the path of a file, and this one is a text: pass it in a list, [text]")
     if isinstance(source, str | os.PathLike):
         return _open_path(Path(source), config)
     if type(source).__module__.split(".")[0] == "torch":

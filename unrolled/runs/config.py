@@ -59,7 +59,7 @@ class Optimiser(Config):
 
     optimiser: Literal["adamw", "sgd"] = "adamw"
     """AdamW (Loshchilov & Hutter 2019) or SGD with Nesterov momentum 0.9."""
-    lr: float = Field(2e-3, gt=0, le=100)
+    lr: float = Field(4e-3, gt=0, le=100)
     """Peak learning rate."""
     weight_decay: float = Field(0.01, ge=0, le=10)
     """Decoupled weight decay, on matrices only."""
@@ -84,7 +84,7 @@ class Batching(Config):
 
     batch_size: int = Field(32, ge=1)
     """Rows per batch."""
-    length: int = Field(128, ge=1)
+    length: int = Field(64, ge=1)
     """Positions per row and step of a stream: k1 of truncated back-propagation."""
     back: int | None = Field(None, ge=1)
     """Positions that gradients reach back over: k2 of truncated back-propagation; default: length."""

@@ -219,13 +219,9 @@ class Task(task.Task):
                 rows = batch.rows.cpu().numpy()  # type: ignore[union-attr]  # example_batches always says which
                 nats[rows] = each.double().sum(1).cpu().numpy()
                 counts[rows] = (batch.y != EMPTY).sum(1).cpu().numpy()
-            for text, total, n in zip(some, nats, counts, strict=True):
-                yield {
-                    "text": text,
-                    "logp": -float(total),
-                    "tokens": int(n),
-                    "nats_per_token": float(total) / max(n, 1),
-                }
+            for i, text in enumerate(some):
+                total, count = float(nats[i]), int(counts[i])
+                yield {"text": text, "logp": -total, "tokens": count, "nats_per_token": total / (count or 1)}
 
     def _without_ends(self, batch: Batch) -> Batch:
         """For a model of streams, which knows no <start> and <stop>, texts are read as if after the end of a line."""

@@ -1,0 +1,84 @@
+"""Makes docs/results.md from the files in benchmarks/results/: no figure in the docs is typed by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "results.md"
+
+HEAD = """# Measured results
+
+Made by `make docs` from the files that `make bench`, `make reproduce` and `python -m benchmarks.memory` leave in
+`benchmarks/results/`. Speeds are ratios from one interleaved run, the best of several.
+"""
+
+GOALS = {"lstm": 1.58, "gru": 1.60, "elman": 1.85}
+
+
+def read(name: str) -> Any:
+    place = HERE / "results" / f"{name}.json"
+    return json.loads(place.read_text()) if place.exists() else None
+
+
+def table(titles: list[str], rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def shakespeare() -> str:
+    """Quality within a time budget, with the curves."""
+    found = {model: read(f"shakespeare-{model}") for model in GOALS}
+    found = {model: result for model, result in found.items() if result}
+    if not found:
+        return ""
+    first = next(iter(found.values()))
+    text = f"\n## {first['protocol']}\n\nNats per character on the validation part; lower is better.\n\n"
+    rows = [
+        [name, f"{parts['valid']['nats']:.4f}", "", "", "", "counted"] for name, parts in first["baselines"].items()
+    ]
+    for model, result in found.items():
+        figures = result["figures"]
+        rows.append(
+            [
+                model,
+                f"{figures['valid']['nats']:.4f}",
+                f"{GOALS[model]:.2f}",
+                f"{figures['parameters']:,}",
+                f"{figures['steps']:,}",
+                f"{figures['training_seconds']:.0f} s, {figures['tokens_per_second']:,} tokens/s",
+            ]
+        )
+    text += table(["model", "nats/char", "goal", "parameters", "steps", "training"], rows) + "\n"
+    text += "\nPublished beside it: a small GPT 1.88 after about three laptop minutes, 1.4697 after training a 10 M "
+    text += "parameter GPT on a GPU (nanoGPT README).\n\nLearning curves (seconds: nats/char):\n\n"
+    for model, result in found.items():
+        points = result["curve"]
+        some = points[:: max(1, len(points) // 12)] + points[-1:]
+        text += f"- {model}: " + ", ".join(f"{p['seconds']:.0f}: {p['nats']:.3f}" for p in some) + "\n"
+    sample = found.get("lstm", first)["sample"].strip().splitlines()
+    text += "\nThe LSTM goes on from `ROMEO:`\n\n" + "\n".join(f"    {line}" for line in sample) + "\n"
+    return text
+
+
+def memory() -> str:
+    found = read("memory")
+    if not found:
+        return ""
+    rows = [[f"{value:,}" for value in row.values()] for row in found]
+    titles = [name.replace("_", " ") for name in found[0]]
+    return "\n## Memory does not grow with the corpus\n\nA GRU, 40 steps.\n\n" + table(titles, rows) + "\n"
+
+
+def main() -> None:
+    from benchmarks.recurrent import report
+
+    speed = read("recurrent")
+    PAGE.write_text(HEAD + (report(speed) if speed else "") + shakespeare() + memory())
+    print(f"wrote {PAGE.relative_to(HERE.parent)}")
+
+
+if __name__ == "__main__":
+    main()

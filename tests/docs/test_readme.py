@@ -1,0 +1,82 @@
+"""What the README and the pages of docs/ tell people to type works: commands and Python are run as written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands import run_unrolled
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    found = []
+    for page in PAGES:
+        for number, match in enumerate(re.finditer(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)):
+            found.append((f"{page.name}-{number}", match[1]))
+    return found
+
+
+def quick(command: str) -> str:
+    """The same command with a budget that a test can afford."""
+    command = re.sub(r"--(budget|epochs|steps) \S+", "--steps 5", command)
+    return command.replace("--max-tokens 400", "--max-tokens 20")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("UNROLLED_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "poems.txt").write_text("roses are red, violets are blue,\nand so it goes on.\n" * 300)
+    names = [("Rossi", "Italian"), ("Bianchi", "Italian"), ("Smith", "English"), ("Jones", "English")]
+    rows = [f"{name}{'aeiou'[i % 5]}{'nrst'[i % 4]}{i},{language}" for i in range(60) for name, language in names]
+    (tmp_path / "names.csv").write_text("name,language\n" + "\n".join(rows) + "\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("_name", "block"), [pytest.param(*b, id=b[0]) for b in blocks("console")])
+def test_commands(_name: str, block: str, folder: Path) -> None:
+    for line in block.strip().splitlines():
+        before, _, command = line.rpartition("| ")
+        stdin = shlex.split(before)[1] + "\n" if before else None
+        words = shlex.split(quick(command))
+        assert words[0] == "unrolled", line
+        run_unrolled(*words[1:], cwd=folder, stdin=stdin)
+
+
+@pytest.mark.parametrize(("name", "block"), [pytest.param(*b, id=b[0]) for b in blocks("python")])
+def test_python(name: str, block: str, folder: Path) -> None:
+    block = block.replace('"steps": 200', '"steps": 5')
+    done = subprocess.run(
+        [sys.executable, "-c", block], capture_output=True, text=True, cwd=folder, env=os.environ, timeout=240
+    )
+    assert done.returncode == 0, f"{name}\n{done.stderr}"
+
+
+def test_the_two_commands_are_there() -> None:
+    text = (ROOT / "README.md").read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    for command in ("make demo", "make test"):
+        assert command in text
+        assert f"\n{command.removeprefix('make ')}:" in makefile
+
+
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_model_is_named_in_the_readme() -> None:
+    from unrolled.core import discover
+
+    text = (ROOT / "README.md").read_text()
+    for name in discover.models.names():
+        assert f"`{name}`" in text
