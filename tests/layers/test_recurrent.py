@@ -148,3 +148,16 @@ def test_forced_layers_are_lawful() -> None:
     assert feedback.receptive_field is None
     for layer in (jordan, feedback):
         check_causal(layer, d_in=7)
+
+
+@pytest.mark.parametrize("kind", [LSTM, GRU, Elman])
+def test_under_autocast_the_recurrence_keeps_its_precision(kind: type) -> None:
+    layer = Recurrent(kind(3, 4))
+    x = torch.randn(2, 6, 3)
+    plain, state = layer(x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y, last = layer(x)
+        rounded, _ = layer(x.bfloat16())
+    assert y.dtype == last.dtype == rounded.dtype == torch.float32
+    torch.testing.assert_close(y, plain)
+    torch.testing.assert_close(last, state)

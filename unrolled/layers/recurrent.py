@@ -40,11 +40,19 @@ class Recurrent(Causal):
         self.d_out = cell.output_size
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        if torch.is_autocast_enabled(x.device.type):
+            return self._unmixed(x, state)
         if state is None:
             state = self.initial_state(x)
         if tracing():
             self._note(x, state)
         return self.scan(self.cell, x, state)
+
+    def _unmixed(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
+        """Under autocast a recurrence keeps the precision of its weights, for its rounding adds up over time."""
+        dtype = next((p.dtype for p in self.parameters()), x.dtype)
+        with torch.autocast(x.device.type, enabled=False):
+            return self.forward(x.to(dtype), state)
 
     def initial_state(self, x: Tensor) -> Tensor:
         if self.h_0 is None:
