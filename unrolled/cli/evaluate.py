@@ -17,7 +17,7 @@ def command(
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
     json: Json = False,
 ) -> None:
-    """Measure a saved run again, on its held-out data or on another file.
+    """Measure a saved run again, on its held-out data or on another file, beside the baselines of its task.
 
     Examples:
 

@@ -8,15 +8,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-FOOTNOTES = ("tokens", "unknown_share")  # figures that stand below the table
-
 
 def print_result(run: Any) -> None:
     """The last split of a run (test, or valid when there is no test) against the baselines."""
     split = "test" if "test" in run.result else "valid"
     rows = {name: figures[split] for name, figures in run.result.get("baselines", {}).items()}
     own = rows[run.config.model] = run.result[split]
-    print_figures(f"{run.path}: {split} data, {own['tokens']:,} tokens", rows, run.task.SCORE)
+    print_figures(f"{run.path}: {split} data, {own['tokens']:,} tokens", rows, run.task)
     say = Console(file=sys.stdout, highlight=False, markup=False, soft_wrap=True).print
     beaten_by = [name for name, figures in rows.items() if figures[run.task.SCORE] < own[run.task.SCORE]]
     if beaten_by:
@@ -30,13 +28,13 @@ def print_result(run: Any) -> None:
         say(f"The same weights again: --steps {steps}{late}")
 
 
-def print_figures(title: str, rows: dict[str, dict[str, float]], score: str) -> None:
+def print_figures(title: str, rows: dict[str, dict[str, float]], task: Any) -> None:
     """One row per model, the best last."""
     table = Table(title=title, title_justify="left")
     table.add_column("model")
-    shown = [name for name in next(iter(rows.values())) if name not in FOOTNOTES]
+    shown = [name for name in task.FIGURES if any(name in figures for figures in rows.values())]
     for name in shown:
         table.add_column(name.replace("_", " "), justify="right")
-    for label, figures in sorted(rows.items(), key=lambda row: -row[1][score]):
+    for label, figures in sorted(rows.items(), key=lambda row: -row[1][task.SCORE]):
         table.add_row(label, *(f"{figures[name]:.4f}" if name in figures else "" for name in shown))
     Console(file=sys.stdout).print(table)

@@ -60,6 +60,7 @@ class Task:
     """The base of all tasks."""
 
     SCORE: ClassVar[str]  # the figure by which weights are chosen; smaller is better
+    FIGURES: ClassVar[tuple[str, ...]]  # the figures that tables show, in this order
     ACCEPTS: ClassVar[tuple[str, ...]]  # kinds of model
 
     def __init__(self, config: Config, data: Config) -> None:

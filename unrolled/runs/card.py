@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from unrolled.core.task import Task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.directory import RunDirectory
 
@@ -35,7 +36,7 @@ data (step {best_step} of {steps}); test data was looked at once, at the end.
 """
 
 
-def write_card(run: RunDirectory, config: RunConfig, facts: dict[str, Any], result: dict[str, Any]) -> None:
+def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[str, Any]) -> None:
     """README.md and recipe.toml of a run directory."""
     left_out = {"versions", "source", "own_file", "own_file_sha256"}
     recipe = config.model_copy(update={"budget": _as_steps(config, result)})
@@ -47,10 +48,10 @@ def write_card(run: RunDirectory, config: RunConfig, facts: dict[str, Any], resu
         parameters=result["parameters"],
         version=config.versions.get("unrolled"),
         torch=config.versions.get("torch"),
-        table=_table(config.model, result),
+        table=_table(config.model, result, task.FIGURES),
         best_step=result.get("best_step", 0),
         steps=result.get("steps", 0),
-        facts=_facts(facts),
+        facts=_facts(task.facts()),
         path=run.path.name,
         seed=config.seed,
         threads=config.threads,
@@ -66,17 +67,25 @@ def _as_steps(config: RunConfig, result: dict[str, Any]) -> Any:
     return config.budget.model_copy(update={**empty, "steps": result["steps"], "horizon": result["horizon"]})
 
 
-def _table(model: str, result: dict[str, Any]) -> str:
+def _table(model: str, result: dict[str, Any], names: tuple[str, ...]) -> str:
     """Markdown table: one line per model and held-out part."""
     rows = [(name, split, figures) for name, parts in result["baselines"].items() for split, figures in parts.items()]
     rows += [(model, split, result[split]) for split in ("valid", "test") if split in result]
-    names = list(rows[-1][2])
     lines = [f"| model | data | {' | '.join(n.replace('_', ' ') for n in names)} |", "|" + "---|" * (len(names) + 2)]
     for label, split, figures in rows:
-        cells = " | ".join(f"{figures[n]:,}" if isinstance(figures[n], int) else f"{figures[n]:.4f}" for n in names)
-        lines.append(f"| {label} | {split} | {cells} |")
+        lines.append(f"| {label} | {split} | {' | '.join(f'{figures[n]:.4f}' for n in names)} |")
     return "\n".join(lines)
 
 
 def _facts(facts: dict[str, Any]) -> str:
-    return "\n".join(f"- {name.replace('_', ' ')}: {value}" for name, value in facts.items())
+    """One line per fact; tables of facts in words."""
+
+    def words(value: Any) -> str:
+        if isinstance(value, dict):
+            return "; ".join(f"{key} {words(each)}" for key, each in value.items())
+        if isinstance(value, list):
+            return ", ".join(words(each) for each in value)
+        return f"{value:,}" if isinstance(value, int) else str(value)
+
+    known = {name: value for name, value in facts.items() if value not in (None, [], {})}
+    return "\n".join(f"- {name.replace('_', ' ')}: {words(value)}" for name, value in known.items())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.task import Task
+from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.build import build, make_task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.directory import RunDirectory
@@ -38,8 +40,20 @@ class Run:
 
     def evaluate(self, data: Any = None, split: str | None = None) -> dict[str, float]:
         """Figures on other data, or on a part (valid, test) of the data that the run was trained on."""
+        measured: dict[str, float] = self._measure(data, split)(self.model)
+        return measured
+
+    def evaluate_baselines(self, data: Any = None, split: str | None = None) -> dict[str, dict[str, float]]:
+        """The same figures of the task's baselines, fitted again on the run's training data; {} without that data."""
+        if self.config.source == "memory":
+            return {}
+        self.task.prepare(self.config.source)
+        return measure_baselines(self.config, self.task, self._measure(data, split))
+
+    def _measure(self, data: Any, split: str | None) -> Callable[[Causal | Conditional], dict[str, float]]:
+        """What measures a model on that data."""
         if data is not None:
-            return self._verb("evaluate_source")(self.model, data)
+            return partial(self._verb("evaluate_source"), source=data)
         if self.config.source == "memory":
             raise UsageError("this run's data came from memory: pass the data to evaluate on")
         self.task.prepare(self.config.source)
@@ -47,7 +61,7 @@ class Run:
         split = split or ("test" if "test" in parts else "valid")
         if split not in parts:
             raise UsageError(f"there is no part '{split}' of the data; it has {', '.join(parts)}")
-        return self.task.evaluate(self.model, split)
+        return partial(self.task.evaluate, split=split)
 
     def generate(self, prompt: Any = "", **options: Any) -> Any:
         """What the task makes of a prompt; see the task's `generate` for the options."""

@@ -56,6 +56,7 @@ class Generated(NamedTuple):
 
 class Task(task.Task):
     SCORE = "nats"
+    FIGURES = ("nats", "bits_per_character", "bits_per_byte", "perplexity", "accuracy")
     ACCEPTS = ("causal",)
 
     data: DataConfig

@@ -18,6 +18,7 @@ from unrolled.core.causal import Causal, Conditional
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.task import Task
 from unrolled.runs import build
+from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.card import write_card
 from unrolled.runs.config import RunConfig, assemble
 from unrolled.runs.directory import RunDirectory
@@ -28,7 +29,6 @@ from unrolled.training.precision import choose_precision
 from unrolled.training.progress import Progress, Quiet
 
 PREDICTIONS = 200  # examples kept in predictions.jsonl
-BASELINE_TOKENS = 5_000_000  # the most that baselines are fitted on, so that their memory is bounded
 
 
 def train(
@@ -148,12 +148,8 @@ def _baselines(run: RunDirectory, config: RunConfig, task: Task) -> dict[str, An
     """The figures of the task's own baselines on the held-out parts; made once, before training."""
     if (run.path / "baselines.json").exists():
         return dict(run.read_json("baselines.json"))
-    results: dict[str, Any] = {}
-    for baseline in task.baselines():
-        of_it = config.model_copy(update={"model": baseline.model, "model_settings": dict(baseline.settings)})
-        model = build.build(of_it, task.ports(), task.ACCEPTS)
-        task.solve(_decoder(model), limit=BASELINE_TOKENS)
-        results[baseline.label] = {split: task.evaluate(model, split) for split in task.splits() if split != "train"}
+    parts = [split for split in task.splits() if split != "train"]
+    results = measure_baselines(config, task, lambda model: {split: task.evaluate(model, split) for split in parts})
     run.write_json("baselines.json", results)
     return results
 
@@ -209,5 +205,5 @@ def _finish(
     result = {"parameters": build.count_parameters(model), **figures, **outcome}
     result["seconds"] = round(time.monotonic() - started, 2)
     run.write_json("result.json", result)
-    write_card(run, config, task.facts(), result)
+    write_card(run, config, task, result)
     run.seal()

@@ -1,0 +1,150 @@
+"""The recurrent family against torch.nn: `python -m benchmarks.recurrent [--threads 1 2] [--repeats 7]`.
+
+Ours and theirs take turns within one run, and the best time of several counts for both, so that a busy machine hurts
+them alike. A training step is forward and backward with gradients of all weights; a tick is one call with T = 1 at
+batch 1 without gradients, the state handed on. The figures are printed and kept in benchmarks/results/recurrent.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.layers import deer
+from unrolled.layers.cells import GRU, LSTM, BookGRU, Cell, Elman
+from unrolled.layers.fused import fused
+from unrolled.layers.recurrent import Recurrent
+
+RESULTS = Path(__file__).parent / "results" / "recurrent.json"
+SIZES = [(16, 1000, 16, 32), (1, 1024, 64, 128), (32, 128, 64, 128), (64, 256, 128, 256)]  # B, T, D, H
+TICKS = [(16, 32), (64, 128), (128, 256), (256, 256)]  # D, H
+TWINS: list[tuple[str, type[nn.RNNBase], type[Cell]]] = [
+    ("gru", nn.GRU, GRU), ("elman", nn.RNN, Elman), ("lstm", nn.LSTM, LSTM),
+]  # fmt: skip
+GOALS = {  # the least ratio theirs / ours, by what is run and its size
+    **{("train", name, size): 2.0 for name in ("gru", "elman") for size in SIZES[:2]},
+    **{("train", name, SIZES[3]): 0.95 for name in ("gru", "elman")},
+    **{("train", "lstm", size): 0.95 for size in SIZES},
+    ("tick", "lstm", (256, 256)): 4.0,
+}
+
+
+def interleaved(runs: list[Callable[[], Any]], repeats: int, inner: int = 1) -> list[float]:
+    """The best seconds of each, measured in turns."""
+    best = [float("inf")] * len(runs)
+    for run in runs:
+        run()
+    for _ in range(repeats):
+        for i, run in enumerate(runs):
+            start = time.perf_counter()
+            for _ in range(inner):
+                run()
+            best[i] = min(best[i], (time.perf_counter() - start) / inner)
+    return best
+
+
+def training_step(module: nn.Module, x: Tensor) -> Callable[[], None]:
+    def step() -> None:
+        module.zero_grad()
+        y: Tensor = module(x)[0]
+        y.backward(torch.ones_like(y))
+
+    return step
+
+
+def bench_training(repeats: int) -> list[dict[str, Any]]:
+    rows = []
+    for size in SIZES:
+        B, T, D, H = size
+        x = torch.randn(B, T, D)
+        for name, theirs, ours in [*TWINS, ("book-gru", nn.GRU, BookGRU)]:
+            times = []
+            for _ in range(3):  # anew, for where the weights happen to lie in memory decides over a third of some times
+                runs = [training_step(theirs(D, H, batch_first=True), x), training_step(Recurrent(ours(D, H)), x)]
+                times.append(interleaved(runs, max(1, repeats // 2)))
+            rows.append(row("train", name, size, *map(min, zip(*times, strict=True))))
+    return rows
+
+
+def bench_ticks(repeats: int) -> list[dict[str, Any]]:
+    rows = []
+    for D, H in TICKS:
+        x, h = torch.randn(1, 1, D), torch.randn(1, 1, H)
+        for name, theirs, ours in TWINS:
+            module, layer = theirs(D, H, batch_first=True).eval(), Recurrent(ours(D, H)).eval()
+            state = (h, h) if name == "lstm" else h
+            own = torch.randn(1, layer.cell.state_size)
+
+            with torch.no_grad():
+                times = interleaved([partial(module, x, state), partial(layer, x, own)], 20 * repeats, inner=20)
+            rows.append(row("tick", name, (D, H), *times))
+    return rows
+
+
+def bench_deer(repeats: int) -> list[dict[str, Any]]:
+    """Forward over T = 10,000; on a CPU the gain is the depth, the time is for the record."""
+    rows = []
+    for H in (2, 8, 16):
+        cell, module, x, h0 = GRU(2, H), nn.GRU(2, H, batch_first=True), torch.randn(1, 10_000, 2), torch.zeros(1, H)
+        runs: list[Callable[[], Any]] = [
+            partial(module, x),
+            partial(deer.deer, cell, x, h0),
+            partial(fused, cell, x, h0),
+        ]
+        with torch.no_grad():
+            theirs, ours, step_by_step = interleaved(runs, max(2, repeats // 2))
+            solution = deer.solve(cell, x, h0)
+        found = {"iterations": solution.iterations, "depth": solution.depth, "fused_ms": round(1e3 * step_by_step, 3)}
+        rows.append(row("deer forward", "gru", (1, 10_000, 2, H), theirs, ours) | found)
+    return rows
+
+
+def row(what: str, name: str, size: tuple[int, ...], theirs: float, ours: float) -> dict[str, Any]:
+    goal = GOALS.get((what, name, size))
+    result = {"what": what, "cell": name, "size": list(size), "torch_ms": round(1e3 * theirs, 4),
+              "ours_ms": round(1e3 * ours, 4), "ratio": round(theirs / ours, 3), "goal": goal}  # fmt: skip
+    verdict = "" if goal is None else f"  goal {goal:.2f} {'met' if theirs / ours >= goal else 'MISSED'}"
+    print(f"{what:12} {name:9} {size!s:22} torch.nn {1e3 * theirs:9.3f} ms  ours {1e3 * ours:9.3f} ms  "
+          f"ratio {theirs / ours:6.2f}{verdict}", flush=True)  # fmt: skip
+    return result
+
+
+def cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--threads", type=int, nargs="+", default=[torch.get_num_threads()], help="thread counts to run"
+    )
+    parser.add_argument("--repeats", type=int, default=7, help="turns of each; the best counts")
+    options = parser.parse_args()
+    results = []
+    for threads in options.threads:
+        torch.set_num_threads(threads)
+        torch.manual_seed(0)
+        print(f"--- {threads} thread(s), {cpu_name()}, torch {torch.__version__}")
+        rows = [*bench_training(options.repeats), *bench_ticks(options.repeats), *bench_deer(options.repeats)]
+        results.append({"threads": threads, "rows": rows})
+    report = {"torch": torch.__version__, "python": platform.python_version(), "cpu": cpu_name(), "results": results}
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    print(f"written to {RESULTS}")
+
+
+if __name__ == "__main__":
+    main()

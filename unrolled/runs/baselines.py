@@ -1,0 +1,28 @@
+"""The baselines of a task: models that every figure is set beside, fitted on the same training data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from unrolled.core.causal import Causal, Conditional
+from unrolled.core.task import Task
+from unrolled.runs.build import build
+from unrolled.runs.config import RunConfig
+
+TOKENS = 5_000_000  # the most that baselines are fitted on, so that their memory is bounded
+
+Figures = TypeVar("Figures")
+
+
+def measure_baselines(
+    config: RunConfig, task: Task, measure: Callable[[Causal | Conditional], Figures]
+) -> dict[str, Figures]:
+    """What `measure` says of each baseline, by label; one is in memory at a time."""
+    results = {}
+    for baseline in task.baselines():
+        chosen = config.model_copy(update={"model": baseline.model, "model_settings": dict(baseline.settings)})
+        model = build(chosen, task.ports(), task.ACCEPTS)
+        task.solve(model.decoder if isinstance(model, Conditional) else model, limit=TOKENS)
+        results[baseline.label] = measure(model)
+    return results
