@@ -17,13 +17,6 @@ QUICK = ["--steps", "30", "--set", "d_state=16", "--set", "d_embedding=8", "--th
          "--length", "16"]  # fmt: skip
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> object:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UNROLLED_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")

@@ -28,11 +28,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UNROLLED_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 def nats(corpus: Path, out: Path, model: str, settings: dict[str, Any]) -> float:
     settings = settings | {"split": "80/20"} if model == "ngram" else SETTINGS | settings
     return float(unrolled.train(corpus, model=model, out=out, settings=settings).result["valid"]["nats"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,6 @@ from unrolled.data.codec import START, STOP
 from unrolled.runs.run import Run
 
 QUICK = {"steps": 15, "d_state": 10, "d_embedding": 6, "batch_size": 4, "length": 8, "warmup": 2, "threads": 1}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UNROLLED_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture(scope="module")

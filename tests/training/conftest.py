@@ -21,11 +21,6 @@ def text() -> str:
     return " ".join(words[(i * i + 3 * i) % len(words)] + ("\n" if i % 9 == 0 else "") for i in range(700))
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UNROLLED_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 @pytest.fixture
 def fit(text: str, tmp_path: Path) -> Callable[..., Run]:
     """Train on the small text: fit("name", {"steps": 20}, model="gru")."""

@@ -1,0 +1,14 @@
+"""All tests share one cache of prepared data, apart from the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNROLLED_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        yield
