@@ -190,3 +190,18 @@ def test_autocast_is_survived(cell: Cell) -> None:
         y.float().sum().backward()
     assert next(cell.parameters()).grad is not None
     torch.testing.assert_close(y.float(), fused(cell, x, torch.zeros(2, 4))[0], rtol=0.05, atol=0.05)
+
+
+def test_a_tick_of_one_row_agrees_for_every_cell(make_cell: Callable[[int], Cell]) -> None:
+    for dtype in (torch.float32, torch.float64):
+        cell = make_cell(6).to(dtype)
+        x, h0 = torch.randn(1, 1, 3, dtype=dtype), torch.randn(1, 6, dtype=dtype)
+        with torch.no_grad():
+            y, state = fused(cell, x, h0)
+            torch.testing.assert_close((y, state), loop(cell, x, h0))
+            kept = state.clone()
+            y.zero_()  # output and state do not share memory
+            assert torch.equal(state, kept)
+            torch.testing.assert_close(fused(cell, x.requires_grad_(), h0)[1], state)
+            batched = torch.func.vmap(lambda x: fused(cell, x, h0)[1])(x.detach().expand(2, 1, 1, 3))
+            torch.testing.assert_close(batched[1], state)

@@ -241,7 +241,7 @@ class Deer:
         )
         note("deer", solution)
         if solution.converged:
-            return cell.output(solution.states), solution.states[:, -1]
+            return cell.output(solution.states), solution.states[:, -1].clone()
         sentence = (
             f"DEER did not converge for {type(cell).__name__} over {x.shape[1]} steps: "
             f"residual {solution.residual:.1e} after {solution.iterations} iterations"

@@ -51,7 +51,7 @@ def fused_lstm(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
 def at_once(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
     """A cell that ignores its state does all ticks in one call."""
     states = cell(x, h0)  # [B, T, N]
-    return cell.output(states), states[:, -1]
+    return cell.output(states), states[:, -1].clone()
 
 
 KERNELS: dict[type[Cell], Scan] = {  # by exact class: a subclass may have changed the equation
