@@ -29,11 +29,12 @@ def test_the_book_gru_is_the_page() -> None:
     assert cell.bias is not None
     W["br"], W["bu"], W["bh"] = cell.bias.chunk(3)
     x, h = torch.randn(1, 9, 3).double(), torch.randn(1, 4).double()
-    y, _ = fused(cell, x, h)
-    column = h[0]
-    for t in range(9):
-        column = page_gru(column, x[0, t], W)
-        torch.testing.assert_close(y[0, t], column)
+    for scan in (loop, fused):
+        y, _ = scan(cell, x, h)
+        column = h[0]
+        for t in range(9):
+            column = page_gru(column, x[0, t], W)
+            torch.testing.assert_close(y[0, t], column)
 
 
 def test_the_two_grus_differ_in_where_the_reset_acts_and_in_the_meaning_of_the_update() -> None:

@@ -12,7 +12,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from unrolled.core.errors import UsageError
 from unrolled.layers.cells import GRU, LSTM, BookGRU, Elman
 from unrolled.layers.exchange import from_torch, to_torch
+from unrolled.layers.fused import fused
 from unrolled.layers.recurrent import Bidirectional, BidirectionalStack, Recurrent, Stacked
+from unrolled.layers.scan import Scan, loop
 
 KINDS: dict[str, Any] = {
     "rnn-tanh": lambda **k: nn.RNN(3, 5, **k),
@@ -39,10 +41,13 @@ def torch_state(module: nn.RNNBase, state: tuple[Tensor, ...]) -> Any:
 
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "plain"])
 @pytest.mark.parametrize("num_layers", [1, 3])
-def test_stacked(kind: Any, num_layers: int, bias: bool) -> None:
+@pytest.mark.parametrize("scan", [loop, fused], ids=["loop", "fused"])
+def test_stacked(kind: Any, scan: Scan, num_layers: int, bias: bool) -> None:
     module = kind(num_layers=num_layers, bias=bias, batch_first=True).double()
     layer = from_torch(module)
     assert isinstance(layer, Stacked)
+    for part in layer:
+        part.scan = scan
     x = torch.randn(2, 7, 3).double()
     start = tuple(torch.randn(2, part.cell.state_size).double() for part in layer)
     ours, theirs = x.clone().requires_grad_(), x.clone().requires_grad_()
