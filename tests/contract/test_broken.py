@@ -31,7 +31,7 @@ class Sum(Causal):
 
 
 class Delay(Causal):
-    """y_t = x_t + x_{t-2}: receptive field 3, the state is the last two inputs."""
+    """y_t = x_t + x_{t-1} + x_{t-2}: receptive field 3, the state is the last two inputs."""
 
     d_in = D
     receptive_field = 3
@@ -39,7 +39,7 @@ class Delay(Causal):
     def forward(self, x, state=None):
         before = x.new_zeros(x.shape[0], 2, x.shape[2]) if state is None else state
         line = torch.cat([before, x], 1)  # [B, 2 + T, D]
-        return line[:, 2:] + line[:, :-2], line[:, -2:]
+        return line[:, 2:] + line[:, 1:-1] + line[:, :-2], line[:, -2:]
 
 
 # --- state is a value

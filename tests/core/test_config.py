@@ -9,11 +9,11 @@ from typing import Literal
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_serializer, model_validator
 
 from unrolled.core.config import Config, merge, parse_assignments, read_toml
 from unrolled.core.errors import UsageError
-from unrolled.testing import check_config
+from unrolled.testing import LawBroken, check_config
 
 
 class Inner(Config):
@@ -197,3 +197,35 @@ def test_bad_recipe_files(tmp_path):
         read_toml(file)
     with pytest.raises(UsageError, match="recipe file"):
         read_toml(tmp_path)
+
+
+class ForgetsInJson(Config):
+    width: int = 1
+
+    @field_serializer("width", when_used="json")
+    def _always_one(self, value: int) -> int:
+        return 1
+
+
+class NullInRecipe(Config):
+    """TOML cannot say null, so null must be the default."""
+
+    depth: int | None = 1
+
+
+class DottedKeys(Config):
+    table: dict[str, int] = {}
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (ForgetsInJson(width=2), "JSON"),
+        (NullInRecipe(depth=None), "TOML"),
+        (DottedKeys(table={"a.b": 1}), "key=value|TypeError|is not possible"),
+    ],
+)
+def test_the_public_check_can_fail(config, words):
+    with pytest.raises(LawBroken, match=words) as caught:
+        check_config(config)
+    assert caught.value.law == "config"

@@ -73,7 +73,7 @@ def check_encoder(
 def check_form(encoder: nn.Module, x: Tensor, mask: Tensor, setting: Setting) -> None:
     """y [B, S', ...] and a boolean mask [B, S'], finite where real, real positions first."""
     with Law(laws.FORM, str(setting)) as law:
-        result = encoder(x, mask)
+        result = encoder(x, mask.clone())
         law.holds(isinstance(result, tuple) and len(result) == 2, "forward does not return the pair (y, mask)")
         y, out = result
         law.holds(out.dtype == torch.bool, f"the returned mask is {out.dtype}, not bool (True = real)")
