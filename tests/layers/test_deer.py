@@ -39,11 +39,12 @@ def agree(scan: Scan, cell: Cell, x: Tensor, bound: float, reference: Scan = loo
 @pytest.mark.parametrize("T", [1, 2, 1000])
 def test_equals_the_loop(make_cell: Callable[[int], Cell], dtype: torch.dtype, bound: float, T: int) -> None:
     n = 32 if T < 1000 else 8
-    agree(deer.deer, make_cell(n).to(dtype), torch.randn(1, T, 3, dtype=dtype), bound)
+    reference = loop if T < 1000 else fused  # itself tested against the loop, and faster
+    agree(deer.deer, make_cell(n).to(dtype), torch.randn(1, T, 3, dtype=dtype), bound, reference)
 
 
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.float64, 1e-9)])
-@pytest.mark.parametrize("make", [lambda: Elman(3, 32), lambda: GRU(3, 32), lambda: LSTM(3, 16)])
+@pytest.mark.parametrize("make", [lambda: Elman(3, 32), lambda: GRU(3, 12), lambda: LSTM(3, 6)])
 def test_equals_the_loop_over_4096_steps(make: Callable[[], Cell], dtype: torch.dtype, bound: float) -> None:
     torch.manual_seed(1)
     agree(deer.deer, make().to(dtype), torch.randn(1, 4096, 3, dtype=dtype), bound, reference=fused)
