@@ -49,6 +49,11 @@ class Room:
         self._files[name] = path.resolve()
         return name
 
+    def forget(self, name: str) -> None:
+        """Take a user's file out again."""
+        self._files.pop(name, None)
+        self._modules.pop(name, None)
+
     def file(self, name: str) -> Path | None:
         """The user's file behind a name, None for a name of the package or of an entry point."""
         return self._files.get(name)

@@ -1,0 +1,81 @@
+"""A model and a task meet: input layer, body, head."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from unrolled.core import discover
+from unrolled.core.causal import Conditional
+from unrolled.core.errors import UsageError
+from unrolled.core.task import Ports
+from unrolled.runs.build import build, count_parameters
+from unrolled.runs.config import Ends, RunConfig
+from unrolled.testing import check_causal, check_conditional
+
+PORTS = Ports(n_tokens=9, d_out=9)
+ACCEPTS = ("causal",)
+
+
+def config(model: str = "elman", **ends: object) -> RunConfig:
+    settings = {} if model == "ngram" else {"d_state": 20}
+    return RunConfig(model=model, model_settings=settings, ends=Ends(d_embedding=6).updated(ends))
+
+
+def test_the_toy_network_of_the_book_has_748_parameters() -> None:
+    """p = q = 8 one-hot, m = 20: 20*20 + 20*8 + 20 + 8*20 + 8."""
+    model = build(config(input="one-hot"), Ports(8, 8), ACCEPTS)
+    assert count_parameters(model) == 748
+
+
+@pytest.mark.parametrize(
+    "model", [name for name in discover.models.names() if discover.models.load(name).KIND == "causal"]
+)
+def test_every_causal_model_becomes_a_token_model_that_obeys_the_laws(model: str) -> None:
+    tiny = discover.models.load(model).TINY
+    built = build(RunConfig(model=model, model_settings=tiny.model_dump(), ends=Ends(d_embedding=6)), PORTS, ACCEPTS)
+    tokens = torch.randint(0, 9, (3, 7))
+    y, _ = built(tokens)
+    assert y.shape == (3, 7, 9)
+    check_causal(built, tokens)
+
+
+def test_a_class_starts_it() -> None:
+    model = build(config("gru"), Ports(9, 9, n_classes=3), ACCEPTS)
+    assert isinstance(model, Conditional)
+    check_conditional(model, torch.tensor([0, 1, 2]), None, torch.randint(0, 9, (3, 7)))
+
+
+def test_initial_weights_are_a_function_of_the_seed_alone() -> None:
+    torch.manual_seed(5)
+    first = build(config(), PORTS, ACCEPTS).state_dict()
+    torch.manual_seed(6)
+    second = build(config(), PORTS, ACCEPTS).state_dict()
+    other = build(config().model_copy(update={"seed": 1}), PORTS, ACCEPTS).state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert any(not torch.equal(first[name], other[name]) for name in first)
+
+
+def test_a_tied_head_shares_the_table() -> None:
+    tied = build(config(tied=True, d_embedding=20), PORTS, ACCEPTS)
+    free = build(config(d_embedding=20), PORTS, ACCEPTS)
+    assert count_parameters(free) - count_parameters(tied) == 9 * 20
+    y, _ = tied(torch.randint(0, 9, (2, 5)))
+    y.sum().backward()
+    with pytest.raises(UsageError, match="d_embedding = 20"):
+        build(config(tied=True), PORTS, ACCEPTS)
+
+
+@pytest.fixture
+def bag_of_words(tmp_path: Path) -> Iterator[str]:
+    (tmp_path / "odd_kind.py").write_text("KIND = 'table'\nConfig = make = TINY = None\n")
+    yield discover.models.add_file(tmp_path / "odd_kind.py")
+    discover.models.forget("odd-kind")
+
+
+def test_a_misfit_names_the_models_that_fit(bag_of_words: str) -> None:
+    with pytest.raises(UsageError, match=r"does not fit.*elman.*lstm"):
+        build(RunConfig(model=bag_of_words), PORTS, ACCEPTS)
