@@ -393,6 +393,20 @@ class SingleInside(Sum):
         return y.float().to(x.dtype), state
 
 
+class AlwaysDouble(Sum):
+    def forward(self, x, state=None):
+        y, state = super().forward(x, state)
+        return y.double(), state
+
+
+class OtherInSingle(Sum):
+    """A fast path for float32 that computes something else, the same in every piece."""
+
+    def forward(self, x, state=None):
+        y, state = super().forward(x, state)
+        return (1.1 * y if x.dtype == torch.float32 else y), state
+
+
 class SingleInput(Sum):
     def __init__(self) -> None:
         super().__init__()
@@ -497,6 +511,8 @@ BROKEN = {
     NoLimit: "length",
     SingleOutput: "dtype",
     SingleInside: "dtype",
+    AlwaysDouble: "dtype",
+    OtherInSingle: "dtype",
     SingleInput: "dtype",
     PlainTensor: "saving",
     PlainList: "saving",
