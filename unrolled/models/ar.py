@@ -1,0 +1,32 @@
+"""Autoregressive AR(s): a linear function of the last s inputs.
+
+    y_t = sum_{tau < s} W_tau x_{t-tau} + b
+
+Vector-valued; it owns its head, for the output is the prediction. Series are solved in closed form by least squares
+(see layers/autoregression.py); behind an embedding, or with another loss than the square, it is trained by descent.
+
+Yule (1927); Wang (2024), lecture 11.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from unrolled.core import config
+from unrolled.layers.autoregression import Autoregression
+
+KIND = "causal"
+OWNS_HEAD = True
+REFERENCE = "Yule 1927; Wang 2024, CS 577 lecture 11"
+
+
+class Config(config.Config):
+    order: int = Field(16, ge=1)
+    """How many inputs are looked at: s."""
+
+
+TINY = Config(order=3)
+
+
+def make(config: Config, d_in: int, d_out: int) -> Autoregression:
+    return Autoregression(d_in, d_out, config.order)
