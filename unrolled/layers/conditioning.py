@@ -1,11 +1,17 @@
-"""A source that starts a decoder."""
+"""A source that starts a decoder, or that runs beside it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+import torch
 from torch import Tensor
 
 from unrolled.core.causal import Causal, Conditional
-from unrolled.core.state import State
+from unrolled.core.compose import Serial
+from unrolled.core.errors import UsageError
+from unrolled.core.state import Fixed, State
 
 
 class Started(Conditional):
@@ -22,3 +28,72 @@ class Started(Conditional):
 
     def condition(self, source: Tensor, mask: Tensor | None = None) -> State:
         return self.decoder((source + self.n_tokens)[:, None])[1]
+
+
+@runtime_checkable
+class Sourced(Protocol):
+    """A causal layer that takes a source of its own before the first tick, under a name; None: it takes none."""
+
+    source: str | None
+
+    def start(self, source: Tensor, mask: Tensor | None) -> State: ...
+
+
+class Appended(Causal):
+    """A sequence known beforehand runs beside x: y_t = (x_t, s_t), s_t = 0 after its end.
+
+    The sequence [B, S, L] (a local condition, covariates known for the future) is constant and sits in the state, with
+    a cursor per row. Before any `start` there is no sequence, and zeros are appended.
+
+    >>> layer = Appended(2)
+    >>> state = layer.start(torch.tensor([[[1.0, 2.0], [3.0, 4.0]]]), None)
+    >>> layer(torch.full((1, 3, 1), 9.0), state)[0].tolist()
+    [[[9.0, 1.0, 2.0], [9.0, 3.0, 4.0], [9.0, 0.0, 0.0]]]
+    """
+
+    receptive_field = 1
+    source: str | None = "local"
+
+    def __init__(self, d_source: int) -> None:
+        super().__init__()
+        self.d_source = d_source
+
+    def start(self, source: Tensor, mask: Tensor | None = None) -> State:
+        """The state before the first tick; padding (mask False) counts as after the end."""
+        if source.dim() != 3 or source.shape[-1] != self.d_source:
+            raise UsageError(f"a local source has the shape [B, S, {self.d_source}], not {list(source.shape)}")
+        if mask is not None:
+            source = torch.where(mask[:, :, None], source, 0)
+        end = source.new_zeros(source.shape[0], 1, self.d_source)
+        cursor = torch.zeros(source.shape[0], dtype=torch.long, device=source.device)  # [B]
+        return Fixed(torch.cat([source, end], dim=1)), cursor  # [B, S+1, L], [B]
+
+    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        fixed, cursor = self.start(x.new_zeros(x.shape[0], 0, self.d_source)) if state is None else state
+        source: Tensor = fixed.tree
+        T = x.shape[1]
+        at = (cursor[:, None] + torch.arange(T, device=x.device)).clamp(max=source.shape[1] - 1)  # [B, T]
+        beside = source.gather(1, at[:, :, None].expand(-1, -1, self.d_source))  # [B, T, L]
+        return torch.cat([x, beside], dim=-1), (fixed, cursor + T)
+
+
+class Guided(Conditional):
+    """p(x | sources): layers of the decoder that take a source by name (`Sourced`) are started with it.
+
+    The source is a dict of tensors by name, such as {"local": [B, S, L], "global": [B, G]}; where the decoder takes
+    only one, the tensor alone. The mask [B, S] is that of a sequence.
+    """
+
+    def __init__(self, decoder: Serial) -> None:
+        super().__init__()
+        self.decoder: Serial = decoder
+        self.names = [layer.source if isinstance(layer, Sourced) else None for layer in decoder]
+
+    def condition(self, source: Tensor | Mapping[str, Tensor], mask: Tensor | None = None) -> State:
+        wanted = sorted(name for name in self.names if name)
+        given = dict.fromkeys(wanted[:1], source) if isinstance(source, Tensor) else dict(source)
+        if sorted(given) != wanted:
+            found = "one tensor" if isinstance(source, Tensor) else ", ".join(sorted(given)) or "nothing"
+            raise UsageError(f"this decoder takes the sources {', '.join(wanted) or 'none'}; given: {found}")
+        pairs = zip(self.decoder, self.names, strict=True)
+        return tuple(layer.start(given[name], mask) if name else None for layer, name in pairs)

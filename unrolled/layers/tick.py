@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unrolled.layers.cells import GRU, LSTM, Activation, Cell, Elman, LinearUnit, identity
 
@@ -21,7 +21,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Tick = Callable[[Cell, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 NUMBERS = (torch.float32, torch.float64)
-views: WeakKeyDictionary[Cell, tuple[list[int], dict[str, Array]]] = WeakKeyDictionary()
+views: WeakKeyDictionary[nn.Module, tuple[list[int], dict[str, Array]]] = WeakKeyDictionary()
 
 
 def tick(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
@@ -44,14 +44,14 @@ def plain(x: Tensor, h0: Tensor) -> bool:
     )
 
 
-def arrays(cell: Cell) -> dict[str, Array]:
-    """The cell's parameters as arrays in the same memory; looked up anew when a parameter has moved."""
-    parameters = cell._parameters
+def arrays(layer: nn.Module) -> dict[str, Array]:
+    """The parameters of a cell or layer as arrays in the same memory; looked up anew when a parameter has moved."""
+    parameters = layer._parameters
     places = [p.data_ptr() for p in parameters.values() if p is not None]
-    known = views.get(cell)
+    known = views.get(layer)
     if known is None or known[0] != places:
         known = places, {name: p.detach().numpy() for name, p in parameters.items() if p is not None}
-        views[cell] = known
+        views[layer] = known
     return known[1]
 
 

@@ -1,0 +1,167 @@
+"""Causal dilated convolution: the past that it needs is its state, so it streams without computing anything twice.
+
+    y_t = b + sum_{i=0}^{k-1} W_i x_{t - (k-1-i) d}            x_t = 0 before the beginning
+
+k is the kernel, d the dilation, W_i [D', D]. Van den Oord et al. (2016), section 2.1; Bai, Kolter & Koltun (2018),
+section 3.2.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from unrolled.core.causal import Causal
+from unrolled.core.errors import UsageError
+from unrolled.core.state import State
+from unrolled.layers.tick import Array, arrays, plain
+
+
+class Past(NamedTuple):
+    """The last (k-1) d inputs. Tick t meets those of its own phase t mod d and no others, so they stand together."""
+
+    taps: Tensor  # [B, d, (k-1) D]: of each phase the inputs x_{t-(k-1)d} .. x_{t-d}, the oldest first
+    phase: Tensor  # [B] the phase of the next tick
+
+
+def in_step(phase: Tensor) -> int | None:
+    """The phase that all rows have in common; None where they differ, or where values are not to be looked at."""
+    if torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(phase):
+        return None
+    if phase.shape[0] == 1:
+        return int(phase.item())
+    phases = phase.tolist()
+    return phases[0] if phases.count(phases[0]) == len(phases) else None
+
+
+class CausalConv(Causal):
+    """A causal convolution over time: x [B, T, D] -> y [B, T, D'].
+
+    With gradients on, a state is never modified. With gradients off, one tick works in the memory of the state it was
+    given: it reads and writes the k-1 inputs of its phase, whatever the dilation.
+
+    >>> y, past = CausalConv(3, 4, kernel=2, dilation=8)(torch.zeros(2, 5, 3))
+    >>> tuple(y.shape), tuple(past.taps.shape), past.phase.tolist()
+    ((2, 5, 4), (2, 8, 3), [0, 0])
+    """
+
+    def __init__(self, d_in: int, d_out: int, kernel: int, dilation: int = 1, bias: bool = True) -> None:
+        super().__init__()
+        for name, value in {"d_in": d_in, "d_out": d_out, "kernel": kernel, "dilation": dilation}.items():
+            if value < 1:
+                raise UsageError(f"{name} = {value} is not possible: a convolution needs at least 1")
+        self.d_in, self.d_out, self.kernel, self.dilation = d_in, d_out, kernel, dilation
+        self.receptive_field = 1 + (kernel - 1) * dilation
+        self.weight = nn.Parameter(torch.empty(d_out, kernel, d_in))  # [D', k, D], W_i = weight[:, i]
+        self.bias = nn.Parameter(torch.empty(d_out)) if bias else None
+        bound = (kernel * d_in) ** -0.5  # the habit of torch.nn.Conv1d
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -bound, bound)
+
+    def extra_repr(self) -> str:
+        return f"{self.d_in}, {self.d_out}, kernel={self.kernel}, dilation={self.dilation}"
+
+    def matrix(self) -> Tensor:
+        """W_0 .. W_{k-1} side by side [D', k D]."""
+        return self.weight.flatten(1)
+
+    def product(self, window: Array) -> Array:
+        """`matrix() @ window` + b for one window [k D], in numpy."""
+        weights = arrays(self)
+        y: Array = weights["weight"].reshape(self.d_out, -1).dot(window)
+        if "bias" in weights:
+            y += weights["bias"]
+        return y
+
+    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        if self.kernel == 1:
+            return F.linear(x, self.matrix(), self.bias), ()
+        past = self.initial_state(x) if state is None else state
+        n = in_step(past.phase)
+        if x.shape[1] == 1 and n is not None and self._may_reuse(past, x):
+            return self._tick(x, past, n)
+        line = torch.cat([self._in_order(past, n), x], dim=1)  # [B, (k-1) d + T, D]
+        return self._convolve(line, x.shape[1]), self._keep(line)
+
+    def initial_state(self, x: Tensor) -> Past:
+        B = x.shape[0]
+        taps = x.new_zeros(B, self.dilation, (self.kernel - 1) * self.d_in)  # [B, d, (k-1) D]
+        return Past(taps, torch.zeros(B, dtype=torch.long, device=x.device))
+
+    def _convolve(self, line: Tensor, T: int) -> Tensor:
+        """y [B, T, D'] of the last T positions of the line; both ways were measured, each is the faster for its k."""
+        d = self.dilation
+        if self.kernel == 2:
+            return F.linear(torch.cat([line[:, :T], line[:, d:]], dim=-1), self.matrix(), self.bias)
+        W = self.matrix().view(self.d_out, 1, self.kernel, self.d_in).permute(0, 3, 1, 2)  # [D', D, 1, k]
+        image = line.transpose(1, 2).unsqueeze(2)  # [B, D, 1, .], channels last in memory, so nothing is moved
+        return F.conv2d(image, W, self.bias, dilation=(1, d)).squeeze(2).transpose(1, 2)  # [B, T, D']
+
+    def _in_order(self, past: Past, n: int | None) -> Tensor:
+        """The past from the oldest input to the newest [B, (k-1) d, D]; rows may be at unlike phases."""
+        taps, d = past.taps, self.dilation
+        if n is None:
+            order = (past.phase[:, None] + torch.arange(d, device=taps.device)) % d  # [B, d]
+            taps = taps.gather(1, order[:, :, None].expand_as(taps))
+        elif n > 0:
+            taps = taps.roll(-n, dims=1)
+        by_phase = taps.unflatten(2, (self.kernel - 1, self.d_in))  # [B, d, k-1, D]
+        return by_phase.transpose(1, 2).flatten(1, 2)  # [B, (k-1) d, D]
+
+    def _keep(self, line: Tensor) -> Past:
+        """The state after the end of the line, in memory of its own."""
+        B, d, k = line.shape[0], self.dilation, self.kernel
+        last = line[:, line.shape[1] - (k - 1) * d :]  # [B, (k-1) d, D]
+        by_phase = last.unflatten(1, (k - 1, d)).transpose(1, 2)  # [B, d, k-1, D]
+        taps = by_phase.clone(memory_format=torch.contiguous_format).flatten(2)  # [B, d, (k-1) D]
+        return Past(taps, torch.zeros(B, dtype=torch.long, device=line.device))
+
+    def _may_reuse(self, past: Past, x: Tensor) -> bool:
+        if torch.is_grad_enabled() or past.taps.dtype != x.dtype:
+            return False
+        return torch.is_inference_mode_enabled() or not past.taps.is_inference()
+
+    def _tick(self, x: Tensor, past: Past, n: int) -> tuple[Tensor, State]:
+        """One tick at phase n in the memory of the state; for one row through numpy, whose calls cost a quarter."""
+        D = self.d_in
+        if plain(x, past.taps):
+            taps = past.taps.numpy()[0, n]  # [(k-1) D]
+            window = np.concatenate((taps, x.numpy()[0, 0]))  # [k D]
+            y = torch.from_numpy(self.product(window)[None, None])  # [1, 1, D']
+            taps[:] = window[D:]
+        else:
+            held = past.taps[:, n]  # [B, (k-1) D]
+            windows = torch.cat([held, x.squeeze(1)], dim=1)  # [B, k D]
+            y = F.linear(windows, self.matrix(), self.bias).unsqueeze(1)  # [B, 1, D']
+            held.copy_(windows[:, D:])
+        if self.dilation > 1:
+            past.phase.fill_((n + 1) % self.dilation)
+        return y, past
+
+
+class NormedConv(CausalConv):
+    """A causal convolution whose weights are g V / |V|, length and direction apart (Salimans & Kingma 2016, eq. 2).
+
+    |V| is taken over all that enters one output. g starts at |V|, so the layer begins as the plain one does.
+    """
+
+    def __init__(self, d_in: int, d_out: int, kernel: int, dilation: int = 1, bias: bool = True) -> None:
+        super().__init__(d_in, d_out, kernel, dilation, bias)
+        self.length = nn.Parameter(self.weight.detach().flatten(1).norm(dim=1))  # g [D']
+
+    def matrix(self) -> Tensor:
+        V = self.weight.flatten(1)  # [D', k D]
+        return V * (self.length / V.norm(dim=1))[:, None]
+
+    def product(self, window: Array) -> Array:
+        weights = arrays(self)
+        V = weights["weight"].reshape(self.d_out, -1)  # [D', k D]
+        y: Array = V.dot(window)
+        y *= weights["length"] / np.sqrt(np.einsum("oi,oi->o", V, V))
+        if "bias" in weights:
+            y += weights["bias"]
+        return y
