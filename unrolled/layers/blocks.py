@@ -1,0 +1,92 @@
+"""Transformer blocks: attention and a feed-forward network, each with a residual connection and a normalisation.
+
+    pre:    x <- x + Drop(Sub(LN(x)))        (6.5) of the lecture notes; a last LN stands behind all blocks
+    post:   x <- LN(x + Drop(Sub(x)))        eq. (7.31)
+
+    LN(z) = gamma * (z - mean) / sqrt(var + eps) + beta,    var with 1/p and eps inside the root, as torch.nn.LayerNorm
+
+The lecture notes' (6.6) divides by s + eps with the sample deviation s; that is another function and not used here.
+A block has 4 p + 2 N_1 p + N_1 + p + H (2 m p + 2 m_v p) parameters (eq. 7.32), with biases in the feed-forward only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from unrolled.core.causal import Causal, Encoder
+from unrolled.core.state import State
+from unrolled.layers.attention import CausalSelfAttention, SelfAttention
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+
+
+class FeedForward(nn.Module):
+    """u = W_2 S(W_1 x + b_1) + b_2 at every position; S is relu in the book, gelu in GPT."""
+
+    def __init__(self, d_model: int, d_ff: int, activation: Literal["relu", "gelu"] = "relu") -> None:
+        super().__init__()
+        self.W_1 = nn.Linear(d_model, d_ff)
+        self.W_2 = nn.Linear(d_ff, d_model)
+        self.activation = ACTIVATIONS[activation]
+
+    def forward(self, x: Tensor) -> Tensor:
+        u: Tensor = self.W_2(self.activation(self.W_1(x)))
+        return u
+
+
+class Block(nn.Module):
+    """Attention and feed-forward; `carried` is whatever the attention takes and returns: a state or a mask."""
+
+    def __init__(
+        self,
+        attention: CausalSelfAttention | SelfAttention,
+        feed_forward: nn.Module,
+        norm: Literal["pre", "post"] = "pre",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.attention = attention
+        self.feed_forward = feed_forward
+        self.norm = norm
+        self.norm_1 = nn.LayerNorm(attention.d_in)
+        self.norm_2 = nn.LayerNorm(attention.d_in)
+        self.dropout = nn.Dropout(dropout)
+        self.d_in = self.d_out = attention.d_in
+
+    def run(self, x: Tensor, carried: State | Tensor) -> tuple[Tensor, State | Tensor]:
+        if self.norm == "pre":
+            u, carried = self.attention(self.norm_1(x), carried)
+            x = x + self.dropout(u)
+            return x + self.dropout(self.feed_forward(self.norm_2(x))), carried
+        u, carried = self.attention(x, carried)
+        x = self.norm_1(x + self.dropout(u))
+        return self.norm_2(x + self.dropout(self.feed_forward(x))), carried
+
+
+class CausalBlock(Block, Causal):
+    """A block along a stream; its state is that of its attention."""
+
+    def __init__(
+        self,
+        attention: CausalSelfAttention,
+        feed_forward: nn.Module,
+        norm: Literal["pre", "post"] = "pre",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(attention, feed_forward, norm, dropout)
+        self.receptive_field = attention.receptive_field
+        self.state_grows = attention.state_grows
+
+    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        return self.run(x, state)
+
+
+class EncoderBlock(Block, Encoder):
+    """A block over a whole sequence."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        return self.run(x.masked_fill(~mask.unsqueeze(-1), 0), mask)

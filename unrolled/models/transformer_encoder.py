@@ -1,0 +1,89 @@
+"""Transformer encoder: self-attention blocks that look both ways, with padding left out.
+
+    u^(t) = sum_h W_c^h sum_tau alpha_tau^{h,(t)} W_v^h x^(tau)        alpha by softmax over all real tau
+    post: x <- LN(x + Drop(Sub(x)))                                    pre: x <- x + Drop(Sub(LN(x)))
+
+Eqs (7.25), (7.26), (7.31).
+
+Vaswani et al. (2017).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+from torch import Tensor, nn
+
+from unrolled.core import config
+from unrolled.core.causal import Encoder
+from unrolled.layers.attention import MultiHead, SelfAttention
+from unrolled.layers.blocks import EncoderBlock, FeedForward
+from unrolled.layers.position import PlacedAll, Rotary, position_named
+
+KIND = "encoder"
+REFERENCE = "Vaswani et al. 2017; eqs (7.25)-(7.32)"
+RECIPE = {"lr": 1e-3}
+
+
+class Config(config.Config):
+    d_model: int = Field(128, ge=1)
+    """Width of the residual stream (p of the equations)."""
+    n_layers: int = Field(4, ge=1)
+    """Blocks."""
+    n_heads: int = Field(4, ge=1)
+    """Heads per block (H); they share d_model evenly."""
+    d_ff: int = Field(512, ge=1)
+    """Hidden units of the feed-forward network (N_1)."""
+    activation: Literal["gelu", "relu"] = "gelu"
+    """Of the feed-forward network."""
+    norm: Literal["pre", "post"] = "pre"
+    """Where the normalisation stands."""
+    position: Literal["sinusoid", "learned", "sinusoid-appended", "one-hot", "joint", "rotary", "none"] = "sinusoid"
+    """How positions enter: sinusoids added (7.30); a learned table added; sinusoids (7.29) or one-hot appended and
+    mapped back; jointly learned (7.28); turned queries and keys; not at all."""
+    max_length: int = Field(1024, ge=1)
+    """Rows of a learned, joint or one-hot table of positions; other kinds have no limit."""
+    dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout on what each attention and feed-forward adds."""
+
+
+TINY = Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, max_length=24)
+
+
+class TransformerEncoder(Encoder):
+    """Positions, blocks, and behind pre-norm blocks a last normalisation."""
+
+    def __init__(self, config: Config, d_in: int) -> None:
+        super().__init__()
+        width = config.d_model
+        position = position_named(config.position, d_in, width, config.max_length)
+        self.position = None if position is None else PlacedAll(position)
+        entering = d_in if position is None else position.d_out
+        self.entry = nn.Linear(entering, width) if entering != width else nn.Identity()
+        self.blocks = nn.ModuleList(
+            EncoderBlock(
+                SelfAttention(
+                    MultiHead(width, config.n_heads), rotary=Rotary() if config.position == "rotary" else None
+                ),
+                FeedForward(width, config.d_ff, config.activation),
+                config.norm,
+                config.dropout,
+            )
+            for _ in range(config.n_layers)
+        )
+        self.last = nn.LayerNorm(width) if config.norm == "pre" else nn.Identity()
+        self.d_in, self.d_out = d_in, width
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        x = x.masked_fill(~mask.unsqueeze(-1), 0)
+        if self.position is not None:
+            x, mask = self.position(x, mask)
+        x = self.entry(x)
+        for block in self.blocks:
+            x, mask = block(x, mask)
+        return self.last(x), mask
+
+
+def make(config: Config, d_in: int, d_out: int) -> TransformerEncoder:
+    return TransformerEncoder(config, d_in)
