@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unrolled.core.errors import DataError, UsageError
-from unrolled.data import codec as codec_module
+from unrolled.data import words as words_module
 from unrolled.data.codec import EMPTY, SPECIALS, START, STOP, UNKNOWN, ByteCodec, CharCodec, Codec, NumberCodec
 from unrolled.data.config import DataConfig
 
@@ -132,7 +132,7 @@ def test_the_word_vocabulary_is_the_most_frequent_words_up_to_the_limit():
 
 
 def test_counting_words_forgets_rare_ones_rather_than_growing(monkeypatch):
-    monkeypatch.setattr(codec_module, "MOST_COUNTED", 50)
+    monkeypatch.setattr(words_module, "MOST_COUNTED", 50)
     texts = [" common" * 3 + "".join(f" w{i}" for i in range(j, j + 40)) for j in range(0, 4000, 40)]
     codec = Codec.fit(texts, DataConfig(tokens="word", vocabulary=1000))
     assert codec.words[0] == " common"

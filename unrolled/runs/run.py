@@ -63,13 +63,15 @@ class Run:
             raise UsageError(f"there is no part '{split}' of the data; it has {', '.join(parts)}")
         return partial(self.task.evaluate, split=split)
 
-    def generate(self, prompt: Any = "", **options: Any) -> Any:
-        """What the task makes of a prompt; see the task's `generate` for the options."""
-        return self._verb("generate")(self.model, prompt, **options)
+    @property
+    def generate(self) -> Callable[..., Any]:
+        """The task's `generate`, of this model: `run.generate("ROMEO:", n=3, max_tokens=100)`."""
+        return partial(self._verb("generate"), self.model)
 
-    def stream(self, prompt: Any = "", **options: Any) -> Any:
+    @property
+    def stream(self) -> Callable[..., Any]:
         """The same, piece by piece as it is made."""
-        return self._verb("stream")(self.model, prompt, **options)
+        return partial(self._verb("stream"), self.model)
 
     def score(self, examples: list[Any], conditions: Sequence[str | None] | None = None) -> list[dict[str, Any]]:
         """Log-probability of each example, in order."""
