@@ -75,6 +75,8 @@ class WaveNet(Causal):
         """The state before the first tick under a global condition [B, G]."""
         if self.globals is None:
             raise UsageError("this wavenet takes no global condition; give it d_global")
+        if source.dim() != 2 or source.shape[1] != self.globals.in_features:
+            raise UsageError(f"a global source has the shape [B, {self.globals.in_features}], not {list(source.shape)}")
         shares = self.globals(source).unflatten(1, (self.n_layers, -1))  # [B, L, 2 C]
         return self._begin(shares)
 

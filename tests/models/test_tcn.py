@@ -1,0 +1,124 @@
+"""The temporal convolutional network, both forms."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from unrolled.core.errors import UsageError
+from unrolled.layers.conv import CausalConv, NormedConv
+from unrolled.models.tcn import TCN, Block, Config, make
+from unrolled.testing import check_causal
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(5)
+
+
+def convs(body: nn.Module) -> list[CausalConv]:
+    return [m for m in body.modules() if isinstance(m, CausalConv)]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        Config(widths=(4, 4, 6), kernel=3, weight_norm=True),
+        Config(widths=(4,), kernel=1, dropout=0.3),
+        Config(form="plain", widths=(4, 5, 6), kernel=2, dropout=0.3),
+        Config(form="plain", widths=(4, 5), kernel=3, weight_norm=True),
+    ],
+    ids=["normed", "kernel-1", "plain", "plain-normed"],
+)
+def test_it_is_lawful(config: Config) -> None:
+    check_causal(make(config, 3, 9), d_in=3)
+
+
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [
+        (Config(widths=(4,) * 5, kernel=3), 1 + 2 * 2 * 31),  # 1 + 2 (k-1) (2^n - 1)
+        (Config(widths=(4,) * 8, kernel=8), 3571),
+        (Config(form="plain", widths=(4,) * 4, kernel=3), 31),  # 1 + (k-1) (2^n - 1)
+        (Config(form="plain", widths=(4,), kernel=1), 1),
+    ],
+)
+def test_receptive_fields(config: Config, field: int) -> None:
+    assert make(config, 3, 9).receptive_field == field
+
+
+def test_dilations_double_and_widths_follow() -> None:
+    body = make(Config(widths=(4, 4, 6)), 3, 9)
+    assert [c.dilation for c in convs(body)] == [1, 1, 2, 2, 4, 4]
+    assert [(c.d_in, c.d_out) for c in convs(body)] == [(3, 4), (4, 4), (4, 4), (4, 4), (4, 6), (6, 6)]
+    assert body.d_out == 6
+    carries = [m.carry for m in body.modules() if isinstance(m, Block)]
+    assert [type(c) for c in carries] == [nn.Linear, nn.Identity, nn.Linear]  # 1x1 where widths differ
+
+
+def test_the_residual_block_as_on_the_page() -> None:
+    body = make(Config(widths=(4,), kernel=2), 3, 9)
+    (block,) = (m for m in body.modules() if isinstance(m, Block))
+    first, second = convs(body)
+    x = torch.randn(2, 7, 3)
+    h = torch.relu(second(torch.relu(first(x)[0]))[0])
+    wanted = torch.relu(x @ block.carry.weight.T + block.carry.bias + h)
+    torch.testing.assert_close(body(x)[0], wanted)
+
+
+def test_the_plain_form_as_on_the_page() -> None:
+    body = make(Config(form="plain", widths=(4, 5)), 3, 9)
+    h = torch.randn(2, 7, 3)
+    y, _ = body(h)
+    for conv in convs(body):
+        h = torch.relu(conv(h)[0])
+    torch.testing.assert_close(y, h)
+
+
+@pytest.mark.parametrize("form", ["residual", "plain"])
+def test_dropout_and_weight_norm_are_where_they_are_said(form: str) -> None:
+    body = make(Config.parse({"form": form, "widths": (64, 64), "dropout": 0.5, "weight_norm": True}), 3, 9)
+    assert all(isinstance(c, NormedConv) for c in convs(body))
+    x = torch.randn(2, 7, 3)
+    assert not torch.equal(body(x)[0], body(x)[0])
+    body.eval()
+    assert torch.equal(body(x)[0], body(x)[0])
+
+
+def test_ten_thousand_ticks_are_one_pass() -> None:
+    body = make(Config(widths=(3, 3, 3), kernel=3), 2, 9).eval()
+    x = torch.randn(1, 10_000, 2)
+    ys: list[Tensor] = []
+    state = None
+    with torch.no_grad():
+        for t in range(x.shape[1]):
+            y, state = body(x[:, t : t + 1], state)
+            ys.append(y)
+        torch.testing.assert_close(torch.cat(ys, dim=1), body(x)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_it_learns_what_is_far_back() -> None:
+    """The sign of the input 20 steps ago: within reach of four blocks, out of reach of three."""
+    lag, losses = 20, {}
+    for blocks in (3, 4):
+        torch.manual_seed(0)
+        body, head = make(Config(widths=(16,) * blocks, kernel=2), 1, 1), nn.Linear(16, 1)
+        optimiser = torch.optim.AdamW([*body.parameters(), *head.parameters()], lr=0.01)
+        for _ in range(150):
+            x = torch.randn(16, 60, 1).sign()
+            loss = (head(body(x)[0])[:, lag:] - x[:, :-lag]).square().mean()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+        assert isinstance(body, TCN)
+        losses[body.receptive_field] = loss.item()
+    assert losses[15] > 0.9
+    assert losses[31] < 0.1
+
+
+def test_a_network_without_layers_is_refused() -> None:
+    with pytest.raises(UsageError, match="widths"):
+        Config.parse({"widths": []})
+    with pytest.raises(UsageError, match="widths"):
+        Config.parse({"widths": [4, 0]})
