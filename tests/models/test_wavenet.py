@@ -110,6 +110,17 @@ def test_ten_thousand_ticks_are_one_pass_in_the_same_memory() -> None:
         torch.testing.assert_close(y, net(x)[0][:, 1:], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize(("d_global", "d_local"), [(0, 0), (2, 0), (0, 1), (2, 1)])
+def test_ticks_under_conditions_are_the_whole(d_global: int, d_local: int, rows: int) -> None:
+    net = make(SMALL.updated({"d_global": d_global, "d_local": d_local}), 3 + d_local, 9).eval()
+    x, h = torch.randn(rows, 20, 3 + d_local), torch.randn(rows, 2)
+    with torch.no_grad():
+        wanted, _ = net(x, net.start(h) if d_global else None)
+        torch.testing.assert_close(ticks(net, x, net.start(h) if d_global else None), wanted)
+        torch.testing.assert_close(ticks(net.train(), x, net.start(h) if d_global else None), wanted)
+
+
 def test_the_state_is_as_large_as_the_dilations() -> None:
     net = make(Config(d_model=2, d_skip=2, n_dilations=4), 3, 9)
     _, (_, convs) = net(torch.randn(1, 50, 3))

@@ -8,6 +8,7 @@ section 3.2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,10 +33,18 @@ def in_step(phase: Tensor) -> int | None:
     """The phase that all rows have in common; None where they differ, or where values are not to be looked at."""
     if torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(phase):
         return None
-    if phase.shape[0] == 1:
-        return int(phase.item())
-    phases = phase.tolist()
+    phases: list[int] = phase.tolist()
     return phases[0] if phases.count(phases[0]) == len(phases) else None
+
+
+def is_row(x: Tensor, pasts: Sequence[Past | None]) -> bool:
+    """True for one tick of one row without gradients, whose tensors numpy may work on: a stack runs it by `row`."""
+    return (
+        all(pasts)  # a state that is only begun holds None, and a kernel of 1 has no past
+        and x.shape[1] == 1
+        and not torch.is_grad_enabled()
+        and all(past is not None and plain(x, past.taps) for past in pasts)
+    )
 
 
 class CausalConv(Causal):
@@ -69,18 +78,30 @@ class CausalConv(Causal):
         """W_0 .. W_{k-1} side by side [D', k D]."""
         return self.weight.flatten(1)
 
-    def product(self, window: Array) -> Array:
-        """`matrix() @ window` + b for one window [k D], in numpy."""
-        weights = arrays(self)
+    def product(self, weights: dict[str, Array], window: Array) -> Array:
+        """`matrix() @ window` for one window [k D], from the parameters as arrays."""
         y: Array = weights["weight"].reshape(self.d_out, -1).dot(window)
+        return y
+
+    def row(self, x: Array, past: Past) -> Array:
+        """One tick of one row through numpy, whose calls cost less: x [D] -> y [D'], in the memory of the state."""
+        weights, phase = arrays(self), past.phase.numpy()
+        n = phase[0]
+        taps = past.taps.numpy()[0, n]  # [(k-1) D]
+        window = np.concatenate((taps, x))  # [k D]
+        y = self.product(weights, window)
         if "bias" in weights:
             y += weights["bias"]
+        taps[:] = window[self.d_in :]
+        phase[0] = (n + 1) % self.dilation
         return y
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         if self.kernel == 1:
             return F.linear(x, self.matrix(), self.bias), ()
         past = self.initial_state(x) if state is None else state
+        if is_row(x, (past,)):
+            return torch.from_numpy(self.row(x.numpy()[0, 0], past)[None, None]), past  # [1, 1, D']
         n = in_step(past.phase)
         if x.shape[1] == 1 and n is not None and self._may_reuse(past, x):
             return self._tick(x, past, n)
@@ -126,21 +147,13 @@ class CausalConv(Causal):
         return torch.is_inference_mode_enabled() or not past.taps.is_inference()
 
     def _tick(self, x: Tensor, past: Past, n: int) -> tuple[Tensor, State]:
-        """One tick at phase n in the memory of the state; for one row through numpy, whose calls cost a quarter."""
-        D = self.d_in
-        if plain(x, past.taps):
-            taps = past.taps.numpy()[0, n]  # [(k-1) D]
-            window = np.concatenate((taps, x.numpy()[0, 0]))  # [k D]
-            y = torch.from_numpy(self.product(window)[None, None])  # [1, 1, D']
-            taps[:] = window[D:]
-        else:
-            held = past.taps[:, n]  # [B, (k-1) D]
-            windows = torch.cat([held, x.squeeze(1)], dim=1)  # [B, k D]
-            y = F.linear(windows, self.matrix(), self.bias).unsqueeze(1)  # [B, 1, D']
-            held.copy_(windows[:, D:])
-        if self.dilation > 1:
-            past.phase.fill_((n + 1) % self.dilation)
-        return y, past
+        """One tick of rows that are all at phase n, in the memory of the state."""
+        taps = past.taps[:, n]  # [B, (k-1) D]
+        windows = torch.cat([taps, x.squeeze(1)], dim=1)  # [B, k D]
+        y = F.linear(windows, self.matrix(), self.bias)  # [B, D']
+        taps.copy_(windows[:, self.d_in :])
+        past.phase.fill_((n + 1) % self.dilation)
+        return y.unsqueeze(1), past
 
 
 class NormedConv(CausalConv):
@@ -157,11 +170,8 @@ class NormedConv(CausalConv):
         V = self.weight.flatten(1)  # [D', k D]
         return V * (self.length / V.norm(dim=1))[:, None]
 
-    def product(self, window: Array) -> Array:
-        weights = arrays(self)
+    def product(self, weights: dict[str, Array], window: Array) -> Array:
         V = weights["weight"].reshape(self.d_out, -1)  # [D', k D]
         y: Array = V.dot(window)
         y *= weights["length"] / np.sqrt(np.einsum("oi,oi->o", V, V))
-        if "bias" in weights:
-            y += weights["bias"]
         return y

@@ -59,6 +59,15 @@ def tensors(y: Array, state: Array) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(y[None, None]), torch.from_numpy(state[None])
 
 
+def affine(linear: nn.Linear, x: Array) -> Array:
+    """`linear(x)` of one row x [D]."""
+    weights = arrays(linear)
+    y: Array = weights["weight"].dot(x)
+    if "bias" in weights:
+        y += weights["bias"]
+    return y
+
+
 def sigmoid_(a: Array) -> None:
     """sigmoid(a) = (1 + tanh(a / 2)) / 2 in place, which cannot overflow."""
     a *= 0.5

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -21,7 +22,8 @@ from unrolled.core import config
 from unrolled.core.causal import Causal
 from unrolled.core.compose import Serial
 from unrolled.core.state import State
-from unrolled.layers.conv import CausalConv, NormedConv
+from unrolled.layers.conv import CausalConv, NormedConv, Past, is_row
+from unrolled.layers.tick import Array, affine
 
 KIND = "causal"
 REFERENCE = "Bai, Kolter & Koltun 2018"
@@ -43,38 +45,78 @@ class Config(config.Config):
 TINY = Config(widths=(4, 6), kernel=2)
 
 
-class Block(Causal):
-    """Two convolutions of one dilation beside a residual path."""
+class Unit(Causal):
+    """dropout(relu(W * x + b))."""
 
-    def __init__(self, inner: Serial, d_in: int, d_out: int) -> None:
+    def __init__(self, conv: CausalConv, dropout: float) -> None:
         super().__init__()
-        self.inner = inner
-        self.carry = nn.Identity() if d_in == d_out else nn.Linear(d_in, d_out)
-        self.receptive_field = inner.receptive_field
+        self.conv = conv
+        self.dropout = nn.Dropout(dropout)
+        self.receptive_field = conv.receptive_field
+
+    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        y, state = self.conv(x, state)
+        y = torch.relu(y)
+        return self.dropout(y) if self.training else y, state
+
+    def pasts(self, state: State) -> list[Past]:
+        return [state]
+
+    def row(self, x: Array, state: State) -> Array:
+        return np.maximum(self.conv.row(x, state), 0)
+
+
+class Block(Causal):
+    """Two units of one dilation beside a residual path."""
+
+    def __init__(self, first: Unit, second: Unit, carry: nn.Linear | None) -> None:
+        super().__init__()
+        self.inner = Serial(first, second)
+        self.carry = carry
+        self.receptive_field = self.inner.receptive_field
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         y, state = self.inner(x, state)
-        return torch.relu(self.carry(x) + y), state
+        return torch.relu((x if self.carry is None else self.carry(x)) + y), state
+
+    def pasts(self, state: State) -> list[Past]:
+        return list(state)
+
+    def row(self, x: Array, state: State) -> Array:
+        first, second = self.inner
+        y = second.row(first.row(x, state[0]), state[1])
+        y += x if self.carry is None else affine(self.carry, x)
+        return np.maximum(y, 0)
 
 
 class TCN(Serial):
-    """Layers or blocks one after the other."""
+    """Units or blocks one after the other."""
 
-    def __init__(self, *layers: nn.Module, d_out: int) -> None:
+    def __init__(self, *layers: Unit | Block, config: Config) -> None:
         super().__init__(*layers)
-        self.d_out = d_out
+        self.d_out = config.widths[-1]
+
+    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        if state is None or self.training or not is_row(x, self._pasts(state)):
+            return super().forward(x, state)
+        y = x.numpy()[0, 0]  # [D]
+        for layer, s in zip(self.layers, state, strict=True):
+            y = layer.row(y, s)  # type: ignore[operator]
+        return torch.from_numpy(y[None, None]), state  # [1, 1, D']
+
+    def _pasts(self, state: State) -> list[Past]:
+        return [past for layer, s in zip(self.layers, state, strict=True) for past in layer.pasts(s)]  # type: ignore[operator]
 
 
 def make(config: Config, d_in: int, d_out: int) -> TCN:
     conv = NormedConv if config.weight_norm else CausalConv
-    layers: list[nn.Module] = []
+    layers: list[Unit | Block] = []
     for level, width in enumerate(config.widths):
-        first = [conv(d_in, width, config.kernel, 2**level), nn.ReLU(), *_dropout(config)]
-        second = [conv(width, width, config.kernel, 2**level), nn.ReLU(), *_dropout(config)]
-        layers += first if config.form == "plain" else [Block(Serial(*first, *second), d_in, width)]
+        first = Unit(conv(d_in, width, config.kernel, 2**level), config.dropout)
+        if config.form == "plain":
+            layers.append(first)
+        else:
+            second = Unit(conv(width, width, config.kernel, 2**level), config.dropout)
+            layers.append(Block(first, second, None if d_in == width else nn.Linear(d_in, width)))
         d_in = width
-    return TCN(*layers, d_out=d_in)
-
-
-def _dropout(config: Config) -> list[nn.Module]:
-    return [nn.Dropout(config.dropout)] if config.dropout else []
+    return TCN(*layers, config=config)

@@ -13,6 +13,10 @@ all z_l side by side, and the last block has no residual path, which would lead 
 
 from __future__ import annotations
 
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -21,8 +25,9 @@ from unrolled.core import config
 from unrolled.core.causal import Causal
 from unrolled.core.errors import UsageError
 from unrolled.core.state import Fixed, State
-from unrolled.core.trace import note
-from unrolled.layers.conv import CausalConv
+from unrolled.core.trace import note, tracing
+from unrolled.layers.conv import CausalConv, is_row
+from unrolled.layers.tick import Array, affine, sigmoid_
 
 KIND = "causal"
 REFERENCE = "van den Oord et al. 2016"
@@ -88,6 +93,8 @@ class WaveNet(Causal):
             state = self._begin(
                 () if self.globals is None else x.new_zeros(x.shape[0], self.n_layers, 2 * self.d_model)
             )
+        elif not tracing() and not self.training and is_row(x, state[1]):
+            return self._row(x, state), state
         fixed, (before, *befores) = state
         shares: list[Tensor | None] = [None] * self.n_layers
         if self.locals is not None:
@@ -97,17 +104,43 @@ class WaveNet(Causal):
             shares = [u[:, None] if v is None else u[:, None] + v for u, v in zip(fixed.tree.unbind(1), shares)]
         x, after = self.entry(x, before)  # [B, T, C]
         afters, zs = [after], []
-        for layer, (conv, share) in enumerate(zip(self.gated, shares)):
-            a, after = conv(self.dropout(x) if self.training else x, befores[layer])  # [B, T, 2 C]
+        for conv, share, before, residual in zip_longest(self.gated, shares, befores, self.residual):
+            a, after = conv(self.dropout(x) if self.training else x, before)  # [B, T, 2 C]
             f, g = (a if share is None else a + share).chunk(2, dim=-1)
             z = torch.tanh(f) * torch.sigmoid(g)  # [B, T, C]
-            if layer < len(self.residual):
-                x = x + self.residual[layer](z)
+            if residual is not None:
+                x = x + residual(z)
             afters.append(after)
             zs.append(z)
         note("gated", zs)
         y = torch.relu(self.last(torch.relu(self.skip(torch.cat(zs, dim=-1)))))  # [B, T, d_skip]
         return y, (fixed, tuple(afters))
+
+    def _row(self, x: Tensor, state: State) -> Tensor:
+        """One tick of one row without gradients: the same through numpy, in the memory of the state."""
+        fixed, (before, *befores) = state
+        C, v = self.d_model, x.numpy()[0, 0]  # [D]
+        shares: Array | None = None
+        if self.locals is not None:
+            v, c = v[: -self.d_local], v[-self.d_local :]
+            shares = affine(self.locals, c).reshape(self.n_layers, -1)  # [L, 2 C]
+        if self.globals is not None:
+            constant = fixed.tree.detach().to(x.dtype).numpy()[0]  # [L, 2 C]
+            shares = constant if shares is None else shares + constant
+        v = self.entry.row(v, before)  # [C]
+        z = np.empty((self.n_layers, C), v.dtype)
+        blocks: Any = zip_longest(self.gated, befores, self.residual)
+        for layer, (conv, past, residual) in enumerate(blocks):
+            a = conv.row(v, past)  # [2 C]
+            if shares is not None:
+                a += shares[layer]
+            f, g = np.tanh(a[:C]), a[C:]
+            sigmoid_(g)
+            np.multiply(f, g, out=z[layer])
+            if residual is not None:
+                v = v + affine(residual, z[layer])
+        y = np.maximum(affine(self.last, np.maximum(affine(self.skip, z.reshape(-1)), 0)), 0)
+        return torch.from_numpy(y[None, None])  # [1, 1, d_skip]
 
 
 def make(config: Config, d_in: int, d_out: int) -> WaveNet:
