@@ -87,7 +87,7 @@ def written(buffer: Tensor, new: Tensor, n: int, window: int | None) -> Tensor:
     elif not may_overwrite(buffer):
         buffer = buffer.clone()
     slot = n if window is None else n % window
-    if window is not None and slot + window < T:
+    if window is not None and slot + T > window:
         first = window - slot
         buffer[:, :, slot:] = new[:, :, :first]
         buffer[:, :, : T - first] = new[:, :, first:]
