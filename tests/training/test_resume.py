@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -147,6 +148,24 @@ def test_with_all_checkpoints_damaged_it_does_not_begin_again(text: str, tmp_pat
         place.write_bytes(place.read_bytes()[:-9])
     with pytest.raises(DataError, match="no checkpoint"):
         unrolled.train([text], resume=tmp_path / "run")
+
+
+def test_a_resumed_run_keeps_its_settings(text: str, tmp_path: Path) -> None:
+    interrupted(text, tmp_path / "run")
+    with pytest.raises(UsageError, match=r"keeps its settings: leave out lr"):
+        unrolled.train([text], resume=tmp_path / "run", settings={"lr": 1})
+
+
+def test_stopped_before_the_first_checkpoint_it_starts_again_and_says_so(text: str, tmp_path: Path) -> None:
+    from unrolled.training.progress import Quiet
+
+    interrupted(text, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    seen = Quiet()
+    run = unrolled.train([text], resume=tmp_path / "run", progress=seen)
+    assert any("before its first checkpoint" in line for line in seen.said)
+    steps = [line["step"] for line in run.directory.read_metrics()]
+    assert steps == sorted(set(steps))
 
 
 def test_a_finished_run_is_left_alone(text: str, tmp_path: Path) -> None:

@@ -53,6 +53,9 @@ def train(
     if own_file is not None:
         model = discover.models.add_file(own_file)
     if resume is not None:
+        if settings or recipe is not None:
+            given = ", ".join(settings or [str(recipe)])
+            raise UsageError(f"a resumed run keeps its settings: leave out {given}, or start a new run")
         return _resume(Path(resume), data, own_file, shown, started)
     if data is None:
         raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")

@@ -203,6 +203,8 @@ class Loop:
         """Go on from the last good checkpoint; what a damaged one cost is said."""
         found = self.checkpoints.latest()
         if found is None:
+            self.run.cut_metrics(-1)
+            self.progress.say("this run was stopped before its first checkpoint: starting at step 0")
             return
         self._restore(found.tensors, found.facts)
         self.run.cut_metrics(self.at.step)
