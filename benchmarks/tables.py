@@ -28,6 +28,32 @@ def table(titles: list[str], rows: list[list[str]]) -> str:
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
+def recurrent() -> str:
+    """torch.nn's time over ours, by number of threads."""
+    found = read("recurrent")
+    if not found:
+        return ""
+    threads = [result["threads"] for result in found["results"]]
+    rows = []
+    for lines in zip(*(result["rows"] for result in found["results"]), strict=True):
+        first = lines[0]
+        size = "(" + ", ".join(map(str, first["size"])) + ")"
+        goal = f"{first['goal']:.2f}" if first.get("goal") else ""
+        ratios = [
+            f"{line['ratio']:.2f}" + (" missed" if goal and line["ratio"] < line["goal"] else "") for line in lines
+        ]
+        rows.append([first["what"], first["cell"], size, *ratios, goal])
+    titles = ["what", "cell", "size", *(f"ratio, {n} thread{'s' * (n > 1)}" for n in threads), "goal"]
+    text = (
+        f"\n## The recurrent family against torch.nn\n\n{found['cpu']}, torch {found['torch']}: torch.nn's time over "
+    )
+    text += (
+        "ours. A training step has size (B, T, D, H), a tick at batch 1 (D, H). The ticks of torch.nn.LSTM vary by a "
+    )
+    text += "factor of four from run to run; these are its faster ones.\n\n"
+    return text + table(titles, rows) + "\n"
+
+
 def shakespeare() -> str:
     """Quality within a time budget, with the curves."""
     found = {model: read(f"shakespeare-{model}") for model in GOALS}
@@ -73,10 +99,7 @@ def memory() -> str:
 
 
 def main() -> None:
-    from benchmarks.recurrent import report
-
-    speed = read("recurrent")
-    PAGE.write_text(HEAD + (report(speed) if speed else "") + shakespeare() + memory())
+    PAGE.write_text(HEAD + recurrent() + shakespeare() + memory())
     print(f"wrote {PAGE.relative_to(HERE.parent)}")
 
 
