@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.commands import run_unrolled
@@ -38,6 +39,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     names = [("Rossi", "Italian"), ("Bianchi", "Italian"), ("Smith", "English"), ("Jones", "English")]
     rows = [f"{name}{'aeiou'[i % 5]}{'nrst'[i % 4]}{i},{language}" for i in range(60) for name, language in names]
     (tmp_path / "names.csv").write_text("name,language\n" + "\n".join(rows) + "\n")
+    keys = np.random.default_rng(0).random((20, 30, 88)) < 0.05
+    np.savez(tmp_path / "chorales.npz", pieces=keys)
     return tmp_path
 
 

@@ -31,9 +31,30 @@ def test_the_toy_network_of_the_book_has_748_parameters() -> None:
     assert count_parameters(model) == 748
 
 
-@pytest.mark.parametrize(
-    "model", [name for name in discover.models.names() if discover.models.load(name).KIND == "causal"]
-)
+def causal_models(reads: str) -> list[str]:
+    files = {name: discover.models.load(name) for name in discover.models.names()}
+    return [name for name, file in files.items() if file.KIND == "causal" and getattr(file, "INPUT", reads) == reads]
+
+
+@pytest.mark.parametrize("model", causal_models(reads="vectors"))
+@pytest.mark.parametrize("entry", ["embedding", "one-hot"])
+def test_every_causal_model_becomes_a_model_of_vectors(model: str, entry: str) -> None:
+    tiny = config(model, input=entry).model_copy(
+        update={"model_settings": discover.models.load(model).TINY.model_dump()}
+    )
+    built = build(tiny, Ports(0, 9, d_in=9), ACCEPTS)
+    y, _ = built(torch.randint(0, 2, (2, 5, 9)).float())
+    assert y.shape == (2, 5, 9)
+
+
+def test_a_model_that_reads_something_else_is_refused() -> None:
+    with pytest.raises(UsageError, match="'ngram' reads tokens"):
+        build(RunConfig(model="ngram"), Ports(0, 9, d_in=9), ACCEPTS)
+    with pytest.raises(UsageError, match="'key-chain' reads vectors"):
+        build(RunConfig(model="key-chain"), Ports(9, 9), ACCEPTS)
+
+
+@pytest.mark.parametrize("model", causal_models(reads="tokens"))
 def test_every_causal_model_becomes_a_token_model_that_obeys_the_laws(model: str) -> None:
     tiny = discover.models.load(model).TINY
     built = build(RunConfig(model=model, model_settings=tiny.model_dump(), ends=Ends(d_embedding=6)), PORTS, ACCEPTS)

@@ -34,5 +34,5 @@ def command(
         print_json(figures)
     else:
         print_figures(
-            f"{data or opened.config.source}: {figures['tokens']:,} tokens", {run: figures}, opened.task.SCORE
+            f"{data or opened.config.source}: {figures['tokens']:,} tokens", {run: figures}, opened.task
         )

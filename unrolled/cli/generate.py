@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import Annotated, Any
 
 import typer
 
 from unrolled.cli.options import Json, With, print_json, with_options
+from unrolled.core.errors import UsageError
 from unrolled.decode.config import Sampling
 
 
 @with_options({"sampling": Sampling})
 def command(
     run: Annotated[str, typer.Argument(help="A run directory.")],
-    prompt: Annotated[str, typer.Option(help="The text to go on from; `-` reads it from standard input.")] = "",
+    prompt: Annotated[
+        str, typer.Option(help="The text to go on from (`-`: standard input), or a file of another kind.")
+    ] = "",
     max_tokens: Annotated[int, typer.Option(min=1, help="The most tokens to write.")] = 300,
     n: Annotated[int, typer.Option("-n", min=1, help="How many texts.")] = 1,
     best_of: Annotated[int | None, typer.Option(min=1, help="Sample this many, keep the n most probable.")] = None,
@@ -22,37 +26,62 @@ def command(
     length_penalty: Annotated[float, typer.Option(help="Exponent of beam search's length penalty.")] = 0.0,
     stop: Annotated[str | None, typer.Option(help="End at this token (a character, or a word).")] = None,
     condition: Annotated[str | None, typer.Option(help="The class to start from, for runs with --condition.")] = None,
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", help="Where to, for what is not text (piano rolls).")
+    ] = None,
     with_: With = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
     json: Json = False,
     values: dict[str, Any] = {},  # noqa: B006
 ) -> None:
-    """Write text with a saved run, token by token as it is made.
+    """Write with a saved run: text token by token as it is made, or a piano roll and a MIDI file.
 
     Examples:
 
         unrolled generate runs/lstm-python-docs --prompt "The import statement" --temperature 0.8
 
         unrolled generate runs/gru-names --condition Italian -n 5
+
+        unrolled generate runs/lstm-chorales --max-tokens 64 --out chorale
     """
     from unrolled.runs.run import load
 
     sampling = Sampling.parse({key.removeprefix("sampling."): value for key, value in values.items()})
     opened = load(run, own_file=with_, device=device)
     text = sys.stdin.read() if prompt == "-" else prompt
-    common = {"max_tokens": max_tokens, "stop": stop, "condition": condition}
+    asked = {"best_of_n": best_of, "beam": beam, "length_penalty": length_penalty or None, "stop": stop,
+             "condition": condition}  # fmt: skip
+    options: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    for name in options.keys() - inspect.signature(opened.generate).parameters.keys():
+        raise UsageError(f"--{name.removesuffix('_n').replace('_', '-')} is not for the task '{opened.config.task}'")
+    options |= {"sampling": sampling, "max_tokens": max_tokens}
+    if hasattr(opened.task, "write_files"):
+        _write_files(opened, text, out, options | {"n": n}, json)
+        return
+    if out is not None:
+        raise UsageError(f"--out is not for the task '{opened.config.task}', whose text goes to standard output")
     if n == 1 and best_of is None and beam is None and not json:
         sys.stdout.write(text)
-        for piece in opened.stream(text, sampling=sampling, **common):
+        for piece in opened.stream(text, **options):
             sys.stdout.write(piece)
             sys.stdout.flush()
         sys.stdout.write("\n")
         return
-    made = opened.generate(
-        text, n=n, best_of_n=best_of, beam=beam, length_penalty=length_penalty, sampling=sampling, **common
-    )
+    made = opened.generate(text, n=n, **options)
     if json:
         print_json([item._asdict() for item in made])
         return
     for item in made:
         print(f"{text}{item.text}\n    log P = {item.logp:.2f}")
+
+
+def _write_files(opened: Any, prompt: str, out: str | None, options: dict[str, Any], json: bool) -> None:
+    """What is not text goes to files; standard output has their names."""
+    if out is None:
+        raise UsageError(f"the task '{opened.config.task}' writes files: say where with --out NAME")
+    made = opened.generate(prompt, **options)
+    files = [str(path) for path in opened.task.write_files(made, out)]
+    if json:
+        print_json({"files": files, "logp": [item.logp for item in made]})
+    else:
+        print("\n".join(files))

@@ -34,7 +34,8 @@ def command(
     from unrolled.runs.run import load
 
     opened = load(run, own_file=with_, device=device)
-    for some in read_examples(data, opened.config.data):
+    reader = getattr(opened.task, "read_examples", read_examples)  # a task of other data than text reads it itself
+    for some in reader(data, opened.config.data):
         conditions = [condition or example.label for example in some] if condition or some[0].label else None
         for line in opened.predict([example.text for example in some], conditions):
             sys.stdout.write(jsons.dumps(line, ensure_ascii=False) + "\n")

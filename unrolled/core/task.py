@@ -16,11 +16,15 @@ from unrolled.core.config import Config
 
 
 class Ports(NamedTuple):
-    """What a task asks of a model: how wide its input and output are, and how many classes may start it."""
+    """What a task asks of a model: how wide its input and output are, and how many classes may start it.
+
+    The input is tokens, `n_tokens` different ones, or where `d_in` is given vectors of that width.
+    """
 
     n_tokens: int
     d_out: int
     n_classes: int = 0
+    d_in: int | None = None
 
 
 class Baseline(NamedTuple):

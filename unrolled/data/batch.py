@@ -1,4 +1,4 @@
-"""Batches for next-token models: the only place of padding and of the shift between input and target.
+"""Batches for next-token and next-frame models: the only place of padding and of the shift from input to target.
 
     input x_t = token t,  target y_t = token t + ahead;  y_t = <empty> where nothing is to be predicted
 
@@ -27,12 +27,12 @@ WARM_UP = 256  # tokens of context before a row of an evaluation that carries it
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of tokens with what is to be predicted from them."""
+    """Rows of tokens, or of vectors, with what is to be predicted from them."""
 
     x: Tensor
-    """[B, T] long"""
+    """[B, T] long, or [B, T, D]"""
     y: Tensor
-    """[B, T] long; EMPTY where nothing is to be predicted"""
+    """[B, T] long; EMPTY where nothing is to be predicted; or [B, T, D]"""
     source: Tensor | None = None
     """[B] long: the class that each row starts from"""
     fresh: bool = True
@@ -41,6 +41,8 @@ class Batch:
     """the state to carry on is the one after the first `keep` positions; None: after all"""
     rows: Tensor | None = None
     """[B] long: which examples of the section these are"""
+    mask: Tensor | None = None
+    """[B, T] True where vectors are to be predicted; None for tokens, where EMPTY says it"""
 
     def to(self, device: torch.device | str) -> Batch:
         def move(tensor: Tensor | None) -> Tensor | None:
@@ -48,12 +50,12 @@ class Batch:
 
         return replace(
             self, x=self.x.to(device, non_blocking=True), y=self.y.to(device, non_blocking=True),
-            source=move(self.source), rows=move(self.rows),
+            source=move(self.source), rows=move(self.rows), mask=move(self.mask),
         )  # fmt: skip
 
     @property
     def n_targets(self) -> int:
-        return int((self.y != EMPTY).sum())
+        return int((self.y != EMPTY).sum() if self.mask is None else self.mask.sum())
 
 
 def _random(seed: int, epoch: int) -> np.random.Generator:
@@ -182,7 +184,8 @@ class Examples(Sampler):
             self.batch_size = section.n_examples
         self.steps_per_epoch = -(-section.n_examples // self.batch_size)
         self._lengths = np.diff(section.offsets)
-        targets = int(np.maximum(self._lengths + 2 - ahead, 0).sum())
+        ends = 2 if section.tokens.ndim == 1 else 1  # <start> and <stop>; vectors have only a start
+        targets = int(np.maximum(self._lengths + ends - ahead, 0).sum())
         self.tokens_per_step = max(1, round(targets / self.steps_per_epoch))
         self._epoch = lru_cache(maxsize=1)(self._order)
 
@@ -207,8 +210,10 @@ def _pooled(order: NDArray[np.int64], lengths: NDArray[np.int64], batch_size: in
 def pad_examples(section: Section, rows: NDArray[np.int64], ahead: int = 1) -> Batch:
     """`<start> t1 .. tn` as input and `t1 .. tn <stop>` as target (for ahead = 1), padded on the right.
 
-    An example that was cut because it was too long has no <stop> to predict.
+    An example that was cut because it was too long has no <stop> to predict. Vectors: see `pad_frames`.
     """
+    if section.tokens.ndim == 2:
+        return pad_frames(section, rows, ahead)
     texts = [section.example(int(row)) for row in rows]
     width = max(max(map(len, texts)) + 2 - ahead, 1)
     x = np.full((len(rows), width), EMPTY, np.int64)  # [B, T]
@@ -221,6 +226,24 @@ def pad_examples(section: Section, rows: NDArray[np.int64], ahead: int = 1) -> B
         y[i, : max(n, 0)] = whole[ahead:]
     source = None if section.classes is None else torch.from_numpy(section.classes[rows].astype(np.int64))
     return Batch(torch.from_numpy(x), torch.from_numpy(y), source, rows=torch.from_numpy(np.array(rows, np.int64)))
+
+
+def pad_frames(section: Section, rows: NDArray[np.int64], ahead: int = 1) -> Batch:
+    """`0 v1 .. vn-1` as input and `v1 .. vn` as target (for ahead = 1), padded on the right with zeros.
+
+    The input begins with a vector of zeros, so that every vector is predicted once; there is no <stop>.
+    """
+    frames = [section.example(int(row)) for row in rows]  # [T, D] each
+    width = max(max(map(len, frames)) + 1 - ahead, 1)
+    x = np.zeros((len(rows), width, section.tokens.shape[1]), np.float32)  # [B, T, D]
+    y, mask = np.zeros_like(x), np.zeros(x.shape[:2], bool)
+    for i, row in enumerate(frames):
+        n = len(row) + 1 - ahead  # positions with a target
+        x[i, 1 : max(n, 1)] = row[: max(n - 1, 0)]
+        y[i, : max(n, 0)] = row[ahead - 1 :]
+        mask[i, : max(n, 0)] = True
+    numbers = torch.from_numpy(np.array(rows, np.int64))
+    return Batch(torch.from_numpy(x), torch.from_numpy(y), rows=numbers, mask=torch.from_numpy(mask))
 
 
 def example_batches(section: Section, batch_size: int, ahead: int = 1) -> Iterator[Batch]:

@@ -40,7 +40,7 @@ class Section:
     """One part of the data (train, valid or test) as arrays; the long ones are views of files."""
 
     tokens: NDArray[Any]
-    """the ids of all examples after each other, <start> and <stop> not among them"""
+    """[n] the ids of all examples after each other, <start> and <stop> not among them; or [n, D] binary vectors"""
     offsets: NDArray[np.int64]
     """[n+1]: example i is tokens[offsets[i]:offsets[i+1]]; a stream is one example"""
     classes: NDArray[np.int32] | None

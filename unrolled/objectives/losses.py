@@ -57,6 +57,31 @@ def cross_entropy(
     return losses.sum(), (targets != ignore).sum()
 
 
+def frame_losses(logits: Tensor, targets: Tensor, mask: Tensor | None = None) -> Tensor:
+    """The cross entropy of every frame of independent bits in nats, 0 where the mask is False: [B, T].
+
+    H = -sum_k [v_k log p_k + (1 - v_k) log(1 - p_k)],  p_k = sigmoid(z_k)
+
+    z `logits` [B, T, D], v `targets` [B, T, D] of zeros and ones.
+    """
+    if mask is not None:
+        logits = logits.masked_fill(~mask.unsqueeze(-1), 0.0)  # before the logarithm: 0 * NaN would be NaN
+        targets = targets.masked_fill(~mask.unsqueeze(-1), 0.0)
+    losses = F.binary_cross_entropy_with_logits(logits, targets.to(logits), reduction="none").sum(dim=-1)  # [B, T]
+    return losses if mask is None else losses.masked_fill(~mask, 0.0)
+
+
+def bernoulli(logits: Tensor, targets: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """`frame_losses` summed, and how many frames there are.
+
+    >>> total, count = bernoulli(torch.zeros(1, 2, 88), torch.zeros(1, 2, 88), torch.tensor([[True, False]]))
+    >>> round(total.item() / count.item(), 4), count.item()  # 88 log 2 nats, the padding not counted
+    (60.997, 1)
+    """
+    losses = frame_losses(logits, targets, mask)
+    return losses.sum(), torch.tensor(losses.numel(), device=losses.device) if mask is None else mask.sum()
+
+
 def _errors(y: Tensor, target: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """y - target with 0 where the mask is False, and how many numbers are real; the mask lacks trailing dimensions."""
     if y.shape != target.shape:

@@ -77,17 +77,27 @@ def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...]) -> Causal |
 
 def _assemble(config: RunConfig, ports: Ports, module: ModuleType) -> Causal:
     n_in = ports.n_tokens + ports.n_classes
-    own = settings(config)
-    if getattr(module, "INPUT", "vectors") == "tokens":
-        body: Causal = module.make(own, n_in, ports.d_out)
+    own, ends, offered = settings(config), config.ends, "tokens" if ports.d_in is None else "vectors"
+    wanted = getattr(module, "INPUT", None)
+    if wanted is not None:  # a model that reads what the task gives, without a layer in between
+        if wanted != offered:
+            raise UsageError(f"the model '{config.model}' reads {wanted}, but the task '{config.task}' has {offered}")
+        body: Causal = module.make(own, ports.d_in or n_in, ports.d_out)
         return body
-    ends = config.ends
-    entry = nn.Embedding(n_in, ends.d_embedding) if ends.input == "embedding" else OneHot(n_in)
-    body = module.make(own, ends.d_embedding if ends.input == "embedding" else n_in, ports.d_out)
+    entry, width = _entry(ports.d_in, n_in, ends)
+    body = module.make(own, width, ports.d_out)
     layers: list[nn.Module] = [Each(entry), *_dropout(ends), body]
     if not getattr(module, "OWNS_HEAD", False):
         layers += [*_dropout(ends), Each(_head(entry, body, ports, ends))]
     return Serial(*layers)
+
+
+def _entry(d_in: int | None, n_tokens: int, ends: Ends) -> tuple[nn.Module, int]:
+    """What makes vectors of the input, and how wide these are."""
+    if ends.input == "embedding":
+        width = ends.d_embedding
+        return (nn.Embedding(n_tokens, width) if d_in is None else nn.Linear(d_in, width)), width
+    return (OneHot(n_tokens), n_tokens) if d_in is None else (nn.Identity(), d_in)
 
 
 def _dropout(ends: Ends) -> list[nn.Module]:

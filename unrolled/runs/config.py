@@ -114,7 +114,7 @@ class Ends(Config):
     """What stands before and behind the body of a model."""
 
     input: Literal["embedding", "one-hot"] = "embedding"
-    """How a token enters: a learned vector, or one-hot."""
+    """How a token enters: a learned vector, or one-hot. Vectors likewise: through a linear layer, or as they are."""
     d_embedding: int = Field(128, ge=1)
     """Width of the learned vector."""
     dropout: float = Field(0.0, ge=0, lt=1)

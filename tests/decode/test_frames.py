@@ -1,0 +1,70 @@
+"""Rollouts of frames: draws by temperature, noise that belongs to the bit, chunks that join."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from unrolled.core.errors import DataError, UsageError
+from unrolled.decode.frames import rollout_frames
+from unrolled.layers.cells import GRU
+from unrolled.layers.recurrent import Recurrent
+
+
+def constant(p: list[float]):
+    def step(x: Tensor, state: object) -> tuple[Tensor, object]:
+        return torch.logit(torch.tensor(p)).expand(*x.shape[:2], -1), state
+
+    return step
+
+
+def draw(step, prompt: Tensor, n: int, temperature: float = 1.0, seed: int = 0) -> tuple[Tensor, Tensor]:
+    with torch.no_grad():
+        frames = list(rollout_frames(step, None, prompt, temperature, n, seed))
+    return torch.stack([f.bits for f in frames], 1), torch.stack([f.log_p for f in frames], 1)
+
+
+def test_bits_are_drawn_with_their_probabilities() -> None:
+    p = [0.1, 0.5, 0.97]
+    bits, log_p = draw(constant(p), torch.zeros(1, 1, 3), 8000)
+    torch.testing.assert_close(bits.mean((0, 1)), torch.tensor(p), atol=0.02, rtol=0)
+    q = torch.tensor(p).double()
+    wanted = (bits * q.log() + (1 - bits) * (1 - q).log()).sum(-1)
+    torch.testing.assert_close(log_p, wanted.double(), atol=1e-6, rtol=0)
+    correlation = torch.corrcoef(bits[0, :, :2].T)[0, 1]
+    assert abs(correlation.item()) < 0.05
+
+
+def test_temperature_sharpens_and_flattens() -> None:
+    p = [0.3, 0.8]
+    cold, _ = draw(constant(p), torch.zeros(1, 1, 2), 50, temperature=0)
+    assert cold.unique(dim=1).tolist() == [[[0.0, 1.0]]]
+    hot, _ = draw(constant(p), torch.zeros(1, 1, 2), 8000, temperature=3)
+    wanted = torch.sigmoid(torch.logit(torch.tensor(p)) / 3)
+    torch.testing.assert_close(hot.mean((0, 1)), wanted, atol=0.02, rtol=0)
+
+
+def test_a_row_is_the_same_alone_in_a_batch_and_resumed() -> None:
+    torch.manual_seed(0)
+    layer = Recurrent(GRU(4, 4)).eval()
+    prompt = torch.randint(0, 2, (3, 2, 4)).float()
+    bits, _ = draw(layer, prompt, 12, seed=5)
+    alone, _ = draw(layer, prompt[:1], 12, seed=5)
+    torch.testing.assert_close(alone, bits[:1])
+    later, _ = draw(layer, torch.cat([prompt, bits[:, :7]], 1), 5, seed=5)
+    torch.testing.assert_close(later, bits[:, 7:])
+    other, _ = draw(layer, prompt, 12, seed=6)
+    assert not torch.equal(other, bits)
+    assert not torch.equal(bits[0], bits[1])
+
+
+def test_what_cannot_be_drawn_is_said() -> None:
+    with pytest.raises(DataError, match="not finite after 1"):
+        draw(constant([math.nan]), torch.zeros(1, 1, 1), 3)
+    with pytest.raises(UsageError, match="at least 1"):
+        draw(constant([0.5]), torch.zeros(1, 1, 1), 0)
+    with pytest.raises(UsageError, match="at least 1"):
+        draw(constant([0.5]), torch.zeros(1, 0, 1), 2)

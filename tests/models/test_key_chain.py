@@ -1,0 +1,39 @@
+"""The chain of bits against counts made one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from unrolled.core.errors import DataError
+from unrolled.data.pianoroll import section_of
+from unrolled.models.key_chain import Config, make
+
+RANDOM = np.random.default_rng(0)
+ROLLS = [(RANDOM.random((n, 6)) < 0.4).astype(np.uint8) for n in (2, 30, 1, 17)]
+
+
+@pytest.mark.parametrize("ahead", [1, 3])
+@pytest.mark.parametrize("order", [0, 1])
+def test_probabilities_are_counts(order: int, ahead: int) -> None:
+    layer = make(Config(order=order), 6, 6).double()
+    layer.solve(section_of(ROLLS), ahead=ahead)
+    n = np.full((2, 2, 6), 0.5)
+    for roll in ROLLS:
+        whole = np.concatenate([np.zeros((1, 6), np.uint8), roll])
+        for t in range(len(whole) - ahead):
+            for k in range(6):
+                n[whole[t, k], whole[t + ahead, k], k] += 1
+    if order == 0:
+        n[:] = n.sum(0) - 0.5
+    x = torch.tensor([[0.0] * 6, [1.0] * 6]).double()[None]
+    p = layer(x)[0][0].sigmoid().numpy()
+    np.testing.assert_allclose(p, n[:, 1] / n.sum(1), rtol=1e-6)
+
+
+def test_what_cannot_be_counted_is_said() -> None:
+    with pytest.raises(DataError, match="nothing to count"):
+        make(Config(), 6, 6).solve(section_of(ROLLS[2:3]), ahead=2)
+    with pytest.raises(DataError, match="as many bits"):
+        make(Config(), 6, 5).solve(section_of(ROLLS))

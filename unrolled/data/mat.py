@@ -1,0 +1,86 @@
+"""Matrices and cell arrays of MATLAB files, version 5 to 7 (`save` without `-v7.3`), and nothing else of them.
+
+A file is a header of 128 bytes and a row of elements: a tag (type, size in bytes) and the content, padded to 8 bytes.
+A variable is an element of type matrix, perhaps inside a compressed one; a matrix holds elements again: class,
+dimensions, name, and then its numbers, or for a cell array its matrices. "MAT-File Format", The MathWorks.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unrolled.core.errors import DataError
+
+MATRIX, COMPRESSED = 14, 15
+NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
+CELL, FIRST_NUMERIC, LAST_NUMERIC = 1, 6, 15  # classes of matrices
+LARGEST = 1 << 30  # bytes that a compressed variable may come to
+
+
+class Element(NamedTuple):
+    kind: int
+    content: memoryview
+
+
+def read_mat(path: Path) -> dict[str, Any]:
+    """The variables by name: arrays, and lists of them for cell arrays; structs, text and the like are left out."""
+    data = path.read_bytes()
+    if data[:8] == b"\x89HDF\r\n\x1a\n" or b"MATLAB 7.3" in data[:128]:
+        raise DataError(f"{path}: a MATLAB file of version 7.3, which is not read; save it with -v7")
+    order = {b"IM": "<", b"MI": ">"}.get(data[126:128])
+    if order is None:
+        raise DataError(f"{path}: not a MATLAB file of version 5 to 7")
+    try:
+        variables = [part.content for part in _elements(memoryview(data)[128:], order) if part.kind == MATRIX]
+        found = dict(_matrix(content, order) for content in variables)
+        return {name: value for name, value in found.items() if value is not None}
+    except (ValueError, IndexError, KeyError, struct.error, zlib.error, RecursionError) as error:
+        raise DataError(f"{path}: the file is damaged or was cut off ({error})") from None
+
+
+def _elements(data: memoryview, order: str) -> Iterator[Element]:
+    while len(data):
+        kind, size = struct.unpack(order + "II", data[:8].tobytes().ljust(8, b"\0"))
+        start = 8
+        if kind >> 16:  # four bytes or fewer stand in the tag itself
+            kind, size, start = kind & 0xFFFF, kind >> 16, 4
+        if start + size > len(data):
+            raise ValueError("an element is longer than the file")
+        content = data[start : start + size]
+        if kind == COMPRESSED:
+            unpacker = zlib.decompressobj()
+            plain = unpacker.decompress(content, LARGEST)
+            if unpacker.unconsumed_tail or not unpacker.eof:
+                raise ValueError("a compressed variable is incomplete or larger than 1 GiB")
+            yield from _elements(memoryview(plain), order)
+            data = data[start + size :]
+            continue
+        yield Element(kind, content)
+        data = data[8 if start == 4 else start + size + -size % 8 :]
+
+
+def _matrix(data: memoryview, order: str) -> tuple[str, Any]:
+    """Name and value of a matrix element; None for what is neither numbers nor cells."""
+    flags, dimensions, name, *parts = _elements(data, order)
+    kind = struct.unpack(order + "I", flags.content[:4])[0] & 0xFF
+    shape = _numbers(dimensions, order).tolist()
+    label = name.content.tobytes().decode("ascii")
+    if kind == CELL:
+        cells = [_matrix(part.content, order)[1] if len(part.content) else None for part in parts]
+        if len(cells) != math.prod(shape):
+            raise ValueError(f"{len(cells)} cells instead of {math.prod(shape)}")
+        return label, cells
+    if not FIRST_NUMERIC <= kind <= LAST_NUMERIC:
+        return label, None
+    return label, _numbers(parts[0], order).reshape(shape, order="F")
+
+
+def _numbers(element: Element, order: str) -> np.ndarray:
+    return np.frombuffer(element.content, order + NUMBERS[element.kind])

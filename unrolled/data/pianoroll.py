@@ -1,0 +1,262 @@
+"""Piano rolls: sequences of binary vectors, one bit per key, read from .npz, .json and .mat files or from memory.
+
+| file | what it holds |
+|---|---|
+| `.npz` | arrays [time, keys] of zeros and ones, one a sequence, or [sequences, time, keys] |
+| `.json` `.json.gz` | sequences of frames, a frame being the list of MIDI numbers (21-108) that sound; -1 is silence |
+| `.mat` | cell arrays of matrices [time, keys], as Boulanger-Lewandowski's data is passed around |
+
+Names that begin with train, valid and test say which part a sequence is for; without such names the sequences are split
+at random, equal ones on one side. Every value is checked: anything but zeros and ones is refused.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.core.errors import DataError
+from unrolled.data.config import DataConfig
+from unrolled.data.mat import read_mat
+from unrolled.data.split import row_key, split_rows
+from unrolled.data.store import Section
+
+KEYS, LOWEST = 88, 21  # of a piano, and the MIDI number of the lowest: A0
+PARTS = ("train", "valid", "test")
+ALL = "all"
+SUFFIXES = ".npz, .json, .json.gz and .mat"
+
+Roll = NDArray[np.uint8]  # [T, D]
+Rolls = dict[str, list[Roll]]  # by part, or all together under ALL
+
+
+@dataclass(frozen=True)
+class RollData:
+    """Piano rolls in sections, and what is known about them."""
+
+    sections: dict[str, Section]
+    width: int
+    facts: dict[str, Any]
+    fingerprint: str
+
+
+# ---- checks
+
+
+def check_roll(values: Any, place: str, width: int | None) -> Roll:
+    """A sequence of frames of zeros and ones; `place` says in an error where it stands."""
+    try:
+        roll = np.asarray(values)
+    except ValueError:  # rows of unequal lengths
+        raise DataError(f"{place}: the frames are not equally wide") from None
+    if roll.ndim != 2 or roll.dtype.kind not in "buif":
+        raise DataError(f"{place}: found shape {list(roll.shape)} of {roll.dtype}, not numbers [time, keys]")
+    if len(roll) == 0 or roll.shape[1] == 0:
+        raise DataError(f"{place}: the sequence is empty; leave it out")
+    if width is not None and roll.shape[1] != width:
+        raise DataError(f"{place}: the frames are {roll.shape[1]} wide, but {width} before; all must be equally wide")
+    wrong = np.argwhere((roll != 0) & (roll != 1))  # NaN is neither
+    if len(wrong):
+        frame, key = wrong[0]
+        found = roll[frame, key]
+        raise DataError(f"{place}, frame {frame}, key {key}: found {found}; a key is off (0) or on (1)")
+    return roll.astype(np.uint8)
+
+
+def check_all(found: Iterable[tuple[str, str, Any]], name: str) -> Rolls:
+    """(part, place, values) of all sequences, checked, by part."""
+    rolls: Rolls = {}
+    width = None
+    for part, place, values in found:
+        roll = check_roll(values, place, width)
+        width = roll.shape[1]
+        rolls.setdefault(part, []).append(roll)
+    if not rolls:
+        raise DataError(f"{name}: there is no sequence in it")
+    return rolls
+
+
+def parts_of(names: Sequence[str], name: str) -> dict[str, str]:
+    """Which part each name is for: all of them begin with train, valid or test, or none does."""
+    part = {key: next((p for p in PARTS if key.lower().startswith(p)), ALL) for key in names}
+    if ALL in part.values() and set(part.values()) != {ALL}:
+        other = next(key for key in names if part[key] == ALL)
+        raise DataError(f"{name}: '{other}' is for no part; all names begin with train, valid or test, or none does")
+    return part
+
+
+# ---- readers: each gives (part, place, values) of every sequence
+
+
+def _in_npz(path: Path) -> Iterator[tuple[str, str, Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+    except ValueError:
+        raise DataError(f"{path}: holds Python objects, which are not opened; save plain arrays of numbers") from None
+    except (OSError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path}: not an .npz file, or damaged ({error})") from None
+    part = parts_of(list(arrays), str(path))
+    for key, array in arrays.items():
+        if array.ndim == 3:
+            for i, values in enumerate(array):
+                yield part[key], f"{path}, array '{key}', sequence {i}", values
+        else:
+            yield part[key], f"{path}, array '{key}'", array
+
+
+def _in_mat(path: Path) -> Iterator[tuple[str, str, Any]]:
+    variables = read_mat(path)
+    cells = {key: value for key, value in variables.items() if isinstance(value, list)}
+    if not cells:
+        listed = ", ".join(variables) or "nothing"
+        raise DataError(
+            f"{path}: found {listed}, but no cell array of piano rolls such as traindata, validdata, testdata"
+        )
+    part = parts_of(list(cells), str(path))
+    for key, values in cells.items():
+        for i, value in enumerate(values):
+            yield part[key], f"{path}, {key}, cell {i}", np.empty((0, 0)) if value is None else value
+
+
+def _in_json(path: Path) -> Iterator[tuple[str, str, Any]]:
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        values = json.loads(data)
+    except (ValueError, OSError, EOFError, RecursionError) as error:
+        raise DataError(f"{path}: not JSON ({error})") from None
+    groups = values if isinstance(values, dict) else {ALL: values}
+    part = parts_of(list(groups), str(path)) if isinstance(values, dict) else {ALL: ALL}
+    for key, sequences in groups.items():
+        place = str(path) if key == ALL else f"{path}, {key}"
+        if not isinstance(sequences, list):
+            raise DataError(f"{place}: found {type(sequences).__name__}, not a list of sequences")
+        for i, frames in enumerate(sequences):
+            yield part[key], f"{place}, sequence {i}", from_notes(frames, f"{place}, sequence {i}")
+
+
+def from_notes(frames: Any, place: str) -> Roll:
+    """Lists of MIDI numbers as a roll of 88 keys."""
+    if not isinstance(frames, list):
+        raise DataError(f"{place}: found {type(frames).__name__}, not a list of frames")
+    roll = np.zeros((len(frames), KEYS), np.uint8)  # [T, 88]
+    for t, notes in enumerate(frames):
+        if not isinstance(notes, list):
+            raise DataError(f"{place}, frame {t}: found {type(notes).__name__}, not a list of MIDI numbers")
+        for note in notes:
+            is_whole = isinstance(note, int) and not isinstance(note, bool)
+            if not is_whole or not (note == -1 or LOWEST <= note < LOWEST + KEYS):
+                top = LOWEST + KEYS - 1
+                raise DataError(f"{place}, frame {t}: found {note!r}, not a MIDI number from {LOWEST} to {top} (or -1)")
+            if note != -1:
+                roll[t, note - LOWEST] = 1
+    return roll
+
+
+def _in_memory(source: Any) -> Iterator[tuple[str, str, Any]]:
+    groups = source if isinstance(source, Mapping) else {ALL: source}
+    part = parts_of(list(groups), "the data") if isinstance(source, Mapping) else {ALL: ALL}
+    for key, sequences in groups.items():
+        for i, values in enumerate(sequences):
+            yield part[key], f"{'the data' if key == ALL else key}, sequence {i}", values
+
+
+def read_rolls(source: Any) -> Rolls:
+    """All sequences of a file, a list of arrays [time, keys], or a dict of such lists by part."""
+    if not isinstance(source, str | Path):
+        return check_all(_in_memory(source), "the data")
+    path = Path(source)
+    if not path.is_file():
+        raise DataError(f"{source}: there is no such file; piano rolls are {SUFFIXES} files")
+    suffix = path.suffixes[-2:] if path.suffix == ".gz" else [path.suffix]
+    readers = {".npz": _in_npz, ".json": _in_json, ".json.gz": _in_json, ".mat": _in_mat}
+    reader = readers.get("".join(suffix).lower())
+    if reader is None:
+        raise DataError(f"{source}: piano rolls are {SUFFIXES} files")
+    return check_all(reader(path), str(source))
+
+
+# ---- sections
+
+
+def section_of(rolls: Sequence[Roll]) -> Section:
+    """Sequences after each other, as separate examples."""
+    offsets = np.cumsum([0, *map(len, rolls)]).astype(np.int64)
+    return Section(np.concatenate(rolls), offsets, None, n_chars=0, n_bytes=0, n_unknown=0, is_stream=False)
+
+
+def prepare_rolls(source: Any, config: DataConfig) -> RollData:
+    """Read and check a source; its own parts are kept, otherwise it is split by `config`."""
+    rolls = read_rolls(source)
+    name = str(source) if isinstance(source, str | Path) else "the data"
+    given = ALL not in rolls
+    if not given:
+        rolls = _split(rolls[ALL], config, name)
+    missing = [part for part in ("train", "valid") if part not in rolls]
+    if missing:
+        raise DataError(f"{name}: there is no part {' and no part '.join(missing)}; it has {', '.join(rolls)}")
+    rolls = {part: rolls[part] for part in PARTS if part in rolls}
+    sections = {part: section_of(found) for part, found in rolls.items()}
+    width = sections["train"].tokens.shape[1]
+    facts = {"source": name, "keys": width, "split_is": "given" if given else config.split, **_facts(sections, rolls)}
+    return RollData(sections, width, facts, _fingerprint(sections))
+
+
+def _split(rolls: list[Roll], config: DataConfig, name: str) -> Rolls:
+    shares = config.shares()
+    keys = np.array([row_key(roll, None, config.seed) for roll in rolls], np.uint64)
+    side = split_rows(keys, shares, name)
+    return {part: [roll for roll, s in zip(rolls, side) if s == i] for i, part in enumerate(shares)}
+
+
+def _facts(sections: Mapping[str, Section], rolls: Rolls) -> dict[str, Any]:
+    lengths = np.concatenate([np.diff(section.offsets) for section in sections.values()])
+    seen = {roll.tobytes() for roll in rolls["train"]}
+    again = {part: sum(roll.tobytes() in seen for roll in found) for part, found in rolls.items() if part != "train"}
+    return {
+        "sequences": len(lengths),
+        "frames": int(lengths.sum()),
+        "lengths": {"min": int(lengths.min()), "mean": round(float(lengths.mean()), 2), "max": int(lengths.max())},
+        "split": {
+            part: {
+                "examples": section.n_examples,
+                "frames": section.n_tokens,
+                "keys_per_frame": round(float(section.tokens.sum()) / section.n_tokens, 3),
+            }
+            for part, section in sections.items()
+        },
+        "notes": [f"{n} sequences of {part} are in train too" for part, n in again.items() if n],
+    }
+
+
+def _fingerprint(sections: Mapping[str, Section]) -> str:
+    digest = hashlib.sha256()
+    for part, section in sections.items():
+        digest.update(f"{part} {section.tokens.shape}".encode())
+        digest.update(section.offsets.tobytes())
+        digest.update(np.packbits(section.tokens).tobytes())
+    return digest.hexdigest()[:32]
+
+
+# ---- writing
+
+
+def npz_bytes(rolls: Sequence[Roll]) -> bytes:
+    """An .npz file with the arrays roll_0, roll_1, ...; the same rolls give the same bytes."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for i, roll in enumerate(rolls):
+            array = io.BytesIO()
+            np.lib.format.write_array(array, np.ascontiguousarray(roll, np.uint8), allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"roll_{i}.npy"), array.getvalue(), zipfile.ZIP_DEFLATED)
+    return file.getvalue()

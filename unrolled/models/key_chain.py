@@ -1,0 +1,87 @@
+"""Key chain: each bit of a frame is a two-state Markov chain of its own; counted, not descended.
+
+    p(v_{t+1,k} = 1 | v_{t,k} = i) = (n_k(i, 1) + 1/2) / (n_k(i, 0) + n_k(i, 1) + 1)          i = 0, 1
+
+With order 0 nothing is looked at and p is the frequency of the bit. The logits are affine in the frame, so they are
+defined for any vector. One half is added to each count (Krichevsky & Trofimov 1981).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unrolled.core import config
+from unrolled.core.causal import Causal
+from unrolled.core.errors import DataError
+from unrolled.core.state import State
+
+KIND = "causal"
+INPUT = "vectors"
+OWNS_HEAD = True
+REFERENCE = "Krichevsky & Trofimov 1981"
+
+
+class Config(config.Config):
+    order: Literal[0, 1] = 1
+    """Whether the bit's last value is looked at."""
+
+
+TINY = Config()
+
+
+class Data(Protocol):
+    """Sequences of frames after each other; before each stands a frame of zeros."""
+
+    @property
+    def tokens(self) -> NDArray[np.uint8]: ...  # [n, D]
+    @property
+    def offsets(self) -> NDArray[np.int64]: ...  # [examples + 1]
+
+
+class KeyChain(Causal):
+    """y_t = a + slope * x_t, bit by bit: x [B, T, D] -> logits [B, T, D']. There is nothing to carry."""
+
+    receptive_field = 1
+
+    logit: Tensor  # [D'] a, of a bit that was off
+    slope: Tensor  # [D'] what it being on adds
+
+    def __init__(self, order: int, d_in: int, d_out: int) -> None:
+        super().__init__()
+        self.order, self.d_in, self.d_out = order, d_in, d_out
+        self.register_buffer("logit", torch.zeros(d_out))
+        self.register_buffer("slope", torch.zeros(d_out))
+
+    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        n = min(self.d_in, self.d_out)
+        y = self.logit.to(x).expand(*x.shape[:2], self.d_out).clone()  # [B, T, D']
+        y[..., :n] += self.slope[:n] * x[..., :n]
+        return y, ()
+
+    def solve(self, data: Data, ahead: int = 1) -> None:
+        """Count every bit against itself `ahead` frames before."""
+        if self.d_in != self.d_out:
+            raise DataError(f"a chain of bits goes from {self.d_in} to as many bits, not to {self.d_out}")
+        counts = np.zeros((2, 2, self.d_out))  # [before, now, D]
+        for begin, end in zip(data.offsets[:-1], data.offsets[1:]):
+            now = np.asarray(data.tokens[begin + ahead - 1 : end], bool)  # [n, D]
+            start = np.zeros((min(1, len(now)), self.d_out), bool)
+            before = np.concatenate([start, data.tokens[begin : max(end - ahead, begin)]]).astype(bool)  # [n, D]
+            for i, was in enumerate((~before, before)):
+                counts[i] += (was & ~now).sum(axis=0), (was & now).sum(axis=0)
+        if counts.sum() == 0:
+            raise DataError(f"there is nothing to count: no sequence has a frame {ahead} behind its start; give more")
+        if self.order == 0:
+            counts[:] = counts.sum(axis=0)
+        logits = torch.from_numpy(np.log((counts[:, 1] + 0.5) / (counts[:, 0] + 0.5)))  # [2, D]
+        self.logit.copy_(logits[0])
+        self.slope.copy_(logits[1] - logits[0])
+
+
+def make(config: Config, d_in: int, d_out: int) -> KeyChain:
+    return KeyChain(config.order, d_in, d_out)

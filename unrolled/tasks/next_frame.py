@@ -1,0 +1,288 @@
+"""Next frame: sequences of binary vectors in, such as piano rolls; the bits of the next frame (or one further on) out.
+
+    C = - sum_t sum_k [ v_{t+1,k} log p_{t,k} + (1 - v_{t+1,k}) log(1 - p_{t,k}) ],     p_t = sigmoid(y_t)
+
+Bits are independent given the past. The input begins with a frame of zeros, so that every frame is predicted once.
+Figures are nats per frame, summed over the bits, all frames of all sequences counted alike: `nats` over every frame,
+`nats_after_first` without the first of each sequence, as in the table of Bai, Kolter & Koltun (2018).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unrolled.core import config, task
+from unrolled.core.causal import Causal, Conditional
+from unrolled.core.errors import CannotWrite, DataError, UsageError
+from unrolled.data import pianoroll
+from unrolled.data.batch import Batch, Examples, example_batches
+from unrolled.data.config import DataConfig
+from unrolled.data.midi import midi_bytes
+from unrolled.data.pianoroll import KEYS, LOWEST, Roll, RollData, check_roll, prepare_rolls, read_rolls, section_of
+from unrolled.data.store import Section
+from unrolled.data.tables import Example
+from unrolled.decode.config import Sampling
+from unrolled.decode.frames import rollout_frames
+from unrolled.objectives import losses, metrics
+
+EVALUATION_ROWS = 32
+CODEC = "frames.json"
+USED = {"split", "seed", "ahead"}  # of the settings of data; the others are about text
+
+
+class Config(config.Config):
+    frame_seconds: float = Field(0.5, gt=0, le=60)
+    """How long a frame sounds in generated MIDI files; a quarter note is half a second."""
+
+
+class Generated(NamedTuple):
+    """A piano roll that a model wrote."""
+
+    roll: Roll  # [T, D], the prompt included
+    given: int  # how many of its frames are the prompt's
+    logp: float  # of the others, under the model as it is, whatever the temperature
+
+
+class Task(task.Task):
+    SCORE = "nats"
+    FIGURES = ("nats", "nats_after_first", "accuracy")
+    ACCEPTS = ("causal",)
+
+    data: DataConfig
+    config: Config
+
+    def __init__(self, config: Config, data: DataConfig) -> None:
+        super().__init__(config, data)
+        self.rolls: RollData | None = None
+        self.width = KEYS
+
+    # ---- data
+
+    def prepare(self, source: Any) -> None:
+        plain = type(self.data)()
+        unused = [
+            n for n in type(self.data).model_fields if n not in USED and getattr(self.data, n) != getattr(plain, n)
+        ]
+        if unused:
+            raise UsageError(f"{unused[0]} is a setting for text; next-frame takes {', '.join(sorted(USED))}")
+        self.rolls = prepare_rolls(source, self.data)
+        self.width = self.rolls.width
+
+    def save_codec(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / CODEC).write_text(json.dumps({"width": self.width}) + "\n", encoding="utf-8")
+
+    def load_codec(self, directory: Path) -> None:
+        try:
+            self.width = int(json.loads((directory / CODEC).read_text(encoding="utf-8"))["width"])
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise DataError(f"{directory / CODEC}: does not say how wide frames are ({error})") from None
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+    def recall(self, facts: Mapping[str, Any]) -> None:
+        pass
+
+    def ports(self) -> task.Ports:
+        return task.Ports(n_tokens=0, d_out=self.width, d_in=self.width)
+
+    def facts(self) -> dict[str, Any]:
+        rolls = self._rolls()
+        return {**rolls.facts, "fingerprint": rolls.fingerprint}
+
+    def size(self, split: str) -> int:
+        lengths = np.diff(self._rolls().sections[split].offsets)
+        return int(np.maximum(lengths + 1 - self.data.ahead, 0).sum())
+
+    def splits(self) -> tuple[str, ...]:
+        return tuple(self._rolls().sections)
+
+    def _rolls(self) -> RollData:
+        if self.rolls is None:
+            raise UsageError("no data has been read yet: call prepare(source) first")
+        return self.rolls
+
+    def _read(self, source: Any) -> list[Roll]:
+        """All sequences of another file, whatever their part, as wide as the run's."""
+        found = [roll for rolls in read_rolls(source).values() for roll in rolls]
+        if found[0].shape[1] != self.width:
+            raise DataError(f"{source}: the frames are {found[0].shape[1]} wide, those of this run {self.width}")
+        return found
+
+    # ---- training
+
+    def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
+        return Examples(self._rolls().sections["train"], batching.batch_size, ahead=self.data.ahead, seed=seed)
+
+    def solve(self, model: Causal, limit: int | None = None) -> None:
+        train = self._rolls().sections["train"]
+        model.solve(train if limit is None else train.first(limit), ahead=self.data.ahead)  # type: ignore[operator]
+
+    def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
+        assert isinstance(batch, Batch)
+        return losses.bernoulli(y, batch.y, batch.mask)
+
+    def baselines(self) -> list[task.Baseline]:
+        words = {0: "key frequencies", 1: "key by key"}
+        return [task.Baseline(word, "key-chain", {"order": order}) for order, word in words.items()]
+
+    # ---- figures
+
+    def evaluate(self, model: Causal | Conditional, split: str, limit: int | None = None) -> dict[str, float]:
+        return self.measure(model, self._rolls().sections[split], limit)
+
+    def evaluate_source(self, model: Causal | Conditional, source: Any) -> dict[str, float]:
+        """The figures on all sequences of another file."""
+        return self.measure(model, section_of(self._read(source)), None)
+
+    def measure(self, model: Causal | Conditional, section: Section, limit: int | None) -> dict[str, float]:
+        """Nats per frame, and the share of right keys among all that sound or are said to (Bay et al. 2009)."""
+        total, count, first, firsts, right, named = 0.0, 0, 0.0, 0, 0, 0
+        for y, batch in self._outputs(model, section):
+            nats = losses.frame_losses(y, batch.y, batch.mask).double()  # [B, T]
+            total, count = total + float(nats.sum()), count + batch.n_targets
+            first, firsts = first + float(nats[:, 0].sum()), firsts + int(batch.mask[:, 0].sum())  # type: ignore[index]
+            said, true = (y > 0) & batch.mask[..., None], batch.y > 0  # type: ignore[index]
+            right, named = right + int((said & true).sum()), named + int((said | true).sum())
+            if limit is not None and count >= limit:
+                break
+        figures = {"nats": metrics.mean(total, count), "accuracy": right / max(named, 1), "tokens": count}
+        if count > firsts:
+            figures["nats_after_first"] = (total - first) / (count - firsts)
+        return figures
+
+    @torch.no_grad()
+    def _outputs(self, model: Causal | Conditional, section: Section) -> Iterator[tuple[Tensor, Batch]]:
+        assert isinstance(model, Causal)
+        device = next(iter(model.parameters()), torch.zeros(0)).device
+        was_training = model.training
+        model.eval()
+        try:
+            for batch in example_batches(section, EVALUATION_ROWS, ahead=self.data.ahead):
+                batch = batch.to(device)
+                yield model(batch.x)[0].float(), batch
+        finally:
+            model.train(was_training)
+
+    def predictions(self, model: Causal | Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
+        section = self._rolls().sections[split]
+        rolls = [section.example(i) for i in range(min(limit, section.n_examples))]
+        for number, line in enumerate(self.score(model, rolls)):
+            yield {**line, "text": f"{split}, sequence {number}"}
+
+    def score(
+        self, model: Causal | Conditional, rolls: list[Any], conditions: Sequence[str | None] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Log-probability of each sequence, in order."""
+        checked = [check_roll(roll, f"sequence {i}", self.width) for i, roll in enumerate(rolls)]
+        self._no_conditions(conditions)
+        nats, counts = np.zeros(len(checked)), np.zeros(len(checked), np.int64)
+        for y, batch in self._outputs(model, section_of(checked)) if checked else ():
+            rows = batch.rows.cpu().numpy()  # type: ignore[union-attr]  # example_batches always says which
+            nats[rows] = losses.frame_losses(y, batch.y, batch.mask).double().sum(1).cpu().numpy()
+            counts[rows] = batch.mask.sum(1).cpu().numpy()  # type: ignore[union-attr]
+        for i, (total, n) in enumerate(zip(nats.tolist(), counts.tolist())):
+            yield {"text": f"sequence {i}", "logp": -total, "tokens": n, "nats_per_frame": total / max(n, 1)}
+
+    def predict(
+        self,
+        model: Causal | Conditional,
+        rolls: list[Any],
+        conditions: Sequence[str | None] | None = None,
+        top: int = 8,
+    ) -> Iterator[dict[str, Any]]:
+        """The most probable keys after each sequence."""
+        self._no_conditions(conditions)
+        model.eval()
+        for i, values in enumerate(rolls):
+            roll = check_roll(values, f"sequence {i}", self.width)
+            with torch.no_grad():
+                p = model(self._start(model, roll))[0][0, -1].double().sigmoid()  # [D]
+            best = p.topk(min(top, self.width))
+            likely = [{"key": self.name(int(k)), "p": float(q)} for q, k in zip(*best, strict=True)]
+            yield {"sequence": i, "frames": len(roll), "likely": likely}
+
+    def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
+        """The sequences of a file, for `predict` and `score` on the command line."""
+        yield [Example(roll, None, i) for i, roll in enumerate(self._read(source))]
+
+    def _no_conditions(self, conditions: Sequence[str | None] | None) -> None:
+        if conditions is not None:
+            raise UsageError("no class starts a run of next-frame: leave --condition out")
+
+    def name(self, key: int) -> str:
+        """`C4` for a piano's key, its number otherwise."""
+        if self.width != KEYS:
+            return str(key)
+        octave, step = divmod(key + LOWEST, 12)
+        return f"{('C', 'C#', 'D', 'D#', 'E', 'F', 'F#', 'G', 'G#', 'A', 'A#', 'B')[step]}{octave - 1}"
+
+    # ---- writing
+
+    def generate(
+        self,
+        model: Causal | Conditional,
+        prompt: Any = "",
+        n: int = 1,
+        sampling: Sampling = Sampling(),  # noqa: B008
+        max_tokens: int = 300,
+    ) -> list[Generated]:
+        """n rolls, each `max_tokens` frames longer than the prompt, the most probable first.
+
+        The prompt is an array [T, D], or a file whose first sequence is gone on from: `FILE`, or `FILE:16` for its
+        first 16 frames. Of the sampling only temperature and seed are meant for bits.
+        """
+        text_only = [name for name in ("top_k", "top_p", "repetition_penalty")
+                     if getattr(sampling, name) != getattr(Sampling(), name)]  # fmt: skip
+        if text_only:
+            raise UsageError(f"{text_only[0]} is for tokens: every key is drawn by itself, by temperature and seed")
+        given = self._prompt(prompt)
+        model.eval()
+        start = self._start(model, given).expand(n, -1, -1)  # [n, 1 + P, D]
+        with torch.no_grad():
+            frames = list(rollout_frames(model, None, start, sampling.temperature, max_tokens, sampling.seed))
+        bits = torch.stack([frame.bits for frame in frames], dim=1).cpu().numpy().astype(np.uint8)  # [n, T, D]
+        log_p = torch.stack([frame.log_p for frame in frames]).sum(0).tolist()
+        made = [Generated(np.concatenate([given, b]), len(given), p) for b, p in zip(bits, log_p)]
+        return sorted(made, key=lambda each: -each.logp)
+
+    def write_files(self, made: list[Generated], out: str | Path) -> list[Path]:
+        """OUT.npz with all rolls, `roll_0` the most probable, and where there are 88 keys a MIDI file of each."""
+        base = Path(out).with_suffix("") if Path(out).suffix in (".npz", ".mid") else Path(out)
+        files = {base.with_name(f"{base.name}.npz"): pianoroll.npz_bytes([each.roll for each in made])}
+        for i, each in enumerate(made if self.width == KEYS else []):
+            name = f"{base.name}.mid" if len(made) == 1 else f"{base.name}-{i}.mid"
+            files[base.with_name(name)] = midi_bytes(each.roll, self.config.frame_seconds, LOWEST)
+        for path, content in files.items():
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            except OSError as error:
+                raise CannotWrite(f"{path}: cannot be written ({error.strerror})") from None
+        return list(files)
+
+    def _prompt(self, prompt: Any) -> Roll:
+        if isinstance(prompt, str | Path) and str(prompt):
+            name, colon, number = str(prompt).rpartition(":")
+            if not (colon and number.isdigit()):
+                name, number = str(prompt), ""
+            roll = self._read(name)[0]
+            return roll[: int(number)] if number else roll
+        if isinstance(prompt, str):
+            return np.zeros((0, self.width), np.uint8)
+        return check_roll(prompt, "the prompt", self.width)
+
+    def _start(self, model: Causal | Conditional, roll: Roll) -> Tensor:
+        """A frame of zeros and then the roll: [1, 1 + T, D]."""
+        device = next(iter(model.parameters()), torch.zeros(0)).device
+        frames = np.concatenate([np.zeros((1, self.width)), roll]).astype(np.float32)
+        return torch.from_numpy(frames)[None].to(device)
