@@ -20,7 +20,6 @@ Yule 1927; Wang 2024, CS 577 lecture 11.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -28,11 +27,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from unrolled.core.causal import Causal
 from unrolled.core.errors import DataError
-from unrolled.core.state import State
+from unrolled.layers.conv import CausalConv
 
 SMALL = 1 << 18  # numbers of a lagged matrix that is solved as it is
 CONDITION = 1e6  # of the normal equations: what they lose is about this times 1e-16
@@ -43,27 +40,18 @@ Series = Tensor | NDArray[Any] | Sequence[Tensor] | Sequence[NDArray[Any]]
 """[B, T, D], or any number of [T, D] of different lengths"""
 
 
-class Autoregression(Causal):
-    """y_t = sum_{tau < s} W_tau x_{t-tau} + b, with x = 0 before the start; the state is the last s - 1 inputs.
+class Autoregression(CausalConv):
+    """y_t = sum_{tau < s} W_tau x_{t-tau} + b, with x = 0 before the start: a causal convolution that can be solved.
 
-    `weight` [d_out, d_in, s] holds the oldest lag first, W_{s-1} .. W_0, as a convolution does.
+    `weight` [d_out, s, d_in] holds the oldest lag first, W_{s-1} .. W_0.
     """
 
     receptive_field_tight = True  # also before it is solved
+    bias: nn.Parameter
 
     def __init__(self, d_in: int, d_out: int, order: int) -> None:
-        super().__init__()
-        self.d_in, self.d_out, self.order = d_in, d_out, order
-        self.receptive_field = order
-        self.weight = nn.Parameter(torch.empty(d_out, d_in, order))
-        self.bias = nn.Parameter(torch.zeros(d_out))
-        nn.init.uniform_(self.weight, -1, 1).data.mul_(1 / math.sqrt(d_in * order))
-
-    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        past = x.new_zeros(x.shape[0], self.order - 1, self.d_in) if state is None else state
-        x = torch.cat([past, x], dim=1)  # [B, s - 1 + T, D]
-        y = F.conv1d(x.mT, self.weight, self.bias).mT  # [B, T, D']
-        return y, x[:, x.shape[1] - self.order + 1 :].clone()  # a copy, for a view would keep the whole chunk
+        super().__init__(d_in, d_out, kernel=order)
+        self.order = order
 
     def solve(self, series: Series, targets: Series | None = None, ahead: int = 1) -> None:
         """The weights that predict `targets` (default: the series itself), `ahead` steps on, best in the mean square.
@@ -78,7 +66,7 @@ class Autoregression(Causal):
             raise DataError(f"the series is {self.d_in} wide but {self.d_out} outputs are wanted: give targets")
         W, b = least_squares(data, self.d_in, slice(-self.d_out, None), self.order, ahead)
         with torch.no_grad():
-            self.weight.copy_(torch.from_numpy(W.transpose(2, 1, 0).copy()))
+            self.weight.copy_(torch.from_numpy(W.transpose(2, 0, 1).copy()))
             self.bias.copy_(torch.from_numpy(b))
 
 
