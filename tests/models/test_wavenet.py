@@ -37,30 +37,31 @@ def ticks(layer: Any, x: Tensor, state: Any = None) -> Tensor:
 def by_hand(net: WaveNet, x: Tensor, h: Tensor | None = None) -> Tensor:
     """The equations of the docstring, each convolution as a sum over taps."""
 
-    def conv(layer: Any, x: Tensor) -> Tensor:
-        y = layer.bias.expand(*x.shape[:2], -1)
-        for i in range(layer.kernel):
-            back = (layer.kernel - 1 - i) * layer.dilation
-            shifted = torch.cat([torch.zeros_like(x[:, :back]), x[:, : x.shape[1] - back]], dim=1)
-            y = y + shifted[:, : x.shape[1]] @ layer.weight[:, i].T
+    def conv(W: Tensor, b: Tensor, d: int, x: Tensor) -> Tensor:
+        y = b.expand(*x.shape[:2], -1)
+        k, T = W.shape[1], x.shape[1]
+        for i in range(k):
+            back = min((k - 1 - i) * d, T)
+            y = y + torch.cat([torch.zeros_like(x[:, :back]), x[:, : T - back]], dim=1) @ W[:, i].T
         return y
 
-    C = net.d_model
+    stack = net.stack
+    C = stack.width
     if net.d_local:
         x, c = x[..., : -net.d_local], x[..., -net.d_local :]
-    x = conv(net.entry, x)
+    x = conv(net.entry.weight, net.entry.bias, 1, x)  # type: ignore[arg-type]
     skips = net.skip.bias
-    for l, layer in enumerate(net.gated):  # noqa: E741
-        a = conv(layer, x)
-        part = slice(2 * C * l, 2 * C * (l + 1))
+    for n, d in enumerate(stack.dilations):
+        a = conv(stack.weight[n].transpose(0, 1), stack.bias[n], d, x)
+        part = slice(2 * C * n, 2 * C * (n + 1))
         if h is not None and net.globals is not None:
             a = a + (h @ net.globals.weight[part].T)[:, None]
         if net.locals is not None:
             a = a + c @ net.locals.weight[part].T
         z = torch.tanh(a[..., :C]) * torch.sigmoid(a[..., C:])
-        skips = skips + z @ net.skip.weight[:, C * l : C * (l + 1)].T
-        if l < len(net.gated) - 1:
-            x = x + net.residual[l](z)
+        skips = skips + z @ net.skip.weight[:, C * n : C * (n + 1)].T
+        if n < net.n_layers - 1:
+            x = x + z @ stack.residual_weight[n].T + stack.residual_bias[n]
     return torch.relu(net.last(torch.relu(skips)))
 
 
@@ -69,7 +70,7 @@ def test_the_equations(kernel: int) -> None:
     net = make(SMALL.updated({"kernel": kernel}), 5, 9)
     x = torch.randn(2, 12, 5)
     torch.testing.assert_close(net(x)[0], by_hand(net, x))
-    assert [c.dilation for c in net.gated] == [1, 2, 1, 2]
+    assert net.stack.dilations == (1, 2, 1, 2)
 
 
 def test_the_equations_under_conditions() -> None:
@@ -123,16 +124,17 @@ def test_ticks_under_conditions_are_the_whole(d_global: int, d_local: int, rows:
 
 def test_the_state_is_as_large_as_the_dilations() -> None:
     net = make(Config(d_model=2, d_skip=2, n_dilations=4), 3, 9)
-    _, (_, convs) = net(torch.randn(1, 50, 3))
-    assert [s.taps.numel() for s in convs] == [3, 2, 4, 8, 16]
+    _, (_, entry, stack) = net(torch.randn(1, 50, 3))
+    assert entry.taps.shape == (1, 1, 3)
+    assert stack.taps.shape == (1, 1 + 2 + 4 + 8, 2)
 
 
 def test_tracing_offers_the_gated_units() -> None:
     with trace() as seen:
         make(SMALL, 5, 9)(torch.randn(2, 6, 5))
-    ((*zs,),) = seen["gated"]
-    assert [tuple(z.shape) for z in zs] == [(2, 6, 3)] * 4
-    assert all(z.abs().max() < 1 for z in zs)
+    (z,) = seen["gated"]
+    assert z.shape == (2, 6, 4 * 3)
+    assert z.abs().max() < 1
 
 
 # ---- conditions as a source

@@ -9,7 +9,7 @@ section 3.2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -37,14 +37,50 @@ def in_step(phase: Tensor) -> int | None:
     return phases[0] if phases.count(phases[0]) == len(phases) else None
 
 
-def is_row(x: Tensor, pasts: Sequence[Past | None]) -> bool:
+def in_order(past: Past, kernel: int) -> Tensor:
+    """The past from the oldest input to the newest [B, (k-1) d, D]; rows may be at unlike phases."""
+    taps, d, n = past.taps, past.taps.shape[1], in_step(past.phase)
+    if n is None:
+        order = (past.phase[:, None] + torch.arange(d, device=taps.device)) % d  # [B, d]
+        taps = taps.gather(1, order[:, :, None].expand_as(taps))
+    elif n > 0:
+        taps = taps.roll(-n, dims=1)
+    return taps.unflatten(2, (kernel - 1, -1)).transpose(1, 2).flatten(1, 2)  # [B, (k-1) d, D]
+
+
+def newest(line: Tensor, kernel: int, dilation: int) -> Tensor:
+    """The taps [B, d, (k-1) D] after the end of a line [B, ., D], at phase 0 and in memory of their own."""
+    last = line[:, line.shape[1] - (kernel - 1) * dilation :]  # [B, (k-1) d, D]
+    by_phase = last.unflatten(1, (kernel - 1, dilation)).transpose(1, 2)  # [B, d, k-1, D]
+    return by_phase.clone(memory_format=torch.contiguous_format).flatten(2)
+
+
+def convolve(line: Tensor, W: Tensor, b: Tensor | None, dilation: int) -> Tensor:
+    """The convolution of a line [B, (k-1) d + T, D] with W [D', k, D]: y [B, T, D'].
+
+    Both ways were measured, each is the faster for its k (docs/decisions/0006).
+    """
+    d, k = dilation, W.shape[1]
+    if k == 2:
+        return F.linear(torch.cat([line[:, : line.shape[1] - d], line[:, d:]], dim=-1), W.flatten(1), b)
+    image = line.transpose(1, 2).unsqueeze(2)  # [B, D, 1, .], channels last in memory, so nothing is moved
+    W = W.transpose(1, 2).unsqueeze(2)  # [D', D, 1, k]
+    return F.conv2d(image, W, b, dilation=(1, d)).squeeze(2).transpose(1, 2)
+
+
+def may_reuse(taps: Tensor, x: Tensor) -> bool:
+    """True where a tick may work in the memory of the state."""
+    if x.shape[1] != 1 or torch.is_grad_enabled() or taps.dtype != x.dtype:
+        return False
+    return torch.is_inference_mode_enabled() or not taps.is_inference()
+
+
+def is_row(x: Tensor, pasts: Sequence[Any]) -> bool:
     """True for one tick of one row without gradients, whose tensors numpy may work on: a stack runs it by `row`."""
-    return (
-        all(pasts)  # a state that is only begun holds None, and a kernel of 1 has no past
-        and x.shape[1] == 1
-        and not torch.is_grad_enabled()
-        and all(past is not None and plain(x, past.taps) for past in pasts)
-    )
+    if torch.is_grad_enabled() or x.shape[1] != 1 or not pasts[0] or not plain(x, pasts[0].taps):
+        return False
+    # a state that is only begun holds None, and a kernel of 1 has no past
+    return all(past and past.taps.dtype == x.dtype and not past.taps.requires_grad for past in pasts)
 
 
 class CausalConv(Causal):
@@ -86,7 +122,7 @@ class CausalConv(Causal):
     def row(self, x: Array, past: Past) -> Array:
         """One tick of one row through numpy, whose calls cost less: x [D] -> y [D'], in the memory of the state."""
         weights, phase = arrays(self), past.phase.numpy()
-        n = phase[0]
+        n = int(phase[0])
         taps = past.taps.numpy()[0, n]  # [(k-1) D]
         window = np.concatenate((taps, x))  # [k D]
         y = self.product(weights, window)
@@ -102,49 +138,16 @@ class CausalConv(Causal):
         past = self.initial_state(x) if state is None else state
         if is_row(x, (past,)):
             return torch.from_numpy(self.row(x.numpy()[0, 0], past)[None, None]), past  # [1, 1, D']
-        n = in_step(past.phase)
-        if x.shape[1] == 1 and n is not None and self._may_reuse(past, x):
+        if may_reuse(past.taps, x) and (n := in_step(past.phase)) is not None:
             return self._tick(x, past, n)
-        line = torch.cat([self._in_order(past, n), x], dim=1)  # [B, (k-1) d + T, D]
-        return self._convolve(line, x.shape[1]), self._keep(line)
+        line = torch.cat([in_order(past, self.kernel), x], dim=1)  # [B, (k-1) d + T, D]
+        y = convolve(line, self.matrix().unflatten(1, (self.kernel, -1)), self.bias, self.dilation)
+        return y, Past(newest(line, self.kernel, self.dilation), torch.zeros_like(past.phase))
 
     def initial_state(self, x: Tensor) -> Past:
         B = x.shape[0]
         taps = x.new_zeros(B, self.dilation, (self.kernel - 1) * self.d_in)  # [B, d, (k-1) D]
         return Past(taps, torch.zeros(B, dtype=torch.long, device=x.device))
-
-    def _convolve(self, line: Tensor, T: int) -> Tensor:
-        """y [B, T, D'] of the last T positions of the line; both ways were measured, each is the faster for its k."""
-        d = self.dilation
-        if self.kernel == 2:
-            return F.linear(torch.cat([line[:, :T], line[:, d:]], dim=-1), self.matrix(), self.bias)
-        W = self.matrix().view(self.d_out, 1, self.kernel, self.d_in).permute(0, 3, 1, 2)  # [D', D, 1, k]
-        image = line.transpose(1, 2).unsqueeze(2)  # [B, D, 1, .], channels last in memory, so nothing is moved
-        return F.conv2d(image, W, self.bias, dilation=(1, d)).squeeze(2).transpose(1, 2)  # [B, T, D']
-
-    def _in_order(self, past: Past, n: int | None) -> Tensor:
-        """The past from the oldest input to the newest [B, (k-1) d, D]; rows may be at unlike phases."""
-        taps, d = past.taps, self.dilation
-        if n is None:
-            order = (past.phase[:, None] + torch.arange(d, device=taps.device)) % d  # [B, d]
-            taps = taps.gather(1, order[:, :, None].expand_as(taps))
-        elif n > 0:
-            taps = taps.roll(-n, dims=1)
-        by_phase = taps.unflatten(2, (self.kernel - 1, self.d_in))  # [B, d, k-1, D]
-        return by_phase.transpose(1, 2).flatten(1, 2)  # [B, (k-1) d, D]
-
-    def _keep(self, line: Tensor) -> Past:
-        """The state after the end of the line, in memory of its own."""
-        B, d, k = line.shape[0], self.dilation, self.kernel
-        last = line[:, line.shape[1] - (k - 1) * d :]  # [B, (k-1) d, D]
-        by_phase = last.unflatten(1, (k - 1, d)).transpose(1, 2)  # [B, d, k-1, D]
-        taps = by_phase.clone(memory_format=torch.contiguous_format).flatten(2)  # [B, d, (k-1) D]
-        return Past(taps, torch.zeros(B, dtype=torch.long, device=line.device))
-
-    def _may_reuse(self, past: Past, x: Tensor) -> bool:
-        if torch.is_grad_enabled() or past.taps.dtype != x.dtype:
-            return False
-        return torch.is_inference_mode_enabled() or not past.taps.is_inference()
 
     def _tick(self, x: Tensor, past: Past, n: int) -> tuple[Tensor, State]:
         """One tick of rows that are all at phase n, in the memory of the state."""

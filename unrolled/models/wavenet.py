@@ -13,9 +13,6 @@ all z_l side by side, and the last block has no residual path, which would lead 
 
 from __future__ import annotations
 
-from itertools import zip_longest
-from typing import Any
-
 import numpy as np
 import torch
 from pydantic import Field
@@ -26,8 +23,9 @@ from unrolled.core.causal import Causal
 from unrolled.core.errors import UsageError
 from unrolled.core.state import Fixed, State
 from unrolled.core.trace import note, tracing
-from unrolled.layers.conv import CausalConv, is_row
-from unrolled.layers.tick import Array, affine, sigmoid_
+from unrolled.layers.conv import CausalConv, Past, is_row
+from unrolled.layers.gated import GatedStack, Pasts
+from unrolled.layers.tick import Array, affine
 
 KIND = "causal"
 REFERENCE = "van den Oord et al. 2016"
@@ -56,25 +54,23 @@ TINY = Config(d_model=3, d_skip=4, n_dilations=2, n_stacks=2, d_global=2, d_loca
 
 
 class WaveNet(Causal):
-    """The state is (the global condition's share in each a_l, as Fixed; the states of all convolutions)."""
+    """The state is (what the global condition adds to each a_l, as Fixed; the entry's past; the stack's)."""
 
     def __init__(self, config: Config, d_in: int) -> None:
         super().__init__()
         dilations = [2**i for i in range(config.n_dilations)] * config.n_stacks
         C, L = config.d_model, len(dilations)
-        self.source = "global" if config.d_global else None  # what `start` takes
-        self.d_model, self.d_local, self.d_out, self.n_layers = C, config.d_local, config.d_skip, L
         if d_in <= config.d_local:
             raise UsageError(f"d_local = {config.d_local} leaves nothing of an input of width {d_in}")
-        self.d_in, self.dropout = d_in, nn.Dropout(config.dropout)
+        self.source = "global" if config.d_global else None  # what `start` takes
+        self.d_in, self.d_local, self.d_out, self.n_layers = d_in, config.d_local, config.d_skip, L
         self.entry = CausalConv(d_in - config.d_local, C, config.kernel)
-        self.gated = nn.ModuleList(CausalConv(C, 2 * C, config.kernel, d) for d in dilations)  # W_l
+        self.stack = GatedStack(C, config.kernel, dilations, config.dropout)  # W_l, R_l
         self.globals = nn.Linear(config.d_global, L * 2 * C, bias=False) if config.d_global else None  # all U_l
         self.locals = nn.Linear(config.d_local, L * 2 * C, bias=False) if config.d_local else None  # all V_l
-        self.residual = nn.ModuleList(nn.Linear(C, C) for _ in dilations[1:])  # R_l
         self.skip = nn.Linear(L * C, config.d_skip)  # all S_l
         self.last = nn.Linear(config.d_skip, config.d_skip)  # Q
-        self.receptive_field = 1 + (config.kernel - 1) * (1 + sum(dilations))
+        self.receptive_field = config.kernel - 1 + self.stack.receptive_field
 
     def start(self, source: Tensor, mask: Tensor | None = None) -> State:
         """The state before the first tick under a global condition [B, G]."""
@@ -82,63 +78,40 @@ class WaveNet(Causal):
             raise UsageError("this wavenet takes no global condition; give it d_global")
         if source.dim() != 2 or source.shape[1] != self.globals.in_features:
             raise UsageError(f"a global source has the shape [B, {self.globals.in_features}], not {list(source.shape)}")
-        shares = self.globals(source).unflatten(1, (self.n_layers, -1))  # [B, L, 2 C]
-        return self._begin(shares)
+        return Fixed(self.globals(source).unflatten(1, (self.n_layers, -1))), None, None  # [B, L, 2 C]
 
-    def _begin(self, shares: State) -> State:
-        return Fixed(shares), (None,) * (self.n_layers + 1)
+    def _begin(self, x: Tensor) -> State:
+        if self.globals is None:
+            return (), None, None
+        return self.start(x.new_zeros(x.shape[0], self.globals.in_features))
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        if state is None:
-            state = self._begin(
-                () if self.globals is None else x.new_zeros(x.shape[0], self.n_layers, 2 * self.d_model)
-            )
-        elif not tracing() and not self.training and is_row(x, state[1]):
-            return self._row(x, state), state
-        fixed, (before, *befores) = state
-        shares: list[Tensor | None] = [None] * self.n_layers
+        fixed, entry, stack = self._begin(x) if state is None else state
+        if not self.training and not tracing() and is_row(x, (entry, stack)):
+            return self._row(x, fixed, entry, stack), state
+        shares = None  # [B, T or 1, L, 2 C]
+        if self.globals is not None:
+            shares = fixed.tree[:, None]
         if self.locals is not None:
             x, c = x[..., : -self.d_local], x[..., -self.d_local :]
-            shares = list(self.locals(c).chunk(self.n_layers, dim=-1))  # L times [B, T, 2 C]
-        if self.globals is not None:
-            shares = [u[:, None] if v is None else u[:, None] + v for u, v in zip(fixed.tree.unbind(1), shares)]
-        x, after = self.entry(x, before)  # [B, T, C]
-        afters, zs = [after], []
-        for conv, share, before, residual in zip_longest(self.gated, shares, befores, self.residual):
-            a, after = conv(self.dropout(x) if self.training else x, before)  # [B, T, 2 C]
-            f, g = (a if share is None else a + share).chunk(2, dim=-1)
-            z = torch.tanh(f) * torch.sigmoid(g)  # [B, T, C]
-            if residual is not None:
-                x = x + residual(z)
-            afters.append(after)
-            zs.append(z)
-        note("gated", zs)
-        y = torch.relu(self.last(torch.relu(self.skip(torch.cat(zs, dim=-1)))))  # [B, T, d_skip]
-        return y, (fixed, tuple(afters))
+            local = self.locals(c).unflatten(2, (self.n_layers, -1))  # [B, T, L, 2 C]
+            shares = local if shares is None else shares + local
+        x, entry = self.entry(x, entry)  # [B, T, C]
+        z, stack = self.stack(x, stack, shares)  # [B, T, L C]
+        note("gated", z)
+        return torch.relu(self.last(torch.relu(self.skip(z)))), (fixed, entry, stack)  # [B, T, d_skip]
 
-    def _row(self, x: Tensor, state: State) -> Tensor:
+    def _row(self, x: Tensor, fixed: State, entry: Past, stack: Pasts) -> Tensor:
         """One tick of one row without gradients: the same through numpy, in the memory of the state."""
-        fixed, (before, *befores) = state
-        C, v = self.d_model, x.numpy()[0, 0]  # [D]
-        shares: Array | None = None
+        v = x.numpy()[0, 0]  # [D]
+        shares: Array | None = None  # [L, 2 C]
+        if self.globals is not None:
+            shares = fixed.tree.detach().to(x.dtype).numpy()[0]
         if self.locals is not None:
             v, c = v[: -self.d_local], v[-self.d_local :]
-            shares = affine(self.locals, c).reshape(self.n_layers, -1)  # [L, 2 C]
-        if self.globals is not None:
-            constant = fixed.tree.detach().to(x.dtype).numpy()[0]  # [L, 2 C]
-            shares = constant if shares is None else shares + constant
-        v = self.entry.row(v, before)  # [C]
-        z = np.empty((self.n_layers, C), v.dtype)
-        blocks: Any = zip_longest(self.gated, befores, self.residual)
-        for layer, (conv, past, residual) in enumerate(blocks):
-            a = conv.row(v, past)  # [2 C]
-            if shares is not None:
-                a += shares[layer]
-            f, g = np.tanh(a[:C]), a[C:]
-            sigmoid_(g)
-            np.multiply(f, g, out=z[layer])
-            if residual is not None:
-                v = v + affine(residual, z[layer])
+            local = affine(self.locals, c).reshape(self.n_layers, -1)
+            shares = local if shares is None else shares + local
+        z = self.stack.row(self.entry.row(v, entry), stack, shares)  # [L, C]
         y = np.maximum(affine(self.last, np.maximum(affine(self.skip, z.reshape(-1)), 0)), 0)
         return torch.from_numpy(y[None, None])  # [1, 1, d_skip]
 
