@@ -79,7 +79,7 @@ def shakespeare(model: str, budget: str = "5m") -> dict[str, Any]:
 
 
 PIECES: dict[str, Callable[[], dict[str, Any]]] = {
-    f"shakespeare-{model}": (lambda model=model: shakespeare(model)) for model in ("lstm", "gru", "elman")
+    f"shakespeare-{model}": (lambda model=model: shakespeare(model)) for model in ("lstm", "gru", "elman", "tcn", "transformer")
 }
 
 

@@ -66,3 +66,6 @@ def test_baselines_can_be_measured_on_other_data(tmp_path: Path) -> None:
     assert found["trigram"]["nats"] < found["unigram"]["nats"]
     own = run.evaluate_baselines()
     assert own["bigram"]["nats"] == pytest.approx(run.result["baselines"]["bigram"]["valid"]["nats"])
+    (tmp_path / "text.txt").unlink()
+    assert run.evaluate(tmp_path / "other.txt")["tokens"] > 0
+    assert run.evaluate_baselines(tmp_path / "other.txt") == {}

@@ -30,9 +30,11 @@ def command(
 
     opened = load(run, own_file=with_, device=device)
     figures = opened.evaluate(data, split)
+    baselines = opened.evaluate_baselines(data, split)
     if json:
-        print_json(figures)
-    else:
-        print_figures(
-            f"{data or opened.config.source}: {figures['tokens']:,} tokens", {run: figures}, opened.task
-        )
+        print_json({**figures, "baselines": baselines})
+        return
+    rows = {**baselines, opened.config.model: figures}
+    print_figures(f"{data or opened.config.source}: {figures['tokens']:,} tokens", rows, opened.task)
+    if not baselines:
+        print("No baselines: the data that this run was trained on is not there any more.")

@@ -44,10 +44,13 @@ class Run:
         return measured
 
     def evaluate_baselines(self, data: Any = None, split: str | None = None) -> dict[str, dict[str, float]]:
-        """The same figures of the task's baselines, fitted again on the run's training data; {} without that data."""
+        """The same figures of the task's baselines, fitted again on the run's training data; {} where that is gone."""
         if self.config.source == "memory":
             return {}
-        self.task.prepare(self.config.source)
+        try:
+            self.task.prepare(self.config.source)
+        except DataError:
+            return {}
         return measure_baselines(self.config, self.task, self._measure(data, split))
 
     def _measure(self, data: Any, split: str | None) -> Callable[[Causal | Conditional], dict[str, float]]:
