@@ -202,6 +202,13 @@ class MultiHead(Heads):
 # ---- layers
 
 
+def turning(rotary: Rotary | None, heads: Heads) -> Rotary | None:
+    """Rotary positions where they are possible."""
+    if rotary is not None and heads.d_key % 2:
+        raise UsageError(f"rotary positions turn pairs: the width {heads.d_key} of queries and keys must be even")
+    return rotary
+
+
 class CausalSelfAttention(Causal):
     """Self-attention to the past (eqs 7.23-7.26, renormalised over tau <= t); the state is a `KeyValue`.
 
@@ -222,7 +229,7 @@ class CausalSelfAttention(Causal):
         self.heads = heads
         self.score = score_named(score, heads.d_key, heads.d_key)
         self.window = window
-        self.rotary = rotary
+        self.rotary = turning(rotary, heads)
         self.d_in, self.d_out = heads.d_in, heads.d_out
         self.state_grows = window is None
         self.receptive_field = window
@@ -300,7 +307,7 @@ class SelfAttention(Encoder):
         super().__init__()
         self.heads = heads
         self.score = score_named(score, heads.d_key, heads.d_key)
-        self.rotary = rotary
+        self.rotary = turning(rotary, heads)
         self.d_in, self.d_out = heads.d_in, heads.d_out
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

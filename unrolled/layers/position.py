@@ -130,10 +130,7 @@ class Rotary(nn.Module):
 
     def forward(self, z: Tensor, at: Tensor) -> Tensor:
         """z [B, H, T, m], at [T] or [B, T]."""
-        m = z.shape[-1]
-        if m % 2:
-            raise UsageError(f"rotary positions turn pairs: the width {m} of queries and keys must be even")
-        w = angles(at if at.dim() == 1 else at.unsqueeze(1), m, self.base)  # [T, m/2] or [B, 1, T, m/2]
+        w = angles(at if at.dim() == 1 else at.unsqueeze(1), z.shape[-1], self.base)  # [T, m/2] or [B, 1, T, m/2]
         cos, sin = w.cos().to(z.dtype), w.sin().to(z.dtype)
         a, b = z.chunk(2, dim=-1)
         return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)

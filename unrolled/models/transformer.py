@@ -18,7 +18,8 @@ from torch import nn
 from unrolled.core import config
 from unrolled.core.compose import Serial
 from unrolled.layers.attention import CausalSelfAttention, MultiHead
-from unrolled.layers.blocks import CausalBlock, FeedForward
+from unrolled.layers.blocks import CausalBlock
+from unrolled.layers.feed_forward import FeedForward
 from unrolled.layers.position import Placed, Rotary, position_named
 
 KIND = "causal"

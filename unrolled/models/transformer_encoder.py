@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from unrolled.core import config
 from unrolled.core.causal import Encoder
 from unrolled.layers.attention import MultiHead, SelfAttention
-from unrolled.layers.blocks import EncoderBlock, FeedForward
+from unrolled.layers.blocks import EncoderBlock
+from unrolled.layers.feed_forward import FeedForward
 from unrolled.layers.position import PlacedAll, Rotary, position_named
 
 KIND = "encoder"
