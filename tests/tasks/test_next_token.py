@@ -57,6 +57,18 @@ def test_a_stream_is_measured_token_by_token(stream: Run) -> None:
     assert figures["perplexity"] == pytest.approx(math.exp(figures["nats"]))
 
 
+def test_examples_pay_for_their_stop(classes: Run) -> None:
+    """Bits per character are all bits over all characters, those of <stop> included."""
+    rows = [{"name": "aa1", "kind": "A"}, {"name": "bbb20", "kind": "B"}]
+    figures = classes.evaluate(rows)
+    scored = classes.score([row["name"] for row in rows], [row["kind"] for row in rows])
+    nats = -sum(row["logp"] for row in scored)
+    assert figures["tokens"] == 3 + 1 + 5 + 1
+    assert figures["nats"] == pytest.approx(nats / 10, rel=1e-5)
+    assert figures["bits_per_character"] == pytest.approx(nats / math.log(2) / 8, rel=1e-5)
+    assert figures["bits_per_byte"] == pytest.approx(nats / math.log(2) / 8, rel=1e-5)
+
+
 def test_scores_are_log_probabilities(stream: Run, classes: Run) -> None:
     line_end = int(stream.task.codec.encode("\n")[0])
     ids = [int(token) for token in stream.task.codec.encode("so it")]

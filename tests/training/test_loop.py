@@ -162,7 +162,7 @@ def test_settings_that_make_no_sense_are_refused_before_anything_is_written(fit:
     ):
         with pytest.raises(UsageError, match=words):
             fit("run", settings)
-        assert not (tmp_path / "run" / "config.json").exists()
+        assert not (tmp_path / "run").exists()
 
 
 def test_solved_models_are_not_descended(text: str, tmp_path: Path) -> None:

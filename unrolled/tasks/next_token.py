@@ -160,9 +160,10 @@ class Task(task.Task):
             raise DataError("there is no token to predict in this part of the data: give more of it")
         figures = {"nats": total / count, "perplexity": metrics.perplexity(total, count), "accuracy": right / count}
         if limit is None:
-            per_token = len(section.tokens) / count  # the first token of a stream is given, not predicted
-            figures["bits_per_character"] = metrics.bits_per_character(total * per_token, section.n_chars)
-            figures["bits_per_byte"] = metrics.bits_per_byte(total * per_token, section.n_bytes)
+            if section.is_stream:  # its first token is given, not predicted, but its characters are counted
+                total *= section.n_tokens / count
+            figures["bits_per_character"] = metrics.bits_per_character(total, section.n_chars)
+            figures["bits_per_byte"] = metrics.bits_per_byte(total, section.n_bytes)
             figures["unknown_share"] = section.n_unknown / max(len(section.tokens), 1)
         return {**figures, "tokens": count}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -61,7 +62,12 @@ def train(
         raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
     config = configure(task, model, data, settings or {}, recipe, own_file)
     run = RunDirectory.create(Path(out) if out is not None else _free_name(config))
-    return _work(run, config, data, shown, started, resuming=False)
+    try:
+        return _work(run, config, data, shown, started, resuming=False)
+    except BaseException:
+        if not run.has("config.json"):
+            shutil.rmtree(run.path, ignore_errors=True)  # it never began: leave nothing half-made behind
+        raise
 
 
 def configure(
