@@ -141,7 +141,8 @@ def check_length(position: Position, longest: int) -> None:
     if position.max_length is not None and longest > position.max_length:
         raise UsageError(
             f"position {longest} is beyond max_length = {position.max_length} of {type(position).__name__}: "
-            "give shorter sequences, a larger max_length, or a position kind without a table (sinusoid, rotary)"
+            "give shorter sequences, a larger table (n_positions of a transformer), or positions without a table, "
+            "such as sinusoid or rotary"
         )
 
 

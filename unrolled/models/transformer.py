@@ -4,8 +4,8 @@
     s(W_q^h x^(t), W_k^h x^(tau)), s(q, k) = q . k / sqrt(m)                   eqs (7.24)-(7.26)
     pre:  x <- x + Drop(Sub(LN(x)))      post:  x <- LN(x + Drop(Sub(x)))      for Sub = attention, feed-forward
 
-Vaswani et al. (2017); Radford et al. (2018). With a window each layer sees the last W positions: the state stays
-bounded, is carried from chunk to chunk in training, and a stream may go on for ever (as in Dai et al. 2019).
+Vaswani et al. (2017); Radford et al. (2018). With a window W each layer sees t - W < tau <= t: the state stays bounded
+and a stream may go on for ever. It is trained on random windows of W positions and then reads any length.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from unrolled.layers.position import Placed, Rotary, position_named
 
 KIND = "causal"
 REFERENCE = "Vaswani et al. 2017; eqs (7.24)-(7.32)"
-RECIPE = {"lr": 2e-3, "length": 128, "batch_size": 16}
+RECIPE = {"lr": 2e-3, "length": 128, "batch_size": 16, "windows": "random"}
 
 
 class Config(config.Config):
@@ -43,15 +43,16 @@ class Config(config.Config):
     position: Literal["rotary", "sinusoid", "learned", "sinusoid-appended", "one-hot", "joint", "none"] = "rotary"
     """How positions enter: turned queries and keys; sinusoids added (7.30); a learned table added; sinusoids (7.29) or
     one-hot appended and mapped back; jointly learned (7.28); not at all."""
-    window: int | None = Field(None, ge=1)
-    """Positions that a layer sees, itself included; none: the whole past."""
-    max_length: int = Field(1024, ge=1)
+    window: int = Field(128, ge=0)
+    """Positions that a layer sees, itself included; 0: the whole past, and then nothing longer than what was trained on
+    should be read or written."""
+    n_positions: int = Field(1024, ge=1)
     """Rows of a learned, joint or one-hot table of positions; other kinds have no limit."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout on what each attention and feed-forward adds."""
 
 
-TINY = Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, max_length=24)
+TINY = Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, window=0, n_positions=24)
 
 
 class Transformer(Serial):
@@ -64,14 +65,14 @@ class Transformer(Serial):
 
 def make(config: Config, d_in: int, d_out: int) -> Transformer:
     width = config.d_model
-    position = position_named(config.position, d_in, width, config.max_length)
+    position = position_named(config.position, d_in, width, config.n_positions)
     layers: list[nn.Module] = [] if position is None else [Placed(position)]
     entering = d_in if position is None else position.d_out
     if entering != width:
         layers.append(nn.Linear(entering, width))
     for _ in range(config.n_layers):
         rotary = Rotary() if config.position == "rotary" else None
-        attention = CausalSelfAttention(MultiHead(width, config.n_heads), window=config.window, rotary=rotary)
+        attention = CausalSelfAttention(MultiHead(width, config.n_heads), window=config.window or None, rotary=rotary)
         feed_forward = FeedForward(width, config.d_ff, config.activation)
         layers.append(CausalBlock(attention, feed_forward, config.norm, config.dropout))
     if config.norm == "pre":

@@ -43,13 +43,13 @@ class Config(config.Config):
     position: Literal["sinusoid", "learned", "sinusoid-appended", "one-hot", "joint", "rotary", "none"] = "sinusoid"
     """How positions enter: sinusoids added (7.30); a learned table added; sinusoids (7.29) or one-hot appended and
     mapped back; jointly learned (7.28); turned queries and keys; not at all."""
-    max_length: int = Field(1024, ge=1)
+    n_positions: int = Field(1024, ge=1)
     """Rows of a learned, joint or one-hot table of positions; other kinds have no limit."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout on what each attention and feed-forward adds."""
 
 
-TINY = Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, max_length=24)
+TINY = Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, n_positions=24)
 
 
 class TransformerEncoder(Encoder):
@@ -58,7 +58,7 @@ class TransformerEncoder(Encoder):
     def __init__(self, config: Config, d_in: int) -> None:
         super().__init__()
         width = config.d_model
-        position = position_named(config.position, d_in, width, config.max_length)
+        position = position_named(config.position, d_in, width, config.n_positions)
         self.position = None if position is None else PlacedAll(position)
         entering = d_in if position is None else position.d_out
         self.entry = nn.Linear(entering, width) if entering != width else nn.Identity()

@@ -170,9 +170,13 @@ class Task(task.Task):
     def _batches(self, model: Causal | Conditional, section: Section) -> Iterator[Batch]:
         if not section.is_stream:
             return example_batches(section, EVALUATION_ROWS, ahead=self.data.ahead)
-        grows = begin_decoder(model).state_grows
+        decoder = begin_decoder(model)
+        length, context = EVALUATION_LENGTH, WARM_UP
+        if decoder.state_grows:  # windows that overlap by half
+            length = min(length, decoder.max_length or length)
+            context = length // 2
         return evaluation_batches(
-            section, EVALUATION_ROWS, EVALUATION_LENGTH, ahead=self.data.ahead, context=WARM_UP, carried=not grows
+            section, EVALUATION_ROWS, length, ahead=self.data.ahead, context=context, carried=not decoder.state_grows
         )
 
     @torch.no_grad()
