@@ -102,14 +102,16 @@ def test_a_tick_without_gradients_works_in_the_memory_of_the_state(rows: int) ->
             assert (changed.sum(dim=1) <= 1).all()  # one phase of four, the others were not touched
 
 
-def test_with_gradients_or_in_chunks_the_state_given_is_left_alone() -> None:
+@pytest.mark.parametrize("rows", [1, 2])
+def test_with_gradients_or_in_chunks_the_state_given_is_left_alone(rows: int) -> None:
     layer = CausalConv(3, 4, kernel=3, dilation=4)
-    x = torch.randn(2, 9, 3)
+    x = torch.randn(rows, 9, 3)
     for T, gradients in ((1, True), (3, True), (3, False)):
         _, state = layer(x)
         before = [leaf.clone() for leaf in tree.leaves(state)]
         with torch.set_grad_enabled(gradients):
-            layer(x[:, :T], state)
+            y, _ = layer(x[:, :T], state)
+        assert y.requires_grad == gradients
         assert all(torch.equal(a, b) for a, b in zip(tree.leaves(state), before))
 
 
@@ -126,6 +128,23 @@ def test_a_state_never_shares_memory_with_the_input(gradients: bool) -> None:
             for _ in range(6):
                 _, state = layer(torch.randn(1, 1, 3), state)
         assert torch.equal(x, kept)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize(("kernel", "dilation"), [(2, 1), (2, 3), (3, 1), (3, 3)])
+def test_ticks_that_follow_a_training_chunk_do_not_disturb_its_gradients(kernel: int, dilation: int, rows: int) -> None:
+    layer, x = CausalConv(3, 4, kernel, dilation), torch.randn(rows, 9, 3)
+    found = []
+    for streams_on in (False, True):
+        layer.zero_grad()
+        y, state = layer(x)
+        if streams_on:
+            with torch.no_grad():
+                ticks(layer, torch.randn(rows, 7, 3), state)
+        y.square().sum().backward()
+        assert layer.weight.grad is not None
+        found.append(layer.weight.grad.clone())
+    assert torch.equal(*found)
 
 
 def test_rows_at_unlike_phases_go_on_together() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -87,9 +89,8 @@ def test_dropout_and_weight_norm_are_where_they_are_said(form: str) -> None:
     assert torch.equal(body(x)[0], body(x)[0])
 
 
-def ticks(body: nn.Module, x: Tensor) -> Tensor:
+def ticks(body: nn.Module, x: Tensor, state: Any = None) -> Tensor:
     ys: list[Tensor] = []
-    state = None
     with torch.no_grad():
         for t in range(x.shape[1]):
             y, state = body(x[:, t : t + 1], state)
@@ -109,6 +110,16 @@ def test_ticks_are_the_whole(form: str, normed: bool, rows: int, dtype: torch.dt
         for parameter in body.parameters():
             parameter.mul_(1.5)
     torch.testing.assert_close(ticks(body, x), body(x)[0].detach())
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_it_streams_on_from_a_training_chunk(rows: int) -> None:
+    """The state is still part of a graph: the past of the first layer is not, that of the others is."""
+    body = make(Config(widths=(4, 4), kernel=2), 3, 9).eval()
+    x = torch.randn(rows, 12, 3)
+    y, state = body(x[:, :7])
+    assert ticks(body, x[:, 7:], state).allclose(body(x)[0][:, 7:], atol=1e-6)
+    y.square().sum().backward()
 
 
 def test_ten_thousand_ticks_are_one_pass() -> None:

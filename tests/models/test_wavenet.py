@@ -122,6 +122,17 @@ def test_ticks_under_conditions_are_the_whole(d_global: int, d_local: int, rows:
         torch.testing.assert_close(ticks(net.train(), x, net.start(h) if d_global else None), wanted)
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_it_streams_on_from_a_training_chunk(rows: int) -> None:
+    """The state is still part of a graph: the past of the entry is not, that of the stack is."""
+    net = make(SMALL, 3, 9).eval()
+    x = torch.randn(rows, 12, 3)
+    y, state = net(x[:, :7])
+    with torch.no_grad():
+        assert ticks(net, x[:, 7:], state).allclose(net(x)[0][:, 7:], atol=1e-6)
+    y.square().sum().backward()
+
+
 def test_the_state_is_as_large_as_the_dilations() -> None:
     net = make(Config(d_model=2, d_skip=2, n_dilations=4), 3, 9)
     _, (_, entry, stack) = net(torch.randn(1, 50, 3))

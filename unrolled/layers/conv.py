@@ -80,7 +80,7 @@ def is_row(x: Tensor, pasts: Sequence[Any]) -> bool:
     if torch.is_grad_enabled() or x.shape[1] != 1 or not pasts[0] or not plain(x, pasts[0].taps):
         return False
     # a state that is only begun holds None, and a kernel of 1 has no past
-    return all(past and past.taps.dtype == x.dtype and not past.taps.requires_grad for past in pasts)
+    return all(past and past.taps.dtype == x.dtype for past in pasts)
 
 
 class CausalConv(Causal):

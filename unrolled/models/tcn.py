@@ -33,7 +33,7 @@ class Config(config.Config):
     form: Literal["residual", "plain"] = "residual"
     """Blocks of two convolutions with a residual path, or one convolution per layer."""
     widths: tuple[Annotated[int, Field(ge=1)], ...] = Field((128, 128, 128, 128, 128), min_length=1)
-    """Channels of each block or layer, from the first (dilation 1) to the last."""
+    """Channels of each block or layer, from the first (dilation 1) to the last, such as [64, 64, 64]."""
     kernel: int = Field(3, ge=1)
     """Taps of each convolution."""
     dropout: float = Field(0.0, ge=0, lt=1)
