@@ -78,8 +78,9 @@ def shakespeare(model: str, budget: str = "5m") -> dict[str, Any]:
         }
 
 
+MODELS = ("lstm", "gru", "elman", "tcn", "transformer")
 PIECES: dict[str, Callable[[], dict[str, Any]]] = {
-    f"shakespeare-{model}": (lambda model=model: shakespeare(model)) for model in ("lstm", "gru", "elman", "tcn", "transformer")
+    f"shakespeare-{model}": (lambda model=model: shakespeare(model)) for model in MODELS
 }
 
 
