@@ -17,7 +17,9 @@ import torch
 import unrolled
 from tests.commands import run_unrolled
 from tests.training.conftest import SMALL
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError, Interrupted, UsageError
+from unrolled.training import api
+from unrolled.training.loop import Loop
 
 WORDS = [f"{key}={value}" for key, value in SMALL.items()]
 OPTIONS = [word for pair in WORDS for word in ("--set", pair)]
@@ -98,24 +100,42 @@ MEMORY = {"examples": "stream"}  # data that is passed from Python: a list with 
 
 
 def interrupted(text: str, path: Path) -> None:
-    """A run that was stopped on its way."""
-    from unrolled.core.errors import Interrupted
-    from unrolled.training import signals
+    """A run that was stopped after 34 steps."""
 
-    class Impatient(signals.StopFlag):
-        calls = 0
-
-        @property
-        def asked(self) -> bool:
-            Impatient.calls += 1
-            return Impatient.calls > 40
-
-        @asked.setter
-        def asked(self, value: bool) -> None: ...
+    def show(self: Loop, loss: float) -> None:
+        self.stop.asked = self.at.step == 34
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted):
-        patch.setattr("unrolled.training.loop.StopFlag", Impatient)
+        patch.setattr(Loop, "_show", show)
         unrolled.train([text], out=path, settings=SMALL | MEMORY | {"steps": 100})
+
+
+def test_stopped_in_the_middle_of_an_evaluation(text: str, tmp_path: Path) -> None:
+    """The evaluation is given up at once and made up for later, so that nothing is missing in the end."""
+    original = Loop._evaluate
+
+    def slow(self: Loop) -> None:
+        self.stop.asked = self.at.step == 20
+        original(self)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match="step 20"):
+        patch.setattr(Loop, "_evaluate", slow)
+        unrolled.train([text], out=tmp_path / "run", settings=SMALL | MEMORY | {"steps": 50})
+    unrolled.train([text], resume=tmp_path / "run")
+    unrolled.train([text], out=tmp_path / "whole", settings=SMALL | MEMORY | {"steps": 50})
+    assert_same(tmp_path / "whole", tmp_path / "run")
+
+
+@pytest.mark.parametrize("moment", ["_baselines", "_finish"])
+def test_stopped_outside_the_loop(text: str, tmp_path: Path, moment: str) -> None:
+    def terminated(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match="--resume"):
+        patch.setattr(api, moment, terminated)
+        unrolled.train([text], out=tmp_path / "run", settings=SMALL | MEMORY | {"steps": 10})
+    assert unrolled.train([text], resume=tmp_path / "run").result["steps"] == 10
 
 
 def test_resuming_other_data_is_refused(text: str, tmp_path: Path) -> None:

@@ -54,6 +54,16 @@ def test_a_machine_that_slows_down_still_stops_in_time() -> None:
     assert plan.horizon is not None and step < plan.horizon
 
 
+@pytest.mark.parametrize("schedule", ["trapezoid", "cosine", "constant"])
+def test_time_that_ran_out_before_a_horizon_was_settled_can_be_repeated(schedule: str) -> None:
+    settings = Optimiser(schedule=schedule, warmup=10)
+    plan = Plan(Budget(time=1), settings, steps_per_epoch=1000, tokens_per_step=1)
+    rates = [factor(settings, step, plan.horizon) for step in range(9)]
+    plan.close(9)
+    assert plan.horizon is not None
+    assert rates == [factor(settings, step, plan.horizon) for step in range(9)]
+
+
 def test_epochs_and_tokens_are_counted_in_steps() -> None:
     def steps(budget: Budget, accumulate: int = 1) -> int | None:
         return Plan(budget, Optimiser(accumulate=accumulate), steps_per_epoch=40, tokens_per_step=64).steps

@@ -16,7 +16,7 @@ import unrolled
 from unrolled.core import config as configs
 from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError, Interrupted, UsageError
 from unrolled.core.task import Task
 from unrolled.runs import build
 from unrolled.runs.baselines import measure_baselines
@@ -28,6 +28,7 @@ from unrolled.training.loop import Loop
 from unrolled.training.memory import explain_memory
 from unrolled.training.precision import choose_precision
 from unrolled.training.progress import Progress, Quiet
+from unrolled.training.signals import stop_at_once
 
 PREDICTIONS = 200  # examples kept in predictions.jsonl
 
@@ -64,10 +65,9 @@ def train(
     run = RunDirectory.create(Path(out) if out is not None else _free_name(config))
     try:
         return _work(run, config, data, shown, started, resuming=False)
-    except BaseException:
+    finally:
         if not run.has("config.json"):
             shutil.rmtree(run.path, ignore_errors=True)  # it never began: leave nothing half-made behind
-        raise
 
 
 def configure(
@@ -127,6 +127,17 @@ def _resume(path: Path, data: Any, own_file: str | Path | None, shown: Progress,
 
 
 def _work(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, resuming: bool) -> Run:
+    """All there is to do, stoppable at any moment."""
+    try:
+        with stop_at_once():
+            return _train(run, config, data, shown, started, resuming)
+    except KeyboardInterrupt:
+        if not run.has("config.json"):
+            raise
+        raise Interrupted(f"stopped; go on with: unrolled train --resume {run.path}") from None
+
+
+def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, resuming: bool) -> Run:
     torch.set_num_threads(config.threads or torch.get_num_threads())
     task = build.make_task(config)
     task.prepare(data)

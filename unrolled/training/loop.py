@@ -40,6 +40,7 @@ class Position:
     """Where training is: everything in a checkpoint beside tensors."""
 
     step: int = 0
+    looked: int = -1  # the step of the last evaluation
     best: float = math.inf
     best_step: int = 0
     stale: int = 0  # evaluations since the best one
@@ -47,6 +48,10 @@ class Position:
     elapsed: float = 0.0  # seconds of the budget used
     training: float = 0.0  # of these, seconds in the loop
     guard: Guard = field(default_factory=Guard)
+
+
+class Abandoned(Exception):
+    """An evaluation that was given up because somebody asked to stop; it is made up for when the run is resumed."""
 
 
 class Loop:
@@ -75,6 +80,7 @@ class Loop:
         self.started = started  # when the budget began to run
         self.reserve = 0.0  # seconds kept for the figures at the end
         self.running: list[float] = []  # training losses since the last evaluation
+        self.stop = StopFlag()
         self.saved, self.saved_step = started, -1  # when, and at which step, the last checkpoint was written
 
     # ---- one step
@@ -146,11 +152,26 @@ class Loop:
 
     # ---- looking
 
+    def _abandon_when_asked(self, *_: Any) -> None:
+        if self.stop.asked:
+            raise Abandoned
+
+    def _look(self) -> None:
+        """Evaluate, unless somebody asks to stop meanwhile."""
+        watched = self.decoder.register_forward_pre_hook(self._abandon_when_asked)
+        try:
+            self._evaluate()
+        except Abandoned:
+            pass
+        finally:
+            watched.remove()
+
     def _evaluate(self) -> None:
         at = self.at
         before = time.monotonic()
         figures = self.task.evaluate(self.model, "valid", limit=self.config.watching.evaluate_tokens)
         spent = time.monotonic() - before
+        at.looked = at.step
         self.reserve = self._reserve(spent, figures["tokens"])
         score = figures[self.task.SCORE]
         best = score < at.best
@@ -230,41 +251,48 @@ class Loop:
         begun = time.monotonic() - self.at.training
         self.model.train()
         self.progress.begin(None)
-        with StopFlag() as stop:
+        with self.stop:
             try:
-                if self.at.step == 0 and not math.isfinite(self.at.best):
-                    self._evaluate()
+                if self._due():
+                    self._look_and_save()
                 while not self.plan.done(self.at.step, self.left()):
                     loss = self._step()
                     if math.isfinite(loss):
                         self.running.append(loss)
                     self.at.elapsed, self.at.training = self._elapsed(), time.monotonic() - begun
                     self.plan.settle(self.at.step, self.at.training, self.left())
-                    if self._look_and_save(stop):
+                    if self._look_and_save():
                         break
                     self._show(loss)
-                if self.running:
-                    self._evaluate()
+                self.plan.close(self.at.step)
+                if self.at.looked != self.at.step:
+                    self._look()
                 if self.saved_step != self.at.step:
                     self.save()
+                self._leave_if_asked()
             finally:
                 self.progress.end()
                 self.events.close()
 
-    def _look_and_save(self, stop: StopFlag) -> bool:
+    def _due(self) -> bool:
+        """Whether this step has an evaluation that was not made yet."""
+        return self.at.step % self.config.watching.evaluate_every == 0 and self.at.looked != self.at.step
+
+    def _look_and_save(self) -> bool:
         """Evaluate and save when it is time; True when there is no point in going on."""
-        at, watching = self.at, self.config.watching
-        looked = at.step % watching.evaluate_every == 0
-        if looked:
-            self._evaluate()
-        if stop.asked or looked or time.monotonic() - self.saved > watching.save_every:
+        at, due = self.at, self._due()
+        if due:
+            self._look()
+        if self.stop.asked or (due and at.step) or time.monotonic() - self.saved > self.config.watching.save_every:
             self.save()
-        if stop.asked:
-            raise Interrupted(
-                f"stopped at step {at.step} and saved; go on with: unrolled train --resume {self.run.path}"
-            )
+        self._leave_if_asked()
         patience = self.config.budget.patience
         return patience is not None and at.stale >= patience
+
+    def _leave_if_asked(self) -> None:
+        if self.stop.asked:
+            where = f"stopped at step {self.at.step} and saved"
+            raise Interrupted(f"{where}; go on with: unrolled train --resume {self.run.path}")
 
     def _show(self, loss: float) -> None:
         at, plan = self.at, self.plan

@@ -67,6 +67,11 @@ class Plan:
         if total is not None and step >= settled_until(self.optimiser, total):
             self.horizon = self.steps = max(step + 1, int(total))
 
+    def close(self, step: int) -> None:
+        """Name a horizon for time that ran out before one was settled: any for which all rates so far were the same."""
+        if self.horizon is None:
+            self.horizon = math.ceil(step / (1 - DECAY)) + 1
+
     def done(self, step: int, left: float) -> bool:
         return (self.steps is not None and step >= self.steps) or (self.time is not None and left <= 0)
 
