@@ -28,11 +28,20 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# each line can be run alone; results are kept in benchmarks/results
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks.recurrent
+	$(BIN)/python -m benchmarks.recurrent --threads 1 2
+	$(BIN)/python -m benchmarks.streaming
+	$(BIN)/python -m benchmarks.attention
+	$(BIN)/python -m benchmarks.autoregression
+	$(BIN)/python -m benchmarks.memory
 
+# needs UNROLLED_DATA; each line, and each piece of the first, can be run alone
 reproduce: $(STAMP)
 	$(BIN)/python -m benchmarks.reproduce
+	$(BIN)/python -m benchmarks.copy_memory tcn
+	$(BIN)/python -m benchmarks.copy_memory lstm
+	$(BIN)/python -m benchmarks.copy_memory gru
 
 docs: $(STAMP)
 	$(BIN)/python -m benchmarks.tables
