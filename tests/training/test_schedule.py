@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from unrolled.runs.config import Budget, Optimiser
@@ -52,6 +54,23 @@ def test_a_machine_that_slows_down_still_stops_in_time() -> None:
         plan.settle(step, elapsed, left=100 - elapsed)
     assert elapsed < 101
     assert plan.horizon is not None and step < plan.horizon
+
+
+@pytest.mark.parametrize("schedule", ["trapezoid", "cosine"])
+@pytest.mark.parametrize("seed", range(20))
+def test_on_an_uneven_machine_the_rates_are_those_of_the_settled_horizon(schedule: str, seed: int) -> None:
+    """Whatever the speed does, the rates that were used are the ones that `--steps N --horizon H` would use."""
+    pace = random.Random(seed)
+    settings = Optimiser(schedule=schedule, warmup=pace.choice([0, 5, 30]))
+    plan = Plan(Budget(time=100), settings, steps_per_epoch=1000, tokens_per_step=1)
+    elapsed, step, used = 0.0, 0, []
+    while not plan.done(step, left=100 - elapsed):
+        used.append(factor(settings, step, plan.horizon))
+        step += 1
+        elapsed += pace.choice([0.05, 0.05, 0.1, 3.0])
+        plan.settle(step, elapsed, left=100 - elapsed)
+    plan.close(step)
+    assert used == [factor(settings, s, plan.horizon) for s in range(step)]
 
 
 @pytest.mark.parametrize("schedule", ["trapezoid", "cosine", "constant"])

@@ -27,7 +27,8 @@ def factor(settings: Optimiser, step: int, horizon: int | None) -> float:
     if horizon is None or settings.schedule in ("constant", "plateau"):
         return rise
     if settings.schedule == "cosine":
-        progress = (step - settings.warmup) / max(1, horizon - settings.warmup)
+        start = max(settings.warmup, FEWEST)
+        progress = (step - start) / max(1, horizon - start)
         return rise * 0.5 * (1 + math.cos(math.pi * min(1.0, max(0.0, progress))))
     falling = max(1.0, DECAY * horizon)
     return rise * min(1.0, max(0.0, (horizon - step) / falling))
@@ -36,8 +37,13 @@ def factor(settings: Optimiser, step: int, horizon: int | None) -> float:
 def settled_until(settings: Optimiser, horizon: float) -> float:
     """Up to which step the rates are the same for every horizon from this one on."""
     if settings.schedule == "cosine":
-        return settings.warmup
+        return max(settings.warmup, FEWEST)
     return (1 - DECAY) * horizon if settings.schedule == "trapezoid" else math.inf
+
+
+def shortest(step: int) -> int:
+    """The shortest horizon of a trapezoid that is still flat at the steps before this one."""
+    return math.ceil(step / (1 - DECAY))
 
 
 class Plan:
@@ -65,12 +71,14 @@ class Plan:
             return
         total = self.expected(step, elapsed, left)
         if total is not None and step >= settled_until(self.optimiser, total):
-            self.horizon = self.steps = max(step + 1, int(total))
+            # the estimate may have fallen since the last step: the steps taken must fit the horizon all the same
+            least = shortest(step) if self.optimiser.schedule == "trapezoid" else step + 1
+            self.horizon = self.steps = max(least, int(total))
 
     def close(self, step: int) -> None:
         """Name a horizon for time that ran out before one was settled: any for which all rates so far were the same."""
         if self.horizon is None:
-            self.horizon = math.ceil(step / (1 - DECAY)) + 1
+            self.horizon = shortest(step) + 1
 
     def done(self, step: int, left: float) -> bool:
         return (self.steps is not None and step >= self.steps) or (self.time is not None and left <= 0)
