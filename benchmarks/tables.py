@@ -98,8 +98,40 @@ def memory() -> str:
     return "\n## Memory does not grow with the corpus\n\nA GRU, 40 steps.\n\n" + table(titles, rows) + "\n"
 
 
+def music() -> str:
+    """Polyphonic music beside the published table."""
+    found = [json.loads(place.read_text()) for place in sorted((HERE / "results").glob("polymusic-*.json"))]
+    if not found:
+        return ""
+    rows = []
+    for result in found:
+        figures = result["figures"]
+        valid, test = (f"{figures[part]['nats_after_first']:.3f}" for part in ("valid", "test"))
+        published = "" if result["published"] is None else f"{result['published']:.2f}"
+        rows.append([result["protocol"], result["model"], valid, test, published, f"{figures['parameters']:,}"])
+    text = (
+        "\n## Polyphonic music\n\nNats per frame over all frames but the first of each piece; published: Bai, Kolter & "
+    )
+    text += "Koltun (2018), table 1. Weights were chosen on validation pieces.\n\n"
+    return text + table(["protocol", "model", "valid", "test", "published", "parameters"], rows) + "\n"
+
+
+def autoregression() -> str:
+    """The closed form beside the lagged matrix."""
+    found = read("autoregression")
+    if not found:
+        return ""
+    rows = [
+        [row["way"], f"{row['ms']:,.1f}", f"{row['megabytes']:,.1f}", f"{row['difference']:.0e}"]
+        for row in found["ways"]
+    ]
+    titles = ["way", "ms", "megabytes beyond the series", "largest difference of weights"]
+    head = f"\n## AR({found['order']}) on {found['points']:,} points, {found['threads'] or 'all'} threads\n\n"
+    return head + table(titles, rows) + "\n"
+
+
 def main() -> None:
-    PAGE.write_text(HEAD + recurrent() + shakespeare() + memory())
+    PAGE.write_text(HEAD + recurrent() + autoregression() + shakespeare() + music() + memory())
     print(f"wrote {PAGE.relative_to(HERE.parent)}")
 
 
