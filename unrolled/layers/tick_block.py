@@ -74,9 +74,10 @@ def normalised(norm: nn.LayerNorm, z: Array) -> Array:
     return d
 
 
-def linear(layer: nn.Module, z: Array) -> Array:
+def linear(layer: nn.Module, z: Array, out: Array | None = None) -> Array:
+    """W z + b, into `out` where that is given."""
     weights = arrays(layer)
-    y: Array = weights["weight"].dot(z)
+    y: Array = weights["weight"].dot(z, out)
     if "bias" in weights:
         y += weights["bias"]
     return y
@@ -84,20 +85,18 @@ def linear(layer: nn.Module, z: Array) -> Array:
 
 @lru_cache(maxsize=4)
 def turn(n: int, m: int, base: float, dtype: str) -> tuple[Array, Array]:
-    """cos and sin of the angles of position n [m/2]; the layers of a model ask for the same."""
-    w = n * base ** (-np.arange(0, m, 2) / m)
-    return np.cos(w).astype(dtype), np.sin(w).astype(dtype)
+    """(cos, cos) [m] and (-sin, sin) [2, m/2] of the angles of position n; the layers of a model ask for the same."""
+    w = n * base ** (-np.arange(0, m, 2) / m)  # [m/2]
+    cos, sin = np.cos(w).astype(dtype), np.sin(w).astype(dtype)
+    return np.concatenate([cos, cos]), np.stack([-sin, sin])
 
 
 def rotated(z: Array, cos: Array, sin: Array) -> Array:
-    """(a, b) -> (a cos - b sin, b cos + a sin) for the halves a, b of each head's z [H, m]."""
-    half = z.shape[1] // 2
-    a, b = z[:, :half], z[:, half:]
-    turned = np.empty_like(z)
-    np.multiply(a, cos, out=turned[:, :half])
-    turned[:, :half] -= b * sin
-    np.multiply(b, cos, out=turned[:, half:])
-    turned[:, half:] += a * sin
+    """(a, b) -> (a cos - b sin, b cos + a sin) for the halves a, b of each z [., m]."""
+    halves = (len(z), 2, z.shape[1] // 2)
+    turned: Array = z * cos
+    both = turned.reshape(halves)  # the same memory
+    both += z.reshape(halves)[:, ::-1] * sin
     return turned
 
 
@@ -105,12 +104,13 @@ def _attend(h: Array, state: KeyValue, attention: CausalSelfAttention, heads: Mu
     """sum_h W_c^h u^h (eqs 7.25, 7.26) for the newest position."""
     H, m, m_v, W = heads.n_heads, heads.d_key, heads.d_value, attention.window
     n = int(state.length)
-    q = linear(heads.W_q, h).reshape(H, m)
-    kv = linear(heads.W_kv, h)
-    k, v = kv[: H * m].reshape(H, m), kv[H * m :].reshape(H, m_v)
+    qkv = np.empty(H * (2 * m + m_v), h.dtype)
+    linear(heads.W_q, h, qkv[: H * m])
+    linear(heads.W_kv, h, qkv[H * m :])
+    qk, v = qkv[: 2 * H * m].reshape(2 * H, m), qkv[2 * H * m :].reshape(H, m_v)
     if attention.rotary is not None:
-        cos, sin = turn(n, m, attention.rotary.base, q.dtype.name)
-        q, k = rotated(q, cos, sin), rotated(k, cos, sin)
+        qk = rotated(qk, *turn(n, m, attention.rotary.base, qk.dtype.name))
+    q, k = qk[:H], qk[H:]
     seen, slot = (n + 1, n) if W is None else (min(n + 1, W), n % W)
     keys, values = state.keys, state.values
     if seen > keys.shape[2]:
