@@ -35,6 +35,7 @@ from unrolled.objectives import losses, metrics
 
 EVALUATION_ROWS = 32
 CODEC = "frames.json"
+WIDEST = 1 << 16  # bits of a frame
 USED = {"split", "seed", "ahead"}  # of the settings of data; the others are about text
 
 
@@ -85,6 +86,8 @@ class Task(task.Task):
             self.width = int(json.loads((directory / CODEC).read_text(encoding="utf-8"))["width"])
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise DataError(f"{directory / CODEC}: does not say how wide frames are ({error})") from None
+        if not 1 <= self.width <= WIDEST:
+            raise DataError(f"{directory / CODEC}: frames {self.width} wide are not possible: 1 to {WIDEST:,} are")
 
     def describe(self) -> dict[str, Any]:
         return {}
@@ -156,7 +159,7 @@ class Task(task.Task):
             if limit is not None and count >= limit:
                 break
         figures = {"nats": metrics.mean(total, count), "accuracy": right / max(named, 1), "tokens": count}
-        if count > firsts:
+        if count > firsts:  # sequences of one frame have nothing after it
             figures["nats_after_first"] = (total - first) / (count - firsts)
         return figures
 
