@@ -21,7 +21,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 ORDER = [
     {"core"},
-    {"layers", "data", "objectives", "decode"},
+    {"layers", "data", "objectives", "decode", "pictures"},
     {"models", "tasks"},
     {"runs", "testing"},
     {"training", "inspect", "report"},

@@ -22,7 +22,7 @@ class Room:
 
     def __init__(self, package: str, needs: tuple[str, ...]) -> None:
         self.package = package
-        self.kind = package.rsplit(".", 1)[-1].rstrip("s")
+        self.kind = {"inspect": "question"}.get(last := package.rsplit(".", 1)[-1], last.rstrip("s"))
         self.needs = needs
         self._files: dict[str, Path] = {}
         self._modules: dict[str, ModuleType] = {}
@@ -111,3 +111,4 @@ def _import_entry(name: str, place: str) -> ModuleType:
 
 models = Room("unrolled.models", needs=("Config", "make", "TINY"))
 tasks = Room("unrolled.tasks", needs=("Config", "Task"))
+questions = Room("unrolled.inspect", needs=("Config", "applies", "ask"))

@@ -126,3 +126,11 @@ class Task:
 
     def baselines(self) -> list[Baseline]:
         raise NotImplementedError
+
+    def example(self, value: Any) -> tuple[Batch, list[str]]:
+        """An input as a user gives it, as a batch of one row, and a name for each of its positions: to look inside."""
+        raise NotImplementedError
+
+    def input_of(self, line: Mapping[str, Any]) -> Any:
+        """The input of a line of `predictions`, as `example` takes it."""
+        raise NotImplementedError

@@ -202,6 +202,11 @@ class RunDirectory:
         """The value of a sealed JSON file."""
         return formats.parse_json(self.read_bytes(name), str(self.path / name))
 
+    def read_lines(self, name: str) -> list[Any]:
+        """The values of a sealed file of one JSON value per line."""
+        lines = self.read_text(name).splitlines()
+        return [formats.parse_json(line.encode(), f"{self.path / name}, line {i}") for i, line in enumerate(lines, 1)]
+
     def read_tensors(self, name: str) -> dict[str, Tensor]:
         """The tensors of a sealed safetensors file, exact in dtype and shape."""
         return formats.parse_tensors(self.read_bytes(name), str(self.path / name))

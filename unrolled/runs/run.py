@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import torch
 from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.inspection import Answer
 from unrolled.core.task import Task
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.build import build, make_task
@@ -83,6 +84,20 @@ class Run:
     def predict(self, examples: list[Any], conditions: Sequence[str | None] | None = None) -> list[dict[str, Any]]:
         """The task's prediction for each example, in order."""
         return list(self._verb("predict")(self.model, examples, conditions))
+
+    def inspect(self, question: str, value: Any = None, settings: Mapping[str, Any] | None = None) -> Answer:
+        """Look inside: `run.inspect("attention", "To be or not")`; `unrolled inspect` lists the questions.
+
+        Without an input, the first example in the run's predictions is looked at.
+        """
+        module = discover.questions.load(question)
+        reason = module.applies(self)
+        if reason is not None:
+            raise UsageError(f"'{question}' has no answer for {self.path}: {reason}")
+        if value is None:
+            value = self.task.input_of(next(iter(self.directory.read_lines("predictions.jsonl"))))
+        answer: Answer = module.ask(self, value, module.Config.parse(settings or {}))
+        return answer
 
     def _verb(self, name: str) -> Any:
         found = getattr(self.task, name, None)

@@ -179,8 +179,22 @@ class Task(task.Task):
     def predictions(self, model: Causal | Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
         section = self._rolls().sections[split]
         rolls = [section.example(i) for i in range(min(limit, section.n_examples))]
-        for number, line in enumerate(self.score(model, rolls)):
-            yield {**line, "text": f"{split}, sequence {number}"}
+        for number, (roll, line) in enumerate(zip(rolls, self.score(model, rolls))):
+            on = [np.flatnonzero(frame).tolist() for frame in roll]
+            yield {**line, "text": f"{split}, sequence {number}", "frames": on}
+
+    def example(self, value: Any) -> tuple[Batch, list[str]]:
+        """A sequence of frames, each the list of its bits that are on, or a whole roll; names are frame numbers."""
+        roll = value
+        if not hasattr(value, "shape"):
+            roll = np.zeros((len(value), self.width), np.uint8)
+            for frame, on in zip(roll, value):
+                frame[on] = 1
+        batch = next(iter(example_batches(section_of([check_roll(roll, "input", self.width)]), 1, self.data.ahead)))
+        return batch, [str(t) for t in range(batch.x.shape[1])]
+
+    def input_of(self, line: Mapping[str, Any]) -> Any:
+        return line["frames"]
 
     def score(
         self, model: Causal | Conditional, rolls: list[Any], conditions: Sequence[str | None] | None = None

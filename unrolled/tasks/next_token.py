@@ -229,6 +229,18 @@ class Task(task.Task):
                 total, count = float(nats[i]), int(counts[i])
                 yield {"text": text, "logp": -total, "tokens": count, "nats_per_token": total / (count or 1)}
 
+    def example(self, value: Any) -> tuple[Batch, list[str]]:
+        """A text as one row; the names are those of the tokens that are read."""
+        section = section_from([self.codec.encode(str(value))], self._first_class(), False)
+        batch = self._without_ends(next(iter(example_batches(section, 1, ahead=self.data.ahead))))
+        return batch, [self.codec.name(int(token)) for token in batch.x[0]]
+
+    def _first_class(self) -> list[int] | None:
+        return [0] if self.labels else None
+
+    def input_of(self, line: Mapping[str, Any]) -> Any:
+        return line["text"]
+
     def _without_ends(self, batch: Batch) -> Batch:
         """For a model of streams, which knows no <start> and <stop>, texts are read as if after the end of a line."""
         if not self.is_stream:

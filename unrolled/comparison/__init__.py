@@ -1,0 +1,1 @@
+"""Many runs under equal conditions, and their table."""

@@ -1,0 +1,1 @@
+"""Looking inside: one question = one file."""

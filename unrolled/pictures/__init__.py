@@ -1,0 +1,1 @@
+"""Pictures as values: what is to be drawn, and what draws it."""

@@ -1,0 +1,119 @@
+"""What can be drawn: pictures as plain values that are saved as JSON and drawn later, by whoever has them.
+
+Tasks and inspectors say *what* is to be seen; `unrolled.pictures.draw` knows how. Every picture carries a title and
+`alt`, the sentence that says what it shows to those who cannot see it. Imports neither torch nor a plotting library.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from unrolled.core.config import Config
+
+Number = float | int | None  # None: nothing there (JSON knows no NaN)
+
+
+class Base(Config):
+    """What all pictures have."""
+
+    title: str
+    alt: str = ""
+    """What the picture shows, in a sentence."""
+
+
+class Series(Config):
+    """One line or cloud of points of a plot."""
+
+    name: str
+    x: list[float]
+    y: list[Number]
+    low: list[Number] | None = None
+    """The lower edge of a band (or of whiskers) around y."""
+    high: list[Number] | None = None
+    style: Literal["line", "points", "steps", "dashed"] = "line"
+    labels: list[str] | None = None
+    """A word beside each point."""
+
+
+class Plot(Base):
+    """Lines and points in one frame."""
+
+    kind: Literal["plot"] = "plot"
+    series: list[Series]
+    x_label: str = ""
+    y_label: str = ""
+    log_x: bool = False
+    log_y: bool = False
+
+
+class Heatmap(Base):
+    """A matrix as colours: attention, confusion, causality, positions."""
+
+    kind: Literal["heatmap"] = "heatmap"
+    values: list[list[Number]]
+    rows: list[str] = []
+    """A name per row, from the top; empty: numbers."""
+    columns: list[str] = []
+    x_label: str = ""
+    y_label: str = ""
+    low: float | None = None
+    high: float | None = None
+    scale: Literal["sequential", "diverging", "log"] = "sequential"
+    write_values: bool = False
+    """Write each number into its cell."""
+
+
+class Bars(Base):
+    """A number per name."""
+
+    kind: Literal["bars"] = "bars"
+    names: list[str]
+    values: list[Number]
+    low: list[Number] | None = None
+    high: list[Number] | None = None
+    x_label: str = ""
+
+
+class Tokens(Base):
+    """A text whose pieces are coloured by a number each."""
+
+    kind: Literal["tokens"] = "tokens"
+    tokens: list[str]
+    values: list[Number]
+    hints: list[str] = []
+    """What is shown when somebody points at the piece."""
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+
+
+class Table(Base):
+    """Rows of words and numbers."""
+
+    kind: Literal["table"] = "table"
+    columns: list[str]
+    rows: list[list[str | float | int | None]]
+
+
+class Texts(Base):
+    """Pieces of text, such as samples, each under a caption."""
+
+    kind: Literal["texts"] = "texts"
+    captions: list[str]
+    texts: list[str]
+
+
+Picture = Plot | Heatmap | Bars | Tokens | Table | Texts
+
+_reader: TypeAdapter[Picture] = TypeAdapter(Annotated[Picture, Field(discriminator="kind")])
+
+
+def read_picture(value: Any) -> Picture:
+    """The picture that `picture.model_dump(mode="json")` gave.
+
+    >>> read_picture({"kind": "bars", "title": "t", "names": ["a"], "values": [1.0]}).names
+    ['a']
+    """
+    return _reader.validate_python(value)

@@ -1,0 +1,1 @@
+"""Run directories and comparisons -> one self-contained page."""
