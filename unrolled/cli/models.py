@@ -10,6 +10,16 @@ import typer
 from unrolled.cli.options import Json, With, print_json, setting_lines
 
 WIDTH = 128  # of the input and output of the models that are counted here
+COLUMNS: dict[str, Any] = {
+    "model": "left",
+    "kind": "left",
+    "what": "left",
+    "parameters": "right",
+    "receptive field": "right",
+    "cost per tick": "right",
+    "serial depth": "right",
+    "reference": "left",
+}
 
 
 def command(
@@ -43,6 +53,7 @@ def command(
 
 def _facts(module: Any, name: str) -> dict[str, Any]:
     from unrolled.core.config import settings_of
+    from unrolled.runs import cost
     from unrolled.runs.build import count_parameters
 
     body = module.make(module.Config(), WIDTH, WIDTH)
@@ -51,8 +62,7 @@ def _facts(module: Any, name: str) -> dict[str, Any]:
         "kind": module.KIND,
         "what": (module.__doc__ or "").strip().splitlines()[0],
         "parameters": count_parameters(body),
-        "receptive_field": getattr(body, "receptive_field", None),
-        "state_grows": getattr(body, "state_grows", None),
+        **cost.facts(body),
         "reference": getattr(module, "REFERENCE", ""),
         "settings": settings_of(module.Config),
         "equations": (module.__doc__ or "").strip(),
@@ -62,19 +72,44 @@ def _facts(module: Any, name: str) -> dict[str, Any]:
 def _list(console: Any, facts: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
-    table = Table(title=f"Models (parameters of the body at its default size, width {WIDTH} in and out)")
-    for title in ("model", "kind", "what", "parameters", "receptive field", "reference"):
-        table.add_column(title, justify="right" if title in ("parameters", "receptive field") else "left")
+    from unrolled.runs.cost import LENGTH
+
+    table = Table(title=f"Models (the body at its default size, width {WIDTH} in and out)", caption=_caption(LENGTH))
+    for title, justify in COLUMNS.items():
+        table.add_column(title, justify=justify)
     for fact in facts:
-        field = fact["receptive_field"]
-        seen = "all" if field is None else str(field)
-        what = fact["what"].split(": ", 1)[-1]
-        table.add_row(fact["name"], fact["kind"], what, f"{fact['parameters']:,}", seen, fact["reference"])
+        table.add_row(
+            fact["name"], fact["kind"], fact["what"].split(": ", 1)[-1], f"{fact['parameters']:,}", _field(fact),
+            _tick(fact), str(fact["serial_depth"]), fact["reference"],
+        )  # fmt: skip
     console.print(table)
+
+
+def _caption(length: int) -> str:
+    return (
+        "cost per tick: multiply-adds for one more position of a stream, t positions behind it; "
+        f"serial depth: layer applications that must wait for one another to train on {length} positions"
+    )
+
+
+def _field(fact: dict[str, Any]) -> str:
+    return "all" if fact["receptive_field"] is None else str(fact["receptive_field"])
+
+
+def _tick(fact: dict[str, Any]) -> str:
+    """An encoder has no tick: it reads the whole again."""
+    from unrolled.runs.cost import short
+
+    if "tick_multiply_adds" not in fact:
+        return ""
+    grows = fact["tick_multiply_adds_per_position"]
+    return short(fact["tick_multiply_adds"]) + (f" + {short(grows)} t" if grows else "")
 
 
 def _show(console: Any, fact: dict[str, Any]) -> None:
     console.print(fact["equations"], markup=False)
+    depth = f"serial depth {fact['serial_depth']}"
+    console.print(f"\nReceptive field {_field(fact)}, cost per tick {_tick(fact) or 'none'}, {depth}", markup=False)
     console.print(f"\nSettings (--set key=value), {fact['parameters']:,} parameters at these defaults:", markup=False)
     for line in setting_lines(fact["settings"]):
         console.print(line, markup=False, soft_wrap=True)

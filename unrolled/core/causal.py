@@ -72,3 +72,31 @@ def begin(model: Causal | Conditional, source: Any = None, mask: Tensor | None =
     if isinstance(model, Conditional):
         return model.decoder, model.condition(source, mask)
     return model, None
+
+
+def serial_depth(layer: nn.Module, length: int) -> int:
+    """How many layer applications must follow one another to compute `length` positions at once, as in training.
+
+    A recurrent layer needs `length` of them, a convolution or an attention one. A layer that knows better than the sum
+    of its parts says so by a method `serial_steps(length)`.
+    """
+    own = getattr(layer, "serial_steps", None)
+    if own is not None:
+        return int(own(length))
+    inside = sum(serial_depth(child, length) for child in layer.children())
+    return inside or int(isinstance(layer, Causal | Encoder))
+
+
+def tick_multiply_adds(layer: nn.Module, position: int) -> int:
+    """Multiply-adds of the one tick that has `position` others behind it.
+
+    A tick uses every weight of every matrix once; tables are looked up and cost nothing. A layer that does more or less
+    than that (attention, which also reads what is behind it) says so by a method of this name.
+    """
+    own = getattr(layer, "tick_multiply_adds", None)
+    if own is not None:
+        return int(own(position))
+    if isinstance(layer, nn.Embedding):
+        return 0
+    matrices = sum(weight.numel() for weight in layer.parameters(recurse=False) if weight.dim() >= 2)
+    return matrices + sum(tick_multiply_adds(child, position) for child in layer.children())

@@ -20,6 +20,10 @@ class Each(Causal):
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         return self.module(x), ()
 
+    def serial_steps(self, length: int) -> int:
+        """Dropout and the like are no step of their own."""
+        return int(any(True for _ in self.module.parameters()))
+
 
 def _causal(layer: nn.Module) -> Causal:
     return layer if isinstance(layer, Causal) else Each(layer)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from unrolled.core.causal import Causal, Encoder
+from unrolled.core.causal import Causal, Encoder, tick_multiply_adds
 from unrolled.core.errors import UsageError
 from unrolled.core.state import Fixed, State
 from unrolled.core.trace import note, tracing
@@ -250,6 +250,12 @@ class CausalSelfAttention(Causal):
         state = _of_type(state, k)
         u, keys, values = self._continued(q, k, v, n, state)
         return self.heads.join(u), KeyValue(keys, values, state.length + T)
+
+    def tick_multiply_adds(self, position: int) -> int:
+        """Every key in sight meets the query, every value its weight."""
+        seen = position + 1 if self.window is None else min(position + 1, self.window)
+        read = seen * self.heads.n_heads * (self.heads.d_key + self.heads.d_value)
+        return read + tick_multiply_adds(self.heads, position) + seen * tick_multiply_adds(self.score, position)
 
     def _continued(self, q: Tensor, k: Tensor, v: Tensor, n: int, state: KeyValue) -> tuple[Tensor, Tensor, Tensor]:
         """u, keys and values when all rows have n positions behind them."""

@@ -70,6 +70,10 @@ class Cell(nn.Module):
     def output(self, h: Tensor) -> Tensor:
         return h
 
+    def parts(self, h: Tensor) -> dict[str, Tensor]:
+        """The state by what it is made of, for looking inside; a packed state names its parts."""
+        return {"state": h}
+
 
 def uniform(width: int, *shape: int) -> nn.Parameter:
     """U(-1/sqrt(width), 1/sqrt(width)), the initialisation of torch.nn's recurrent layers."""
@@ -154,6 +158,9 @@ class LSTM(Cell):
 
     def output(self, h: Tensor) -> Tensor:
         return h[..., : self.output_size]
+
+    def parts(self, h: Tensor) -> dict[str, Tensor]:
+        return {"state": h[..., : self.output_size], "cell": h[..., self.output_size :]}
 
 
 class GRU(Cell):
@@ -248,6 +255,10 @@ class Feedback(Cell):
 
     def output(self, h: Tensor) -> Tensor:
         return h[..., self.memory :]
+
+    def parts(self, h: Tensor) -> dict[str, Tensor]:
+        fed_back = {"output": self.output(h)}
+        return {"state": h[..., : self.memory], **fed_back} if self.memory else fed_back
 
 
 class Jordan(Feedback):

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unrolled.core.state import State
+from unrolled.core.trace import note, tracing
 from unrolled.layers.conv import Past, convolve, in_order, in_step, may_reuse, newest
 from unrolled.layers.tick import Array, arrays
 
@@ -43,6 +44,8 @@ class Unit(NamedTuple):
 
     def __call__(self, a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         f, g = (a if self.share is None else a + self.share).chunk(2, dim=-1)
+        if tracing():
+            note("gates", {"gate": torch.sigmoid(g), "filter": torch.tanh(f)})
         z = torch.tanh(f) * torch.sigmoid(g)
         return z, x if self.residual is None else x + F.linear(z, *self.residual)
 
@@ -65,6 +68,12 @@ class GatedStack(nn.Module):
         self.steps = np.array(dilations)  # [L]
         self.begins = np.cumsum(self.steps) - self.steps  # [L] where the taps of each layer begin
         self.receptive_field = 1 + (kernel - 1) * sum(dilations)
+
+    def serial_steps(self, length: int) -> int:
+        return len(self.dilations)
+
+    def tick_multiply_adds(self, position: int) -> int:
+        return self.weight.numel() + self.residual_weight.numel()
 
     def initial_state(self, x: Tensor) -> Pasts:
         B = x.shape[0]

@@ -33,6 +33,10 @@ class Position(nn.Module):
     def forward(self, x: Tensor, at: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} must define forward(x, at)")
 
+    def tick_multiply_adds(self, position: int) -> int:
+        """A position is looked up or added."""
+        return 0
+
 
 class OneHot(Position):
     """x~ = (x, e_t): the unit vector of the position appended, D' = D + max_length."""
@@ -56,6 +60,9 @@ class Joint(Position):
         self.W_2 = uniform(d_in, d_out, d_in)
         self.W_3 = uniform(d_in, max_length, d_out)  # its columns, one per position
         self.b = uniform(d_in, d_out)
+
+    def tick_multiply_adds(self, position: int) -> int:
+        return self.W_1.numel() + self.W_2.numel()
 
     def forward(self, x: Tensor, at: Tensor) -> Tensor:
         return F.linear(torch.relu(F.linear(x, self.W_2, self.b) + F.embedding(at, self.W_3)), self.W_1)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
 
-from unrolled.core.causal import Causal, Encoder
+from unrolled.core.causal import Causal, Encoder, serial_depth
 from unrolled.core.compose import Serial
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State
 from unrolled.core.trace import note, tracing
 from unrolled.layers.cells import Cell, Feedback
+from unrolled.layers.deer import deer
 from unrolled.layers.fused import fused
 from unrolled.layers.scan import Scan, trajectory
 
@@ -49,6 +51,12 @@ class Recurrent(Causal):
         cell: Any = self._modules["cell"]  # self.cell would cost a tick a tenth of its time
         return self.scan(cell, x, state)
 
+    def serial_steps(self, length: int) -> int:
+        """A scan in parallel over time takes log2 T steps in each of its iterations, whose number depends on the data."""
+        if self.receptive_field == 1:
+            return 1
+        return math.ceil(math.log2(max(length, 2))) if self.scan is deer else length
+
     def _unmixed(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
         """Under autocast a recurrence keeps the precision of its weights, for its rounding adds up over time."""
         dtype = next((p.dtype for p in self.parameters()), x.dtype)
@@ -61,9 +69,10 @@ class Recurrent(Causal):
         return self.h_0.expand(x.shape[0], -1)  # [B, N]
 
     def _note(self, x: Tensor, h0: Tensor) -> None:
-        """Offer the states [B, T, N] and, of a gated cell, its gates by name (each [B, T, .])."""
+        """Offer the states [B, T, N], their parts and, of a gated cell, its gates by name (each [B, T, .])."""
         states = trajectory(self.cell, x, h0)  # [B, T, N]
         note("state", states)
+        note("parts", self.cell.parts(states))
         gates = getattr(self.cell, "gates", None)
         if gates is not None:
             note("gates", gates(x, torch.cat([h0.unsqueeze(1), states[:, :-1]], dim=1)))
@@ -108,6 +117,9 @@ class Forced(Causal):
         h, state = self.scan(inner, merged, state)
         return self.cell.read(h), state
 
+    def serial_steps(self, length: int) -> int:
+        return 1 if self.receptive_field == 1 else length
+
 
 class Sized(Protocol):
     d_out: int
@@ -133,6 +145,10 @@ class Bidirectional(Encoder):
         self.ahead = forward
         self.back = backward
         self.d_out = cast(Sized, forward).d_out + cast(Sized, backward).d_out
+
+    def serial_steps(self, length: int) -> int:
+        """Both directions at the same time."""
+        return max(serial_depth(self.ahead, length), serial_depth(self.back, length))
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         if (mask[:, 1:] & ~mask[:, :-1]).any():

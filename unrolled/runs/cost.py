@@ -1,0 +1,99 @@
+"""What a model costs: multiply-adds and time per tick of a stream, the size of its state, steps that must wait.
+
+Counts come from the layers, times and sizes are measured on the model itself, at batch 1, through the contract.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unrolled.core import state as states
+from unrolled.core.causal import Causal, Encoder, serial_depth, tick_multiply_adds
+from unrolled.core.state import State
+
+LENGTH = 64  # of the training sequence whose serial depth is told, unless another is named
+FAR = 10_000  # a position where every window is full
+TICKS = 50  # per round of timing
+ROUNDS = 4
+
+
+def short(value: float) -> str:
+    """
+    >>> short(327_680), short(1_250_000), short(64.0)
+    ('328 k', '1.2 M', '64')
+    """
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit:
+            scaled = value / limit
+            return f"{scaled:.1f} {unit}" if scaled < 10 else f"{scaled:.0f} {unit}"
+    return f"{value:.0f}"
+
+
+def tick_cost(layer: Causal) -> tuple[int, int]:
+    """Multiply-adds of a tick far into a stream, as (fixed, per position behind it)."""
+    at, after = tick_multiply_adds(layer, FAR), tick_multiply_adds(layer, FAR + 1)
+    return at - (after - at) * FAR, after - at
+
+
+@torch.no_grad()
+def tick_microseconds(layer: Causal, x: Tensor, state: State = None) -> float:
+    """The shortest mean time of a tick over some rounds; x [1, T, ..] is fed again and again."""
+    was_training = layer.training
+    layer.eval()
+    best, t = float("inf"), 0
+    for round_ in range(ROUNDS + 1):
+        begun = time.perf_counter()
+        for _ in range(TICKS):
+            _, state = layer(x[:, t % x.shape[1] : t % x.shape[1] + 1], state)
+            t += 1
+        if round_:  # the first one warms up
+            best = min(best, (time.perf_counter() - begun) / TICKS)
+    layer.train(was_training)
+    return round(best * 1e6, 2)
+
+
+@torch.no_grad()
+def state_bytes(layer: Causal, x: Tensor) -> int:
+    """Bytes that one stream holds after the positions of x [1, T, ..]."""
+    return states.nbytes(layer(x)[1])
+
+
+def facts(layer: Causal | Encoder, length: int = LENGTH) -> dict[str, Any]:
+    """What is known of a layer before it is trained, as JSON values."""
+    depth = serial_depth(layer, length)
+    if isinstance(layer, Encoder):
+        return {"receptive_field": None, "state_grows": None, "serial_depth": depth}
+    fixed, per_position = tick_cost(layer)
+    return {
+        "receptive_field": layer.receptive_field,
+        "state_grows": layer.state_grows,
+        "serial_depth": depth,
+        "tick_multiply_adds": fixed,
+        "tick_multiply_adds_per_position": per_position,
+    }
+
+
+def forget_peak() -> None:
+    """Let the peak of this process's memory begin again here, where the system can do that."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return
+
+
+def peak_megabytes() -> float | None:
+    """The most memory that this process has held, None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        return round(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024, 1)
+    except (OSError, StopIteration):
+        return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
