@@ -1,0 +1,78 @@
+"""How pictures are shown: as SVG or PNG files, as HTML inside a page, and in the terminal.
+
+    svg(picture)  png(picture)     Plot, Heatmap and Bars as a drawing (`is_drawn` says which are)
+    html(picture)                  any kind as a <figure>; `STYLE` is the style sheet that it expects
+    terminal(picture)              any kind for rich; drawings as their sentence
+
+Text from data is escaped everywhere. matplotlib and rich are imported when they are needed.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from unrolled.pictures import markup
+from unrolled.pictures.kinds import Bars, Heatmap, Picture, Plot, Table, Texts, Tokens
+from unrolled.pictures.markup import STYLE
+from unrolled.pictures.terminal import terminal
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["STYLE", "html", "is_drawn", "png", "svg", "terminal"]
+
+
+def is_drawn(picture: Picture) -> bool:
+    """Whether a picture is a drawing rather than words."""
+    return isinstance(picture, Plot | Heatmap | Bars)
+
+
+def svg(picture: Picture, salt: str = "") -> str:
+    """One <svg> element, a whole file by itself; the same picture gives the same bytes.
+
+    Where one picture stands twice on a page, different `salt`s keep the identifiers apart.
+    """
+    from unrolled.pictures.canvas import quietly, settle
+
+    buffer = io.StringIO()
+    with quietly():
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        _figure(picture).savefig(buffer, format="svg", transparent=True, metadata=nothing)
+    return settle(buffer.getvalue(), picture, salt)
+
+
+def png(picture: Picture, dots_per_inch: int = 160) -> bytes:
+    """The same as pixels on white, for places that show no SVG."""
+    from unrolled.pictures.canvas import quietly
+
+    buffer = io.BytesIO()
+    with quietly():
+        _figure(picture).savefig(
+            buffer, format="png", dpi=dots_per_inch, facecolor="white", metadata={"Software": None}
+        )
+    return buffer.getvalue()
+
+
+def _figure(picture: Picture) -> Figure:
+    from unrolled.pictures.grid import draw_bars, draw_heatmap
+    from unrolled.pictures.plot import draw_plot
+
+    if isinstance(picture, Plot):
+        return draw_plot(picture)
+    if isinstance(picture, Heatmap):
+        return draw_heatmap(picture)
+    if isinstance(picture, Bars):
+        return draw_bars(picture)
+    raise TypeError(f"a picture of kind {picture.kind} is words: html() or terminal() show it")
+
+
+def html(picture: Picture, salt: str = "") -> str:
+    """A <figure> to put into a page."""
+    if isinstance(picture, Tokens):
+        return markup.tokens(picture)
+    if isinstance(picture, Table):
+        return markup.table(picture)
+    if isinstance(picture, Texts):
+        return markup.texts(picture)
+    return markup.drawing(picture, svg(picture, salt))

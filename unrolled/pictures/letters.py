@@ -1,0 +1,85 @@
+"""Words and numbers as pictures show them: whitespace made visible, long names shortened, nothing that breaks a page.
+
+Text from data may hold anything: control letters, half a surrogate pair, a line end as a token of its own. HTML and SVG
+cannot hold all of that, so every text passes through `clean` (running text) or `visible` (names of tokens).
+"""
+
+from __future__ import annotations
+
+import math
+
+SIGNS = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽", "\u2028": "↵", "\u2029": "↵"}
+LONGEST = 18  # letters of a name beside an axis
+
+
+def _printable(letter: str) -> str:
+    """A letter that HTML and XML may hold; a control letter becomes its picture."""
+    code = ord(letter)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    if 0x80 <= code < 0xA0 or 0xD800 <= code < 0xE000 or 0xFDD0 <= code < 0xFDF0 or code & 0xFFFE == 0xFFFE:
+        return "\ufffd"
+    return letter
+
+
+def clean(text: object) -> str:
+    r"""Running text with its lines and tabs, without the letters that a page cannot hold.
+
+    >>> clean("a\r\nb\x00\ud800")
+    'a\nb␀�'
+    """
+    lines = str(text).replace("\r\n", "\n").replace("\r", "\n")
+    if lines.isprintable():  # which none of the letters looked for is
+        return lines
+    return "".join(letter if letter in "\n\t" else _printable(letter) for letter in lines)
+
+
+def visible(token: object) -> str:
+    r"""The name of a token on one line, where a space can be seen.
+
+    >>> visible(" the"), visible("\n"), visible("\t"), visible("")
+    ('␣the', '↵', '⇥', '∅')
+    """
+    return "".join(SIGNS.get(letter) or _printable(letter) for letter in str(token)) or "∅"
+
+
+def name_of(thing: object) -> str:
+    """A name in which spaces between words stay what they are.
+
+    >>> name_of("capital letter"), name_of(" capital")
+    ('capital letter', '␣capital')
+    """
+    text = str(thing)
+    return text if text and text == text.strip() and text.isprintable() else visible(text)
+
+
+def shortened(name: object, longest: int = LONGEST) -> str:
+    """A name that fits beside an axis: its begin and its end.
+
+    >>> shortened("a_very_long_name_of_a_token", 12)
+    'a_very_…oken'
+    """
+    text = str(name)
+    if len(text) <= longest:
+        return text
+    tail = longest // 3
+    return f"{text[: longest - tail - 1]}…{text[len(text) - tail :]}"
+
+
+def plain_number(value: float | int | None) -> str:
+    """A number with as many digits as are read.
+
+    >>> [plain_number(value) for value in (None, 0, 12345, 1.23456, 0.00001234, 1234.5, 2e9)]
+    ['', '0', '12,345', '1.235', '1.23e-05', '1,234.5', '2e+09']
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, int) or (float(value).is_integer() and abs(value) < 1e7):
+        return f"{int(value):,}"
+    if abs(value) >= 1e7 or abs(value) < 1e-3:
+        return f"{value:.3g}"
+    if abs(value) >= 100:
+        return f"{value:,.1f}"
+    return f"{value:.4g}"
