@@ -1,7 +1,7 @@
 """A run directory: every file written whole, sealed by sha256, and checked before it is used.
 
     config.json  codec/  model.safetensors  predictions.jsonl  figures/  report.html  README.md     sealed
-    metrics.jsonl  tensorboard/  checkpoints/                                                       growing
+    metrics.jsonl  tensorboard/  checkpoints/  inspect/                                             growing
     MANIFEST.json                                                                                   the seals
 
 Everything written through a RunDirectory is sealed at once; `seal()` adds what others put there. It knows nothing of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CONFIG = "config.json"
 METRICS = "metrics.jsonl"
-GROWING = (METRICS, "tensorboard", "checkpoints", manifest.NAME)
+GROWING = (METRICS, "tensorboard", "checkpoints", "inspect", manifest.NAME)
 
 
 @contextmanager

@@ -1,0 +1,161 @@
+"""`unrolled inspect`: look inside a saved run."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unrolled.cli.options import Json, With, print_json
+from unrolled.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from unrolled.core.inspection import Answer
+    from unrolled.runs.run import Run
+
+MOST_ROWS = 16  # of a table in the terminal
+
+
+def command(
+    run: Annotated[str, typer.Argument(help="A run directory.")],
+    question: Annotated[str | None, typer.Argument(help="What to ask; without it all questions are listed.")] = None,
+    value: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[INPUT]",
+            help="The text to look at (`-`: standard input), or a file of what is not text; "
+            "without it, the first example of the run's predictions.",
+        ),
+    ] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="A setting of the question as key=value.")] = None,
+    out: Annotated[str | None, typer.Option("-o", "--out", help="Where to save; default RUN/inspect/QUESTION.")] = None,
+    with_: With = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
+    json: Json = False,
+) -> None:
+    """Look inside a run: what it attends to, remembers, forgets and expects.
+
+    Each answer is a sentence, numbers, arrays and pictures; they are saved in RUN/inspect/QUESTION.
+
+    Examples:
+
+        unrolled inspect runs/lstm-python-docs
+
+        unrolled inspect runs/lstm-python-docs gates "The import statement"
+
+        unrolled inspect runs/lstm-python-docs embeddings --set token=e --set top=8
+    """
+    from rich.console import Console
+
+    from unrolled.core.config import parse_assignments
+    from unrolled.runs.answers import save_answer
+    from unrolled.runs.run import load
+
+    opened = load(run, own_file=with_, device=device)
+    console = Console(file=sys.stdout, highlight=False)
+    if question is None:
+        if out is not None or set_:
+            raise UsageError("-o and --set are for a question: name one (without one, all are listed)")
+        _list(console, opened, json)
+        return
+    answer = opened.inspect(question, _read(opened, value), parse_assignments(set_ or []))
+    folder = opened.path / "inspect" / question if out is None else out
+    files = [str(path) for path in save_answer(answer, folder)]
+    if json:
+        print_json({"reading": answer.reading, "numbers": answer.numbers, "files": files})
+    else:
+        _show(console, answer, files)
+
+
+def _read(opened: Run, value: str | None) -> Any:
+    """The input as the task takes it: a task of other data than text reads a file, the first example of it."""
+    if value is None:
+        return None
+    reader = getattr(opened.task, "read_examples", None)
+    if reader is not None:
+        return next(iter(reader(value, opened.config.data)))[0].text
+    return sys.stdin.read().removesuffix("\n") if value == "-" else value
+
+
+def _list(console: Console, opened: Run, json: bool) -> None:
+    """Every question, what it asks, and why it has no answer here where it has none."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from unrolled.core import discover
+    from unrolled.core.config import settings_of
+
+    facts = []
+    for name in discover.questions.names():
+        module = discover.questions.load(name)
+        what = (module.__doc__ or "").strip().splitlines()[0]
+        facts.append(
+            {"question": name, "what": what, "not": module.applies(opened), "settings": settings_of(module.Config)}
+        )
+    if json:
+        print_json(facts)
+        return
+    table = Table(title=f"unrolled inspect {opened.path} QUESTION", title_style="", title_justify="left")
+    for title in ("question", "what it asks", "settings"):
+        table.add_column(title)
+    for fact in facts:
+        what = Text(fact["what"])
+        if fact["not"]:
+            what.append(f"\nnot here: {fact['not']}", style="dim")
+        table.add_row(Text(fact["question"], style="dim" if fact["not"] else ""), what, ", ".join(fact["settings"]))
+    console.print(table)
+
+
+def _show(console: Console, answer: Answer, files: list[str]) -> None:
+    from unrolled.pictures.draw import is_drawn, terminal
+    from unrolled.pictures.kinds import Bars, Table
+
+    console.print(answer.reading, markup=False)
+    for picture in answer.pictures:
+        if not is_drawn(picture) or isinstance(picture, Bars):
+            console.print()
+            console.print(terminal(picture))
+    plain = [(key, said) for key, value in answer.numbers.items() if (said := _plain(value)) is not None]
+    if plain:
+        console.print()
+    for key, said in plain:
+        console.print(f"  {key.replace('_', ' ')}: {said}", markup=False)
+    tabled = any(isinstance(picture, Table) for picture in answer.pictures)
+    for key, value in answer.numbers.items():
+        if not tabled and isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+            _show_rows(console, key, value)
+    console.print()
+    titles = [*[""] * (len(files) - len(answer.pictures)), *(picture.title for picture in answer.pictures)]
+    for file, title in zip(files, titles, strict=True):
+        console.print(f"{file}   {title}".rstrip(), markup=False, soft_wrap=True)
+
+
+def _show_rows(console: Console, key: str, rows: list[dict[str, Any]]) -> None:
+    """Rows of numbers under one name, such as those of every head; what is more than a number is in the files."""
+    from rich.table import Table
+
+    keys = [name for name in rows[0] if all(_plain(row.get(name)) is not None or row.get(name) is None for row in rows)]
+    if not keys:
+        return
+    table = Table(title=key.replace("_", " "), title_style="", title_justify="left")
+    for name in keys:
+        words = any(isinstance(row.get(name), str) for row in rows)
+        table.add_column(name.replace("_", " "), justify="left" if words else "right")
+    for row in rows[:MOST_ROWS]:
+        table.add_row(*(_plain(row.get(name)) or "" for name in keys))
+    console.print()
+    console.print(table)
+    if len(rows) > MOST_ROWS:
+        console.print(f"  and {len(rows) - MOST_ROWS} more in the files")
+
+
+def _plain(value: Any) -> str | None:
+    """A number or a word for the terminal; what is longer is in the files."""
+    if isinstance(value, bool | str):
+        return str(value)
+    if isinstance(value, int | float):
+        return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    return None

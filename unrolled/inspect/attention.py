@@ -1,0 +1,127 @@
+"""Where does each position look, by layer and head?
+
+    alpha^(t) = softmax over tau of s(z_q^(t), z_k^(tau)),        sum over tau of alpha_tau^(t) = 1        eq. (7.20)
+
+Row t of a picture is alpha^(t) (Fig. 7.11): a grid of tokens for self-attention, target by source for attention to a
+source. The entropy of a row is 0 when it looks at one position only and log n when it looks at n alike.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unrolled.core import config
+from unrolled.core.errors import UsageError
+from unrolled.core.inspection import Answer
+from unrolled.pictures.kinds import Heatmap
+from unrolled.runs.looking import Look, glance, look_at, models_where, noted, rounded
+from unrolled.runs.run import Run
+
+MOST_LAYERS, MOST_HEADS = 6, 8  # pictures
+
+
+class Config(config.Config):
+    length: int = Field(48, ge=1, le=4096)
+    """How many positions are looked at, from the first."""
+    layer: int = Field(0, ge=0)
+    """The layer whose heads are drawn one by one, from 1; 0: the last."""
+
+
+def applies(run: Run) -> str | None:
+    if noted(run, glance(run))["attention"]:
+        return None
+    attending = models_where(lambda _, seen: bool(seen["attention"]))
+    return f"no layer of this {run.config.model} attends; models that do: {', '.join(attending)}"
+
+
+def ask(run: Run, value: Any, config: Config) -> Answer:
+    look = look_at(run, value, config.length)
+    layers = [weights[0].double().cpu() for weights in noted(run, look)["attention"]]  # [H, T, S] each
+    number = config.layer or len(layers)
+    if number > len(layers):
+        raise UsageError(f"layer = {number} is not possible: this model attends in {len(layers)} layers")
+    off = max(deviation(alpha) for alpha in layers)
+    heads = [
+        {"layer": i, "head": h, **figures(alpha)}
+        for i, layer in enumerate(layers, 1)
+        for h, alpha in enumerate(layer, 1)
+    ]
+    shown = [(f"layer {i}, mean of {len(layer)} heads", layer.mean(0)) for i, layer in spread(layers)]
+    chosen = layers[number - 1]
+    if len(chosen) > 1:
+        shown += [(f"layer {number}, head {h}", alpha) for h, alpha in enumerate(chosen[:MOST_HEADS], 1)]
+    return Answer(
+        reading=_reading(heads, off) + look.left_out,
+        numbers={"positions": look.names, "largest_deviation_from_one": off, "heads": heads},
+        arrays={f"layer_{i}": layer for i, layer in enumerate(layers, 1)},
+        pictures=[picture(title, alpha, look, run) for title, alpha in shown],
+    )
+
+
+def deviation(alpha: Tensor) -> float:
+    """How far the sum of a row is from 1; a row that may see nothing is all zeros and does not count."""
+    sums = alpha.sum(-1)
+    return float(torch.where(sums == 0, 0.0, (sums - 1).abs()).max())
+
+
+def figures(alpha: Tensor) -> dict[str, float]:
+    """What a head [T, S] does on average; distances count from the query's own place among the keys."""
+    T, S = alpha.shape
+    back = torch.arange(T)[:, None] + (S - T) - torch.arange(S)  # [T, S]
+    entropy = -torch.xlogy(alpha, alpha).sum(-1)  # [T]
+    return {
+        "entropy": float(entropy.mean()),
+        "entropy_if_even": float((alpha > 0).sum(-1).clamp(min=1).log().mean()),
+        "distance": float((alpha * back.abs()).sum(-1).mean()),
+        "on_itself": float(alpha[back == 0].mean()) if T <= S else 0.0,
+        "on_previous": float(alpha[back == 1].mean()) if S > 1 else 0.0,
+    }
+
+
+def spread(layers: list[Tensor]) -> list[tuple[int, Tensor]]:
+    """At most MOST_LAYERS layers, the first and the last among them, with their numbers."""
+    n = len(layers)
+    some = {round(i * (n - 1) / max(MOST_LAYERS - 1, 1)) for i in range(MOST_LAYERS)} if n > MOST_LAYERS else range(n)
+    return [(i + 1, layers[i]) for i in sorted(some)]
+
+
+def picture(title: str, alpha: Tensor, look: Look, run: Run) -> Heatmap:
+    rows, columns, x_label = axes(alpha, look, run)
+    return Heatmap(
+        title=f"Attention weights, {title}",
+        alt=f"Each row is a position and shows, from left to right, how much it looks at {x_label}; rows sum to one.",
+        values=rounded(alpha), rows=rows, columns=columns, x_label=x_label, y_label="position that looks", low=0.0,
+    )  # fmt: skip
+
+
+def axes(alpha: Tensor, look: Look, run: Run) -> tuple[list[str], list[str], str]:
+    """Names of rows and columns: a source has its own, self-attention those of the input behind what came before it."""
+    T, S = alpha.shape
+    rows = look.names if len(look.names) == T else [str(t) for t in range(T)]
+    source = look.source
+    if source is not None and source.dim() > 1 and source.shape[1] == S and bool(alpha.triu(1 + S - T).any()):
+        named = getattr(getattr(run.task, "codec", None), "name", str)
+        names = [str(s) for s in range(S)] if source.is_floating_point() else [named(int(s)) for s in source[0]]
+        return rows, names, "positions of the source"
+    labels = getattr(run.task, "labels", None)
+    before = [f"({label})" for label in [labels[int(source[0])]]] if labels and source is not None else []
+    older = S - T - len(before)
+    return rows, [*(f"-{i}" for i in range(older, 0, -1)), *before[: S - T], *rows][-S:], "earlier positions and itself"
+
+
+def _reading(heads: list[dict[str, Any]], off: float) -> str:
+    sums = (
+        f"each row sums to one (within {off:.0e})" if off < 1e-3 else f"rows do NOT sum to one: off by up to {off:.2g}"
+    )
+    sharp = min(heads, key=lambda head: head["entropy"])
+    wide = max(heads, key=lambda head: head["distance"])
+    return (
+        f"Row t shows where position t looks; {sums}. The sharpest is head {sharp['head']} of layer {sharp['layer']} "
+        f"(entropy {sharp['entropy']:.2f} nats, {sharp['entropy_if_even']:.2f} if it looked at all alike), "
+        f"the farthest looking is head {wide['head']} of layer {wide['layer']} ({wide['distance']:.1f} positions "
+        "away on average)."
+    )

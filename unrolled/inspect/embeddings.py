@@ -1,0 +1,159 @@
+"""Which tokens lie near each other in an embedding table?
+
+    cos(e_a, e_b) = e_a . e_b / (|e_a| |e_b|)
+
+Neighbours are those of the largest cosine; the map shows the table on its first two principal directions. Special
+tokens such as <start> are left out of both.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from unrolled.core import config
+from unrolled.core.errors import UsageError, nearest
+from unrolled.core.inspection import Answer
+from unrolled.pictures.kinds import Bars, Plot, Series, Table
+from unrolled.runs.looking import look_at, principal_plane, rounded
+from unrolled.runs.run import Run
+
+ASKED = 15  # tokens of the input whose neighbours are listed
+SHOWN = 120  # tokens of the map
+
+
+class Config(config.Config):
+    token: str | None = None
+    """The token whose neighbours are wanted; none: those of the input."""
+    top: int = Field(5, ge=1, le=1000)
+    """How many neighbours."""
+    table: int = Field(1, ge=1)
+    """Which embedding table, where a model has several."""
+
+
+class Named(NamedTuple):
+    """An embedding table with names for its rows."""
+
+    place: str
+    vectors: Tensor  # [V, D]
+    names: list[str]
+    first: int  # rows before it are special tokens
+
+
+def applies(run: Run) -> str | None:
+    if tables(run.model):
+        return None
+    return f"this {run.config.model} has no embedding table (next-token runs have one, unless input = one-hot)"
+
+
+def ask(run: Run, value: Any, config: Config) -> Answer:
+    found = tables(run.model)
+    if config.table > len(found):
+        raise UsageError(f"table = {config.table} is not possible: this model has {len(found)}")
+    table = named(run, *found[config.table - 1])
+    x = look_at(run, value, 10_000).x
+    tokens = [] if x.is_floating_point() else [t for t in dict.fromkeys(x[0].tolist()) if table.first <= t]
+    tokens = [t for t in tokens if t < len(table.names)] or list(range(table.first, len(table.names)))
+    asked = tokens[:ASKED] if config.token is None else [row_of(config.token, table, run)]
+    near = neighbours(table, asked, config.top)
+    plane = principal_plane(table.vectors[table.first :])
+    return Answer(
+        reading=_reading(table, asked, near, plane.shares),
+        numbers={
+            "table": table.place,
+            "tokens": len(table.names),
+            "width": table.vectors.shape[1],
+            "effective_dimension": plane.dimension,
+            "neighbours": {
+                table.names[t]: [{"token": table.names[n], "cosine": c} for n, c in row]
+                for t, row in zip(asked, near, strict=True)
+            },
+        },
+        arrays={"vectors": table.vectors, "map": plane.points, "asked": torch.tensor(asked)},
+        pictures=[listed(table, asked, near, config), mapped(table, plane, asked if config.token else tokens)],
+    )
+
+
+def tables(model: nn.Module) -> list[tuple[str, nn.Embedding]]:
+    """Every embedding table of a model by its place; one that is used twice (tied) comes once."""
+    return [(place, module) for place, module in model.named_modules() if isinstance(module, nn.Embedding)]
+
+
+def named(run: Run, place: str, module: nn.Embedding) -> Named:
+    """Rows by the codec's names, classes behind them; by number where the table is of something else."""
+    vectors = module.weight.detach().float().cpu()
+    codec, labels = getattr(run.task, "codec", None), list(getattr(run.task, "labels", None) or [])
+    if codec is None or len(vectors) != codec.size + len(labels):
+        return Named(place, vectors, [str(i) for i in range(len(vectors))], 0)
+    names = [codec.name(i) for i in range(codec.size)] + [f"(class {label})" for label in labels]
+    return Named(place, vectors, names, len(codec.specials))
+
+
+def row_of(token: str, table: Named, run: Run) -> int:
+    """The row of a token by its name, or of a text that is one token."""
+    if token in table.names:
+        return table.names.index(token)
+    ids = [int(i) for i in run.task.codec.encode(token)] if hasattr(run.task, "codec") and token else []
+    if len(ids) == 1 and table.first <= ids[0] < len(table.names):
+        return ids[0]
+    raise UsageError(f"'{token}' is not one token of this run; {nearest(token, table.names)}"[:400])
+
+
+def neighbours(table: Named, asked: list[int], top: int) -> list[list[tuple[int, float]]]:
+    """The rows of the largest cosine to each asked one, itself left out."""
+    units = nn.functional.normalize(table.vectors.double(), dim=1)  # [V, D]
+    cosines = units[asked] @ units.T  # [n, V]
+    cosines[:, : table.first] = -torch.inf
+    cosines[torch.arange(len(asked)), asked] = -torch.inf
+    best = cosines.topk(min(top, cosines.shape[1]), dim=1)
+    return [
+        [(n, c) for n, c in zip(rows, values, strict=True) if c > -torch.inf]
+        for rows, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    ]
+
+
+def listed(table: Named, asked: list[int], near: list[list[tuple[int, float]]], config: Config) -> Table | Bars:
+    if config.token is not None:
+        name = table.names[asked[0]]
+        return Bars(
+            title=f"Nearest to {name}", alt=f"The cosine between {name} and its nearest tokens.", x_label="cosine",
+            names=[table.names[n] for n, _ in near[0]], values=[round(c, 5) for _, c in near[0]],
+        )  # fmt: skip
+    rows: list[list[str | float | int | None]] = [
+        [table.names[t], ", ".join(f"{table.names[n]} ({c:.2f})" for n, c in row)]
+        for t, row in zip(asked, near, strict=True)
+    ]
+    return Table(
+        title="Nearest tokens", alt="Tokens of the input and those nearest to them, with the cosine in brackets.",
+        columns=["token", "nearest (cosine)"], rows=rows,
+    )  # fmt: skip
+
+
+def mapped(table: Named, plane: Any, tokens: list[int]) -> Plot:
+    """The tokens of the input and, while there is room, others."""
+    rest = [t for t in range(table.first, len(table.names)) if t not in set(tokens)]
+    series = []
+    for name, some in (("of the input", tokens[:SHOWN]), ("others", rest[: max(SHOWN - len(tokens), 0)])):
+        if some:
+            x, y = rounded(plane.points[[t - table.first for t in some]].T)
+            series.append(Series(name=name, x=x, y=y, style="points", labels=[table.names[t] for t in some]))
+    first, second = (f"{share:.0%} of the variance" for share in plane.shares)
+    return Plot(
+        title="Map of the embedding table", series=series, x_label=f"first direction, {first}",
+        y_label=f"second direction, {second}", alt="Tokens on the first two principal directions of the table.",
+    )  # fmt: skip
+
+
+def _reading(table: Named, asked: list[int], near: list[list[tuple[int, float]]], shares: list[float]) -> str:
+    pairs = [(row[0][1], t, row[0][0]) for t, row in zip(asked, near, strict=True) if row]
+    closest = ""
+    if pairs:
+        cosine, a, b = max(pairs)
+        closest = f" Closest: {table.names[a]} and {table.names[b]} (cosine {cosine:.2f})."
+    return (
+        f"Tokens that the model treats alike lie near each other; a cosine of 1 is the same direction, 0 nothing in "
+        f"common.{closest} The map holds {sum(shares):.0%} of the variance, so trust the cosines more than the map."
+    )

@@ -1,0 +1,150 @@
+"""How does the state move while the input is read, and is it saturated?
+
+Recurrent layers offer h_t by its parts (of an LSTM h and c). Of any other model the state after each position is taken
+as one vector: those of its tensors that keep their shape. The effective dimension is (sum of variances)^2 over the sum
+of their squares, over principal directions: 1 for a state that moves along a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unrolled.core import config
+from unrolled.core.errors import UsageError
+from unrolled.core.inspection import Answer
+from unrolled.core.state import State
+from unrolled.pictures.kinds import Plot, Series
+from unrolled.runs.looking import (
+    Look,
+    Plane,
+    decoder_of,
+    glance,
+    look_at,
+    noted,
+    principal_plane,
+    rounded,
+    states_after,
+)
+from unrolled.runs.run import Run
+
+SATURATED = 0.97  # tanh(2.1)
+
+Paths = dict[str, Tensor]  # name -> [T, N]
+
+
+class Config(config.Config):
+    length: int = Field(64, ge=1, le=4096)
+    """How many positions are looked at, from the first."""
+    layer: int = Field(0, ge=0)
+    """The layer whose path is drawn, from 1; 0: the last."""
+
+
+def applies(run: Run) -> str | None:
+    look = glance(run)
+    if paths_by_layer(run, look):
+        return None
+    if decoder_of(run.model).state_grows or any(
+        leaf.is_floating_point() for leaf in moving(states_after(run, look)[-1])
+    ):
+        return f"the state of this {run.config.model} grows with what it has read, so it has no path in one space"
+    return f"a {run.config.model} carries no real numbers from one position to the next"
+
+
+def ask(run: Run, value: Any, config: Config) -> Answer:
+    look = look_at(run, value, config.length)
+    layers = paths_by_layer(run, look)
+    number = config.layer or len(layers)
+    if number > len(layers):
+        raise UsageError(f"layer = {number} is not possible: this model has {len(layers)} layers with a state")
+    planes = {name: principal_plane(path) for name, path in layers[number - 1].items()}
+    every = [(i, name, path) for i, paths in enumerate(layers, 1) for name, path in paths.items()]
+    bounded = bool(noted(run, look)["parts"])
+    figures = [{"layer": i, "part": name, **measured(path, bounded)} for i, name, path in every]
+    pictures = [trajectory(name, number, plane, look.names) for name, plane in planes.items()]
+    return Answer(
+        reading=_reading([each for each in figures if each["layer"] == number]) + look.left_out,
+        numbers={"positions": look.names, "states": figures},
+        arrays={f"layer_{i}_{name}": path for i, name, path in every},
+        pictures=[*pictures, norms(every, look.names)],
+    )
+
+
+def paths_by_layer(run: Run, look: Look) -> list[Paths]:
+    """The states along the input, by layer and part; one layer for a model whose layers offer none."""
+    parts = noted(run, look)["parts"]
+    if parts:
+        return [{name: path[0].float().cpu() for name, path in layer.items()} for layer in parts]
+    each = [list(moving(state)) for state in states_after(run, look)]
+    kept = [
+        leaves for leaves in zip(*each, strict=True)
+        if leaves[0].is_floating_point() and leaves[0].numel() and len({leaf.shape for leaf in leaves}) == 1
+    ]  # fmt: skip
+    if not kept:
+        return []
+    return [{"state": torch.cat([torch.stack(leaves).flatten(1) for leaves in kept], dim=1).float().cpu()}]  # [T, N]
+
+
+def moving(state: State) -> Iterator[Tensor]:
+    """The tensors of a state but for those in Fixed, which no tick changes."""
+    if isinstance(state, Tensor):
+        yield state
+    elif isinstance(state, dict):
+        for value in state.values():
+            yield from moving(value)
+    elif isinstance(state, tuple):
+        for value in state:
+            yield from moving(value)
+
+
+def measured(path: Tensor, bounded: bool) -> dict[str, Any]:
+    """Figures of a path [T, N]; saturation only where the state of a cell stays within -1 and 1."""
+    within = bounded and bool((path.abs() <= 1).all())
+    norm = path.norm(dim=1)  # [T]
+    return {
+        "units": path.shape[1],
+        "norm_first": float(norm[0]),
+        "norm_last": float(norm[-1]),
+        "step": float((path[1:] - path[:-1]).norm(dim=1).mean()) if len(path) > 1 else 0.0,
+        "saturated": float((path.abs() > SATURATED).float().mean()) if within else None,
+        "effective_dimension": principal_plane(path).dimension,
+    }
+
+
+def trajectory(part: str, layer: int, plane: Plane, names: list[str]) -> Plot:
+    first, second = (f"{share:.0%} of the variance" for share in plane.shares)
+    x, y = rounded(plane.points.T)
+    return Plot(
+        title=f"Path of the {part}, layer {layer}",
+        alt=f"The {part} after each token on its first two principal directions ({first}, {second}).",
+        series=[
+            Series(name="path", x=x, y=y, style="line"),
+            Series(name="after token", x=x, y=y, style="points", labels=names),
+        ],
+        x_label=f"first direction, {first}", y_label=f"second direction, {second}",
+    )  # fmt: skip
+
+
+def norms(every: list[tuple[int, str, Tensor]], names: list[str]) -> Plot:
+    times = [float(t) for t in range(len(names))]
+    series = [Series(name=f"layer {i}, {name}", x=times, y=rounded(path.norm(dim=1))) for i, name, path in every]
+    return Plot(
+        title="Length of the state along the input", x_label="position", y_label="Euclidean norm", series=series,
+        alt="The Euclidean norm of the state after each position, a line per layer and part.",
+    )  # fmt: skip
+
+
+def _reading(figures: list[dict[str, Any]]) -> str:
+    said = []
+    for each in figures:
+        words = f"the {each['part']} ({each['units']} units) uses about {each['effective_dimension']:.1f} directions"
+        if each["saturated"] is not None:
+            words += f", {each['saturated']:.1%} of its values are saturated (beyond {SATURATED})"
+        said.append(f"{words}, and its length goes from {each['norm_first']:.2g} to {each['norm_last']:.2g}")
+    return f"Points near each other are states that the model can hardly tell apart. Layer {figures[0]['layer']}: " + (
+        "; ".join(said) + "."
+    )

@@ -1,0 +1,115 @@
+"""What the questions of `unrolled/inspect/` share: the input that is looked at, and what layers note of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.core import discover
+from unrolled.core.causal import Causal, Conditional, begin
+from unrolled.core.state import clone
+from unrolled.core.trace import Seen, trace
+
+if TYPE_CHECKING:
+    from unrolled.runs.run import Run
+
+
+class Look(NamedTuple):
+    """The first positions of an input."""
+
+    x: Tensor  # [1, T] tokens, or [1, T, D] vectors
+    source: Tensor | None  # what the model was started with
+    names: list[str]  # of the T positions
+    left_out: str  # a sentence on what is not looked at; empty: nothing
+
+
+def look_at(run: Run, value: Any, length: int) -> Look:
+    """An input as the task reads it, but for what comes after its first `length` positions."""
+    batch, names = run.task.example(value)
+    batch = batch.to(run.config.device)
+    longest = decoder_of(run.model).max_length
+    n = length if longest is None else min(length, longest)
+    left_out = "" if len(names) <= n else f" Of {len(names)} positions the first {n} are shown (--set length=..)."
+    return Look(batch.x[:, :n], batch.source, names[:n], left_out)
+
+
+def glance(run: Run) -> Look:
+    """The first positions of the run's own first example: enough to see what a model is made of."""
+    line = next(iter(run.directory.read_lines("predictions.jsonl")))
+    return look_at(run, run.task.input_of(line), 3)
+
+
+def decoder_of(model: Causal | Conditional) -> Causal:
+    return model.decoder if isinstance(model, Conditional) else model
+
+
+@torch.no_grad()
+def noted(run: Run, look: Look) -> Seen:
+    """What the layers of the model note while it reads the input; not what its start (a class, a source) makes them."""
+    decoder, state = begin(run.model, look.source)
+    with trace() as seen:
+        decoder(look.x, state)
+    return seen
+
+
+@torch.no_grad()
+def states_after(run: Run, look: Look) -> list[Any]:
+    """The state after each position, every one from a reading of its own, so that buffers stand in one order."""
+    decoder, state = begin(run.model, look.source)
+    return [decoder(look.x[:, :t], clone(state))[1] for t in range(1, look.x.shape[1] + 1)]
+
+
+def models_where(holds: Callable[[nn.Module, Seen], bool]) -> list[str]:
+    """The names of the models for whose smallest body this holds, given the body and what its layers note."""
+    return [name for name in discover.models.names() if holds(*_tiny(name))]
+
+
+@cache
+def _tiny(name: str) -> tuple[nn.Module, Seen]:
+    module = discover.models.load(name)
+    with torch.random.fork_rng(devices=[]):
+        body = module.make(module.TINY, 4, 4).eval()
+    tokens = getattr(module, "INPUT", "vectors") == "tokens"
+    x = torch.zeros(1, 2, dtype=torch.long) if tokens else torch.zeros(1, 2, 4)
+    with torch.no_grad(), trace() as seen:
+        if module.KIND == "causal":
+            body(x)
+        elif module.KIND == "encoder":
+            body(x, torch.ones(1, 2, dtype=torch.bool))
+    return body, seen
+
+
+class Plane(NamedTuple):
+    """Points on the two directions along which they differ most."""
+
+    points: Tensor  # [n, 2]
+    shares: list[float]  # of the variance, that the two directions explain
+    dimension: float  # (sum of variances)^2 / sum of their squares: how many directions matter
+
+
+def principal_plane(points: Tensor) -> Plane:
+    """Principal components of points [n, N]; signs are chosen so that the largest coordinate of each is positive.
+
+    >>> plane = principal_plane(torch.tensor([[1.0, 2.0, 0.0], [3.0, 6.0, 0.0], [5.0, 10.0, 0.0]]))
+    >>> [round(share, 6) for share in plane.shares], round(plane.dimension, 6)
+    ([1.0, 0.0], 1.0)
+    """
+    centred = (points - points.mean(0)).double()  # [n, N]
+    u, s, _ = torch.linalg.svd(centred, full_matrices=False)  # [n, r], [r]
+    flat = u * s  # [n, r]
+    flat = flat * torch.where(flat.gather(0, flat.abs().argmax(0, keepdim=True)) < 0, -1.0, 1.0)
+    flat = torch.nn.functional.pad(flat, (0, max(0, 2 - flat.shape[1])))[:, :2]  # [n, 2]
+    variances = s.square()
+    total = float(variances.sum())
+    shares = [float(v) / total if total else 0.0 for v in variances[:2]]
+    dimension = total**2 / float(variances.square().sum()) if total else 0.0
+    return Plane(flat.float(), [*shares, 0.0][:2], dimension)
+
+
+def rounded(values: Tensor, digits: int = 5) -> Any:
+    """Nested lists of few digits, for pictures."""
+    return values.detach().double().cpu().round(decimals=digits).tolist()
