@@ -1,0 +1,73 @@
+"""Which inputs does each output depend on: is the dependence matrix lower triangular?
+
+    s_{t,s} = |d y_t / d x_s|        causal: s_{t,s} = 0 for all s > t
+
+A row is an output, a column an input. By gradient where the model has them, otherwise by changing each input in turn
+(see runs/dependence.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unrolled.core import config
+from unrolled.core.inspection import Answer
+from unrolled.pictures.kinds import Heatmap
+from unrolled.runs.dependence import dependence
+from unrolled.runs.run import Run
+from unrolled.runs.target import example_of, labels
+
+
+class Config(config.Config):
+    length: int = Field(32, ge=2, le=512)
+    """At most so many positions of the input are read."""
+    directions: int = Field(8, ge=1)
+    """Directions of the output in which the derivative is measured; as many as it is wide: exact norms."""
+
+
+def applies(run: Run) -> str | None:  # noqa: ARG001  # every model has outputs that depend on inputs
+    return None
+
+
+def beyond(strength: Tensor) -> Tensor:
+    """The part above the diagonal, which a causal model leaves at zero: [T, T]."""
+    return strength.triu(diagonal=1)
+
+
+def ask(run: Run, value: Any, config: Config) -> Answer:
+    batch, names, left_out = example_of(run, value, config.length)
+    T = len(names)
+    found = dependence(run.model, batch, range(T), config.directions)
+    above = beyond(found.strength)
+    causal = not bool((above > 0).any())
+    numbers: dict[str, Any] = {
+        "positions": T, "causal": causal, "by": found.by, "looked_at": found.directions,
+        "largest_ahead": float(above.max()), "largest": float(found.strength.max()),
+        "reached_share": float((found.strength > 0).double().mean()),
+    }  # fmt: skip
+    picture = Heatmap(
+        title="Dependence of outputs on inputs",
+        alt=f"A {T} by {T} matrix, outputs down, inputs across; it is {'' if causal else 'not '}lower triangular.",
+        values=[[v if v > 0 else None for v in row] for row in found.strength.tolist()],
+        rows=labels(names), columns=labels(names),
+        x_label="input x_s", y_label="output y_t", scale="log",
+    )  # fmt: skip
+    return Answer(_reading(numbers, above) + left_out, numbers, {"strength": found.strength}, [picture])
+
+
+def _reading(numbers: dict[str, Any], above: Tensor) -> str:
+    T = numbers["positions"]
+    how = f"Measured by {numbers['by']} ({numbers['looked_at']}) over {T} positions."
+    if numbers["causal"]:
+        verdict = "The matrix is lower triangular: no output depends on an input that comes after it."
+    else:
+        t, s = divmod(int(torch.argmax(above)), T)
+        verdict = (
+            f"The matrix is NOT lower triangular: output {t} depends on input {s}, which comes after it "
+            f"({numbers['largest_ahead']:.3g})."
+        )
+    return f"{verdict} {how} A row shows what one output listens to; empty cells are exactly zero."

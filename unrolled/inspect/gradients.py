@@ -1,0 +1,179 @@
+"""How far back does the gradient reach, and does it vanish or explode on the way?
+
+    zeta_t = d C_T / d h_t = (d h_{t+1} / d h_t)^T .. (d h_T / d h_{T-1})^T zeta_T          unrolled (7.6)
+    linear cell: zeta_t = (W_hh^T)^(T-t) zeta_T                                             eq. (7.12)
+    share before T_0 = sum_{t < T_0} |zeta_t| / sum_t |zeta_t|                              what (7.13) leaves out
+
+C_T is the loss of one target, T its position, h_t the whole state that the model carries on after x_t: of a recurrent
+layer its cell state, of a convolution the inputs it still needs, of attention its keys and values. The state after T
+reaches no output up to T, so the curve ends at T - 1. Liquet, Moka & Nazarathy (2024), section 7.2; h_t = alpha h_{t-1}
++ x_t with d h_t / d x_0 = alpha^t is the example of Krähenbühl & Wu (2019).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from unrolled.core import config
+from unrolled.core import state as tree
+from unrolled.core.errors import UsageError
+from unrolled.core.inspection import Answer
+from unrolled.core.state import State
+from unrolled.layers.cells import Cell
+from unrolled.pictures.kinds import Plot, Series
+from unrolled.runs.dependence import by_gradient, norm
+from unrolled.runs.inside import Opened, flows, open_model, precise, why_closed
+from unrolled.runs.run import Run
+from unrolled.runs.target import example_of, loss_at, pick_target, target_name
+
+CHANGED = 10.0  # a gradient that becomes so many times smaller or larger vanishes or explodes
+LARGEST = 2048  # rows of a recurrent matrix whose eigenvalues are computed
+
+
+class Config(config.Config):
+    at: int | None = Field(None, ge=0)
+    """Position of the target whose loss is followed back (T); none: the last."""
+    t_0: int | None = Field(None, ge=1)
+    """The position before which the share of the gradient is counted (T_0); none: the middle."""
+    length: int = Field(128, ge=2)
+    """At most so many positions of the input are read."""
+    directions: int = Field(32, ge=1)
+    """Directions of the output in which d y_T / d x_t is measured; as many as it is wide: exact."""
+
+
+def applies(run: Run) -> str | None:
+    return why_closed(run.model, run.task.ports().d_in is not None)
+
+
+def state_gradients(opened: Opened, ticks: int, loss: Callable[[Tensor], Tensor]) -> Tensor:
+    """|d loss / d h_t| for t = 0 .. ticks - 2, where `loss` is a function of the outputs y [1, ticks, D'].
+
+    The model runs tick by tick, and every number of the state it hands on counts, but for constants (`Fixed`).
+    """
+    norms = torch.zeros(ticks, dtype=torch.float64)
+    vectors, state, outputs = opened.vectors, opened.state, []
+    for t in range(ticks):
+        y, state = opened.body(vectors[:, t : t + 1], state)
+        outputs.append(y)
+        state = _watched(state, norms, t)
+    torch.autograd.grad(loss(torch.cat(outputs, dim=1)), vectors, allow_unused=True)
+    return norms[:-1]
+
+
+def _watched(state: State, norms: Tensor, t: int) -> State:
+    """A copy of a state that adds to norms[t] when the gradient passes it on its way back."""
+
+    def add(gradient: Tensor) -> None:
+        norms[t] = torch.hypot(norms[t], norm(gradient.double().flatten(), 0))
+
+    copied = tree.clone(state)
+    for new, old in zip(tree.leaves(copied), tree.leaves(state), strict=True):
+        if new is not old and new.requires_grad:  # constants are not copied
+            new.register_hook(add)
+    return copied
+
+
+class Fit(NamedTuple):
+    """|gradient| ~ rate^(T - t)."""
+
+    rate: float | None  # per step back; None: too few positions that anything reaches
+    verdict: str
+
+
+def fit_rate(norms: Tensor) -> Fit:
+    """Least squares through the logarithms of the norms that are not zero, oldest position first.
+
+    >>> fit_rate(0.5 ** torch.arange(9, 0, -1.0))
+    Fit(rate=0.5, verdict='vanishes')
+    """
+    reached = norms > 0
+    n = int(reached.sum())
+    if n < 3:
+        return Fit(None, "no memory" if n == 0 else "too short to tell")
+    back = torch.arange(len(norms), 0, -1, dtype=torch.float64)[reached]
+    logs = norms.double()[reached].log()
+    centred = back - back.mean()
+    slope = float((centred * logs).sum() / centred.square().sum())
+    change = slope * float(back.max() - back.min())
+    verdict = "vanishes" if change < -math.log(CHANGED) else "explodes" if change > math.log(CHANGED) else "is carried"
+    return Fit(round(math.exp(max(min(slope, 700.0), -700.0)), 12), verdict)
+
+
+def spectral_radii(model: nn.Module) -> dict[str, float]:
+    """max |eigenvalue| of every recurrent matrix; the matrix of a gated cell has a square block for each gate."""
+    found = {}
+    for name, cell in model.named_modules():
+        W = getattr(cell, "weight_hh", None)
+        if not isinstance(cell, Cell) or W is None or W.shape[1] > LARGEST or W.shape[0] % W.shape[1]:
+            continue
+        blocks = W.detach().double().cpu().split(W.shape[1])
+        gates = getattr(cell, "gates", None)
+        words = list(gates(W.new_zeros(1, cell.input_size), W.new_zeros(1, cell.state_size))) if gates else []
+        words = [f" {word}" for word in words] if len(words) == len(blocks) else [f" {i}" for i in range(len(blocks))]
+        for word, block in zip(words if len(blocks) > 1 else [""], blocks, strict=True):
+            found[f"{name or 'cell'}{word}"] = float(torch.linalg.eigvals(block).abs().max())
+    return found
+
+
+def ask(run: Run, value: Any, config: Config) -> Answer:
+    batch, _, left_out = example_of(run, value, config.length)
+    opened = open_model(precise(run.model), batch)
+    if not flows(opened):
+        raise UsageError("the outputs of this model have no gradients with respect to its inputs")
+    with torch.no_grad():
+        y = opened.body(opened.vectors, opened.state)[0]
+    T = pick_target(run.task, y, batch, config.at)
+    states = state_gradients(opened, T + 1, lambda y: loss_at(run.task, y, batch, T))  # [T]
+    inputs = by_gradient(opened, [T], config.directions)[0, : T + 1]  # [T + 1]
+    fit, t_0 = fit_rate(states), (T + 1) // 2 if config.t_0 is None else config.t_0
+    share = float(states[:t_0].sum() / states.sum()) if bool(states.sum() > 0) else None
+    target = target_name(run.task, batch, T)
+    numbers = {
+        "position": T, "target": target, "rate": fit.rate, "verdict": fit.verdict, "t_0": t_0, "share_before": share,
+        "half_after": _half_after(fit.rate), "spectral_radius": spectral_radii(run.model),
+    }  # fmt: skip
+    plot = Plot(
+        title=f"Gradient of the target '{target}' at position {T}",
+        alt=f"Norms of the gradient on a log scale against the position; going back it {fit.verdict}.",
+        series=[_series("d loss / d state", states), _series("d output / d input", inputs)],
+        x_label="position t", y_label="norm of the gradient", log_y=True,
+    )  # fmt: skip
+    return Answer(_reading(numbers) + left_out, numbers, {"state": states, "input": inputs}, [plot])
+
+
+def _series(name: str, norms: Tensor) -> Series:
+    """Zeros have no place on a log scale and are left out."""
+    return Series(name=name, x=list(range(len(norms))), y=[v if v > 0 else None for v in norms.tolist()])
+
+
+def _half_after(rate: float | None) -> float | None:
+    return math.log(2) / -math.log(rate) if rate is not None and 0 < rate < 1 else None
+
+
+def _reading(numbers: dict[str, Any]) -> str:
+    rate, verdict, radii = numbers["rate"], numbers["verdict"], numbers["spectral_radius"]
+    if verdict == "no memory":
+        return "No gradient reaches any earlier state: nothing that this model carries on matters to the target."
+    if rate is None:
+        words = "The gradient reaches fewer than three earlier states, too few to fit a rate."
+    else:
+        words = f"Each step back multiplies the gradient by {rate:.3g} (fitted): over this input it {verdict}"
+        half = numbers["half_after"]
+        words += f", half of it is gone after {half:.1f} steps." if half and verdict == "vanishes" else "."
+    if numbers["share_before"] is not None:
+        share = numbers["share_before"]
+        percent = f"{share:.1%}" if share >= 0.001 else "Less than 0.1%"
+        words += f" {percent} of it lies before position {numbers['t_0']}."
+    if radii:
+        words += f" Spectral radius of {_named(radii)}: below 1 a linear cell forgets, above 1 it explodes."
+    return words + " On the log scale a straight line that falls to the left vanishes, one that rises explodes."
+
+
+def _named(radii: dict[str, float]) -> str:
+    return ", ".join(f"{name} {radius:.3g}" for name, radius in radii.items())

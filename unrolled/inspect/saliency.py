@@ -1,0 +1,213 @@
+"""Which inputs moved this output: what does each add to the log-probability of one target?
+
+    a_t = sum_d (v_t - v'_t)_d int_0^1 df/dv_{t,d} (v' + u (v - v')) du         integrated gradients, eq. (1)
+    sum_t a_t = f(v) - f(v')                                                    completeness
+    o_t = f(x) - f(x with x_t replaced)                                         occlusion
+
+f is minus the task's loss at one position: the log-probability of the target there. v are the vectors behind the input
+layer (or the input itself, where that is vectors), the baseline v' is zero everywhere. The integral is taken by Gauss's
+rule on intervals that are halved until completeness holds on each. Occlusion replaces a token by <unknown>, a vector
+by zero; it needs no gradient. Sundararajan, Taly & Yan (2017); Zeiler & Fergus (2014).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unrolled.core import config
+from unrolled.core import state as tree
+from unrolled.core.causal import Causal, Conditional, begin
+from unrolled.core.inspection import Answer
+from unrolled.core.task import Task
+from unrolled.data.batch import Batch
+from unrolled.data.codec import UNKNOWN
+from unrolled.pictures.kinds import Bars, Picture, Tokens
+from unrolled.runs.dependence import rows_at_once
+from unrolled.runs.inside import Opened, flows, open_model, precise, why_closed
+from unrolled.runs.run import Run
+from unrolled.runs.target import example_of, labels, loss_at, pick_target, rows_of, target_name
+
+SMALL = 1e-3  # nats: a smaller difference counts as this one
+NODES = 4  # of Gauss's rule on one interval
+SHOWN = 20  # bars
+
+
+class Config(config.Config):
+    at: int | None = Field(None, ge=0)
+    """Position of the target that is explained; none: the last."""
+    length: int = Field(128, ge=1)
+    """At most so many positions of the input are read."""
+    tolerance: float = Field(5e-3, gt=0, lt=1)
+    """Completeness error that is aimed at, as a share of f(v) - f(v')."""
+    evaluations: int = Field(512, ge=64)
+    """At most so many gradients are computed along the path."""
+
+
+def applies(run: Run) -> str | None:  # noqa: ARG001  # occlusion needs nothing but an input and a target
+    return None
+
+
+# ---- integrated gradients
+
+
+class Integrated(NamedTuple):
+    """What was found along the path from the baseline."""
+
+    attribution: Tensor  # [T]
+    difference: float  # f(v) - f(v'), which the attributions should sum to
+    error: float  # |sum a_t - difference| / |difference|
+    evaluations: int
+
+
+Function = Callable[[Tensor], Tensor]  # v [n, T, D] -> f of each row [n]
+
+
+def integrated_gradients(
+    f: Function, v: Tensor, tolerance: float = 5e-3, evaluations: int = 512, at_once: int = 64
+) -> Integrated:
+    """Attributions of f(v), v [1, T, D], along the straight path from zero.
+
+    >>> found = integrated_gradients(lambda v: (v[:, 0] * v[:, 1]).sum(-1), torch.tensor([[[2.0], [3.0]]]))
+    >>> [round(float(a), 6) for a in found.attribution], found.difference
+    ([3.0, 3.0], 6.0)
+    """
+    nodes, weights = (torch.from_numpy(array).to(v) for array in np.polynomial.legendre.leggauss(NODES))
+    difference = float(_values(f, v, torch.tensor([0.0, 1.0]).to(v), at_once).diff())
+    allowed = tolerance * max(abs(difference), SMALL)
+    attribution, used = torch.zeros(v.shape[1]).to(v), 0
+    left, right = torch.linspace(0, 1, 9).to(v)[:-1], torch.linspace(0, 1, 9).to(v)[1:]  # eight intervals
+    while len(left):
+        u = (left + right)[:, None] / 2 + (right - left)[:, None] / 2 * nodes  # [I, NODES]
+        slopes = _slopes(f, v, u.flatten(), at_once).view(*u.shape, -1)  # [I, NODES, T]
+        parts = (slopes * weights[:, None]).sum(1) * ((right - left) / 2)[:, None]  # [I, T]
+        used += u.numel()
+        exact = _values(f, v, right, at_once) - _values(f, v, left, at_once)  # [I]
+        wrong = (parts.sum(1) - exact).abs() > allowed * (right - left).clamp(min=1 / 64)
+        if used + 2 * NODES * int(wrong.sum()) > evaluations:
+            wrong[:] = False  # no more: the error is reported
+        attribution += parts[~wrong].sum(0)
+        middle = (left[wrong] + right[wrong]) / 2
+        left, right = torch.cat([left[wrong], middle]), torch.cat([middle, right[wrong]])
+    error = abs(float(attribution.sum()) - difference) / max(abs(difference), SMALL)
+    return Integrated(attribution, difference, error, used)
+
+
+def _values(f: Function, v: Tensor, u: Tensor, at_once: int) -> Tensor:
+    """f(u v) for each u: [n]."""
+    with torch.no_grad():
+        return torch.cat([f(some[:, None, None] * v) for some in u.split(at_once)])
+
+
+def _slopes(f: Function, v: Tensor, u: Tensor, at_once: int) -> Tensor:
+    """sum_d v_{t,d} df/dv_{t,d} at u v for each u: [n, T]."""
+    found = []
+    for some in u.split(at_once):
+        path = (some[:, None, None] * v).detach().requires_grad_()  # [n, T, D]
+        (gradient,) = torch.autograd.grad(f(path).sum(), path)
+        found.append((gradient * v).sum(-1))
+    return torch.cat(found)
+
+
+def explained(task: Task, opened: Opened, batch: Batch, at: int) -> tuple[Function, Tensor]:
+    """f as a function of the vectors behind the input layer, and those vectors [1, T, D]."""
+    vectors, body, state = opened
+
+    def f(v: Tensor) -> Tensor:
+        y = body(v, None if state is None else tree.repeat(state, len(v)))[0]
+        return _each(task, y, batch, at)
+
+    return f, vectors.detach()
+
+
+def _each(task: Task, y: Tensor, batch: Batch, at: int) -> Tensor:
+    """Minus the loss of each row: [n]."""
+    return torch.stack([-loss_at(task, row, batch, at) for row in y.split(1)])
+
+
+# ---- occlusion
+
+
+@torch.no_grad()
+def occlusion(task: Task, model: Causal | Conditional, batch: Batch, at: int, at_once: int = 64) -> Tensor:
+    """f(x) - f(x with x_t replaced by <unknown>, or zero), for every t: [T]."""
+    T, changes = batch.x.shape[1], []
+    for positions in torch.arange(T).split(at_once):
+        rows = rows_of(batch, len(positions) + 1)  # the last row stays as it is
+        rows.x[torch.arange(len(positions)), positions] = 0 if rows.x.is_floating_point() else UNKNOWN
+        decoder, state = begin(model, rows.source)
+        x = rows.x.double() if rows.x.is_floating_point() else rows.x
+        f = _each(task, decoder(x, state)[0], batch, at)
+        changes.append(f[-1] - f[:-1])
+    return torch.cat(changes)
+
+
+# ---- the answer
+
+
+def ask(run: Run, value: Any, config: Config) -> Answer:
+    batch, names, left_out = example_of(run, value, config.length)
+    model = precise(run.model)
+    with torch.no_grad():
+        decoder, state = begin(model, batch.source)
+        y = decoder(batch.x.double() if batch.x.is_floating_point() else batch.x, state)[0]
+    at = pick_target(run.task, y, batch, config.at)
+    target = target_name(run.task, batch, at)
+    numbers: dict[str, Any] = {"position": at, "target": target, "f": -float(loss_at(run.task, y, batch, at))}
+    at_once = rows_at_once(*y.shape[1:])
+    arrays = {"occlusion": occlusion(run.task, model, batch, at, at_once)}
+    if why_closed(model, batch.x.is_floating_point()) is None and flows(opened := open_model(model, batch)):
+        f, v = explained(run.task, opened, batch, at)
+        found = integrated_gradients(f, v, config.tolerance, config.evaluations, at_once)
+        arrays = {"integrated_gradients": found.attribution, **arrays}
+        numbers |= {
+            "difference": found.difference, "completeness_error": found.error, "evaluations": found.evaluations,
+            "baseline": "zero vectors", "f_baseline": numbers["f"] - found.difference,
+        }  # fmt: skip
+    pictures: list[Picture] = []
+    for method, attribution in arrays.items():
+        numbers[method] = _largest(attribution, names)
+        pictures += _pictures(method.replace("_", " "), target, names, attribution[: at + 1].tolist())
+    return Answer(_reading(numbers) + left_out, numbers, arrays, pictures)
+
+
+def _largest(attribution: Tensor, names: list[str]) -> list[dict[str, Any]]:
+    order = attribution.abs().argsort(descending=True)[:5].tolist()
+    return [{"position": t, "name": names[t], "label": labels(names)[t], "nats": float(attribution[t])} for t in order]
+
+
+def _pictures(method: str, target: str, names: list[str], values: list[float]) -> list[Picture]:
+    most = max(map(abs, values)) or 1.0
+    shown = sorted(sorted(range(len(values)), key=lambda t: -abs(values[t]))[:SHOWN])
+    title = f"What moved '{target}' ({method})"
+    tokens = Tokens(
+        title=title, alt=f"The inputs up to the target, each coloured by what it adds to log p in nats ({method}).",
+        tokens=names[: len(values)], values=values, hints=[f"{value:+.3g} nats" for value in values],
+        low=-most, high=most, unit="nats",
+    )  # fmt: skip
+    bars = Bars(
+        title=title, alt=f"The {len(shown)} largest attributions as bars, in the order of the input.",
+        names=[labels(names)[t] for t in shown], values=[values[t] for t in shown], x_label="nats added to log p",
+    )  # fmt: skip
+    return [tokens, bars]
+
+
+def _reading(numbers: dict[str, Any]) -> str:
+    words = [f"log p of the target '{numbers['target']}' at position {numbers['position']} is {numbers['f']:.3f} nats."]
+    if "integrated_gradients" in numbers:
+        words.append(
+            f"Against a baseline of zero vectors, where it is {numbers['f_baseline']:.3f}, the largest shares are "
+            f"{_listed(numbers['integrated_gradients'])}; the shares sum to the difference with an error of "
+            f"{numbers['completeness_error']:.2%}."
+        )
+    words.append(f"Replaced one at a time, the inputs that matter most are {_listed(numbers['occlusion'])}.")
+    return " ".join([*words, "Positive: the input made the target more probable; negative: less."])
+
+
+def _listed(largest: list[dict[str, Any]]) -> str:
+    return ", ".join(f"{each['label']} ({each['nats']:+.2f})" for each in largest[:3])

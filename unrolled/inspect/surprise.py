@@ -1,0 +1,114 @@
+"""Which tokens of a text surprise the model, and what did it expect instead?
+
+    surprise_t = -log p(x_{t+tau} | x_1 .. x_t)        nats, tau = ahead; eq. (7.5)
+
+The sum over the text is minus its log-probability, as `unrolled score` gives it. One bit is log 2 = 0.693 nats.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unrolled.core import config
+from unrolled.core.causal import begin
+from unrolled.core.errors import UsageError
+from unrolled.core.inspection import Answer
+from unrolled.data.batch import Batch
+from unrolled.data.codec import EMPTY
+from unrolled.objectives.losses import token_losses
+from unrolled.pictures.kinds import Table, Tokens
+from unrolled.runs.run import Run
+from unrolled.runs.target import example_of
+
+BEFORE = 12  # tokens shown before a surprising place
+
+
+class Config(config.Config):
+    top: int = Field(5, ge=1)
+    """Alternatives shown at each position."""
+    places: int = Field(10, ge=1)
+    """How many of the most surprising places are listed."""
+    length: int = Field(4096, ge=1)
+    """At most so many positions of the text are read."""
+
+
+def applies(run: Run) -> str | None:
+    ports = run.task.ports()
+    if not ports.n_tokens or ports.d_out != ports.n_tokens or not hasattr(run.task, "codec"):
+        return f"the task '{run.config.task}' predicts no tokens, so none of them can surprise"
+    return None
+
+
+@torch.no_grad()
+def surprises(run: Run, batch: Batch) -> tuple[Tensor, Tensor]:
+    """The surprise [T] and the log-probabilities of all tokens [T, V], at the positions that have a target."""
+    device = next(iter(run.model.parameters()), torch.zeros(0)).device
+    decoder, state = begin(run.model.eval(), None if batch.source is None else batch.source.to(device))
+    y = decoder(batch.x.to(device), state)[0].cpu()  # [1, T, V]
+    real = batch.y[0] != EMPTY
+    return token_losses(y, batch.y)[0, real], y[0, real].double().log_softmax(-1)
+
+
+def ask(run: Run, value: Any, config: Config) -> Answer:
+    batch, _, left_out = example_of(run, value, config.length)
+    nats, log_p = surprises(run, batch)
+    if len(nats) == 0:
+        raise UsageError("there is no token to predict in this text: give a longer one")
+    codec = run.task.codec  # type: ignore[attr-defined]  # the task predicts tokens
+    names = [codec.name(int(token)) for token in batch.y[0] if token != EMPTY]
+    best = log_p.exp().topk(min(config.top, log_p.shape[1]))  # [T, top]
+    expected = [
+        [f"{codec.name(int(token))} {p:.2f}" for p, token in zip(row_p, row, strict=True)]
+        for row_p, row in zip(best.values.tolist(), best.indices, strict=True)
+    ]
+    each = nats.tolist()
+    order = sorted(range(len(each)), key=lambda t: -each[t])[: config.places]
+    total = float(nats.double().sum())
+    numbers: dict[str, Any] = {
+        "tokens": len(each), "nats": total, "nats_per_token": total / len(each),
+        "bits_per_token": total / len(each) / math.log(2),
+        "first_choice_right": float((best.indices[:, 0] == batch.y[0][batch.y[0] != EMPTY]).double().mean()),
+        "places": [
+            {"position": t, "token": names[t], "nats": each[t], "p": math.exp(-each[t]), "expected": expected[t]}
+            for t in order
+        ],
+    }  # fmt: skip
+    pictures = [_tokens(names, each, expected), _table(names, each, expected, order)]
+    arrays = {"nats": nats, "expected": best.indices, "expected_p": best.values}
+    return Answer(_reading(numbers) + left_out, numbers, arrays, pictures)
+
+
+def _tokens(names: list[str], nats: list[float], expected: list[list[str]]) -> Tokens:
+    hints = [
+        f"{n:.2f} nats, p = {math.exp(-n):.3g}; expected: {', '.join(words)}"
+        for n, words in zip(nats, expected, strict=True)
+    ]
+    return Tokens(
+        title="Surprise of each token", alt="The text, each token coloured by its surprise in nats.",
+        tokens=names, values=nats, hints=hints, low=0.0, high=max(max(nats), 1.0), unit="nats",
+    )  # fmt: skip
+
+
+def _table(names: list[str], nats: list[float], expected: list[list[str]], order: list[int]) -> Table:
+    rows: list[list[str | float | int | None]] = [
+        [t, "".join(names[max(t - BEFORE, 0) : t]), names[t], round(nats[t], 2), ", ".join(expected[t])] for t in order
+    ]
+    return Table(
+        title="The most surprising places", alt="Position, what stood before, the token, its surprise, alternatives.",
+        columns=["position", "after", "token", "nats", "expected instead"], rows=rows,
+    )  # fmt: skip
+
+
+def _reading(numbers: dict[str, Any]) -> str:
+    worst = numbers["places"][0]
+    return (
+        f"{numbers['nats_per_token']:.3f} nats ({numbers['bits_per_token']:.3f} bits) per token over "
+        f"{numbers['tokens']} tokens; the first choice was right {numbers['first_choice_right']:.0%} of the time. Most "
+        f"surprising is '{worst['token']}' at position {worst['position']} ({worst['nats']:.2f} nats), where "
+        f"{', '.join(worst['expected'][:3])} were expected. 0.7 nats is one guess between two, 2.3 one among ten."
+    )
