@@ -4,7 +4,9 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 STAMP = $(VENV)/installed
 
-.PHONY: demo test bench reproduce lint docs setup clean
+LOOK = comparisons/demo/report.html
+
+.PHONY: demo look test bench reproduce lint docs setup clean
 
 setup: $(STAMP)
 
@@ -19,6 +21,10 @@ demo: $(STAMP)
 	rm -rf runs/demo
 	$(BIN)/unrolled train builtin:python-docs --model lstm --budget 75s --out runs/demo
 	$(BIN)/unrolled generate runs/demo --prompt "The import statement" --max-tokens 400 --temperature 0.7
+
+# the demo's report in a real browser, at phone and desktop width; needs chromium
+look: $(STAMP)
+	$(BIN)/python -m benchmarks.look $(LOOK)
 
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unrolled.pictures.kinds import Number, Picture
 from unrolled.pictures.letters import clean
@@ -28,7 +28,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 INK = "#010203"  # stands for the colour of the page's text until the drawing is done
 FONT = "system-ui, sans-serif"
 WIDTH, HEIGHT = 5.6, 3.6  # inches of 72 units; shown about as wide as a phone is
-SETTINGS = {
+SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "unrolled",
     "font.family": ["sans-serif"],

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MOST_NAMES = 64  # along one axis; of more, only some are written
 # From pale to dark, so that a print without colour reads the same way; dark against light for both signs.
-MAPS = {"sequential": "cividis_r", "log": "cividis_r", "diverging": "RdBu_r"}
+MAPS = {"sequential": "Blues", "log": "Blues", "diverging": "RdBu_r"}
 
 
 def draw_heatmap(picture: Heatmap) -> Figure:

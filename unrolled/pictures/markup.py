@@ -20,10 +20,10 @@ figure svg { display: block; height: auto; }
 .scroll { overflow-x: auto; max-width: 100%; }
 .scroll:focus-visible { outline: 2px solid; outline-offset: 2px; }
 .words { font-family: ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.7; }
-.words span { border-radius: .2em; padding: .1em 0; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+.words span { border-radius: .2em; padding: .1em 0; -webkit-print-color-adjust: exact; }
 .words .blank { opacity: .45; }
 .scale { display: flex; align-items: center; gap: .5rem; margin: .3rem 0; }
-.scale span { display: inline-block; width: 8rem; height: .8em; border-radius: .2em; print-color-adjust: exact;
+.scale span { display: inline-block; width: 8rem; height: .8em; border-radius: .2em;
   -webkit-print-color-adjust: exact; }
 """
 WARM, COLD = "213,94,0", "0,114,178"  # two of unrolled.pictures.canvas.COLOURS

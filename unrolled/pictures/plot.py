@@ -94,9 +94,9 @@ def _place_labels(figure: Figure, axes: Axes, labelled: list[tuple[float, float,
     points = axes.transData.transform([(x, y) for x, y, _ in labelled])
     taken = [Bbox.from_bounds(px - 4, py - 4, 8, 8) for px, py in points]
     edge = figure.bbox
-    sides = [(7, 0, "left", "center"), (-7, 0, "right", "center"), (0, 7, "center", "bottom"), (0, -7, "center", "top"),
-             (5, 5, "left", "bottom"), (5, -5, "left", "top"), (-5, 5, "right", "bottom"),
-             (-5, -5, "right", "top")]  # fmt: skip
+    sides = [(5, 4, "left", "bottom"), (-5, 4, "right", "bottom"), (5, -4, "left", "top"), (-5, -4, "right", "top"),
+             (7, 0, "left", "center"), (-7, 0, "right", "center"), (0, 7, "center", "bottom"),
+             (0, -7, "center", "top")]  # fmt: skip
     for x, y, word in labelled:
         best = None
         for right, up, horizontal, vertical in sides:

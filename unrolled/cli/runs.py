@@ -1,0 +1,90 @@
+"""`unrolled runs`: what was trained, and how to be rid of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unrolled.cli.options import Json, print_json
+
+FOLDERS = ("runs", "comparisons")
+
+
+def command(
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="[PATH]...", help="Folders to look in; with --delete: what to delete.")
+    ] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the named runs and comparisons.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before deleting.")] = False,
+    json: Json = False,
+) -> None:
+    """List the runs and comparisons in runs/ and comparisons/ or in other folders, or delete some.
+
+    Examples:
+
+        unrolled runs
+
+        unrolled runs --delete runs/lstm-python-docs
+    """
+    from unrolled.core.errors import UsageError
+    from unrolled.report.listing import list_all
+
+    if delete:
+        if not paths:
+            raise UsageError("name the runs to delete: unrolled runs --delete runs/NAME")
+        _delete([Path(path) for path in paths], yes)
+        return
+    for path in paths or []:
+        if not Path(path).is_dir():
+            raise UsageError(f"{path} is not a folder to look in")
+    entries = list_all(paths or FOLDERS)
+    if json:
+        print_json([entry.as_json() for entry in entries])
+    elif entries:
+        _show(entries)
+    else:
+        looked = " and ".join(paths or FOLDERS)
+        print(f"No run and no comparison in {looked}; `unrolled train` makes one.")
+
+
+def _delete(paths: list[Path], yes: bool) -> None:
+    from unrolled.report import listing
+    from unrolled.report.words import size_words
+
+    for path in paths:
+        listing.check_deletable(path)
+    size = sum(entry.bytes for entry in listing.list_all(paths))
+    if not yes:
+        names = ", ".join(map(str, paths))
+        typer.confirm(f"Delete {names} ({size_words(size)}) for good?", abort=True)
+    listing.delete(paths)
+    print(f"Deleted {', '.join(map(str, paths))}; {size_words(size)} are free again.")
+
+
+def _show(entries: list[Any]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from unrolled.report.words import age_words, score_words, size_words, title_words
+
+    title = f"{len(entries)} runs and comparisons, the youngest first"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("where", "task", "model", "score", "parameters", "size", "age", "state"):
+        right = name in ("score", "parameters", "size", "age")
+        table.add_column(
+            name, justify="right" if right else "left", overflow="fold", no_wrap=name not in ("where", "model")
+        )
+    for entry in entries:
+        score = "" if entry.score is None else f"{score_words(entry.score)} {title_words(entry.score_name)}"
+        model = f"{entry.model}, best of {entry.runs} runs" if entry.kind == "comparison" else entry.model
+        cells = [
+            entry.path, entry.task, model, score, "" if entry.parameters is None else f"{entry.parameters:,}",
+            size_words(entry.bytes), age_words(entry.age_seconds), entry.state,
+        ]  # fmt: skip
+        table.add_row(*map(Text, cells))
+    Console(file=sys.stdout).print(table)

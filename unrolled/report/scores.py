@@ -1,0 +1,112 @@
+"""The score table: which columns there is something to say in, and each row in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from unrolled.pictures.letters import plain_number
+from unrolled.report.group import Group
+from unrolled.report.read import number
+from unrolled.report.words import and_words, score_words, time_words, title_words
+
+
+@dataclass(frozen=True)
+class Column:
+    title: str
+    hint: str
+    words: Callable[[dict[str, Any]], str]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row in words: `place` says what it is (winner, loser, baseline, failed, unfinished or model)."""
+
+    label: str
+    place: str
+    remark: str
+    cells: list[str]
+
+
+COSTS = [
+    Column("parameters", "trained numbers", lambda row: plain_number(row.get("parameters"))),
+    Column("training", "time spent in training steps", lambda row: time_words(row.get("training_seconds"))),
+    Column("steps", "optimiser steps", lambda row: plain_number(row.get("steps"))),
+    Column("tokens/s", "tokens per second while training", lambda row: plain_number(row.get("tokens_per_second"))),
+    Column("µs per tick", "cost of one step when streaming", lambda row: _rounded(row.get("tick_microseconds"))),
+    Column("memory", "peak while training", lambda row: _megabytes(row.get("memory_megabytes"))),
+    Column("receptive field", "how much of the past is seen", lambda row: _field(row)),
+    Column("serial depth", "steps of a training sequence that must wait for each other",
+           lambda row: plain_number(row.get("serial_depth"))),
+]  # fmt: skip
+
+
+def _rounded(value: Any) -> str:
+    known = number(value)
+    return "" if known is None else plain_number(float(f"{known:.3g}"))
+
+
+def _megabytes(value: Any) -> str:
+    return "" if number(value) is None else f"{_rounded(value)} MB"
+
+
+def _field(row: dict[str, Any]) -> str:
+    """`all` where a measured model sees the whole past; nothing where nobody said."""
+    if "receptive_field" not in row or row.get("failed"):
+        return ""
+    return "all" if row["receptive_field"] is None else plain_number(row["receptive_field"])
+
+
+def columns_of(group: Group) -> list[Column]:
+    """The score first, then how sure it is, the costs, and the other figures; no column that would be empty."""
+    unit, split = title_words(group.score), group.table.get("split") or "test"
+    seeds = group.table.get("seeds") or []
+    found = [Column(unit, f"the score, on {split} data; smaller is better", lambda row: score_words(row.get("score")))]
+    found.append(
+        Column("± seeds", f"standard deviation over {len(seeds)} seeds", lambda row: score_words(row.get("spread")))
+    )
+    found.append(Column("95 % interval", "bootstrap over the examples", _interval))
+    others = [name for name in group.table.get("figures") or [] if name != group.score]
+    figures = [Column(title_words(name), f"on {split} data", partial(_figure, name=name)) for name in others]
+    return [column for column in found + COSTS + figures if any(column.words(row) for row in group.rows)]
+
+
+def _interval(row: dict[str, Any]) -> str:
+    ends = row.get("interval")
+    return " to ".join(score_words(end) for end in ends) if isinstance(ends, list) else ""
+
+
+def _figure(row: dict[str, Any], name: str) -> str:
+    figures = row.get("figures")
+    return score_words(figures.get(name)) if isinstance(figures, dict) else ""
+
+
+def lines_of(group: Group, columns: list[Column]) -> list[Line]:
+    """Rows in the order of the table: best first, failed last; then runs that have no row yet."""
+    found = []
+    for row in group.rows:
+        place, remark = _place(group, row)
+        found.append(Line(row["label"], place, remark, [column.words(row) for column in columns]))
+    named = {name for row in group.rows for name in row.get("runs") or []}
+    for name, run in group.runs.items():
+        if name not in named and not run.is_finished:
+            steps = max((int(number(line.get("step")) or 0) for line in run.metrics), default=0)
+            found.append(Line(name, "unfinished", f"unfinished, {steps:,} steps so far", [""] * len(columns)))
+    return found
+
+
+def _place(group: Group, row: dict[str, Any]) -> tuple[str, str]:
+    if row.get("failed"):
+        return "failed", f"failed: {row['failed']}"
+    if number(row.get("score")) is None:
+        return "unfinished", "unfinished"
+    if row.get("kind") == "baseline":
+        return "baseline", "baseline"
+    if row.get("beaten_by"):
+        return "loser", f"loses to {and_words(row['beaten_by'])}"
+    if group.table.get("winner") is not None and group.table["winner"] in (row["label"], row.get("model")):
+        is_first = next(each for each in group.rows if each.get("model") == row.get("model")) is row
+        return ("winner", "winner") if is_first else ("model", "")
+    return "model", ""

@@ -1,0 +1,77 @@
+"""The configuration of the runs of a group, what is not at its default first; and how to repeat everything."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from unrolled.report.group import Group
+from unrolled.report.read import RunFacts
+from unrolled.runs.config import RunConfig
+
+FACTS = ("task", "model", "source", "versions", "own_file", "own_file_sha256")  # told elsewhere on the page
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as dotted keys.
+
+    >>> flat({"a": {"b": 1}, "c": [2]})
+    {'a.b': 1, 'c': [2]}
+    """
+    result: dict[str, Any] = {}
+    for key, value in values.items():
+        result |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return result
+
+
+def changed(run: RunFacts) -> dict[str, str]:
+    """The settings of a run that differ from the defaults, and all those of its model and task."""
+    defaults = flat(RunConfig().model_dump(mode="json"))
+    own = {key: value for key, value in flat(run.config).items() if key.split(".")[0] not in FACTS}
+    return {
+        key.replace("_settings.", "."): words(value)
+        for key, value in own.items()
+        if key not in defaults or value != defaults[key]
+    }
+
+
+def words(value: Any) -> str:
+    """A setting as `--set` takes it."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(words, value)) + "]"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def setting_rows(group: Group) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """The labels, and a row per setting with its value for each; settings that all share come first."""
+    runs = group.first_runs()
+    each = [changed(run) for _, run in runs]
+    keys = sorted({key for values in each for key in values})
+    rows = [(key, [values.get(key, "") for values in each]) for key in keys]
+    rows.sort(key=lambda row: (row[0].startswith("model."), len(set(row[1])) > 1, row[0]))
+    return [label for label, _ in runs], rows
+
+
+def commands(group: Group) -> list[tuple[str, str]]:
+    """What it does, and the command that does it."""
+    found: list[tuple[str, str]] = []
+    if group.table.get("command"):
+        found.append(("compare again", str(group.table["command"])))
+    for label, run in group.first_runs()[: 1 if group.is_comparison else None]:
+        place, source = shlex.quote(str(run.path)), str(run.config.get("source") or "DATA")
+        more = f" --with {shlex.quote(str(run.config['own_file']))}" if run.config.get("own_file") else ""
+        data = "DATA" if source == "memory" else shlex.quote(source)
+        if not group.is_comparison:
+            again = f"unrolled train {data} --recipe {shlex.quote(str(run.path / 'recipe.toml'))}{more} -o NEW"
+            found.append((f"train {label} again, with the same weights in the end", again))
+        found.append((f"measure {label} again", f"unrolled evaluate {place}{more}"))
+        if run.task == "next-token":
+            found.append((f"let {label} write", f"unrolled generate {place}{more}"))
+        found.append((f"look inside {label}", f"unrolled inspect {place}{more}"))
+    where = " ".join(shlex.quote(str(place)) for place in group.places)
+    return [*found, ("write this page again", f"unrolled report {where}")]

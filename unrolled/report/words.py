@@ -1,0 +1,88 @@
+"""Numbers, times and facts in words, as tables and sentences need them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from unrolled.pictures.letters import plain_number
+
+
+def score_words(value: Any, digits: int = 4) -> str:
+    """A score with all the digits that scores are told apart by.
+
+    >>> score_words(1.5), score_words(None)
+    ('1.5000', '')
+    """
+    return f"{value:.{digits}f}" if isinstance(value, int | float) else ""
+
+
+def time_words(seconds: Any) -> str:
+    """A stretch of time.
+
+    >>> [time_words(value) for value in (None, 0.42, 12.3, 75, 3600, 90000)]
+    ['', '0.42 s', '12.3 s', '1 min 15 s', '1 h', '25 h']
+    """
+    if not isinstance(seconds, int | float):
+        return ""
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes and hours < 10 else f"{hours} h"
+
+
+def age_words(seconds: float) -> str:
+    """How long ago, roughly.
+
+    >>> [age_words(value) for value in (5, 200, 7300, 260000, 4e7)]
+    ['5 s', '3 min', '2 h', '3 d', '463 d']
+    """
+    for size, word in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {word}"
+    return f"{max(int(seconds), 0)} s"
+
+
+def size_words(n_bytes: float) -> str:
+    """Bytes in thousands.
+
+    >>> size_words(999), size_words(12_300), size_words(4_560_000)
+    ('999 B', '12.3 kB', '4.56 MB')
+    """
+    for size, word in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if n_bytes >= size:
+            return f"{n_bytes / size:.3g} {word}"
+    return f"{n_bytes:.0f} B"
+
+
+def and_words(words: Iterable[object]) -> str:
+    """Names in a sentence.
+
+    >>> and_words(["a"]), and_words(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    *most, last = [str(word) for word in words] or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def fact_words(value: Any) -> str:
+    """A fact of any shape on one line.
+
+    >>> fact_words({"min": 6, "mean": 20.77, "kinds": ["a", "b"]})
+    'min 6; mean 20.77; kinds a, b'
+    """
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key} {fact_words(each)}" for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(fact_words(each) for each in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return plain_number(value) if isinstance(value, int | float) else str(value)
+
+
+def title_words(key: str) -> str:
+    """A key of a file as words: `bits_per_character` -> `bits per character`."""
+    return str(key).replace("_", " ")
