@@ -28,7 +28,7 @@ class Causal(nn.Module):
     max_length: int | None = None  # learned or one-hot positions; None: any length
 
     def __call__(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        if x.shape[1] == 0:
+        if x.size(1) == 0:  # x.shape would cost a tick more
             return self._nothing(x, state), state
         result: tuple[Tensor, State] = super().__call__(x, state)
         return result

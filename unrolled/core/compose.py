@@ -51,10 +51,11 @@ class Serial(Causal):
         return iter(self.layers)
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        before = (None,) * len(self.layers) if state is None else state
+        layers = self._modules["layers"]._modules.values()  # type: ignore[union-attr]  # self.layers costs a tick more
+        before = (None,) * len(layers) if state is None else state
         after = []
-        for layer, s in zip(self.layers, before, strict=True):
-            x, s = layer(x, s)
+        for layer, s in zip(layers, before, strict=True):
+            x, s = layer(x, s)  # type: ignore[misc]
             after.append(s)
         return x, tuple(after)
 

@@ -77,10 +77,13 @@ def may_reuse(taps: Tensor, x: Tensor) -> bool:
 
 def is_row(x: Tensor, pasts: Sequence[Any]) -> bool:
     """True for one tick of one row without gradients, whose tensors numpy may work on: a stack runs it by `row`."""
-    if torch.is_grad_enabled() or x.shape[1] != 1 or not pasts[0] or not plain(x, pasts[0].taps):
+    if torch.is_grad_enabled() or x.size(1) != 1 or not pasts[0] or not plain(x, pasts[0].taps):
         return False
     # a state that is only begun holds None, and a kernel of 1 has no past
-    return all(past and past.taps.dtype == x.dtype for past in pasts)
+    for past in pasts:  # a loop, for `all` would cost a tick more
+        if not past or past.taps.dtype != x.dtype:
+            return False
+    return True
 
 
 class CausalConv(Causal):

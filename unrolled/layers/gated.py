@@ -65,6 +65,7 @@ class GatedStack(nn.Module):
         for parameter, fan_in in zip(self.parameters(), (kernel * C, kernel * C, C, C), strict=True):
             nn.init.uniform_(parameter, -(fan_in**-0.5), fan_in**-0.5)
         self.dropout = nn.Dropout(dropout)  # on what enters each convolution
+        self.scale = np.repeat(np.array((1, 0.5), np.float32), C)  # [2 C] half for the gates
         self.steps = np.array(dilations)  # [L]
         self.begins = np.cumsum(self.steps) - self.steps  # [L] where the taps of each layer begin
         self.receptive_field = 1 + (kernel - 1) * sum(dilations)
@@ -131,23 +132,25 @@ class GatedStack(nn.Module):
         rows = self._rows(n)  # [L]
         old = taps[rows]  # [L, (k-1) C]
         W, R, r = weights["weight"], weights["residual_weight"], weights["residual_bias"]
-        a = np.matmul(W[:, :-1], old.reshape(L, -1, C, 1)).sum(axis=1)[:, :, 0]  # [L, 2 C], all but the newest tap
-        a += weights["bias"]
-        if shares is not None:
-            a += shares
+        a = weights["bias"].copy() if shares is None else weights["bias"] + shares  # [L, 2 C]
+        for i in range(self.kernel - 1):
+            a += np.matmul(W[:, i], old[:, i * C : (i + 1) * C, None])[:, :, 0]  # all but the newest tap
+        scale = self.scale.astype(x.dtype, copy=False)  # [2 C]
+        half = scale[C:]
         inputs, z = np.empty((2, L, C), x.dtype)
-        for layer, a_l in enumerate(a):
-            inputs[layer] = x
-            a_l += W[layer, -1].dot(x)
-            f, g = a_l[:C], a_l[C:]
-            g *= 0.5
-            np.tanh(a_l, out=a_l)  # one for both, for sigmoid(g) = (1 + tanh(g / 2)) / 2
-            g += 1
-            f *= 0.5
-            np.multiply(f, g, out=z[layer])
-            if layer < L - 1:
-                x = R[layer].dot(z[layer]) + x
-                x += r[layer]
-        taps[rows] = np.concatenate((old[:, C:], inputs), axis=1)
+        inputs[0], inputs[1:] = x, r
+        for a_l, f, g, W_l, x, after, z_l, R_l in zip_longest(
+            a, a[:, :C], a[:, C:], W[:, -1], inputs, inputs[1:], z, R
+        ):
+            a_l += W_l.dot(x)
+            a_l *= scale  # one tanh for both, for sigmoid(g) = (1 + tanh(g / 2)) / 2
+            np.tanh(a_l, a_l)
+            np.multiply(f, g, z_l)
+            z_l += f
+            z_l *= half
+            if after is not None:
+                after += x
+                after += R_l.dot(z_l)
+        taps[rows] = inputs if self.kernel == 2 else np.concatenate((old[:, C:], inputs), axis=1)
         clock[0] = (n + 1) % self.period
         return z

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import finalize
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Tick = Callable[[Cell, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 NUMBERS = (torch.float32, torch.float64)
-views: WeakKeyDictionary[nn.Module, tuple[list[int], dict[str, Array]]] = WeakKeyDictionary()
+views: dict[int, tuple[list[int], dict[str, Array]]] = {}  # by the id of a layer, for as long as that lives
 
 
 def tick(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
@@ -33,7 +33,7 @@ def tick(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
 def plain(x: Tensor, h0: Tensor) -> bool:
     """True when numpy may look at these tensors: one row of real numbers in main memory, outside any transformation."""
     return (
-        x.shape[0] == 1
+        x.size(0) == 1
         and x.dtype in NUMBERS
         and x.dtype == h0.dtype
         and x.is_cpu
@@ -48,10 +48,12 @@ def arrays(layer: nn.Module) -> dict[str, Array]:
     """The parameters of a cell or layer as arrays in the same memory; looked up anew when a parameter has moved."""
     parameters = layer._parameters
     places = [p.data_ptr() for p in parameters.values() if p is not None]
-    known = views.get(layer)
+    known = views.get(id(layer))
     if known is None or known[0] != places:
+        if known is None:
+            finalize(layer, views.pop, id(layer), None)
         known = places, {name: p.detach().numpy() for name, p in parameters.items() if p is not None}
-        views[layer] = known
+        views[id(layer)] = known
     return known[1]
 
 

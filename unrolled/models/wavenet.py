@@ -13,6 +13,8 @@ all z_l side by side, and the last block has no residual path, which would lead 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from pydantic import Field
@@ -104,6 +106,7 @@ class WaveNet(Causal):
     def _row(self, x: Tensor, fixed: State, entry: Past, stack: Pasts) -> Tensor:
         """One tick of one row without gradients: the same through numpy, in the memory of the state."""
         v = x.numpy()[0, 0]  # [D]
+        part: dict[str, Any] = self._modules  # self.stack would cost a microsecond each time
         shares: Array | None = None  # [L, 2 C]
         if self.globals is not None:
             shares = fixed.tree.detach().to(x.dtype).numpy()[0]
@@ -111,9 +114,10 @@ class WaveNet(Causal):
             v, c = v[: -self.d_local], v[-self.d_local :]
             local = affine(self.locals, c).reshape(self.n_layers, -1)
             shares = local if shares is None else shares + local
-        z = self.stack.row(self.entry.row(v, entry), stack, shares)  # [L, C]
-        y = np.maximum(affine(self.last, np.maximum(affine(self.skip, z.reshape(-1)), 0)), 0)
-        return torch.from_numpy(y[None, None])  # [1, 1, d_skip]
+        z = part["stack"].row(part["entry"].row(v, entry), stack, shares)  # [L, C]
+        y = affine(part["skip"], z.ravel())
+        y = affine(part["last"], np.maximum(y, 0, out=y))
+        return torch.from_numpy(np.maximum(y, 0, out=y)[None, None])  # [1, 1, d_skip]
 
 
 def make(config: Config, d_in: int, d_out: int) -> WaveNet:

@@ -15,6 +15,7 @@ from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
 from unrolled.core.task import Ports, Task
 from unrolled.layers.conditioning import Started
+from unrolled.layers.ends import Affine, Lookup
 from unrolled.runs.config import Ends, RunConfig
 
 
@@ -86,9 +87,11 @@ def _assemble(config: RunConfig, ports: Ports, module: ModuleType) -> Causal:
         return body
     entry, width = _entry(ports.d_in, n_in, ends)
     body = module.make(own, width, ports.d_out)
-    layers: list[nn.Module] = [Each(entry), *_dropout(ends), body]
+    first = Lookup(entry) if isinstance(entry, nn.Embedding) else Each(entry)
+    layers: list[nn.Module] = [first, *_dropout(ends), body]
     if not getattr(module, "OWNS_HEAD", False):
-        layers += [*_dropout(ends), Each(_head(entry, body, ports, ends))]
+        head = _head(entry, body, ports, ends)
+        layers += [*_dropout(ends), Affine(head) if isinstance(head, nn.Linear) else Each(head)]
     return Serial(*layers)
 
 

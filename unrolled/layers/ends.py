@@ -1,0 +1,43 @@
+"""What stands before and behind a body, quick at one tick of one row: a table looked up, an affine map."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.core.compose import Each
+from unrolled.core.state import State
+from unrolled.layers.tick import affine, arrays, plain
+
+
+class Lookup(Each):
+    """Tokens [B, T] -> rows of a table [B, T, D]."""
+
+    module: nn.Embedding
+
+    def __init__(self, table: nn.Embedding) -> None:
+        super().__init__(table)
+
+    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        if x.numel() == 1 and x.is_cpu and not torch.is_grad_enabled() and type(x) is Tensor:
+            if not (torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(x)):
+                weight = arrays(self._modules["module"])["weight"]  # type: ignore[arg-type]
+                return torch.from_numpy(weight[x.item()].reshape(*x.shape, -1)), ()  # [1, 1, D]
+        return self.module(x), ()
+
+
+class Affine(Each):
+    """y = W x + b at every position."""
+
+    module: nn.Linear
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__(linear)
+
+    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        if x.dim() == 3 and x.numel() == x.size(2) and not torch.is_grad_enabled():
+            linear = self._modules["module"]
+            weight = linear._parameters["weight"]  # type: ignore[union-attr]  # self.module.weight costs microseconds
+            if plain(x, x) and weight.dtype == x.dtype:  # type: ignore[union-attr]
+                return torch.from_numpy(affine(linear, x.numpy()[0, 0])[None, None]), ()  # [1, 1, D']
+        return self.module(x), ()
