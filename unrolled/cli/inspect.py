@@ -102,10 +102,10 @@ def _list(console: Console, opened: Run, json: bool) -> None:
     for title in ("question", "what it asks", "settings"):
         table.add_column(title)
     for fact in facts:
-        what = Text(fact["what"])
+        said = Text(fact["what"])
         if fact["not"]:
-            what.append(f"\nnot here: {fact['not']}", style="dim")
-        table.add_row(Text(fact["question"], style="dim" if fact["not"] else ""), what, ", ".join(fact["settings"]))
+            said.append(f"\nnot here: {fact['not']}", style="dim")
+        table.add_row(Text(fact["question"], style="dim" if fact["not"] else ""), said, ", ".join(fact["settings"]))
     console.print(table)
 
 

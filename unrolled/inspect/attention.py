@@ -43,7 +43,7 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
     layers = [weights[0].double().cpu() for weights in noted(run, look)["attention"]]  # [H, T, S] each
     number = config.layer or len(layers)
     if number > len(layers):
-        raise UsageError(f"layer = {number} is not possible: this model attends in {len(layers)} layers")
+        raise UsageError(f"layer = {number} is not possible: this model attends in {len(layers)} layer(s)")
     off = max(deviation(alpha) for alpha in layers)
     heads = [
         {"layer": i, "head": h, **figures(alpha)}

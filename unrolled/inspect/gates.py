@@ -45,7 +45,7 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
     cells = [parts["cell"][0].float().cpu() for parts in seen["parts"] if "cell" in parts]  # [T, N] each
     number = config.layer or len(layers)
     if number > len(layers):
-        raise UsageError(f"layer = {number} is not possible: this model has {len(layers)} gated layers")
+        raise UsageError(f"layer = {number} is not possible: this model has {len(layers)} gated layer(s)")
     gates = [{name: z for name, z in layer.items() if is_gate(z)} for layer in layers]
     counted = [
         {"layer": i, "gate": name, **figures(z)} for i, layer in enumerate(gates, 1) for name, z in layer.items()
@@ -85,7 +85,7 @@ def figures(z: Tensor) -> dict[str, float]:
 
 def averages(gates: dict[str, Tensor], names: list[str], layer: int) -> Plot:
     """The mean over units at each token; a gate alone in a band that holds the middle 80 % of its units."""
-    series = []
+    series: list[Series] = []
     for name, z in gates.items():
         low, high = (rounded(torch.quantile(z, q, dim=1)) if len(gates) == 1 else None for q in (0.1, 0.9))  # [T]
         series.append(

@@ -8,7 +8,8 @@ block: eq. (7.32), 3,150,336 for p = 512, N_1 = 2048, H = 8, m = m_v = 64.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -26,7 +27,8 @@ class Config(config.Config):
     """There is nothing to set."""
 
 
-class Formula(NamedTuple):
+@dataclass(frozen=True)
+class Formula:
     """What a layer should have by the book, with a remark where it has more or less."""
 
     text: str
@@ -36,7 +38,8 @@ class Formula(NamedTuple):
     remark: str = ""
 
 
-class Group(NamedTuple):
+@dataclass(frozen=True)
+class Group:
     """A layer and the tensors in it, by their names there."""
 
     place: str
@@ -182,7 +185,7 @@ FORMULAS: dict[type[nn.Module], Callable[[Any], Formula | None]] = {
 
 
 def _formula(group: Group) -> dict[str, Any] | None:
-    return None if group.formula is None else group.formula._asdict()
+    return None if group.formula is None else asdict(group.formula)
 
 
 def table(found: list[Group], total: int) -> Table:

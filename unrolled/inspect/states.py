@@ -60,7 +60,7 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
     layers = paths_by_layer(run, look)
     number = config.layer or len(layers)
     if number > len(layers):
-        raise UsageError(f"layer = {number} is not possible: this model has {len(layers)} layers with a state")
+        raise UsageError(f"layer = {number} is not possible: this model has {len(layers)} layer(s) with a state")
     planes = {name: principal_plane(path) for name, path in layers[number - 1].items()}
     every = [(i, name, path) for i, paths in enumerate(layers, 1) for name, path in paths.items()]
     bounded = bool(noted(run, look)["parts"])

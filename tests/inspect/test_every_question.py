@@ -1,0 +1,135 @@
+"""Every question is asked of every model on every task: it is answered, or a sentence says why it cannot be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unrolled
+from unrolled.core import discover
+from unrolled.core.errors import UsageError
+from unrolled.pictures.draw import html, is_drawn, svg
+from unrolled.pictures.kinds import read_picture
+from unrolled.runs.answers import save_answer
+from unrolled.runs.formats import json_text
+from unrolled.runs.run import Run
+
+WORDS = ["tick", "state", "layer", "chunk", "cell", "gate", "tack", "stale", "later", "chick", "call", "gait"]
+LINES = [f"{WORDS[i % 12]} {WORDS[(i * 5 + i // 12) % 12]}" for i in range(60)]
+ROLLS = [np.eye(6, dtype=np.uint8)[(np.arange(5 + i % 4) + i) % 6] for i in range(24)]
+DATA = {"next-token": LINES, "next-frame": ROLLS}
+READS = {"next-token": "tokens", "next-frame": "vectors"}
+SETTINGS = {"steps": 2, "batch_size": 4, "evaluate_every": 2, "evaluate_tokens": 50, "warmup": 1, "threads": 1,
+            "d_embedding": 6}  # fmt: skip
+
+
+def fitting(task: str) -> list[str]:
+    accepts = discover.tasks.load(task).Task.ACCEPTS
+    files = {name: discover.models.load(name) for name in discover.models.names()}
+    return [n for n, f in files.items() if f.KIND in accepts and getattr(f, "INPUT", READS[task]) == READS[task]]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Run]:
+    """The smallest form of a model, trained for two steps; made once."""
+    folder, made = tmp_path_factory.mktemp("tiny"), {}
+
+    def run(task: str, model: str) -> Run:
+        if (task, model) not in made:
+            own = {f"model.{key}": value for key, value in discover.models.load(model).TINY.model_dump().items()}
+            out = folder / f"{task}-{model}"
+            made[task, model] = unrolled.train(DATA[task], task=task, model=model, out=out, settings=SETTINGS | own)
+        return made[task, model]
+
+    return run
+
+
+def test_every_task_is_walked() -> None:
+    assert set(DATA) == set(discover.tasks.names())
+
+
+PRODUCT = [
+    (task, model, question) for task in DATA for model in fitting(task) for question in discover.questions.names()
+]
+
+
+@pytest.mark.parametrize(("task", "model", "question"), PRODUCT)
+def test_a_question_is_answered_or_says_why_not(
+    tiny: Callable[[str, str], Run], task: str, model: str, question: str
+) -> None:
+    run = tiny(task, model)
+    reason = discover.questions.load(question).applies(run)
+    if reason is not None:
+        assert len(reason.split()) > 4
+        assert not reason.endswith(".")  # it is the end of a sentence that others begin
+        with pytest.raises(UsageError, match="has no answer"):
+            run.inspect(question)
+        return
+    answer = run.inspect(question)
+    assert len(answer.reading.split()) > 5
+    assert answer.numbers
+    json_text(answer.numbers, "numbers")  # refuses NaN and whatever JSON does not know
+    assert answer.pictures
+    for picture in answer.pictures:
+        assert picture.title
+        assert picture.alt
+        assert read_picture(picture.model_dump(mode="json")) == picture
+    drawn = svg(answer.pictures[0]) if is_drawn(answer.pictures[0]) else html(answer.pictures[0])
+    assert "<" in drawn
+
+
+ANSWERED = {  # what must not silently become "does not apply"
+    ("attention", "transformer"), ("positions", "transformer"), ("gates", "lstm"), ("gates", "gru"),
+    ("gates", "wavenet"), *(("states", m) for m in ("elman", "lstm", "jordan", "tcn", "wavenet", "ar", "linear-rnn")),
+    *(("embeddings", m) for m in ("elman", "transformer", "tcn", "memoryless")), ("parameters", "ngram"),
+}  # fmt: skip
+SILENT = {
+    ("attention", "lstm"), ("attention", "tcn"), ("positions", "gru"), ("gates", "elman"), ("gates", "transformer"),
+    ("states", "transformer"), ("states", "ngram"), ("embeddings", "ngram"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "model"), sorted(ANSWERED | SILENT))
+def test_a_question_applies_where_it_should(tiny: Callable[[str, str], Run], question: str, model: str) -> None:
+    reason = discover.questions.load(question).applies(tiny("next-token", model))
+    assert (reason is None) is ((question, model) in ANSWERED), reason
+
+
+def test_a_model_that_starts_from_a_class_is_looked_into(tmp_path: Path) -> None:
+    rows = [f"{word},{'long' if len(word) > 4 else 'short'}" for word in dict.fromkeys(" ".join(LINES).split())]
+    (tmp_path / "words.csv").write_text("word,size\n" + "\n".join(rows) + "\n")
+    own = {"model.d_model": 8, "model.n_heads": 2, "model.n_layers": 1, "column": "word", "condition": "size",
+           "split": "80/20"}  # fmt: skip
+    run = unrolled.train(tmp_path / "words.csv", model="transformer", out=tmp_path / "run", settings=SETTINGS | own)
+    for question in discover.questions.names():
+        if discover.questions.load(question).applies(run) is None:
+            assert run.inspect(question, "tick").reading
+    picture = run.inspect("attention", "tick").pictures[0]
+    assert picture.rows == ["<start>", *"tick"]
+    assert picture.columns[1:] == picture.rows  # behind the class that started it
+    assert picture.columns[0] in ("(long)", "(short)")
+    near = run.inspect("embeddings", settings={"token": "(class short)", "top": 100}).numbers["neighbours"]
+    assert "(class long)" in [each["token"] for each in near["(class short)"]]
+
+
+def test_an_answer_is_saved_and_leaves_the_run_whole(tiny: Callable[[str, str], Run], tmp_path: Path) -> None:
+    run = tiny("next-token", "lstm")
+    answer = run.inspect("gates")
+    files = save_answer(answer, run.path / "inspect" / "gates")
+    assert [path.name for path in files][:3] == ["numbers.json", "arrays.npz", "picture-1.svg"]
+    whole = json.loads(files[0].read_text())
+    assert whole["reading"] == answer.reading
+    assert [read_picture(value) for value in whole["pictures"]] == answer.pictures
+    with np.load(files[1]) as arrays:
+        assert set(arrays) == set(answer.arrays)
+    run.directory.seal()
+    assert not [name for name in run.directory.names() if name.startswith("inspect")]
+    run.directory.verify()
+    words = run.inspect("embeddings")
+    again = save_answer(words, run.path / "inspect" / "gates")  # in the place of the first: its pictures go
+    assert {path.name for path in (run.path / "inspect" / "gates").iterdir()} == {path.name for path in again}
+    assert "<table" in next(path for path in again if path.suffix == ".html").read_text()
