@@ -19,7 +19,7 @@ from unrolled.core.inspection import Answer
 from unrolled.pictures.kinds import Heatmap
 from unrolled.runs.dependence import dependence
 from unrolled.runs.run import Run
-from unrolled.runs.target import example_of, labels
+from unrolled.runs.target import example_of
 
 
 class Config(config.Config):
@@ -53,7 +53,7 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
         title="Dependence of outputs on inputs",
         alt=f"A {T} by {T} matrix, outputs down, inputs across; it is {'' if causal else 'not '}lower triangular.",
         values=[[v if v > 0 else None for v in row] for row in found.strength.tolist()],
-        rows=labels(names), columns=labels(names),
+        rows=names, columns=names,
         x_label="input x_s", y_label="output y_t", scale="log",
     )  # fmt: skip
     return Answer(_reading(numbers, above) + left_out, numbers, {"strength": found.strength}, [picture])

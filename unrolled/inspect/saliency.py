@@ -27,8 +27,8 @@ from unrolled.core.inspection import Answer
 from unrolled.core.task import Task
 from unrolled.data.batch import Batch
 from unrolled.data.codec import UNKNOWN
-from unrolled.pictures.kinds import Bars, Picture, Tokens
-from unrolled.runs.dependence import rows_at_once
+from unrolled.pictures.kinds import Bars, Picture, Plot, Series, Tokens
+from unrolled.runs.dependence import ROUNDING, rows_at_once
 from unrolled.runs.inside import Opened, flows, open_model, precise, why_closed
 from unrolled.runs.run import Run
 from unrolled.runs.target import example_of, labels, loss_at, pick_target, rows_of, target_name
@@ -36,6 +36,7 @@ from unrolled.runs.target import example_of, labels, loss_at, pick_target, rows_
 SMALL = 1e-3  # nats: a smaller difference counts as this one
 NODES = 4  # of Gauss's rule on one interval
 SHOWN = 20  # bars
+LEAST = 0.01  # of the largest, for a bar
 
 
 class Config(config.Config):
@@ -143,7 +144,8 @@ def occlusion(task: Task, model: Causal | Conditional, batch: Batch, at: int, at
         decoder, state = begin(model, rows.source)
         x = rows.x.double() if rows.x.is_floating_point() else rows.x
         f = _each(task, decoder(x, state)[0], batch, at)
-        changes.append(f[-1] - f[:-1])
+        change = f[-1] - f[:-1]
+        changes.append(torch.where(change.abs() <= ROUNDING * f[-1].abs().clamp(min=1), 0.0, change))
     return torch.cat(changes)
 
 
@@ -183,8 +185,13 @@ def _largest(attribution: Tensor, names: list[str]) -> list[dict[str, Any]]:
 
 def _pictures(method: str, target: str, names: list[str], values: list[float]) -> list[Picture]:
     most = max(map(abs, values)) or 1.0
-    shown = sorted(sorted(range(len(values)), key=lambda t: -abs(values[t]))[:SHOWN])
     title = f"What moved '{target}' ({method})"
+    if labels(names) == names:  # numbers of frames are no text
+        words = f"What each frame up to the target adds to log p in nats, along time ({method})."
+        series = [Series(name=method, x=list(range(len(values))), y=list(values))]
+        return [Plot(title=title, alt=words, series=series, x_label="frame", y_label="nats added to log p")]
+    largest = sorted(range(len(values)), key=lambda t: -abs(values[t]))[:SHOWN]
+    shown = sorted(t for t in largest if abs(values[t]) >= LEAST * most)
     tokens = Tokens(
         title=title, alt=f"The inputs up to the target, each coloured by what it adds to log p in nats ({method}).",
         tokens=names[: len(values)], values=values, hints=[f"{value:+.3g} nats" for value in values],
