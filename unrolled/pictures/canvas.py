@@ -87,7 +87,7 @@ def settle(drawn: str, picture: Picture, salt: str) -> str:
     body = body.replace("xlink:href", "href").replace(INK, "currentColor")
     body = re.sub(r"(font(?:-family)?: [^;\"]*?)('DejaVu Sans'|DejaVu Sans)[^;\"]*", rf"\1{FONT}", body)
     body = re.sub(r"\n\s*", "\n", body)
-    own = "p" + hashlib.sha256((salt + picture.model_dump_json()).encode("utf-8", "replace")).hexdigest()[:10]
+    own = "p" + hashlib.sha256(f"{salt} {picture!r}".encode("utf-8", "replace")).hexdigest()[:10]
     body = _own_names(body, own)
     width, height = (float(number) for number in opened.groups())
     return (

@@ -105,7 +105,7 @@ def _folders(path: Path) -> list[Path]:
 
 
 def _weigh(path: Path) -> tuple[int, float]:
-    """Bytes of all files, links not followed, and when the youngest was written; a page may be written again at any time."""
+    """Bytes of all files, links not followed, and when the youngest was written, the report aside."""
     size, changed = 0, 0.0
     for folder, _, names in os.walk(path):
         for name in names:

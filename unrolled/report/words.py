@@ -38,7 +38,7 @@ def age_words(seconds: float) -> str:
     """How long ago, roughly.
 
     >>> [age_words(value) for value in (5, 200, 7300, 260000, 4e7)]
-    ['5 s', '3 min', '2 h', '3 d', '463 d']
+    ['5 s', '3 min', '2 h', '3 d', '462 d']
     """
     for size, word in ((86_400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:

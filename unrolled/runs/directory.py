@@ -204,7 +204,8 @@ class RunDirectory:
 
     def read_lines(self, name: str) -> list[Any]:
         """The values of a sealed file of one JSON value per line."""
-        lines = self.read_text(name).splitlines()
+        lines = self.read_text(name).split("\n")  # splitlines would also cut at the line ends of Unicode, inside a text
+        lines = lines[:-1] if lines[-1] == "" else lines
         return [formats.parse_json(line.encode(), f"{self.path / name}, line {i}") for i, line in enumerate(lines, 1)]
 
     def read_tensors(self, name: str) -> dict[str, Tensor]:

@@ -1,0 +1,173 @@
+"""Pictures as SVG, HTML and in the terminal: whole, escaped, repeatable, and readable by those who do not see them."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import html5lib
+import pytest
+from rich.console import Console
+
+from unrolled.pictures.canvas import COLOURS, INK
+from unrolled.pictures.draw import html, is_drawn, png, svg, terminal
+from unrolled.pictures.kinds import Bars, Heatmap, Picture, Plot, Series, Table, Texts, Tokens
+
+NASTY = '</svg><script>alert("x")</script>&\x00\ud800\x85 $x$ 日本'
+SVG = "{http://www.w3.org/2000/svg}"
+
+PICTURES: list[Picture] = [
+    Plot(title=NASTY, alt=NASTY, x_label=NASTY, y_label="nats", series=[
+        Series(name=NASTY, x=[1, 2, 3], y=[3.0, None, 1.0], low=[2.5, None, 0.5], high=[3.5, None, 1.5]),
+        Series(name="points", x=[1, 2], y=[1, 2], low=[0, 1], high=[2, 3], style="points", labels=[NASTY, "b"]),
+        Series(name="steps", x=[1, 2], y=[2, 2], style="steps"),
+        Series(name="dashed", x=[1, 3], y=[2, 2], style="dashed"),
+    ]),
+    Plot(title="logs", log_x=True, log_y=True, series=[Series(name="a", x=[0, 10, 1000], y=[1e-7, 0, 1e3])]),
+    Plot(title="nothing", series=[]),
+    Plot(title="nothing on a log axis", log_y=True, series=[Series(name="", x=[1.0], y=[None])]),
+    Heatmap(title=NASTY, values=[[0.1, None], [0.5, 1.0]], rows=["\n", NASTY], columns=[" ", "\t"], write_values=True),
+    Heatmap(title="signs", values=[[-1.0, 2.0, 3.0]], scale="diverging", x_label=NASTY),
+    Heatmap(title="small", values=[[0.0, 1e-9], [1e-3, 1.0]], scale="log"),
+    Heatmap(title="zeros", values=[[0.0, 0.0]], scale="log"),
+    Heatmap(title="ragged", values=[[1.0], [1.0, 1.0]]),
+    Heatmap(title="empty", values=[]),
+    Heatmap(title="many", values=[[float(i * j) for j in range(200)] for i in range(3)], columns=["t"] * 200),
+    Bars(title=NASTY, names=[NASTY, "b"], values=[1.0, -2.0], low=[0.5, -2.5], high=[1.5, None], x_label="x"),
+    Bars(title="none", names=["a"], values=[None]),
+    Tokens(title=NASTY, alt=NASTY, tokens=["a", NASTY, " ", "\n"], values=[0.0, 2.0, None, 1.0], hints=[NASTY],
+           unit="<i>"),
+    Tokens(title="signs", tokens=["a", "b"], values=[-1.0, 3.0]),
+    Table(title=NASTY, columns=[NASTY, "n"], rows=[[NASTY, 1234], ["b", None], ["c", 0.5]]),
+    Texts(title=NASTY, captions=[NASTY], texts=["\nfirst " + NASTY, "second"]),
+]  # fmt: skip
+DRAWN = [picture for picture in PICTURES if is_drawn(picture)]
+names = {"ids": lambda picture: f"{picture.kind}-{picture.title[:8]!r}"}
+
+
+def whole_page(inner: str) -> str:
+    return f'<!DOCTYPE html><html lang="en"><head><title>t</title></head><body>{inner}</body></html>'
+
+
+@pytest.mark.parametrize("picture", DRAWN, **names)
+def test_a_drawing_is_a_file_by_itself_with_a_name(picture: Picture) -> None:
+    root = ET.fromstring(svg(picture))
+    assert root.tag == f"{SVG}svg"
+    assert root.get("role") == "img"
+    title, desc = root.find(f"{SVG}title"), root.find(f"{SVG}desc")
+    assert title is not None
+    assert desc is not None
+    assert title.text
+    assert desc.text
+    assert root.get("aria-labelledby") == title.get("id")
+    assert not [each for each in root.iter() if each.tag.endswith(("script", "style", "metadata"))]
+
+
+@pytest.mark.parametrize("picture", PICTURES, **names)
+def test_html_is_strict_and_nothing_of_the_data_becomes_markup(picture: Picture) -> None:
+    made = html(picture)
+    document = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(whole_page(made))
+    assert document.find("body/figure") is not None
+    assert not list(document.iter("script"))
+    assert not list(document.iter("i"))
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", made)
+
+
+@pytest.mark.parametrize("picture", PICTURES, **names)
+def test_the_terminal_shows_every_kind(picture: Picture) -> None:
+    shown = io.StringIO()
+    Console(file=shown, width=100, color_system="truecolor", force_terminal=True).print(terminal(picture))
+    assert shown.getvalue().strip()
+    assert "\x00" not in shown.getvalue()
+
+
+def test_the_same_picture_gives_the_same_bytes_also_in_another_process() -> None:
+    code = (
+        "from unrolled.pictures.kinds import *; from unrolled.pictures.draw import svg; import hashlib;"
+        "p = Plot(title='t', series=[Series(name='a', x=[1, 2], y=[1, 2], low=[0, 1], high=[2, 3])]);"
+        "print(hashlib.sha256(svg(p).encode()).hexdigest())"
+    )
+    seen = {
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    }
+    assert len(seen) == 1
+    assert all(svg(picture) == svg(picture) for picture in DRAWN)
+
+
+def test_several_pictures_of_one_page_have_identifiers_of_their_own() -> None:
+    page = "".join(svg(picture) for picture in DRAWN) + svg(DRAWN[0], salt="again")
+    found = re.findall(r'\sid="([^"]+)"', page)
+    assert len(found) > len(DRAWN)
+    assert len(found) == len(set(found))
+    assert set(re.findall(r'(?:url\(#|href="#)([^)"]+)', page)) <= set(found)
+
+
+def test_text_stays_text_and_takes_the_colour_of_the_page() -> None:
+    drawn = svg(PICTURES[0])
+    assert ">nats</text>" in drawn
+    assert "currentColor" in drawn
+    assert INK not in drawn
+    assert "DejaVu" not in drawn
+    assert COLOURS[0] in drawn
+    assert "$x$" in drawn  # a dollar is no formula
+
+
+def test_blank_tokens_can_be_seen() -> None:
+    drawn = svg(Heatmap(title="t", values=[[1.0, 2.0]], rows=[" "], columns=["\n", "a_very_long_name_of_a_token"]))
+    assert ">␣</text>" in drawn
+    assert ">↵</text>" in drawn
+    assert "…" in drawn
+    assert "a_very_long_name_of_a_token" not in drawn
+    shown = html(Tokens(title="t", tokens=["a", " ", "\n"], values=[1.0, 2.0, 3.0]))
+    assert "·" in shown
+    assert "↵\n" in shown
+
+
+def test_stronger_numbers_get_stronger_colours_and_signs_differ() -> None:
+    shown = html(Tokens(title="t", tokens=["a", "b", "c"], values=[0.0, 1.0, 4.0]))
+    strengths = [float(found) for found in re.findall(r"<span[^>]*rgba\(213,94,0,([\d.]+)\)\">[abc]", shown)]
+    assert strengths == sorted(strengths)
+    assert strengths[0] == 0.0
+    assert strengths[-1] == pytest.approx(0.65)
+    both = html(Tokens(title="t", tokens=["a", "b"], values=[-2.0, 1.0]))
+    assert re.search(r"rgba\(0,114,178,0\.65\)\">a", both)
+    assert re.search(r"rgba\(213,94,0,0\.3\d\)\">b", both)
+    given = html(Tokens(title="t", tokens=["a"], values=[9.0], low=0.0, high=3.0))
+    assert 'rgba(213,94,0,0.65)">a' in given  # beyond the end is the end
+
+
+def test_hints_are_shown_when_pointed_at() -> None:
+    assert 'title="say &quot;hi&quot;"' in html(Tokens(title="t", tokens=["a"], values=[1.0], hints=['say "hi"']))
+
+
+def test_words_beside_points_do_not_cover_each_other() -> None:
+    labels = ["memoryless", "transformer", "lstm", "gru"]
+    points = Series(name="", x=[1.0, 1.01, 1.02, 1.03], y=[1.0, 1.01, 1.0, 1.01], style="points", labels=labels)
+    far = Series(name="", x=[0.0, 3.0], y=[0.0, 2.0], style="points")
+    drawn = svg(Plot(title="t", series=[points, far]))
+    places = {}
+    for label in labels:
+        found = re.search(rf"<text([^>]*)>{label}<", drawn)
+        assert found is not None, label
+        x, y = (float(number) for number in re.findall(r'(?:x|y)="([-\d.]+)"', found[1]))
+        places[label] = (x, y)
+    assert len({(round(x / 4), round(y / 4)) for x, y in places.values()}) == len(labels)
+
+
+def test_words_are_not_drawn() -> None:
+    with pytest.raises(TypeError, match="texts"):
+        svg(PICTURES[-1])
+    assert png(PICTURES[1]).startswith(b"\x89PNG")
+
+
+def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
+    code = (
+        "import sys; from unrolled.pictures.draw import html; from unrolled.pictures.kinds import Texts;"
+        "html(Texts(title='t', captions=[], texts=['a']));"
+        "sys.exit(bool({'torch', 'matplotlib', 'rich'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
