@@ -94,10 +94,10 @@ def test_a_state_is_followed_through_its_whole_cell(cell):
 
 def test_constants_of_a_state_do_not_count():
     class Leaky(Causal):
-        """h = a h' + x, where a rides along in the state as a constant."""
+        """h = a h' + x, where a, made of the first input, rides along in the state as a constant."""
 
         def forward(self, x, state=None):
-            fixed, h = (Fixed(x.new_full((1, 1), 0.5)), x[:, 0] * 0) if state is None else state
+            fixed, h = (Fixed(0.5 + 0 * x[:, 0]), x[:, 0] * 0) if state is None else state
             h = fixed.tree * h + x[:, 0]
             return h[:, None], (fixed, h)
 

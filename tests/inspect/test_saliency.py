@@ -45,7 +45,7 @@ MODELS = {
 def test_completeness_of_every_family(small, model):
     answer = small(model, MODELS[model]).inspect("saliency", "a state is a value")
     total = float(answer.arrays["integrated_gradients"].sum())
-    difference = answer.numbers["f"] - answer.numbers["f_baseline"]
+    difference = answer.numbers["log_p"] - answer.numbers["log_p_baseline"]
     assert total == pytest.approx(difference, rel=0.01)
     assert answer.numbers["completeness_error"] < 0.01
     assert answer.numbers["baseline"] == "zero vectors"
@@ -57,7 +57,7 @@ def test_f_is_the_log_probability(small):
     likely = run.predict(["a st"])[0]
     numbers = run.inspect("saliency", f"a st{likely['next']}", {"at": 4}).numbers
     assert numbers["target"] == likely["next"]
-    assert numbers["f"] == pytest.approx(torch.tensor(likely["p"]).log().item(), abs=1e-5)
+    assert numbers["log_p"] == pytest.approx(torch.tensor(likely["p"]).log().item(), abs=1e-5)
 
 
 def test_a_memoryless_model_looks_at_one_position(small):

@@ -160,7 +160,7 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
         y = decoder(batch.x.double() if batch.x.is_floating_point() else batch.x, state)[0]
     at = pick_target(run.task, y, batch, config.at)
     target = target_name(run.task, batch, at)
-    numbers: dict[str, Any] = {"position": at, "target": target, "f": -float(loss_at(run.task, y, batch, at))}
+    numbers: dict[str, Any] = {"position": at, "target": target, "log_p": -float(loss_at(run.task, y, batch, at))}
     at_once = rows_at_once(*y.shape[1:])
     arrays = {"occlusion": occlusion(run.task, model, batch, at, at_once)}
     if why_closed(model, batch.x.is_floating_point()) is None and flows(opened := open_model(model, batch)):
@@ -169,7 +169,7 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
         arrays = {"integrated_gradients": found.attribution, **arrays}
         numbers |= {
             "difference": found.difference, "completeness_error": found.error, "evaluations": found.evaluations,
-            "baseline": "zero vectors", "f_baseline": numbers["f"] - found.difference,
+            "baseline": "zero vectors", "log_p_baseline": numbers["log_p"] - found.difference,
         }  # fmt: skip
     pictures: list[Picture] = []
     for method, attribution in arrays.items():
@@ -180,7 +180,7 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
 
 def _largest(attribution: Tensor, names: list[str]) -> list[dict[str, Any]]:
     order = attribution.abs().argsort(descending=True)[:5].tolist()
-    return [{"position": t, "name": names[t], "label": labels(names)[t], "nats": float(attribution[t])} for t in order]
+    return [{"position": t, "name": names[t], "nats": float(attribution[t])} for t in order if attribution[t] != 0]
 
 
 def _pictures(method: str, target: str, names: list[str], values: list[float]) -> list[Picture]:
@@ -205,10 +205,12 @@ def _pictures(method: str, target: str, names: list[str], values: list[float]) -
 
 
 def _reading(numbers: dict[str, Any]) -> str:
-    words = [f"log p of the target '{numbers['target']}' at position {numbers['position']} is {numbers['f']:.3f} nats."]
+    words = [
+        f"log p of the target '{numbers['target']}' at position {numbers['position']} is {numbers['log_p']:.3f} nats."
+    ]
     if "integrated_gradients" in numbers:
         words.append(
-            f"Against a baseline of zero vectors, where it is {numbers['f_baseline']:.3f}, the largest shares are "
+            f"Against a baseline of zero vectors, where it is {numbers['log_p_baseline']:.3f}, the largest shares are "
             f"{_listed(numbers['integrated_gradients'])}; the shares sum to the difference with an error of "
             f"{numbers['completeness_error']:.2%}."
         )
@@ -217,4 +219,5 @@ def _reading(numbers: dict[str, Any]) -> str:
 
 
 def _listed(largest: list[dict[str, Any]]) -> str:
-    return ", ".join(f"{each['label']} ({each['nats']:+.2f})" for each in largest[:3])
+    words = [f"'{each['name']}' at {each['position']} ({each['nats']:+.2f})" for each in largest[:3]]
+    return ", ".join(words) or "none"
