@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+SIDES = ((5, 4), (-5, 4), (5, -4), (-5, -4), (7, 0), (-7, 0), (0, 7), (0, -7))  # where a word may stand by its point
+
 
 def draw_plot(picture: Plot) -> Figure:
     figure, axes = frame()
@@ -57,18 +59,18 @@ def _draw_series(axes: Axes, series: Series, colour: str, marker: str) -> None:
 
 def _scale(axis: Any, set_scale: Callable[..., None], is_log: bool, values: Sequence[Number]) -> None:
     """Ticks in plain numbers; on a logarithmic axis also between the powers of ten where the range is short."""
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
     positive = [value for value in values if value is not None and value > 0]
     if not is_log or not positive:
-        axis.set_major_locator(MaxNLocator(6))
+        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
         axis.set_major_formatter(lambda value, _: plain_number(float(f"{value:.9g}")).replace("-", "−"))
         return
     set_scale("log", nonpositive="mask")
     decades = math.log10(max(positive) / min(positive))
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,), numticks=9))
     axis.set_major_formatter(lambda value, _: _short_number(value))
-    axis.set_minor_formatter(NullFormatter())
+    axis.set_minor_locator(NullLocator())
 
 
 def _short_number(value: float) -> str:
@@ -91,31 +93,25 @@ def _place_labels(figure: Figure, axes: Axes, labelled: list[tuple[float, float,
     from matplotlib.transforms import Bbox
 
     figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # it is laid out now; words must not move what they were placed beside
     points = axes.transData.transform([(x, y) for x, y, _ in labelled])
-    taken = [Bbox.from_bounds(px - 4, py - 4, 8, 8) for px, py in points]
-    edge = figure.bbox
-    sides = [(5, 4, "left", "bottom"), (-5, 4, "right", "bottom"), (5, -4, "left", "top"), (-5, -4, "right", "top"),
-             (7, 0, "left", "center"), (-7, 0, "right", "center"), (0, 7, "center", "bottom"),
-             (0, -7, "center", "top")]  # fmt: skip
-    for x, y, word in labelled:
-        best = None
-        for right, up, horizontal, vertical in sides:
-            text = axes.annotate(
-                word, (x, y), (right, up), textcoords="offset points", ha=horizontal, va=vertical, fontsize=9
-            )
-            box = text.get_window_extent()
-            inside = Bbox.intersection(box, edge)
-            lost = box.width * box.height - (inside.width * inside.height if inside else 0)
-            covered = sum(_overlap(box, other) for other in taken) + 4 * lost
-            if best is None or covered < best[0] - 1e-6:
-                if best:
-                    best[1].remove()
-                best = (covered, text, box)
-            else:
-                text.remove()
-        assert best is not None
-        best[1].set_in_layout(False)
-        taken.append(best[2])
+    taken = [Bbox.from_bounds(px - 5, py - 5, 10, 10) for px, py in points]
+    for (x, y, word), (px, py) in zip(labelled, points):
+        text = axes.annotate(word, (x, y), (0, 0), textcoords="offset points", fontsize=9)
+        size, unit = text.get_window_extent(), figure.dpi / 72
+        places = []
+        for right, up in SIDES:
+            left = px + right * unit - size.width * (1 - (right > 0) - 0.5 * (right == 0))
+            foot = py + up * unit - size.height * (1 - (up > 0) - 0.5 * (up == 0))
+            box = Bbox.from_bounds(left, foot, size.width, size.height)
+            covered = sum(_overlap(box, other) for other in taken)
+            outside = 5 * size.width * size.height - _overlap(box, axes.bbox) - 4 * _overlap(box, figure.bbox)
+            places.append((covered + outside, right, up, box))
+        _, right, up, box = min(places, key=lambda place: place[0])
+        text.set_position((right, up))
+        text.set_horizontalalignment("left" if right > 0 else "right" if right < 0 else "center")
+        text.set_verticalalignment("bottom" if up > 0 else "top" if up < 0 else "center")
+        taken.append(box)
 
 
 def _overlap(a: Any, b: Any) -> float:

@@ -19,7 +19,7 @@ def pictures_of(group: Group) -> list[Picture]:
         cost_plot(group, "training_seconds", "training time", "training time in seconds"),
         cost_plot(group, "parameters", "parameters", "parameters"),
         curve_plot(group, "step", "steps", "training step"),
-        curve_plot(group, "seconds", "time", "training time in seconds"),
+        curve_plot(group, "seconds", "time", "seconds since the start"),
         data_size_plot(group),
     ]
     return [picture for picture in made if picture is not None]

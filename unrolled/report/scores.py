@@ -97,6 +97,14 @@ def lines_of(group: Group, columns: list[Column]) -> list[Line]:
     return found
 
 
+def _winner(group: Group) -> dict[str, Any] | None:
+    """The row that the comparison calls the winner; nobody else does."""
+    name = group.table.get("winner")
+    return (
+        next((row for row in group.table["rows"] if name in (row["label"], row.get("model"))), None) if name else None
+    )
+
+
 def _place(group: Group, row: dict[str, Any]) -> tuple[str, str]:
     if row.get("failed"):
         return "failed", f"failed: {row['failed']}"
@@ -104,9 +112,7 @@ def _place(group: Group, row: dict[str, Any]) -> tuple[str, str]:
         return "unfinished", "unfinished"
     if row.get("kind") == "baseline":
         return "baseline", "baseline"
-    if row.get("beaten_by"):
-        return "loser", f"loses to {and_words(row['beaten_by'])}"
-    if group.table.get("winner") is not None and group.table["winner"] in (row["label"], row.get("model")):
-        is_first = next(each for each in group.rows if each.get("model") == row.get("model")) is row
-        return ("winner", "winner") if is_first else ("model", "")
-    return "model", ""
+    loses = f"loses to {and_words(row['beaten_by'])}" if row.get("beaten_by") else ""
+    if row is _winner(group):
+        return "winner", f"winner; {loses}" if loses else "winner"
+    return ("loser", loses) if loses else ("model", "")
