@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 import numpy as np
 import pytest
@@ -24,14 +25,16 @@ SETTINGS = {"steps": 3, "batch_size": 4, "evaluate_tokens": 50, "warmup": 1, "th
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
     """`small("gru", {"d_state": 8})`: three steps on a few lines, or with task="next-frame" on a few rolls."""
-    folder, made = tmp_path_factory.mktemp("small"), {}
+    folder, made, numbers = tmp_path_factory.mktemp("small"), {}, count()
 
     def run(model: str, settings: dict[str, object] | None = None, task: str = "next-token") -> Run:
         key = f"{task}-{model}-{settings}"
         if key not in made:
             data = LINES if task == "next-token" else ROLLS
             both = SETTINGS | (settings or {})
-            made[key] = unrolled.train(data, task=task, model=model, out=folder / str(len(made)), settings=both)
+            made[key] = unrolled.train(
+                data, task=task, model=model, out=folder / f"{model}-{next(numbers)}", settings=both
+            )
         return made[key]
 
     return run
