@@ -43,7 +43,7 @@ class Group:
         """One run per model, of its best row: what pictures and examples are shown of."""
         found: dict[str, tuple[str, RunFacts]] = {}
         for row in self.rows:
-            runs = [run for run in self.runs_of(row) if run.is_finished]
+            runs = [run for run in self.runs_of(row) if run.is_finished and row.get("kind") != "baseline"]
             if runs and (is_larger(row, self.rows) or row.get("model") not in found):
                 found[str(row.get("model") or row["label"])] = (row["label"], runs[0])
         return list(found.values())
@@ -71,7 +71,7 @@ def groups_of(found: list[RunFacts | Comparison]) -> list[Group]:
 def _from_comparison(found: Comparison) -> Group:
     table = dict(found.table)
     title = f"{table.get('name') or found.path.name}: {table.get('task') or '?'} on {table.get('data') or '?'}"
-    notes = list(found.notes)
+    notes = [*map(str, table.get("notes") or []), *found.notes]
     if not table.get("finished", True):
         done = sum(number(row.get("score")) is not None and row.get("kind") != "baseline" for row in table["rows"])
         notes.insert(
@@ -116,7 +116,7 @@ def _run_row(run: RunFacts, label: str) -> dict[str, Any]:
         "figures": run.figures, "parameters": run.result.get("parameters"),
         "training_seconds": run.result.get("training_seconds"), "seconds": run.result.get("seconds"),
         "tokens_per_second": run.result.get("tokens_per_second"), "steps": run.result.get("steps"), "beaten_by": [],
-        "failed": None,
+        "failed": None, **mapping(run.result.get("cost")),
     }  # fmt: skip
 
 

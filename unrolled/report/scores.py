@@ -30,6 +30,7 @@ class Line:
     cells: list[str]
 
 
+NOT_YET = "not run yet"  # what a comparison under way says of those that wait
 COSTS = [
     Column("parameters", "trained numbers", lambda row: plain_number(row.get("parameters"))),
     Column("training", "time spent in training steps", lambda row: time_words(row.get("training_seconds"))),
@@ -106,7 +107,7 @@ def _winner(group: Group) -> dict[str, Any] | None:
 
 
 def _place(group: Group, row: dict[str, Any]) -> tuple[str, str]:
-    if row.get("failed"):
+    if row.get("failed") and row["failed"] != NOT_YET:
         return "failed", f"failed: {row['failed']}"
     if number(row.get("score")) is None:
         return "unfinished", "unfinished"
