@@ -201,6 +201,7 @@ def test_a_comparison_under_way_says_what_waits(make: Any) -> None:
     folder = make.comparison("under-way", rows, finished=False, notes=["one thread for each"])
     document = check_page(write_report([folder]))
     assert "failed" not in words(document)
+    assert "winner" not in words(document)
     assert "no score yet" in scores(document)["gru"]
     assert "one thread for each" in words(document)
 
