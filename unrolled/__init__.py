@@ -12,12 +12,15 @@ __version__ = "0.1.0"
 
 _lazy = {
     "train": "unrolled.training.api",
+    "compare": "unrolled.comparison.api",
+    "Comparison": "unrolled.comparison.api",
+    "write_report": "unrolled.report.page",
     "load": "unrolled.runs.run",
     "Run": "unrolled.runs.run",
     "testing": "unrolled.testing",
 }
 
-__all__ = ["Run", "load", "testing", "train"]
+__all__ = ["Comparison", "Run", "compare", "load", "testing", "train", "write_report"]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from unrolled.cli.options import Json, With, print_json, with_options
 from unrolled.core.config import parse_assignments
+from unrolled.core.errors import UnrolledError
 from unrolled.data.config import DataConfig
 from unrolled.runs.config import Batching, Budget, Ends, Optimiser, Watching
 
@@ -54,9 +57,20 @@ def command(
         data, task, model, out=out, settings=settings, recipe=recipe, own_file=with_, resume=resume,
         progress=for_terminal(),
     )  # fmt: skip
+    _write_report(run.path)
     if json:
         print_json({"run": str(run.path), **run.result})
         return
     from unrolled.cli.table import print_result
 
     print_result(run)
+
+
+def _write_report(path: Path) -> None:
+    """A page that cannot be written is no reason to lose a finished run over it."""
+    from unrolled.report.page import write_report
+
+    try:
+        write_report([path])
+    except UnrolledError as error:
+        print(f"unrolled: no report was written: {error}", file=sys.stderr)

@@ -55,7 +55,7 @@ class Serial(Causal):
         before = (None,) * len(layers) if state is None else state
         after = []
         for layer, s in zip(layers, before, strict=True):
-            x, s = layer(x, s)  # type: ignore[misc]
+            x, s = layer(x, s)
             after.append(s)
         return x, tuple(after)
 

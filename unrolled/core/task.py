@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+import torch
 from torch import Tensor
 
 from unrolled.core.causal import Causal, Conditional
@@ -35,6 +36,13 @@ class Baseline(NamedTuple):
     settings: Mapping[str, Any]
 
 
+class Guess(NamedTuple):
+    """That some data is meant for a task."""
+
+    certainty: float  # 0 to 1; the surest task is taken
+    why: str
+
+
 class Batch(Protocol):
     """Inputs and targets of one step; `fresh` starts from the initial state, `keep` is where the carried state is."""
 
@@ -58,6 +66,30 @@ class Sampler(Protocol):
     tokens_per_step: int
 
     def batch(self, step: int) -> Batch: ...
+
+
+class Ledger:
+    """Loss and count of every unit of some data (an example, or a piece of a stream), for intervals over units.
+
+    >>> ledger = Ledger()
+    >>> ledger.add(torch.tensor([2, 0, 2]), torch.tensor([1.0, 3.0, 4.0]), torch.tensor([1, 2, 1]))
+    >>> ledger.totals.tolist(), ledger.counts.tolist()
+    ([3.0, 0.0, 5.0], [2.0, 0.0, 2.0])
+    """
+
+    def __init__(self) -> None:
+        self.totals = torch.zeros(0, dtype=torch.float64)
+        self.counts = torch.zeros(0, dtype=torch.float64)
+
+    def add(self, units: Tensor, totals: Tensor, counts: Tensor) -> None:
+        """Add to the units (long, any shape, not negative) what stands in the same places."""
+        units = units.flatten().cpu()
+        missing = int(units.max()) + 1 - len(self.totals) if units.numel() else 0
+        if missing > 0:
+            more = torch.zeros(missing, dtype=torch.float64)
+            self.totals, self.counts = torch.cat([self.totals, more]), torch.cat([self.counts, more])
+        self.totals.index_add_(0, units, totals.flatten().cpu().double())
+        self.counts.index_add_(0, units, counts.flatten().cpu().double())
 
 
 class Task:
@@ -116,8 +148,10 @@ class Task:
         """Training loss as (total, count)."""
         raise NotImplementedError
 
-    def evaluate(self, model: Causal | Conditional, split: str, limit: int | None = None) -> dict[str, float]:
-        """The figures of a model on a part of the data, among them SCORE."""
+    def evaluate(
+        self, model: Causal | Conditional, split: str, limit: int | None = None, ledger: Ledger | None = None
+    ) -> dict[str, float]:
+        """The figures of a model on a part of the data, among them SCORE = total / count over what `ledger` is told."""
         raise NotImplementedError
 
     def predictions(self, model: Causal | Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
@@ -126,6 +160,15 @@ class Task:
 
     def baselines(self) -> list[Baseline]:
         raise NotImplementedError
+
+    @classmethod
+    def guess(cls, source: Any, data: Config) -> Guess | None:
+        """Whether some data, with the settings of data that were given, is for this task; looks at its beginning."""
+        raise NotImplementedError
+
+    def pictures(self, model: Causal | Conditional, split: str) -> dict[str, Any]:
+        """Pictures (unrolled.pictures.kinds) of a trained model on a part, by file name, for the report."""
+        return {}
 
     def example(self, value: Any) -> tuple[Batch, list[str]]:
         """An input as a user gives it, as a batch of one row, and a name for each of its positions: to look inside."""

@@ -41,6 +41,8 @@ class Batch:
     """the state to carry on is the one after the first `keep` positions; None: after all"""
     rows: Tensor | None = None
     """[B] long: which examples of the section these are"""
+    places: Tensor | None = None
+    """[B] long: where in a stream x[:, 0] stands"""
     mask: Tensor | None = None
     """[B, T] True where vectors are to be predicted; None for tokens, where EMPTY says it"""
 
@@ -50,7 +52,7 @@ class Batch:
 
         return replace(
             self, x=self.x.to(device, non_blocking=True), y=self.y.to(device, non_blocking=True),
-            source=move(self.source), rows=move(self.rows), mask=move(self.mask),
+            source=move(self.source), rows=move(self.rows), places=move(self.places), mask=move(self.mask),
         )  # fmt: skip
 
     @property
@@ -295,7 +297,7 @@ def _carried_batches(section: Section, batch_size: int, length: int, ahead: int,
                 x[row, : end - begin] = section.tokens[begin:end]
             if counted < end:
                 y[row, counted - begin : end - begin] = section.tokens[counted + ahead : end + ahead]
-        yield Batch(torch.from_numpy(x), torch.from_numpy(y), fresh=chunk == 0)
+        yield Batch(torch.from_numpy(x), torch.from_numpy(y), fresh=chunk == 0, places=torch.from_numpy(start + chunk))
 
 
 def _window_batches(section: Section, batch_size: int, length: int, ahead: int, context: int) -> Iterator[Batch]:
@@ -309,4 +311,4 @@ def _window_batches(section: Section, batch_size: int, length: int, ahead: int, 
         start = np.minimum(number * stride, positions - length)  # [B] the last window ends with the text
         x, y = _gather(section, start, length, ahead)  # [B, T]
         y[torch.arange(length) < torch.from_numpy(done - start)[:, None]] = EMPTY
-        yield Batch(x, y)
+        yield Batch(x, y, places=torch.from_numpy(start))

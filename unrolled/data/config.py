@@ -43,6 +43,9 @@ class DataConfig(Config):
     max_length: int | None = Field(None, ge=1)
     """the most tokens a line or row may have, <start> and <stop> not counted; none: any length"""
 
+    fraction: float = Field(1.0, gt=0, le=1)
+    """the share of the training part that is trained on; tokens are still those of the whole part"""
+
     seed: int = Field(0, ge=0, json_schema_extra={"flag": "--split-seed"})
     """decides which lines or rows go to which part"""
 

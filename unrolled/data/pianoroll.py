@@ -209,7 +209,9 @@ def prepare_rolls(source: Any, config: DataConfig) -> RollData:
     sections = {part: section_of(found) for part, found in rolls.items()}
     width = sections["train"].tokens.shape[1]
     facts = {"source": name, "keys": width, "split_is": "given" if given else config.split, **_facts(sections, rolls)}
-    return RollData(sections, width, facts, _fingerprint(sections))
+    fingerprint = _fingerprint(sections)
+    sections["train"] = sections["train"].share(config.fraction)
+    return RollData(sections, width, facts, fingerprint)
 
 
 def _split(rolls: list[Roll], config: DataConfig, name: str) -> Rolls:

@@ -12,7 +12,7 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -43,7 +43,8 @@ class TextData:
 
 def prepare(source: Any, config: DataConfig, codec: Codec | None = None, labels: list[str] | None = None) -> TextData:
     """Read and split a source; with a saved `codec` and `labels` these are used instead of fitted ones."""
-    return _prepare(open_source(source, config), config, config.shares(), codec, labels)
+    found = _prepare(open_source(source, config), config, config.shares(), codec, labels)
+    return replace(found, sections=found.sections | {"train": found.sections["train"].share(config.fraction)})
 
 
 def prepare_all(source: Any, config: DataConfig, codec: Codec, labels: list[str] | None = None) -> Section:
@@ -76,7 +77,7 @@ def _fingerprint(
         "format": store.FORMAT,
         "name": source.name,
         "content": source.digest(),
-        "config": config.model_dump(exclude={"ahead", "split"}),
+        "config": config.model_dump(exclude={"ahead", "split", "fraction"}),
         "shares": dict(shares),
         "codec": codec.to_json() if codec else None,
         "labels": labels,

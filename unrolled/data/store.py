@@ -81,6 +81,24 @@ class Section:
             ends=None if self.ends is None else self.ends[:n],
         )
 
+    def share(self, fraction: float) -> Section:
+        """The beginning of a stream, or as many examples, evenly spread and copied into memory, as `fraction` says."""
+        if fraction >= 1:
+            return self
+        if self.is_stream:
+            return self.first(max(2, round(fraction * self.n_tokens)))
+        n = max(1, round(fraction * self.n_examples))
+        chosen = np.arange(n) * self.n_examples // n  # [n]
+        lengths = np.diff(self.offsets)[chosen]
+        return replace(
+            self,
+            tokens=np.concatenate([self.tokens[self.offsets[i] : self.offsets[i + 1]] for i in chosen]),
+            offsets=np.concatenate([[0], np.cumsum(lengths)]),
+            classes=None if self.classes is None else self.classes[chosen],
+            rows=None if self.rows is None else self.rows[chosen],
+            ends=None if self.ends is None else self.ends[chosen],
+        )
+
 
 class SectionWriter:
     """Appends encoded text to the files of one section."""

@@ -80,7 +80,7 @@ def is_row(x: Tensor, pasts: Sequence[Any]) -> bool:
     if torch.is_grad_enabled() or x.size(1) != 1 or not pasts[0] or not plain(x, pasts[0].taps):
         return False
     # a state that is only begun holds None, and a kernel of 1 has no past
-    for past in pasts:  # a loop, for `all` would cost a tick more
+    for past in pasts:  # noqa: SIM110  # `all` would cost a tick more
         if not past or past.taps.dtype != x.dtype:
             return False
     return True

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from unrolled.core.compose import Each
 from unrolled.core.state import State
-from unrolled.layers.tick import affine, arrays, plain
+from unrolled.layers.tick import affine, arrays, is_plain, plain
 
 
 class Lookup(Each):
@@ -19,10 +21,9 @@ class Lookup(Each):
         super().__init__(table)
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        if x.numel() == 1 and x.is_cpu and not torch.is_grad_enabled() and type(x) is Tensor:
-            if not (torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(x)):
-                weight = arrays(self._modules["module"])["weight"]  # type: ignore[arg-type]
-                return torch.from_numpy(weight[x.item()].reshape(*x.shape, -1)), ()  # [1, 1, D]
+        if x.numel() == 1 and x.is_cpu and not torch.is_grad_enabled() and is_plain(x):
+            weight = arrays(self._modules["module"])["weight"]  # type: ignore[arg-type]
+            return torch.from_numpy(weight[int(x.item())].reshape(*x.shape, -1)), ()  # [1, 1, D]
         return self.module(x), ()
 
 
@@ -36,8 +37,7 @@ class Affine(Each):
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         if x.dim() == 3 and x.numel() == x.size(2) and not torch.is_grad_enabled():
-            linear = self._modules["module"]
-            weight = linear._parameters["weight"]  # type: ignore[union-attr]  # self.module.weight costs microseconds
-            if plain(x, x) and weight.dtype == x.dtype:  # type: ignore[union-attr]
+            linear: Any = self._modules["module"]  # self.module would cost a microsecond
+            if plain(x, x) and linear._parameters["weight"].dtype == x.dtype:
                 return torch.from_numpy(affine(linear, x.numpy()[0, 0])[None, None]), ()  # [1, 1, D']
         return self.module(x), ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
@@ -28,6 +28,10 @@ class RecurrentConfig(Config):
     """The state before the first step."""
     scan: Literal["fused", "loop", "deer"] = "fused"
     """How the recurrence is run: fast kernels, the plain loop, or in parallel over time by Newton iteration."""
+
+    def resized(self, width: int) -> Self:
+        """The same with so many units per layer: what a comparison at equal size changes."""
+        return self.updated({"d_state": width})
 
 
 def stack(config: RecurrentConfig, d_in: int, cell: Callable[[int, int], Cell]) -> Stacked:

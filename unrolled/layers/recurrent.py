@@ -52,7 +52,7 @@ class Recurrent(Causal):
         return self.scan(cell, x, state)
 
     def serial_steps(self, length: int) -> int:
-        """A scan in parallel over time takes log2 T steps in each of its iterations, whose number depends on the data."""
+        """In parallel over time: log2 T steps in each iteration; how many iterations depends on the data."""
         if self.receptive_field == 1:
             return 1
         return math.ceil(math.log2(max(length, 2))) if self.scan is deer else length

@@ -30,6 +30,15 @@ def tick(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
     return cell.output(h).unsqueeze(1).clone(), h
 
 
+def is_plain(x: Tensor) -> bool:
+    """True for a tensor outside any transformation."""
+    return (
+        type(x) is Tensor
+        and not torch.compiler.is_compiling()
+        and not torch._C._functorch.is_functorch_wrapped_tensor(x)
+    )
+
+
 def plain(x: Tensor, h0: Tensor) -> bool:
     """True when numpy may look at these tensors: one row of real numbers in main memory, outside any transformation."""
     return (
@@ -38,9 +47,7 @@ def plain(x: Tensor, h0: Tensor) -> bool:
         and x.dtype == h0.dtype
         and x.is_cpu
         and not (x.requires_grad or h0.requires_grad)
-        and type(x) is Tensor
-        and not torch.compiler.is_compiling()
-        and not torch._C._functorch.is_functorch_wrapped_tensor(x)
+        and is_plain(x)
     )
 
 

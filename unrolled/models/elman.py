@@ -15,6 +15,7 @@ from unrolled.layers.recurrent import Stacked
 
 KIND = "causal"
 REFERENCE = "Elman 1990; eq. (7.2)"
+PRESET = "quick"
 
 
 class Config(RecurrentConfig):

@@ -16,6 +16,7 @@ from unrolled.layers.recurrent import Stacked
 
 KIND = "causal"
 REFERENCE = "Cho et al. 2014; eqs (7.18)-(7.19)"
+PRESET = "quick"
 
 
 class Config(RecurrentConfig):

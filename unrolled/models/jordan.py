@@ -20,6 +20,7 @@ from unrolled.layers.recurrent import Recurrent
 KIND = "causal"
 OWNS_HEAD = True
 REFERENCE = "Jordan 1986; eq. (7.3)"
+PRESET = "thorough"
 
 
 class Config(config.Config):
@@ -31,6 +32,9 @@ class Config(config.Config):
     """Sigma."""
     initial: Literal["zero", "learned"] = "zero"
     """The state before the first step."""
+
+    def resized(self, width: int) -> Config:
+        return self.updated({"d_state": width})
 
 
 TINY = Config(d_state=4)

@@ -13,6 +13,7 @@ from unrolled.layers.recurrent import Stacked
 
 KIND = "causal"
 REFERENCE = "Wang 2024, CS 577 lecture 11"
+PRESET = "standard"
 Config = RecurrentConfig
 TINY = Config(d_state=5)
 

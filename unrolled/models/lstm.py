@@ -17,6 +17,7 @@ from unrolled.layers.recurrent import Stacked
 
 KIND = "causal"
 REFERENCE = "Hochreiter & Schmidhuber 1997; eqs (7.16)-(7.17)"
+PRESET = "quick"
 
 
 class Config(RecurrentConfig):

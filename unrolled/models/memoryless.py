@@ -15,6 +15,7 @@ from unrolled.layers.recurrent import Stacked
 
 KIND = "causal"
 REFERENCE = "Krähenbühl & Wu 2019"
+PRESET = "quick"
 
 
 class Config(RecurrentConfig):

@@ -27,6 +27,7 @@ from unrolled.layers.tick import Array, affine
 
 KIND = "causal"
 REFERENCE = "Bai, Kolter & Koltun 2018"
+PRESET = "quick"
 
 
 class Config(config.Config):
@@ -40,6 +41,10 @@ class Config(config.Config):
     """Dropout after each relu."""
     weight_norm: bool = False
     """Weights as length times direction (Salimans & Kingma 2016), as in the residual form of the paper."""
+
+    def resized(self, width: int) -> Config:
+        """All channels alike: what a comparison at equal size changes."""
+        return self.updated({"widths": [width] * len(self.widths)})
 
 
 TINY = Config(widths=(4, 6), kernel=2)

@@ -24,6 +24,7 @@ from unrolled.layers.position import Placed, Rotary, position_named
 
 KIND = "causal"
 REFERENCE = "Vaswani et al. 2017; eqs (7.24)-(7.32)"
+PRESET = "quick"
 RECIPE = {"lr": 3e-3, "length": 128, "batch_size": 8, "windows": "random"}
 
 
@@ -50,6 +51,10 @@ class Config(config.Config):
     """Rows of a learned, joint or one-hot table of positions; other kinds have no limit."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout on what each attention and feed-forward adds."""
+
+    def resized(self, width: int) -> Config:
+        """The feed-forward network stays four times as wide as the residual stream."""
+        return self.updated({"d_model": width, "d_ff": 4 * width})
 
 
 TINY = Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, window=0, n_positions=24)

@@ -31,6 +31,7 @@ from unrolled.layers.tick import Array, affine
 
 KIND = "causal"
 REFERENCE = "van den Oord et al. 2016"
+PRESET = "standard"
 
 
 class Config(config.Config):
@@ -50,6 +51,10 @@ class Config(config.Config):
     """Width of a global condition, such as a speaker; 0: none."""
     d_local: int = Field(0, ge=0)
     """How many of the input's last columns are a local condition; 0: none."""
+
+    def resized(self, width: int) -> Config:
+        """The skip path stays four times as wide as the residual one."""
+        return self.updated({"d_model": width, "d_skip": 4 * width})
 
 
 TINY = Config(d_model=3, d_skip=4, n_dilations=2, n_stacks=2, d_global=2, d_local=1)

@@ -60,6 +60,13 @@ def make_task(config: RunConfig) -> Task:
     return task
 
 
+def fits(name: str, task: Task) -> bool:
+    """Whether a model can be put between this task's input and output."""
+    module = model_file(name)
+    offered = "tokens" if task.ports().d_in is None else "vectors"
+    return module.KIND in task.ACCEPTS and getattr(module, "INPUT", offered) == offered
+
+
 def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...]) -> Causal | Conditional:
     """A model whose input and output fit the task; its initial weights are a function of the seed."""
     module = model_file(config.model)
@@ -117,4 +124,6 @@ def _head(entry: nn.Module, body: Causal, ports: Ports, ends: Ends) -> nn.Module
 
 
 def count_parameters(model: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in model.parameters())
+    """Trained weights; of a model that is solved and has none, the numbers that it stores."""
+    weights = sum(parameter.numel() for parameter in model.parameters())
+    return weights or sum(buffer.numel() for buffer in model.buffers() if buffer.is_floating_point())

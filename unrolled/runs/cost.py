@@ -45,22 +45,25 @@ def tick_microseconds(layer: Causal, x: Tensor, state: State = None) -> float:
     """The shortest mean time of a tick over some rounds; x [1, T, ..] is fed again and again."""
     was_training = layer.training
     layer.eval()
-    best, t = float("inf"), 0
+    ticks = TICKS if layer.max_length is None else max(1, min(TICKS, layer.max_length // 2))
+    first, best, t = states.clone(state), float("inf"), 0
     for round_ in range(ROUNDS + 1):
+        if layer.max_length is not None:
+            state = states.clone(first)
         begun = time.perf_counter()
-        for _ in range(TICKS):
+        for _ in range(ticks):
             _, state = layer(x[:, t % x.shape[1] : t % x.shape[1] + 1], state)
             t += 1
         if round_:  # the first one warms up
-            best = min(best, (time.perf_counter() - begun) / TICKS)
+            best = min(best, (time.perf_counter() - begun) / ticks)
     layer.train(was_training)
     return round(best * 1e6, 2)
 
 
 @torch.no_grad()
-def state_bytes(layer: Causal, x: Tensor) -> int:
+def state_bytes(layer: Causal, x: Tensor, state: State = None) -> int:
     """Bytes that one stream holds after the positions of x [1, T, ..]."""
-    return states.nbytes(layer(x)[1])
+    return states.nbytes(layer(x[:, : layer.max_length and layer.max_length // 2], states.clone(state))[1])
 
 
 def facts(layer: Causal | Encoder, length: int = LENGTH) -> dict[str, Any]:

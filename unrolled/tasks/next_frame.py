@@ -36,7 +36,7 @@ from unrolled.objectives import losses, metrics
 EVALUATION_ROWS = 32
 CODEC = "frames.json"
 WIDEST = 1 << 16  # bits of a frame
-USED = {"split", "seed", "ahead"}  # of the settings of data; the others are about text
+USED = {"split", "seed", "ahead", "fraction"}  # of the settings of data; the others are about text
 
 
 class Config(config.Config):
@@ -134,25 +134,37 @@ class Task(task.Task):
         assert isinstance(batch, Batch)
         return losses.bernoulli(y, batch.y, batch.mask)
 
+    @classmethod
+    def guess(cls, source: Any, data: Any) -> task.Guess | None:  # noqa: ARG003
+        suffix = Path(source).suffix if isinstance(source, str | Path) else ""
+        return task.Guess(0.5, f"{suffix} files hold piano rolls") if suffix in (".npz", ".mat") else None
+
     def baselines(self) -> list[task.Baseline]:
         words = {0: "key frequencies", 1: "key by key"}
         return [task.Baseline(word, "key-chain", {"order": order}) for order, word in words.items()]
 
     # ---- figures
 
-    def evaluate(self, model: Causal | Conditional, split: str, limit: int | None = None) -> dict[str, float]:
-        return self.measure(model, self._rolls().sections[split], limit)
+    def evaluate(
+        self, model: Causal | Conditional, split: str, limit: int | None = None, ledger: task.Ledger | None = None
+    ) -> dict[str, float]:
+        return self.measure(model, self._rolls().sections[split], limit, ledger)
 
     def evaluate_source(self, model: Causal | Conditional, source: Any) -> dict[str, float]:
         """The figures on all sequences of another file."""
         return self.measure(model, section_of(self._read(source)), None)
 
-    def measure(self, model: Causal | Conditional, section: Section, limit: int | None) -> dict[str, float]:
+    def measure(
+        self, model: Causal | Conditional, section: Section, limit: int | None, ledger: task.Ledger | None = None
+    ) -> dict[str, float]:
         """Nats per frame, and the share of right keys among all that sound or are said to (Bay et al. 2009)."""
         total, count, first, firsts, right, named = 0.0, 0, 0.0, 0, 0, 0
         for y, batch in self._outputs(model, section):
             nats = losses.frame_losses(y, batch.y, batch.mask).double()  # [B, T]
             total, count = total + float(nats.sum()), count + batch.n_targets
+            if ledger is not None:
+                assert batch.rows is not None and batch.mask is not None  # noqa: PT018
+                ledger.add(batch.rows[:, None].expand_as(nats), nats, batch.mask)
             first, firsts = first + float(nats[:, 0].sum()), firsts + int(batch.mask[:, 0].sum())  # type: ignore[index]
             said, true = (y > 0) & batch.mask[..., None], batch.y > 0  # type: ignore[index]
             right, named = right + int((said & true).sum()), named + int((said | true).sum())

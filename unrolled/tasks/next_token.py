@@ -33,9 +33,12 @@ from unrolled.decode.choose import make_chooser
 from unrolled.decode.config import Sampling
 from unrolled.decode.rollout import Candidate, Step, best_of, rollout
 from unrolled.objectives import losses, metrics
+from unrolled.pictures import kinds
 
 EVALUATION_ROWS, EVALUATION_LENGTH, WARM_UP = 32, 256, 256
 PIECE = 256  # tokens of a stream per line of predictions.jsonl
+SAMPLE_TEMPERATURE, SAMPLE_TOKENS = 0.8, 160
+SHOWN = 256  # tokens of an example that a picture shows
 
 
 class Config(config.Config):
@@ -134,25 +137,35 @@ class Task(task.Task):
     def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
         return losses.cross_entropy(y, batch.y, smoothing=self.config.label_smoothing, prior=self._prior)
 
+    @classmethod
+    def guess(cls, source: Any, data: Any) -> task.Guess | None:  # noqa: ARG003
+        return task.Guess(0.1, "text can always be continued")
+
     def baselines(self) -> list[task.Baseline]:
         words = {1: "unigram", 2: "bigram", 3: "trigram", 6: "6-gram"}
         return [task.Baseline(word, "ngram", {"order": order}) for order, word in words.items()]
 
     # ---- figures
 
-    def evaluate(self, model: Causal | Conditional, split: str, limit: int | None = None) -> dict[str, float]:
-        return self.measure(model, self._text().sections[split], limit)
+    def evaluate(
+        self, model: Causal | Conditional, split: str, limit: int | None = None, ledger: task.Ledger | None = None
+    ) -> dict[str, float]:
+        return self.measure(model, self._text().sections[split], limit, ledger)
 
     def evaluate_source(self, model: Causal | Conditional, source: Any) -> dict[str, float]:
         """The figures on a whole other file, read with the saved codec."""
         return self.measure(model, prepare_all(source, self.data, self.codec, self.labels), None)
 
-    def measure(self, model: Causal | Conditional, section: Section, limit: int | None) -> dict[str, float]:
+    def measure(
+        self, model: Causal | Conditional, section: Section, limit: int | None, ledger: task.Ledger | None = None
+    ) -> dict[str, float]:
         """Nats per token; and, when the whole section is read, bits per character and byte."""
         total, count, right = 0.0, 0, 0
         for y, batch in self._outputs(model, self._batches(model, section)):
-            nats, n = losses.cross_entropy(y, batch.y)
-            total, count = total + float(nats), count + int(n)
+            nats, n = losses.token_losses(y, batch.y), batch.y != EMPTY  # [B, T]
+            total, count = total + float(nats.sum()), count + int(n.sum())
+            if ledger is not None:
+                ledger.add(units_of(batch), nats, n)
             right += int(metrics.accuracy(y, batch.y)[0])
             if limit is not None and count >= limit:
                 break
@@ -228,6 +241,34 @@ class Task(task.Task):
             for i, text in enumerate(some):
                 total, count = float(nats[i]), int(counts[i])
                 yield {"text": text, "logp": -total, "tokens": count, "nats_per_token": total / (count or 1)}
+
+    def pictures(self, model: Causal | Conditional, split: str) -> dict[str, Any]:
+        """Texts that the model writes, and a piece of the data coloured by how much it surprised the model."""
+        label = self.labels[0] if self.labels else None
+        sampling = Sampling(temperature=SAMPLE_TEMPERATURE)
+        room = min(SAMPLE_TOKENS, (begin_decoder(model).max_length or 2 * SAMPLE_TOKENS) // 2)
+        texts = [one.text for one in self.generate(model, n=2, sampling=sampling, max_tokens=room, condition=label)]
+        begun = f", begun by {label}" if label else ""
+        titles = [f"temperature {SAMPLE_TEMPERATURE}{begun}, the more probable of two", "the less probable"]
+        samples = kinds.Texts(title="What the model writes", captions=titles, texts=texts)
+        return {"samples": samples, "surprise": self._surprise(model, split)}
+
+    def _surprise(self, model: Causal | Conditional, split: str) -> kinds.Tokens:
+        line = next(iter(self.predictions(model, split, 1)))
+        batch, _ = self.example(self.input_of(line))
+        for y, each in self._outputs(model, iter([batch])):
+            nats = losses.token_losses(y, each.y)[0, :SHOWN].tolist()
+            ids = each.y[0, :SHOWN].tolist()
+        pairs = [(token, value) for token, value in zip(ids, nats) if token != EMPTY]
+        return kinds.Tokens(
+            title=f"Surprise along the first example of the {split} data",
+            alt="Each token coloured by its loss; dark ones were not expected.",
+            tokens=[self.codec.name(token) for token, _ in pairs],
+            values=[value for _, value in pairs],
+            hints=[f"{value:.2f} nats" for _, value in pairs],
+            low=0.0,
+            unit="nats",
+        )
 
     def example(self, value: Any) -> tuple[Batch, list[str]]:
         """A text as one row; the names are those of the tokens that are read."""
@@ -360,6 +401,14 @@ class Task(task.Task):
             if name not in known:
                 raise UsageError(f"there is no class '{name}'; {nearest(str(name), known)}")
         return np.array([known[str(name)] for name in names], dtype=np.int64)
+
+
+def units_of(batch: Batch) -> Tensor:
+    """The number [B, T] of the example, or of the piece of a stream, that each position belongs to."""
+    if batch.places is None:
+        assert batch.rows is not None
+        return batch.rows[:, None].expand_as(batch.y)
+    return (batch.places[:, None] + torch.arange(batch.y.shape[1], device=batch.y.device)) // PIECE
 
 
 def begin_decoder(model: Causal | Conditional) -> Causal:

@@ -15,10 +15,10 @@ import torch
 import unrolled
 from unrolled.core import config as configs
 from unrolled.core import discover
-from unrolled.core.causal import Causal, Conditional
+from unrolled.core.causal import Causal, Conditional, begin
 from unrolled.core.errors import DataError, Interrupted, UsageError
-from unrolled.core.task import Task
-from unrolled.runs import build
+from unrolled.core.task import Ledger, Task
+from unrolled.runs import build, cost
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.card import write_card
 from unrolled.runs.config import RunConfig, assemble
@@ -31,6 +31,7 @@ from unrolled.training.progress import Progress, Quiet
 from unrolled.training.signals import stop_at_once
 
 PREDICTIONS = 200  # examples kept in predictions.jsonl
+COST_LENGTH = 128  # positions after which the state is weighed
 
 
 def train(
@@ -43,12 +44,14 @@ def train(
     own_file: str | Path | None = None,
     resume: str | Path | None = None,
     progress: Progress | None = None,
+    baselines: Mapping[str, Any] | None = None,
 ) -> Run:
     """Train a model on a task and return the saved run.
 
     `data` is a path, builtin:NAME, a list of strings, an array, a tensor or a data frame. `settings` are the same
     keys as on the command line: {"steps": 500, "d_state": 128, "tokens": "bpe"}. `resume` names a run directory that
-    was interrupted; nothing else need be given then, except data that came from memory.
+    was interrupted; nothing else need be given then, except data that came from memory. `baselines` are figures that
+    were measured before on the same data, {label: {split: figures}}, so that they need not be measured again.
     """
     started = time.monotonic()
     shown = progress or Quiet()
@@ -64,6 +67,8 @@ def train(
     config = configure(task, model, data, settings or {}, recipe, own_file)
     run = RunDirectory.create(Path(out) if out is not None else _free_name(config))
     try:
+        if baselines is not None:
+            run.write_json("baselines.json", dict(baselines))
         return _work(run, config, data, shown, started, resuming=False)
     finally:
         if not run.has("config.json"):
@@ -139,6 +144,7 @@ def _work(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, star
 
 def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, resuming: bool) -> Run:
     torch.set_num_threads(config.threads or torch.get_num_threads())
+    cost.forget_peak()
     task = build.make_task(config)
     task.prepare(data)
     if resuming:
@@ -189,9 +195,10 @@ def _fit(
 ) -> dict[str, Any]:
     """Solve the model if it can be solved, train it otherwise; leaves the best weights in the run and the model."""
     if hasattr(_decoder(model), "solve"):
-        task.solve(_decoder(model))
+        begun = time.monotonic()
+        task.solve(_decoder(model), limit=config.budget.train_tokens)
         run.write_tensors("model.safetensors", model.state_dict())
-        return {"steps": 0}
+        return {"steps": 0, "training_seconds": round(time.monotonic() - begun, 2)}
     loop = Loop(config, task, model, run, shown, started)
     with explain_memory(config, task, model):
         if resuming:
@@ -219,11 +226,27 @@ def _finish(
 ) -> None:
     """The figures on all held-out data, examples, the model card, the seal."""
     parts = [split for split in task.splits() if split != "train"]
-    figures = {split: task.evaluate(model, split) for split in parts}
+    ledger = Ledger()
+    figures = {split: task.evaluate(model, split, ledger=ledger if split == parts[-1] else None) for split in parts}
+    run.write_tensors("units.safetensors", {"totals": ledger.totals, "counts": ledger.counts})
     lines = list(task.predictions(model, parts[-1], PREDICTIONS))
     run.write_lines("predictions.jsonl", lines)
+    for name, picture in task.pictures(model, parts[-1]).items():
+        run.write_json(f"figures/{name}.json", picture.model_dump(mode="json"))
     result = {"parameters": build.count_parameters(model), **figures, **outcome}
+    result["cost"] = _costs(config, task, model)
     result["seconds"] = round(time.monotonic() - started, 2)
     run.write_json("result.json", result)
     write_card(run, config, task, result)
     run.seal()
+
+
+def _costs(config: RunConfig, task: Task, model: Causal | Conditional) -> dict[str, Any]:
+    """What streaming costs, what training needed."""
+    facts = {**cost.facts(_decoder(model), config.batching.length), "memory_megabytes": cost.peak_megabytes()}
+    batch, _ = task.example(task.input_of(next(iter(task.predictions(model, task.splits()[-1], 1)))))
+    x = batch.x[:, :COST_LENGTH].to(config.device)
+    decoder, state = begin(model, None if batch.source is None else batch.source.to(config.device))
+    facts["state_bytes"] = cost.state_bytes(decoder, x, state)
+    facts["tick_microseconds"] = cost.tick_microseconds(decoder, x, state)
+    return facts

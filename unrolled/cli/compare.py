@@ -1,0 +1,47 @@
+"""`unrolled compare`: which model should I use on this data, and what does each give me?"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from unrolled.cli.options import Json, With, print_json, with_options
+from unrolled.comparison.config import CompareConfig
+from unrolled.core.config import parse_assignments
+from unrolled.data.config import DataConfig
+
+
+@with_options({"": CompareConfig, "data": DataConfig})
+def command(
+    data: Annotated[str | None, typer.Argument(help="A file, a folder, or builtin:NAME (see `unrolled data`).")] = None,
+    task: Annotated[str | None, typer.Option(help="What to learn; guessed from the data when not given.")] = None,
+    out: Annotated[str | None, typer.Option("-o", "--out", help="The directory; default: comparisons/DATA.")] = None,
+    set_: Annotated[list[str], typer.Option("--set", help="key=value, any setting of all runs alike.")] = [],  # noqa: B006
+    with_: With = None,
+    resume: Annotated[str | None, typer.Option(help="Go on with an interrupted comparison.")] = None,
+    json: Json = False,
+    values: dict[str, Any] = {},  # noqa: B006
+) -> None:
+    """Train several models on the same data under equal conditions and say which is best, and how surely.
+
+    Examples:
+
+        unrolled compare builtin:python-docs --budget 5m
+
+        unrolled compare poems.txt --models lstm,gru,transformer --match params --seeds 3 --budget 1h
+
+        unrolled compare names.csv --column name --steps 500 --fractions 0.1,1 --json
+    """
+    from unrolled.comparison.api import compare
+    from unrolled.comparison.view import for_terminal
+
+    settings = values | parse_assignments(set_)
+    found = compare(data, task, out=out, settings=settings, own_file=with_, resume=resume, view=for_terminal())
+    if json:
+        print_json({"comparison": str(found.path), **found.table})
+        return
+    from unrolled.cli.table import print_comparison
+
+    print_comparison(found.path, found.table, sys.stdout)

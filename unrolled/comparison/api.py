@@ -1,0 +1,259 @@
+"""`unrolled.compare(...)`: data in, many runs under equal conditions and their table out."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from unrolled.comparison.config import CompareConfig
+from unrolled.comparison.engine import Engine, Inline, Processes
+from unrolled.comparison.plan import Job, Plan, baseline_jobs, chosen_models, guess_task, model_jobs, sizes_of
+from unrolled.comparison.table import make_table
+from unrolled.comparison.view import Silent, View
+from unrolled.core import discover
+from unrolled.core.errors import DataError, Interrupted, UsageError
+from unrolled.data.config import DataConfig
+from unrolled.report.page import write_report
+from unrolled.runs import atomic, formats
+from unrolled.runs.build import make_task
+from unrolled.runs.run import Run, load
+from unrolled.training.api import configure
+from unrolled.training.signals import StopFlag
+
+PLAN, TABLE = "plan.json", "table.json"
+LEAST_SHARE = 5.0  # seconds that a run must have
+MOST_AT_ONCE = 4
+LEFT_OVER = 4.0  # seconds kept for the table and the report
+
+
+class Comparison:
+    """A finished comparison: its table, and its runs as they were saved."""
+
+    def __init__(self, path: str | Path, own_file: str | Path | None = None) -> None:
+        self.path, self.own_file = Path(path), own_file
+        try:
+            self.table: dict[str, Any] = json.loads((self.path / TABLE).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path} is not a comparison: {TABLE} cannot be read ({error})") from None
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of the table, best first."""
+        return list(self.table["rows"])
+
+    @property
+    def best(self) -> Run:
+        """The model with the best score, opened."""
+        runs = [row["runs"][0] for row in self.rows if row["kind"] == "model" and row["runs"]]
+        if not runs:
+            raise UsageError(f"{self.path}: no model has come to its end")
+        return self.run(runs[0])
+
+    def run(self, folder: str) -> Run:
+        path = self.path / folder
+        own = json.loads((path / "config.json").read_text(encoding="utf-8"))["own_file"]
+        return load(path, own_file=self.own_file if own else None)
+
+
+def compare(
+    data: Any = None,
+    task: str | None = None,
+    out: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    own_file: str | Path | None = None,
+    resume: str | Path | None = None,
+    view: View | None = None,
+    command: str | None = None,
+) -> Comparison:
+    """Train several models on the same data under equal conditions, and say which is best, and how surely.
+
+    `settings` are those of the comparison ({"models": "lstm,gru", "time": "10m", "seeds": 3}) and of all its runs alike
+    ({"tokens": "bpe", "batch_size": 16}). Every run is an ordinary run directory below `out`.
+    """
+    started = time.monotonic()
+    if resume is not None:
+        if settings or out is not None:
+            raise UsageError("a resumed comparison keeps its settings and its place: give --resume alone")
+        folder = Path(resume)
+        plan = _read_plan(folder)
+        data = plan.data if data is None else data
+        own_file = own_file or plan.own_file
+    else:
+        if data is None:
+            raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
+        plan = make_plan(data, task, settings or {}, own_file)
+        folder = _begin(Path(out) if out is not None else _free_name(plan), plan)
+    if own_file is not None:
+        discover.models.add_file(own_file)
+    in_memory = plan.data == "memory"
+    if in_memory and data == "memory":
+        raise UsageError(f"{folder}: its data came from memory; give the same data again")
+    engine: Engine = Inline(data) if in_memory else Processes(plan.at_once, plan.threads)
+    work = _Work(folder, plan, engine, view or Silent(), command or repeat_command(plan), started)
+    work.all()
+    return Comparison(folder, own_file)
+
+
+def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file: str | Path | None = None) -> Plan:
+    """Decide everything before the first run."""
+    own = None if own_file is None else discover.models.add_file(own_file)
+    asked = CompareConfig.parse({key: settings[key] for key in settings if key in CompareConfig.model_fields})
+    rest = {key: value for key, value in settings.items() if key not in CompareConfig.model_fields}
+    guessed = None
+    if task is None:
+        task, guessed = guess_task(data, DataConfig())
+    prepared = make_task(configure(task, "memoryless", data, {**rest, "seed": 0}))
+    prepared.prepare(data)
+    names = chosen_models(asked, prepared, task, own)
+    for name in names:
+        configure(task, name, data, rest, own_file=own_file if name == own else None)  # a wrong setting is told now
+    sizes, notes = sizes_of(asked, names, prepared)
+    jobs = [*baseline_jobs(prepared), *model_jobs(asked, names, sizes)]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    source = str(data) if isinstance(data, str | Path) else "memory"
+    at_once = 1 if source == "memory" else min(asked.jobs or min(cores, MOST_AT_ONCE), len(jobs))
+    return Plan(
+        data=source, task=task, guessed=guessed, asked=asked, settings=rest, jobs=jobs, at_once=at_once,
+        threads=int(rest.get("threads") or max(1, cores // at_once)), notes=notes,
+        own_file=None if own_file is None else str(own_file),
+    )  # fmt: skip
+
+
+def repeat_command(plan: Plan) -> str:
+    """The command line that does this again."""
+    words = ["unrolled", "compare", plan.data, "--task", plan.task]
+    defaults = CompareConfig()
+    for name, value in plan.asked:
+        if value != getattr(defaults, name):
+            flag = {"time": "--budget"}.get(name, f"--{name}")
+            words += [flag, f"{value:g}s" if name == "time" else str(value)]
+    for key, value in plan.settings.items():
+        words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
+    return shlex.join([*words, *(["--with", plan.own_file] if plan.own_file else [])])
+
+
+def _free_name(plan: Plan) -> Path:
+    """comparisons/python-docs, comparisons/python-docs-2, ..."""
+    base, number = Path(plan.data.removeprefix("builtin:")).stem or "data", 1
+    while (path := Path("comparisons") / (base if number == 1 else f"{base}-{number}")).exists():
+        number += 1
+    return path
+
+
+def _begin(folder: Path, plan: Plan) -> Path:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} is there already: name another directory with -o, or go on with it by --resume")
+    atomic.make_directory(folder)
+    _write(folder / PLAN, plan.model_dump(mode="json"))
+    return folder
+
+
+def _read_plan(folder: Path) -> Plan:
+    try:
+        value = json.loads((folder / PLAN).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{folder} is not a comparison: {PLAN} cannot be read ({error})") from None
+    return Plan.parse(value)
+
+
+def _write(path: Path, value: Any) -> None:
+    atomic.write_text(path, formats.json_text(value, str(path)))
+
+
+class _Work:
+    """A comparison being done."""
+
+    def __init__(self, folder: Path, plan: Plan, engine: Engine, view: View, command: str, started: float) -> None:
+        self.folder, self.plan, self.engine, self.view, self.command = folder, plan, engine, view, command
+        self.started = started
+        self.failed: dict[str, str] = {}
+        self.stopped = False
+
+    def all(self) -> None:
+        """Baselines first, for every run is set beside them; then the models."""
+        self.view.begin(self.plan, self.folder)
+        with StopFlag() as flag:
+            try:
+                self._phase("baseline", flag)
+                if not flag.asked:
+                    self._share()
+                    self._phase("model", flag)
+            finally:
+                self.engine.close()
+                self.view.end()
+        self._save(finished=not self.stopped and not flag.asked)
+        if self.stopped or flag.asked:
+            raise Interrupted(f"stopped and saved; go on with: unrolled compare --resume {self.folder}")
+
+    def _phase(self, kind: str, flag: StopFlag) -> None:
+        jobs = [job for job in self.plan.jobs if job.kind == kind]
+        for job in jobs:
+            if self._is_done(job):
+                self.view.event({"event": "done", "folder": job.folder})
+        orders = [self._order(job) for job in jobs if not self._is_done(job)]
+        told = False
+        for event in self.engine.events(orders):
+            if event["event"] == "failed":
+                self.failed[event["folder"]] = event["why"]
+            self.stopped = self.stopped or event["event"] == "stopped"
+            self.view.event(event)
+            if flag.asked and not told:
+                told = True
+                self.engine.stop()
+            if event["event"] in ("done", "failed") and kind == "model":
+                self._save(finished=False)
+
+    def _is_done(self, job: Job) -> bool:
+        return (self.folder / job.folder / "result.json").exists()
+
+    def _share(self) -> None:
+        """Divide what is left of the time; the share is kept, so that a resumed comparison stays fair."""
+        plan = self.plan
+        if plan.asked.steps is not None or plan.share is not None:
+            return
+        n = sum(job.kind == "model" for job in plan.jobs)
+        rounds = -(-n // plan.at_once)
+        share = (plan.asked.time - (time.monotonic() - self.started) - LEFT_OVER) / rounds
+        if share < LEAST_SHARE:
+            raise UsageError(
+                f"{plan.asked.time:.0f} s are too short for {n} runs, {plan.at_once} at a time: each would have "
+                f"{max(share, 0):.1f} s; give a longer --budget, fewer --models or fewer --seeds"
+            )
+        self.plan = plan.model_copy(update={"share": round(share, 2)})
+        _write(self.folder / PLAN, self.plan.model_dump(mode="json"))
+        self.view.say(f"{n} runs, {plan.at_once} at a time, {share:.0f} s each on {plan.threads} thread(s)")
+
+    def _order(self, job: Job) -> dict[str, Any]:
+        plan = self.plan
+        settings = {**plan.settings, **job.settings, "seed": job.seed, "fraction": job.fraction}
+        settings["threads"] = plan.threads
+        if job.kind == "model":
+            budget = {"budget.steps": plan.asked.steps} if plan.asked.steps else {"budget.time": plan.share}
+            settings |= budget
+        own = plan.own_file if plan.own_file and job.model == discover.file_name(Path(plan.own_file).stem) else None
+        return {
+            "folder": job.folder, "out": str(self.folder / job.folder), "data": plan.data, "task": plan.task,
+            "model": job.model, "settings": settings, "own_file": own,
+            "baselines": {} if job.kind == "baseline" else self._baselines(),
+        }  # fmt: skip
+
+    def _baselines(self) -> dict[str, Any]:
+        """The figures of the baselines that came to an end, as every run keeps them."""
+        figures = {}
+        for job in self.plan.jobs:
+            place = self.folder / job.folder / "result.json"
+            if job.kind == "baseline" and place.exists():
+                result = json.loads(place.read_text(encoding="utf-8"))
+                figures[job.label] = {split: result[split] for split in ("valid", "test") if split in result}
+        return figures
+
+    def _save(self, finished: bool) -> None:
+        table = make_table(self.folder, self.plan, self.command, self.failed, finished)
+        _write(self.folder / TABLE, table)
+        if finished or self.stopped:
+            write_report([self.folder])

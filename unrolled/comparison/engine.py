@@ -1,0 +1,155 @@
+"""Who does the runs: processes on this machine, or this very process. Another engine only needs `events`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+from unrolled.comparison.worker import Event, perform
+from unrolled.core.errors import Interrupted
+
+PATIENCE = 60.0  # seconds a worker has to save when it is asked to stop
+
+
+class Engine(Protocol):
+    """Does the orders, and tells what happens: each event carries the `folder` of its run.
+
+    The last event of an order is `done`, `failed` or `stopped`. `stop` asks to save and leave.
+    """
+
+    def events(self, orders: Sequence[Event]) -> Iterator[Event]: ...
+    def stop(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Inline:
+    """One after the other in this process: for data that is in memory, and for tests."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def events(self, orders: Sequence[Event]) -> Iterator[Event]:
+        for order in orders:
+            told: list[Event] = [{"event": "begin"}]
+            try:
+                perform(order, self.data, told.append)
+            except Interrupted:
+                yield {"event": "stopped", "folder": order["folder"]}
+                return
+            yield from ({**event, "folder": order["folder"]} for event in told)
+
+    def stop(self) -> None:
+        """Training in this process hears Ctrl-C by itself."""
+
+    def close(self) -> None: ...
+
+
+class Worker:
+    """One process, which does orders until it is stopped or dies."""
+
+    def __init__(self, threads: int, say: SimpleQueue[tuple[Worker, Event | None]]) -> None:
+        environment = os.environ | {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "unrolled.comparison.worker"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
+            env=environment, start_new_session=True,
+        )  # fmt: skip
+        self.order: Event | None = None
+        self.errors: list[str] = []
+        self.say = say
+        threading.Thread(target=self._listen, daemon=True).start()
+        threading.Thread(target=self._read_errors, daemon=True).start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.say.put((self, json.loads(line)))
+        self.process.wait()
+        self.say.put((self, None))
+
+    def _read_errors(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.errors = [*self.errors[-9:], line.strip()]
+
+    def begin(self, order: Event) -> None:
+        assert self.process.stdin is not None
+        self.order = order
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+
+    def why_dead(self) -> str:
+        code = self.process.returncode
+        if code == -9:
+            return "its process was killed, most likely because memory ran out"
+        last = f": {self.errors[-1]}" if self.errors else ""
+        return f"its process ended with exit code {code}{last}"
+
+
+class Processes:
+    """`at_once` processes side by side, each with its share of the processor's threads."""
+
+    def __init__(self, at_once: int, threads: int) -> None:
+        self.at_once, self.threads = at_once, threads
+        self.workers: list[Worker] = []
+        self.stopping = False
+
+    def events(self, orders: Sequence[Event]) -> Iterator[Event]:
+        waiting = list(orders)
+        heard: SimpleQueue[tuple[Worker, Event | None]] = SimpleQueue()
+        idle = self.workers
+        for worker in idle:
+            worker.say = heard
+        while len(self.workers) < min(self.at_once, len(waiting)):
+            self.workers.append(Worker(self.threads, heard))
+        for worker in list(self.workers):
+            yield from self._next(worker, waiting)
+        while any(worker.order for worker in self.workers):
+            worker, event = heard.get()
+            if event is None:
+                yield from self._died(worker, waiting, heard)
+                continue
+            assert worker.order is not None
+            yield {**event, "folder": worker.order["folder"]}
+            if event["event"] in ("done", "failed", "stopped"):
+                worker.order = None
+                yield from self._next(worker, waiting)
+
+    def _next(self, worker: Worker, waiting: list[Event]) -> Iterator[Event]:
+        if waiting and not self.stopping:
+            worker.begin(waiting.pop(0))
+            yield {"event": "begin", "folder": worker.order["folder"]}  # type: ignore[index]
+
+    def _died(self, worker: Worker, waiting: list[Event], heard: Any) -> Iterator[Event]:
+        """The run of a dead process has failed, or was stopped; a new process takes the orders that are left."""
+        self.workers.remove(worker)
+        if worker.order is None:
+            return
+        if self.stopping:
+            yield {"event": "stopped", "folder": worker.order["folder"]}
+            return
+        yield {"event": "failed", "why": worker.why_dead(), "folder": worker.order["folder"]}
+        if waiting:
+            self.workers.append(Worker(self.threads, heard))
+            yield from self._next(self.workers[-1], waiting)
+
+    def stop(self) -> None:
+        self.stopping = True
+        for worker in self.workers:
+            worker.process.terminate()
+
+    def close(self) -> None:
+        for worker in self.workers:
+            if worker.process.stdin is not None:
+                worker.process.stdin.close()
+            try:
+                worker.process.wait(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                worker.process.kill()
+        self.workers = []

@@ -1,0 +1,135 @@
+"""The runs of a comparison: which models, at which widths, with which seeds and data. Decided once, then kept.
+
+`plan.json` in the comparison's directory holds what was decided, so that an interrupted comparison goes on with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from unrolled.comparison.config import SIZES, CompareConfig, fractions_of
+from unrolled.comparison.match import TOLERANCE, Sized, match_widths
+from unrolled.core import discover
+from unrolled.core.config import Config
+from unrolled.core.errors import UsageError
+from unrolled.core.task import Task
+from unrolled.runs.baselines import TOKENS
+from unrolled.runs.build import fits
+
+PRESETS = ("quick", "standard", "thorough")
+ALWAYS = "memoryless"  # what memory is worth
+PATIENCE = 8  # evaluations without a better score, where runs may end early
+
+
+class Job(Config):
+    """One run of a comparison: an ordinary run directory with these settings."""
+
+    folder: str
+    label: str
+    kind: str  # model or baseline
+    model: str
+    seed: int = 0
+    fraction: float = 1.0
+    settings: dict[str, Any] = {}
+
+
+class Plan(Config):
+    """All that was decided before the first run."""
+
+    data: str
+    task: str
+    guessed: str | None
+    asked: CompareConfig
+    settings: dict[str, Any]
+    """Of data, optimiser and so on, for all runs alike."""
+    own_file: str | None = None
+    jobs: list[Job]
+    at_once: int
+    threads: int
+    share: float | None = None
+    """Seconds of each run."""
+    notes: list[str] = []
+
+
+def guess_task(data: Any, settings: Config) -> tuple[str, str]:
+    """The task that the data is most surely for, and why."""
+    guesses = {name: discover.tasks.load(name).Task.guess(data, settings) for name in discover.tasks.names()}
+    sure = {name: guess for name, guess in guesses.items() if guess is not None}
+    best = max(sure, key=lambda name: sure[name].certainty)
+    return best, sure[best].why
+
+
+def chosen_models(asked: CompareConfig, task: Task, task_name: str, own: str | None = None) -> list[str]:
+    """The models asked for, checked, or those of the preset that fit the task and can be trained; and `memoryless`."""
+    solved = {baseline.model for baseline in task.baselines()}
+    fitting = [name for name in discover.models.names() if name not in solved and fits(name, task)]
+    if asked.models is not None:
+        names = [word.strip() for word in asked.models.split(",") if word.strip()]
+        for name in names:
+            discover.models.load(name)
+            if not fits(name, task):
+                raise UsageError(f"the model '{name}' does not fit the task '{task_name}'; {', '.join(fitting)} do")
+    else:
+        depth = PRESETS.index(asked.preset)
+        names = [n for n in fitting if PRESETS.index(getattr(discover.models.load(n), "PRESET", "thorough")) <= depth]
+    wanted = [*names, *([own] if own else []), *([ALWAYS] if ALWAYS in fitting else [])]
+    if not wanted:
+        raise UsageError(f"no model fits the task '{task_name}'")
+    return list(dict.fromkeys(wanted))
+
+
+def baseline_jobs(task: Task) -> list[Job]:
+    """The baselines of the task as runs like others; they are solved, on no more than so many tokens."""
+    return [
+        Job(
+            folder=f"baseline-{baseline.label.replace(' ', '-')}",
+            label=baseline.label,
+            kind="baseline",
+            model=baseline.model,
+            settings={f"model.{key}": value for key, value in baseline.settings.items()}
+            | ({} if _is_small(task) else {"budget.train_tokens": TOKENS}),
+        )
+        for baseline in task.baselines()
+    ]
+
+
+def _is_small(task: Task) -> bool:
+    return task.size("train") <= TOKENS
+
+
+def model_jobs(asked: CompareConfig, names: list[str], sizes: Mapping[str, Sized]) -> list[Job]:
+    """Every model with every fraction and seed; all models come before the second seed."""
+    fractions = fractions_of(asked.fractions)
+    jobs = []
+    for seed in range(asked.seeds):
+        for fraction in fractions:
+            for name in names:
+                share = "" if len(fractions) == 1 else f" {fraction:.4g}"
+                settings = (
+                    {f"model.{key}": value for key, value in sizes[name].settings.items()} if name in sizes else {}
+                )
+                if asked.match == "none" and asked.steps is None:
+                    settings["patience"] = PATIENCE
+                jobs.append(Job(
+                    folder=f"{name}{share.replace(' ', '-')}-{seed}", label=f"{name}{share}", kind="model", model=name,
+                    seed=seed, fraction=fraction, settings=settings,
+                ))  # fmt: skip
+    return jobs
+
+
+def sizes_of(asked: CompareConfig, names: list[str], task: Task) -> tuple[dict[str, Sized], list[str]]:
+    """Widths that bring the models to one size, where that was asked for, and what is to be said about it."""
+    if asked.match != "params" and asked.size is None:
+        return {}, []
+    found = match_widths(names, task, SIZES[asked.size or "medium"])
+    notes = [f"{name} has no width that could be changed and keeps its size" for name in names if name not in found]
+    if asked.match == "params":
+        counts = {name: sized.parameters for name, sized in found.items()}
+        if counts and max(counts.values()) > (1 + TOLERANCE) * min(counts.values()):
+            raise UsageError(
+                "the models cannot be brought to one size within 5 %: "
+                + ", ".join(f"{name} {count:,}" for name, count in counts.items())
+                + "; leave one out with --models, or take another --size"
+            )
+    return found, notes

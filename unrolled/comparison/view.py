@@ -1,0 +1,168 @@
+"""What a person sees while models are compared: live lines with sparklines in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+from unrolled.training.progress import clock, short_number
+
+if TYPE_CHECKING:
+    from unrolled.comparison.plan import Plan
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+WIDTH = 24  # of a sparkline
+
+
+class View(Protocol):
+    """The moments of a comparison that somebody may want to show."""
+
+    def begin(self, plan: Plan, folder: Path) -> None: ...
+    def event(self, event: dict[str, Any]) -> None: ...
+    def say(self, text: str) -> None: ...
+    def end(self) -> None: ...
+
+
+class Silent:
+    """Shows nothing."""
+
+    def begin(self, plan: Plan, folder: Path) -> None: ...
+
+    def event(self, event: dict[str, Any]) -> None: ...
+
+    def say(self, text: str) -> None: ...
+
+    def end(self) -> None: ...
+
+
+def sparkline(values: list[float], width: int = WIDTH) -> str:
+    """
+    >>> sparkline([3.0, 2.0, 1.5, 1.4])
+    '█▄▁▁'
+    """
+    if not values:
+        return ""
+    n = min(width, len(values))
+    shown = [values[i * len(values) // n] for i in range(n - 1)] + [values[-1]]
+    low, high = min(shown), max(shown)
+    steps = (len(BLOCKS) - 1) / ((high - low) or 1.0)
+    return "".join(BLOCKS[int((value - low) * steps)] for value in shown)
+
+
+@dataclass
+class Line:
+    """One run as it goes."""
+
+    label: str
+    state: str = "waiting"
+    share: float = 0.0
+    speed: float = 0.0
+    curve: list[float] = field(default_factory=list)
+
+    def take(self, event: dict[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "begin":
+            self.state = "running"
+        elif kind == "step":
+            self.share, self.speed = event["share"], event["speed"]
+        elif kind == "evaluation":
+            self.curve.append(next(iter(event["figures"].values())))
+        elif kind in ("done", "failed", "stopped"):
+            self.state = event.get("why", kind)
+            self.share = 1.0 if kind == "done" else self.share
+
+
+class Lines:
+    """Plain lines for logs and pipes: one when a run begins and one when it ends."""
+
+    def __init__(self, to: TextIO | None = None) -> None:
+        self.to = to or sys.stderr
+        self.lines: dict[str, Line] = {}
+
+    def begin(self, plan: Plan, folder: Path) -> None:
+        self.lines = {job.folder: Line(job.folder) for job in plan.jobs}
+        self.say(headline(plan, folder))
+
+    def event(self, event: dict[str, Any]) -> None:
+        line = self.lines[event["folder"]]
+        line.take(event)
+        if event["event"] == "said":
+            self.say(f"{line.label}: {event['text']}")
+        elif event["event"] in ("done", "failed", "stopped"):
+            score = f"  valid {min(line.curve):.4f}" if line.curve else ""
+            self.say(f"{line.label}: {line.state}{score}")
+
+    def say(self, text: str) -> None:
+        print(text, file=self.to, flush=True)
+
+    def end(self) -> None: ...
+
+
+class Live(Lines):
+    """One bar for the whole and a line for every run, in place."""
+
+    def begin(self, plan: Plan, folder: Path) -> None:
+        from rich.console import Console
+        from rich.live import Live as RichLive
+
+        self.console = Console(stderr=True)
+        self.lines = {job.folder: Line(job.folder) for job in plan.jobs}
+        self.started, self.time = time.monotonic(), plan.asked.time if plan.asked.steps is None else None
+        self.say(headline(plan, folder))
+        self.live = RichLive(console=self.console, get_renderable=self._draw, refresh_per_second=4, transient=True)
+        self.live.start()
+
+    def event(self, event: dict[str, Any]) -> None:
+        line = self.lines[event["folder"]]
+        line.take(event)
+        if event["event"] == "failed":
+            self.say(f"{line.label}: {line.state}")
+
+    def say(self, text: str) -> None:
+        self.console.print(text, highlight=False, markup=False)
+
+    def end(self) -> None:
+        self.live.stop()
+
+    def _draw(self) -> Any:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
+        done = sum(line.share for line in self.lines.values()) / len(self.lines)
+        passed = time.monotonic() - self.started
+        left = self.time - passed if self.time else passed * (1 - done) / done if done > 0.01 else None
+        whole = Table.grid(padding=(0, 1))
+        whole.add_row("comparison", ProgressBar(total=1.0, completed=done, width=30), f"{done:.0%}  {clock(left)} left")
+        table = Table.grid(padding=(0, 2))
+        for line in self._shown():
+            best = f"{min(line.curve):.4f}" if line.curve else ""
+            speed = f"{short_number(line.speed)} tokens/s" if line.speed and line.state == "running" else ""
+            table.add_row(line.label, f"{line.share:>4.0%}", sparkline(line.curve), best, speed or line.state[:60])
+        return Group(whole, table)
+
+    def _shown(self) -> list[Line]:
+        """All runs where they fit, otherwise those at work and the last that ended."""
+        room = max(4, self.console.height - 6)
+        lines = list(self.lines.values())
+        if len(lines) <= room:
+            return lines
+        busy = [line for line in lines if line.state == "running"]
+        ended = [line for line in lines if line.state not in ("running", "waiting")]
+        return [*ended[-(room - len(busy)) :], *busy]
+
+
+def headline(plan: Plan, folder: Path) -> str:
+    models = list(dict.fromkeys(job.model for job in plan.jobs if job.kind == "model"))
+    task = f"task {plan.task}"
+    if plan.guessed:
+        task += f" (guessed, for {plan.guessed}; --task NAME overrules it)"
+    return "\n".join([f"{folder}: {plan.data}, {task}; {', '.join(models)}", *(f"note: {note}" for note in plan.notes)])
+
+
+def for_terminal() -> View:
+    """Live where somebody watches, lines where a file does."""
+    return Live() if sys.stderr.isatty() else Lines()

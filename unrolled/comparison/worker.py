@@ -1,0 +1,100 @@
+"""A process that trains one run after another: orders come in as JSON lines, what happens goes out as JSON lines.
+
+`python -m unrolled.comparison.worker`. When nobody listens any more the run is saved and the process ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from unrolled.core.errors import Interrupted, UnrolledError
+
+Event = dict[str, Any]
+OFTEN = 0.2  # seconds between two reports of progress
+
+
+class Reporter:
+    """The progress of a run as events."""
+
+    def __init__(self, tell: Callable[[Event], None]) -> None:
+        self.tell, self.told = tell, 0.0
+
+    def begin(self, total: float | None) -> None: ...
+
+    def step(self, share: float, loss: float, tokens_per_second: float, left: float | None) -> None:
+        if time.monotonic() - self.told > OFTEN:
+            self.told = time.monotonic()
+            self.tell({"event": "step", "share": share, "loss": loss, "speed": tokens_per_second})
+
+    def evaluation(self, step: int, figures: dict[str, float], best: bool) -> None:
+        self.tell({"event": "evaluation", "step": step, "figures": figures})
+
+    def say(self, text: str) -> None:
+        self.tell({"event": "said", "text": text})
+
+    def end(self) -> None: ...
+
+
+def perform(order: Event, data: Any, tell: Callable[[Event], None]) -> None:
+    """Train the run of an order, or go on with it; whatever goes wrong is told, and stops nobody else."""
+    from unrolled.report.page import write_report
+    from unrolled.training.api import train
+
+    out = Path(order["out"])
+    try:
+        if (out / "config.json").exists():
+            run = train(resume=out, data=data, own_file=order["own_file"], progress=Reporter(tell))
+        else:
+            run = train(
+                data, order["task"], order["model"], out=out, settings=order["settings"],
+                own_file=order["own_file"], progress=Reporter(tell), baselines=order["baselines"],
+            )  # fmt: skip
+        write_report([run.path])
+        tell({"event": "done"})
+    except Interrupted:
+        tell({"event": "stopped"})
+        raise
+    except UnrolledError as error:
+        tell({"event": "failed", "why": str(error)})
+    except Exception as error:
+        tell({"event": "failed", "why": f"a mistake of ours: {type(error).__name__}: {error}"})
+
+
+def main() -> None:
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what others print is not an event
+    orders: SimpleQueue[str] = SimpleQueue()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            orders.put(line)
+        orders.put("")
+        os.kill(os.getpid(), signal.SIGTERM)  # whoever gave orders is gone
+
+    threading.Thread(target=listen, daemon=True).start()
+
+    def tell(event: Event) -> None:
+        out.write(json.dumps(event) + "\n")
+        out.flush()
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides, by SIGTERM
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))
+    while line := orders.get():
+        order = json.loads(line)
+        try:
+            perform(order, order["data"], tell)
+        except Interrupted:
+            sys.exit(75)
+
+
+if __name__ == "__main__":
+    main()
