@@ -40,7 +40,7 @@ def test_report(run: Path, tmp_path: Path) -> None:
 
 def test_runs(run: Path, tmp_path: Path) -> None:
     shown = run_unrolled("runs", cwd=tmp_path).stdout
-    for word in ("runs/gru", "next-token", "1.2500 nats", "1,234", "finished"):
+    for word in ("runs/gru", "next-token", "1.2500 nats", "1.23k", "finished"):
         assert word in shown
     listed = json.loads(run_unrolled("runs", "runs", "--json", cwd=tmp_path).stdout)
     assert [(each["path"], each["model"], each["score"]) for each in listed] == [("runs/gru", "gru", 1.25)]

@@ -70,21 +70,22 @@ def _show(entries: list[Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from unrolled.report.words import age_words, score_words, size_words, title_words
+    from unrolled.report.words import age_words, count_words, score_words, size_words, title_words
 
     title = f"{len(entries)} runs and comparisons, the youngest first"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("where", "task", "model", "score", "parameters", "size", "age", "state"):
-        right = name in ("score", "parameters", "size", "age")
+        right, may_fold = name in ("score", "parameters", "size", "age"), name in ("where", "model")
         table.add_column(
-            name, justify="right" if right else "left", overflow="fold", no_wrap=name not in ("where", "model")
-        )
+            name.replace("parameters", "params"), justify="right" if right else "left", overflow="fold",
+            no_wrap=not may_fold, min_width=12 if may_fold else None,
+        )  # fmt: skip
     for entry in entries:
         score = "" if entry.score is None else f"{score_words(entry.score)} {title_words(entry.score_name)}"
-        model = f"{entry.model}, best of {entry.runs} runs" if entry.kind == "comparison" else entry.model
+        model = f"{entry.model} (of {entry.runs} runs)" if entry.kind == "comparison" else entry.model
         cells = [
-            entry.path, entry.task, model, score, "" if entry.parameters is None else f"{entry.parameters:,}",
+            entry.path, entry.task, model, score, count_words(entry.parameters),
             size_words(entry.bytes), age_words(entry.age_seconds), entry.state,
         ]  # fmt: skip
         table.add_row(*map(Text, cells))
-    Console(file=sys.stdout).print(table)
+    Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160).print(table)

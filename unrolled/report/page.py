@@ -192,7 +192,8 @@ def _conditions(table: dict[str, Any]) -> list[tuple[str, str]]:
     """Under which conditions the rows were made."""
     from unrolled.report.words import time_words
 
-    matched = {"time": "the same training time for each", "params": "about as many parameters for each"}
+    same = "number of steps" if table.get("steps") else "training time"
+    matched = {"time": f"the same {same} for each", "params": "about as many parameters for each"}
     seeds = table.get("seeds") or []
     found = [
         ("task", f"{table.get('task')}{', guessed: ' + str(table['guessed']) if table.get('guessed') else ''}"),

@@ -46,6 +46,20 @@ def age_words(seconds: float) -> str:
     return f"{max(int(seconds), 0)} s"
 
 
+def count_words(value: float | None) -> str:
+    """A count in few letters.
+
+    >>> [count_words(value) for value in (None, 999, 45_344, 501_024, 3_150_336)]
+    ['', '999', '45.3k', '501k', '3.15M']
+    """
+    if value is None:
+        return ""
+    for size, sign in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g}{sign}"
+    return f"{value:g}"
+
+
 def size_words(n_bytes: float) -> str:
     """Bytes in thousands.
 
