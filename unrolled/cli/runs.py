@@ -73,12 +73,12 @@ def _show(entries: list[Any]) -> None:
     from unrolled.report.words import age_words, count_words, score_words, size_words, title_words
 
     title = f"{len(entries)} runs and comparisons, the youngest first"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
     for name in ("where", "task", "model", "score", "parameters", "size", "age", "state"):
         right, may_fold = name in ("score", "parameters", "size", "age"), name in ("where", "model")
         table.add_column(
             name.replace("parameters", "params"), justify="right" if right else "left", overflow="fold",
-            no_wrap=not may_fold, min_width=12 if may_fold else None,
+            no_wrap=not may_fold, min_width=8 if may_fold else None,
         )  # fmt: skip
     for entry in entries:
         score = "" if entry.score is None else f"{score_words(entry.score)} {title_words(entry.score_name)}"
