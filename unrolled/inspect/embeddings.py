@@ -22,7 +22,7 @@ from unrolled.runs.looking import look_at, principal_plane, rounded
 from unrolled.runs.run import Run
 
 ASKED = 15  # tokens of the input whose neighbours are listed
-SHOWN = 120  # tokens of the map
+SHOWN = 60  # tokens of the map
 
 
 class Config(config.Config):
@@ -155,5 +155,6 @@ def _reading(table: Named, asked: list[int], near: list[list[tuple[int, float]]]
         closest = f" Closest: {table.names[a]} and {table.names[b]} (cosine {cosine:.2f})."
     return (
         f"Tokens that the model treats alike lie near each other; a cosine of 1 is the same direction, 0 nothing in "
-        f"common.{closest} The map holds {sum(shares):.0%} of the variance, so trust the cosines more than the map."
+        f"common.{closest} The map holds {sum(shares):.0%} of the variance"
+        f"{', so trust the cosines more than the map' if sum(shares) < 0.5 else ''}."
     )

@@ -20,6 +20,7 @@ from unrolled.runs.looking import glance, look_at, models_where, noted, rounded
 from unrolled.runs.run import Run
 
 OPEN, CLOSED = 0.9, 0.1
+LABELLED = 32  # tokens that can still be read along a line
 
 
 class Config(config.Config):
@@ -95,7 +96,7 @@ def averages(gates: dict[str, Tensor], names: list[str], layer: int) -> Plot:
                 y=rounded(z.mean(1)),
                 low=low,
                 high=high,
-                labels=names if not series else None,
+                labels=names if not series and len(names) <= LABELLED else None,
             )
         )
     band = "; the band holds 80 % of the units" if len(gates) == 1 else ""

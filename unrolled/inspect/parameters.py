@@ -94,11 +94,10 @@ def groups(model: nn.Module) -> list[Group]:
     """
     owners = {place: module for place, module in model.named_modules() if formula_of(module)}
     found: dict[str, dict[str, Tensor]] = {}
-    saved, seen = set(model.state_dict()), set()
+    saved = set(model.state_dict())
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
-        if name not in saved or id(tensor) in seen:
+        if name not in saved:
             continue
-        seen.add(id(tensor))
         own = name.rpartition(".")[0]
         place = next((each for each in owners if own == each or own.startswith(f"{each}." if each else "")), own)
         found.setdefault(place, {})[name.removeprefix(f"{place}.")] = tensor

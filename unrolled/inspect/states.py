@@ -38,7 +38,7 @@ Paths = dict[str, Tensor]  # name -> [T, N]
 
 
 class Config(config.Config):
-    length: int = Field(64, ge=1, le=4096)
+    length: int = Field(40, ge=1, le=4096)
     """How many positions are looked at, from the first."""
     layer: int = Field(0, ge=0)
     """The layer whose path is drawn, from 1; 0: the last."""
@@ -51,7 +51,7 @@ def applies(run: Run) -> str | None:
     if decoder_of(run.model).state_grows or any(
         leaf.is_floating_point() for leaf in moving(states_after(run, look)[-1])
     ):
-        return f"the state of this {run.config.model} grows with what it has read, so it has no path in one space"
+        return f"the state of this {run.config.model} grows while it reads, so it has no path in one space"
     return f"a {run.config.model} carries no real numbers from one position to the next"
 
 
@@ -63,8 +63,8 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
         raise UsageError(f"layer = {number} is not possible: this model has {len(layers)} layer(s) with a state")
     planes = {name: principal_plane(path) for name, path in layers[number - 1].items()}
     every = [(i, name, path) for i, paths in enumerate(layers, 1) for name, path in paths.items()]
-    bounded = bool(noted(run, look)["parts"])
-    figures = [{"layer": i, "part": name, **measured(path, bounded)} for i, name, path in every]
+    from_cell = bool(noted(run, look)["parts"])
+    figures = [{"layer": i, "part": name, **measured(path, from_cell and name == "state")} for i, name, path in every]
     pictures = [trajectory(name, number, plane, look.names) for name, plane in planes.items()]
     return Answer(
         reading=_reading([each for each in figures if each["layer"] == number]) + look.left_out,
@@ -102,7 +102,7 @@ def moving(state: State) -> Iterator[Tensor]:
 
 
 def measured(path: Tensor, bounded: bool) -> dict[str, Any]:
-    """Figures of a path [T, N]; saturation only where the state of a cell stays within -1 and 1."""
+    """Figures of a path [T, N]; saturation only of an h that stays within -1 and 1."""
     within = bounded and bool((path.abs() <= 1).all())
     norm = path.norm(dim=1)  # [T]
     return {
@@ -144,7 +144,7 @@ def _reading(figures: list[dict[str, Any]]) -> str:
         words = f"the {each['part']} ({each['units']} units) uses about {each['effective_dimension']:.1f} directions"
         if each["saturated"] is not None:
             words += f", {each['saturated']:.1%} of its values are saturated (beyond {SATURATED})"
-        said.append(f"{words}, and its length goes from {each['norm_first']:.2g} to {each['norm_last']:.2g}")
+        said.append(f"{words}, and its length goes from {each['norm_first']:.3g} to {each['norm_last']:.3g}")
     return f"Points near each other are states that the model can hardly tell apart. Layer {figures[0]['layer']}: " + (
         "; ".join(said) + "."
     )
