@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, Protocol
 
@@ -63,8 +64,9 @@ class Worker:
         self.order: Event | None = None
         self.errors: list[str] = []
         self.say = say
-        threading.Thread(target=self._listen, daemon=True).start()
-        threading.Thread(target=self._read_errors, daemon=True).start()
+        self.ears = [threading.Thread(target=ear, daemon=True) for ear in (self._listen, self._read_errors)]
+        for ear in self.ears:
+            ear.start()
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
@@ -84,6 +86,21 @@ class Worker:
         self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
 
+    def close(self) -> None:
+        """Let it end, by itself or after a while by force."""
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        for ear in self.ears:
+            ear.join()
+        for pipe in (self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
     def why_dead(self) -> str:
         code = self.process.returncode
         if code == -9:
@@ -98,13 +115,13 @@ class Processes:
     def __init__(self, at_once: int, threads: int) -> None:
         self.at_once, self.threads = at_once, threads
         self.workers: list[Worker] = []
+        self.dead: list[Worker] = []
         self.stopping = False
 
     def events(self, orders: Sequence[Event]) -> Iterator[Event]:
         waiting = list(orders)
         heard: SimpleQueue[tuple[Worker, Event | None]] = SimpleQueue()
-        idle = self.workers
-        for worker in idle:
+        for worker in self.workers:
             worker.say = heard
         while len(self.workers) < min(self.at_once, len(waiting)):
             self.workers.append(Worker(self.threads, heard))
@@ -129,6 +146,7 @@ class Processes:
     def _died(self, worker: Worker, waiting: list[Event], heard: Any) -> Iterator[Event]:
         """The run of a dead process has failed, or was stopped; a new process takes the orders that are left."""
         self.workers.remove(worker)
+        self.dead.append(worker)
         if worker.order is None:
             return
         if self.stopping:
@@ -145,11 +163,6 @@ class Processes:
             worker.process.terminate()
 
     def close(self) -> None:
-        for worker in self.workers:
-            if worker.process.stdin is not None:
-                worker.process.stdin.close()
-            try:
-                worker.process.wait(timeout=PATIENCE)
-            except subprocess.TimeoutExpired:
-                worker.process.kill()
-        self.workers = []
+        for worker in [*self.workers, *self.dead]:
+            worker.close()
+        self.workers, self.dead = [], []

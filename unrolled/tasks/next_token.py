@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -28,10 +28,8 @@ from unrolled.data.codec import EMPTY, START, STOP, UNKNOWN, Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.prepare import TextData, prepare, prepare_all
 from unrolled.data.store import Section, section_from
-from unrolled.decode.beam import beam_search
-from unrolled.decode.choose import make_chooser
 from unrolled.decode.config import Sampling
-from unrolled.decode.rollout import Candidate, Step, best_of, rollout
+from unrolled.decode.text import Begun, Generated, Search, Writer
 from unrolled.objectives import losses, metrics
 from unrolled.pictures import kinds
 
@@ -46,15 +44,6 @@ class Config(config.Config):
     """Share of the target given to the prior in training, eq. (8.3); figures never use it."""
     prior: Literal["uniform", "training"] = "uniform"
     """Where smoothing goes: to all tokens alike or by their frequency in the training data."""
-
-
-class Generated(NamedTuple):
-    """A text that a model wrote."""
-
-    text: str
-    logp: float  # under the model as it is, whatever the temperature
-    tokens: int
-    finished: bool  # ended by <stop> or by the token asked for, not by the limit
 
 
 class Task(task.Task):
@@ -311,16 +300,8 @@ class Task(task.Task):
         condition: str | None = None,
     ) -> list[Generated]:
         """n texts that go on from the prompt, the most probable first: sampled, best of more samples, or by beam."""
-        start, step, state = self._start(model, prompt, condition)
-        stops, forbidden = self._stops(stop), self._forbidden()
-        if beam is not None:
-            width = max(beam, n)
-            found = beam_search(step, state, start, stops, width, max_tokens, length_penalty, n, forbidden=forbidden)
-        else:
-            choose = make_chooser(sampling, forbidden)
-            found = best_of(max(n, best_of_n or n), step, state, start, None, choose, stops, max_tokens,
-                            seed=sampling.seed)  # fmt: skip
-        return [self._generated(candidate, stops) for candidate in found[0][:n]]
+        search = Search(n, best_of_n, beam, length_penalty, max_tokens)
+        return self._writer(stop).write(self._begin(model, prompt, condition), search, sampling)
 
     def stream(
         self,
@@ -332,17 +313,7 @@ class Task(task.Task):
         condition: str | None = None,
     ) -> Iterator[str]:
         """One text, piece by piece as it is written."""
-        start, step, state = self._start(model, prompt, condition)
-        stops, text = self._stops(stop), self.codec.stream()
-        choose = make_chooser(sampling, self._forbidden())
-        with torch.no_grad():
-            for column in rollout(step, state, start, None, choose, stops, max_tokens, seed=sampling.seed):
-                token = int(column.tokens[0])
-                if token in stops:
-                    break
-                if piece := text.push(token):
-                    yield piece
-        yield text.close()
+        return self._writer(stop).stream(self._begin(model, prompt, condition), sampling, max_tokens)
 
     def predict(
         self,
@@ -352,16 +323,12 @@ class Task(task.Task):
         top: int = 5,
     ) -> Iterator[dict[str, Any]]:
         """The most probable tokens after each text."""
+        writer = self._writer(None)
         for i, text in enumerate(texts):
-            start, step, state = self._start(model, text, conditions[i] if conditions else None)
-            with torch.no_grad():
-                p = step(start, state)[0][0, -1].double().softmax(-1)  # [V]
-            best = p.topk(min(top, len(p)))
-            likely = [{"token": self.codec.name(int(k)), "p": float(q)} for q, k in zip(*best, strict=True)]
+            likely = writer.likely(self._begin(model, text, conditions[i] if conditions else None), top)
             yield {"text": text, "next": likely[0]["token"], "p": likely[0]["p"], "likely": likely}
 
-    def _start(self, model: Causal | Conditional, prompt: str, condition: str | None) -> tuple[Tensor, Step, State]:
-        """The first tokens [1, P], the step function and the state before them."""
+    def _begin(self, model: Causal | Conditional, prompt: str, condition: str | None) -> Begun:
         ids = [int(token) for token in self.codec.encode(prompt)] if prompt else []
         if not self.is_stream:
             ids = [START, *ids]
@@ -373,20 +340,13 @@ class Task(task.Task):
         model.eval()
         with torch.no_grad():
             decoder, state = begin(model, None if source is None else source.to(device))
-        return torch.tensor([ids], device=device), decoder, state
+        return Begun(torch.tensor([ids], device=device), decoder, state)
 
-    def _stops(self, stop: str | None) -> list[int]:
+    def _writer(self, stop: str | None) -> Writer:
         ids = [] if stop is None else [int(token) for token in self.codec.encode(stop)]
         if len(ids) > 1 or ids == [UNKNOWN]:
             raise UsageError(f"stop = {stop!r} must be one token that the run knows; it is {len(ids)} or unknown")
-        return [STOP, *ids]
-
-    def _forbidden(self) -> list[int]:
-        return [EMPTY, UNKNOWN, START, *([STOP] if self.is_stream else [])]
-
-    def _generated(self, candidate: Candidate, stops: list[int]) -> Generated:
-        ids = candidate.tokens[:-1] if candidate.finished else candidate.tokens
-        return Generated(self.codec.decode(ids), candidate.log_p, len(candidate.tokens), candidate.finished)
+        return Writer(self.codec, [STOP, *ids], [EMPTY, UNKNOWN, START, *([STOP] if self.is_stream else [])])
 
     def _class_ids(self, names: Sequence[str | None] | None) -> np.ndarray | None:
         """The numbers of classes; they must be given exactly where the run was trained with them."""

@@ -234,6 +234,7 @@ def _finish(
     for name, picture in task.pictures(model, parts[-1]).items():
         run.write_json(f"figures/{name}.json", picture.model_dump(mode="json"))
     result = {"parameters": build.count_parameters(model), **figures, **outcome}
+    result |= {"score": task.SCORE, "figures": list(task.FIGURES)}
     result["cost"] = _costs(config, task, model)
     result["seconds"] = round(time.monotonic() - started, 2)
     run.write_json("result.json", result)

@@ -1,0 +1,210 @@
+"""Comparisons end to end, small: the same conditions for all, failures, resumption, equal sizes, equal scores."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import unrolled
+from unrolled.comparison import plan as plans
+from unrolled.comparison.api import make_plan
+from unrolled.comparison.engine import Processes
+from unrolled.comparison.match import TOLERANCE
+from unrolled.core.errors import DataError, Interrupted, UsageError
+from unrolled.runs.build import make_task
+from unrolled.runs.config import RunConfig
+
+WORDS = ["one two three four five six seven eight nine ten"[i % 7 : i % 7 + 24] for i in range(400)]
+FAST = {"steps": 6, "batch_size": 8, "evaluate_every": 3, "d_embedding": 8, "models": "elman,tcn", "threads": 1}
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "words.txt"
+    path.write_text("\n".join(WORDS * 4), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def done(text, tmp_path_factory):
+    """One finished comparison of two models and two seeds, by two processes."""
+    out = tmp_path_factory.mktemp("comparison") / "words"
+    return unrolled.compare(text, out=out, settings={**FAST, "seeds": 2, "jobs": 2})
+
+
+def test_every_row_is_there_and_sorted(done):
+    labels = [row["label"] for row in done.rows]
+    assert set(labels) == {"elman", "tcn", "memoryless", "unigram", "bigram", "trigram", "6-gram"}
+    scores = [row["score"] for row in done.rows]
+    assert scores == sorted(scores)
+    assert done.table["finished"] and done.table["task"] == "next-token" and done.table["guessed"]
+    assert (done.path / "report.html").exists()
+
+
+def test_rows_hold_what_a_choice_needs(done):
+    for row in done.rows:
+        low, high = row["interval"]
+        assert low <= row["score"] <= high
+        for name in ("parameters", "training_seconds", "tick_microseconds", "memory_megabytes", "serial_depth"):
+            assert row[name] is not None, (row["label"], name)
+        if row["kind"] == "model":
+            assert len(row["runs"]) == 2 and row["spread"] >= 0 and row["tokens_per_second"] > 0
+    by_label = {row["label"]: row for row in done.rows}
+    assert by_label["elman"]["receptive_field"] is None
+    assert by_label["memoryless"]["receptive_field"] == 1
+    assert by_label["6-gram"]["score"] < by_label["unigram"]["score"]
+    beaten = {other["label"] for other in done.rows if other["kind"] == "baseline"}
+    for row in done.rows:
+        expected = {n for n in beaten if by_label[n]["score"] <= row["score"]} if row["kind"] == "model" else set()
+        assert set(row["beaten_by"]) == expected
+
+
+def test_the_score_of_a_row_is_that_of_its_runs(done):
+    row = next(row for row in done.rows if row["label"] == "tcn")
+    runs = [done.run(folder) for folder in row["runs"]]
+    assert row["score"] == pytest.approx(sum(run.result["test"]["nats"] for run in runs) / 2, rel=1e-6)
+    assert {run.config.seed for run in runs} == {0, 1}
+    assert runs[0].evaluate()["nats"] == pytest.approx(runs[0].result["test"]["nats"], rel=1e-5)
+    assert set(runs[0].result["baselines"]) == {"unigram", "bigram", "trigram", "6-gram"}
+    assert isinstance(done.best.generate("one ", max_tokens=5)[0].text, str)
+
+
+def test_the_same_steps_give_the_same_scores(done, text, tmp_path):
+    again = unrolled.compare(text, out=tmp_path / "again", settings={**FAST, "models": "elman", "jobs": 1})
+    for folder in ("elman-0", "memoryless-0", "baseline-6-gram"):
+        assert again.run(folder).result["test"] == done.run(folder).result["test"]
+
+
+def test_a_comparison_can_be_resumed(done, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(done.path, folder)
+    shutil.rmtree(folder / "tcn-1")
+    (folder / "table.json").unlink()
+    again = unrolled.compare(resume=folder)
+    assert [(row["label"], row["score"]) for row in again.rows] == [(row["label"], row["score"]) for row in done.rows]
+
+
+def test_one_model_that_fails_does_not_stop_the_others(text, tmp_path):
+    own = tmp_path / "breaks.py"
+    own.write_text(
+        '"""breaks: fails in training."""\n'
+        "import torch\nfrom torch import nn\nfrom unrolled.core.causal import Causal\n"
+        "from unrolled.core.config import Config as Base\n"
+        'KIND = "causal"\nREFERENCE = ""\n\n\nclass Config(Base):\n    width: int = 4\n\n\nTINY = Config()\n\n\n'
+        "class Breaks(Causal):\n    d_out = 4\n\n    def __init__(self, d_in):\n        super().__init__()\n"
+        "        self.map = nn.Linear(d_in, 4)\n\n    def forward(self, x, state=None):\n"
+        "        if torch.is_grad_enabled():\n            raise RuntimeError('as asked for')\n"
+        "        return self.map(x), ()\n\n\ndef make(config, d_in, d_out):\n    return Breaks(d_in)\n",
+        encoding="utf-8",
+    )
+    found = unrolled.compare(text, out=tmp_path / "out", settings={**FAST, "models": "elman"}, own_file=own)
+    by_label = {row["label"]: row for row in found.rows}
+    assert "as asked for" in by_label["breaks"]["failed"]
+    assert by_label["elman"]["score"] is not None and by_label["elman"]["failed"] is None
+    assert found.rows[-1]["label"] == "breaks"
+    assert found.table["winner"] != "breaks"
+
+
+def test_a_process_that_is_killed_is_a_row_that_says_so(text, tmp_path):
+    engine = Processes(at_once=1, threads=1)
+    order = {"task": "next-token", "model": "elman", "settings": {"steps": 100_000}, "own_file": None, "baselines": {},
+             "data": str(text)}  # fmt: skip
+    orders = [{**order, "folder": name, "out": str(tmp_path / name)} for name in ("one", "two")]
+    orders[1]["settings"] = {"steps": 2}
+    seen = []
+    for event in engine.events(orders):
+        seen.append((event["event"], event["folder"], event.get("why")))
+        if event["event"] == "evaluation" and event["folder"] == "one":
+            engine.workers[0].process.kill()
+    engine.close()
+    ends = {folder: (kind, why) for kind, folder, why in seen if kind in ("done", "failed")}
+    assert ends["one"][0] == "failed" and "killed" in ends["one"][1]
+    assert ends["two"][0] == "done"
+
+
+def test_a_signal_saves_and_says_how_to_go_on(text, tmp_path):
+    command = [sys.executable, "-m", "unrolled.cli.main", "compare", str(text), "--models", "elman", "--steps",
+               "100000", "-o", str(tmp_path / "out"), "--jobs", "1"]  # fmt: skip
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    place = tmp_path / "out" / "elman-0" / "metrics.jsonl"
+    for _ in range(600):
+        if place.exists() and place.stat().st_size:
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=90)
+    assert process.returncode == 75
+    assert f"unrolled compare --resume {tmp_path / 'out'}" in said
+    assert json.loads((tmp_path / "out" / "table.json").read_text())["finished"] is False
+    assert list((tmp_path / "out" / "elman-0" / "checkpoints").iterdir())
+
+
+def test_data_in_memory_is_compared_in_this_process(tmp_path):
+    found = unrolled.compare(WORDS, out=tmp_path / "out", settings={**FAST, "models": "elman", "fractions": "0.5,1"})
+    assert {row["label"] for row in found.rows if row["kind"] == "model"} == {
+        "elman 0.5", "elman 1", "memoryless 0.5", "memoryless 1"}  # fmt: skip
+    assert found.table["data"] == "memory"
+    small, whole = (found.run(f"elman-{name}-0") for name in ("0.5", "1"))
+    assert small.config.data.fraction == 0.5 and whole.config.data.fraction == 1.0
+    with pytest.raises(UsageError, match="came from memory"):
+        unrolled.compare(resume=found.path)
+
+
+@pytest.mark.parametrize("size", ["small", "medium", "large"])
+def test_sizes_agree_within_five_percent(text, size):
+    asked = {"match": "params", "size": size, "steps": 1, "preset": "thorough"}
+    plan = make_plan(text, None, asked)
+    task = make_task(RunConfig())
+    task.prepare(text)
+    sizes, _ = plans.sizes_of(plan.asked, [job.model for job in plan.jobs if job.kind == "model"], task)
+    counts = [sized.parameters for sized in sizes.values()]
+    assert len(counts) >= 8
+    assert max(counts) <= (1 + TOLERANCE) * min(counts)
+
+
+def test_a_matched_run_has_the_size_that_was_planned(text, tmp_path):
+    settings = {"steps": 2, "models": "elman,transformer", "match": "params", "size": "small"}
+    found = unrolled.compare(text, out=tmp_path / "out", settings=settings)
+    counts = [row["parameters"] for row in found.rows if row["kind"] == "model"]
+    assert len(counts) == 3
+    assert max(counts) <= (1 + TOLERANCE) * min(counts)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"models": "lstn"}, "there is no model 'lstn'"),
+        ({"models": "transformer-encoder"}, "does not fit the task 'next-token'"),
+        ({"fractions": "0,1"}, "is not a list of fractions"),
+        ({"time": "soon"}, "is not a time"),
+        ({"rubbish": 1}, "there is no setting 'rubbish'"),
+    ],
+)
+def test_wrong_wishes_are_told_before_any_run(text, tmp_path, settings, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        unrolled.compare(text, out=tmp_path / "out", settings=settings)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_budget_that_is_too_short_is_refused(text, tmp_path):
+    with pytest.raises(UsageError, match="too short for"):
+        unrolled.compare(text, out=tmp_path / "out", settings={"time": 2, "models": "elman"})
+
+
+def test_what_is_no_comparison_is_refused(tmp_path, done):
+    with pytest.raises(DataError, match="is not a comparison"):
+        unrolled.compare(resume=tmp_path)
+    with pytest.raises(UsageError, match="is there already"):
+        unrolled.compare("builtin:unicode-names", out=done.path, settings=FAST)
+    with pytest.raises(UsageError, match="no data was given"):
+        unrolled.compare()
+
+
+def test_interrupted_is_an_error_that_can_be_resumed():
+    assert Interrupted("x").exit_code == 75

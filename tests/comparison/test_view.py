@@ -1,0 +1,58 @@
+"""What a person sees: lines in a log, a live screen in a terminal."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from unrolled.comparison.config import CompareConfig
+from unrolled.comparison.plan import Job, Plan
+from unrolled.comparison.view import Lines, Live, sparkline
+
+PLAN = Plan(
+    data="poems.txt", task="next-token", guessed="text can always be continued", asked=CompareConfig(), settings={},
+    at_once=1, threads=1,
+    jobs=[Job(folder=f"{name}-0", label=name, kind="model", model=name) for name in ("lstm", "gru")],
+)  # fmt: skip
+EVENTS = [
+    {"event": "begin", "folder": "lstm-0"},
+    {"event": "evaluation", "folder": "lstm-0", "step": 0, "figures": {"nats": 3.0}},
+    {"event": "step", "folder": "lstm-0", "share": 0.5, "loss": 2.0, "speed": 12345.0},
+    {"event": "evaluation", "folder": "lstm-0", "step": 9, "figures": {"nats": 1.5}},
+    {"event": "begin", "folder": "gru-0"},
+    {"event": "failed", "folder": "gru-0", "why": "memory ran out"},
+]
+
+
+def test_a_sparkline_keeps_first_and_last():
+    line = sparkline([float(100 - i) for i in range(100)], width=10)
+    assert len(line) == 10 and line[0] == "█" and line[-1] == "▁"
+    assert sparkline([]) == "" and sparkline([1.0, 1.0]) == "▁▁"
+
+
+def test_lines_tell_what_was_guessed_and_how_runs_end():
+    out = io.StringIO()
+    view = Lines(out)
+    view.begin(PLAN, Path("comparisons/poems"))
+    for event in [*EVENTS, {"event": "done", "folder": "lstm-0"}]:
+        view.event(event)
+    text = out.getvalue()
+    assert "guessed, for text can always be continued; --task NAME overrules it" in text
+    assert "gru-0: memory ran out" in text
+    assert "lstm-0: done  valid 1.5000" in text
+
+
+def test_the_live_screen_shows_a_bar_and_a_line_for_each_run():
+    view = Live()
+    view.begin(PLAN, Path("comparisons/poems"))
+    for event in EVENTS:
+        view.event(event)
+    view.end()
+    screen = Console(width=100, file=io.StringIO(), record=True)
+    screen.print(view._draw())
+    text = screen.export_text()
+    assert "comparison" in text and "left" in text
+    assert "lstm-0" in text and "50%" in text and "█▁" in text and "12 k tokens/s" in text
+    assert "memory ran out" in text
