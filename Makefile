@@ -18,9 +18,9 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 demo: $(STAMP)
-	rm -rf runs/demo
-	$(BIN)/unrolled train builtin:python-docs --model lstm --budget 75s --out runs/demo
-	$(BIN)/unrolled generate runs/demo --prompt "The import statement" --max-tokens 400 --temperature 0.7
+	rm -rf comparisons/demo
+	$(BIN)/unrolled compare builtin:python-docs --budget 4m --out comparisons/demo
+	$(BIN)/unrolled generate comparisons/demo --prompt "The import statement" --max-tokens 400 --temperature 0.7
 
 # the demo's report in a real browser, at phone and desktop width; needs chromium
 look: $(STAMP)
@@ -45,9 +45,10 @@ bench: $(STAMP)
 # needs UNROLLED_DATA; each line, and each piece of the first, can be run alone
 reproduce: $(STAMP)
 	$(BIN)/python -m benchmarks.reproduce
-	$(BIN)/python -m benchmarks.copy_memory tcn
-	$(BIN)/python -m benchmarks.copy_memory lstm
-	$(BIN)/python -m benchmarks.copy_memory gru
+	for model in tcn lstm gru; do $(BIN)/python -m benchmarks.copy_memory $$model || exit 1; done
+	for set in jsb nottingham; do for model in tcn lstm gru; do \
+	  $(BIN)/python -m benchmarks.polymusic $$set $$model || exit 1; done; done
+	$(BIN)/python -m benchmarks.tables
 
 docs: $(STAMP)
 	$(BIN)/python -m benchmarks.tables

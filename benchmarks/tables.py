@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from unrolled.pictures.kinds import Plot, Series
+
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "results.md"
 
@@ -84,9 +86,81 @@ def shakespeare() -> str:
         points = result["curve"]
         some = points[:: max(1, len(points) // 12)] + points[-1:]
         text += f"- {model}: " + ", ".join(f"{p['seconds']:.0f}: {p['nats']:.3f}" for p in some) + "\n"
+    curves = [
+        Series(name=model, x=[p["seconds"] for p in result["curve"][1:]], y=[p["nats"] for p in result["curve"][1:]])
+        for model, result in found.items()
+    ]
+    text += picture("shakespeare", Plot(
+        title="tinyshakespeare, five minutes on two cores", series=curves, x_label="seconds", y_label="nats/character",
+        alt="Validation loss of each model over five minutes of training.",
+    ))  # fmt: skip
     sample = found.get("lstm", first)["sample"].strip().splitlines()
     text += "\nThe LSTM goes on from `ROMEO:`\n\n" + "\n".join(f"    {line}" for line in sample) + "\n"
     return text
+
+
+def picture(name: str, plot: Plot) -> str:
+    """Draw a picture beside the page, and name it there."""
+    from unrolled.pictures.draw import svg
+
+    (PAGE.parent / "images" / f"{name}.svg").write_text(svg(plot), encoding="utf-8")
+    return f"\n![{plot.alt}](images/{name}.svg)\n"
+
+
+def attention() -> str:
+    """Memory of attention, generation and training of a GPT."""
+    found = read("attention")
+    if not found:
+        return ""
+    text = f"\n## Attention\n\n{found['cpu']}, torch {found['torch']}. Memory beyond the inputs by length:\n\n"
+    rows = [
+        [row["way"], f"{row['T']:,}", f"{row['megabytes']:.1f}", f"{row['seconds']:.2f}", f"{row['growth'] or '':}"]
+        for row in found["memory"]
+    ]
+    text += table(["way", "T", "megabytes", "seconds", "growth for twice the length"], rows)
+    text += "\n\nA GPT of 4 blocks of width 256 at batch 1, and its training step at (16, 256):\n\n"
+    rows = []
+    for part in ("generation", "training"):
+        for threads, lines in found[part].items():
+            for line in lines:
+                peer = next(name for name in ("recomputing", "hugging face") if name in line)
+                share = f"{line['share_of_matmul_peak']:.0%}" if "share_of_matmul_peak" in line else ""
+                ratio = f"{line['ratio']:.2f}" + (" missed" if line["ratio"] < line["goal"] else "")
+                rows.append([line["what"], threads, f"{peer} {line[peer]:,.0f}", f"{line['ours']:,.0f} {line['unit']}",
+                             ratio, f"{line['goal']:.1f}", share])  # fmt: skip
+    titles = ["what", "threads", "peer", "ours", "ratio", "goal", "share of the matrix-product peak"]
+    return text + table(titles, rows) + "\n"
+
+
+def generation() -> str:
+    from benchmarks import streaming
+
+    found = read("streaming")
+    return streaming.report(found) if found else ""
+
+
+def copy_memory() -> str:
+    """Recall over 1000 blanks beside the published figures."""
+    found = [json.loads(place.read_text()) for place in sorted((HERE / "results").glob("copy-memory-*.json"))]
+    if not found:
+        return ""
+    rows = [
+        [result["protocol"], result["model"], f"{result['loss']:.2e}", f"{result['recalled']:.1%}",
+         "" if result["published"] is None else f"{result['published']:.1e}", f"{result['parameters']:,}",
+         f"{result['steps']:,}"]
+        for result in found
+    ]  # fmt: skip
+    text = f"\n## Copy memory\n\nLoss per position; guessing gives {found[0]['guess']:.2e}. "
+    text += "Published: Bai, Kolter & Koltun (2018), table 1.\n\n"
+    text += table(["protocol", "model", "loss", "recalled", "published", "parameters", "steps"], rows) + "\n"
+    curves = [
+        Series(name=result["model"], x=[p["seconds"] for p in result["curve"]], y=[p["loss"] for p in result["curve"]])
+        for result in found
+    ]
+    return text + picture("copy-memory", Plot(
+        title="Copy memory, T = 1000", series=curves, x_label="seconds", y_label="loss per position", log_y=True,
+        alt="Loss of each model over training time; only the convolution learns to recall.",
+    ))  # fmt: skip
 
 
 def memory() -> str:
@@ -131,7 +205,8 @@ def autoregression() -> str:
 
 
 def main() -> None:
-    PAGE.write_text(HEAD + recurrent() + autoregression() + shakespeare() + music() + memory())
+    parts = (recurrent, generation, attention, autoregression, shakespeare, copy_memory, music, memory)
+    PAGE.write_text(HEAD + "".join(part() for part in parts), encoding="utf-8")
     print(f"wrote {PAGE.relative_to(HERE.parent)}")
 
 

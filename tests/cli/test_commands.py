@@ -12,7 +12,10 @@ import pytest
 from tests.commands import run_unrolled
 from unrolled.core import discover
 
-COMMANDS = ["train", "evaluate", "generate", "predict", "score", "models", "tasks", "data", "check"]
+COMMANDS = [
+    "train", "compare", "report", "runs", "inspect", "evaluate", "generate", "predict", "score", "models", "tasks",
+    "data", "check",
+]  # fmt: skip
 QUICK = ["--steps", "30", "--set", "d_state=16", "--set", "d_embedding=8", "--threads", "1", "--batch-size", "8",
          "--length", "16"]  # fmt: skip
 

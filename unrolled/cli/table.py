@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -42,19 +44,18 @@ def print_figures(title: str, rows: dict[str, dict[str, float]], task: Any) -> N
 
 def print_comparison(path: Any, found: dict[str, Any], to: Any) -> None:
     """The table of a comparison: best first, baselines marked, and what can be said for sure."""
-    several = len(found["seeds"]) > 1
     console = Console(file=to, highlight=False)
-    shown = [name for name in found["figures"] if name != found["score"]][: max(0, (console.width - 110) // 20)]
-    table = Table(title=f"{path}: {found['task']} on {found['data']}, {found['split']} data", title_justify="left")
-    table.add_column("")
-    table.add_column("model")
-    titles = [found["score"], "95 % interval", *(["± seeds"] if several else []), *shown, "parameters", "train s"]
-    for title in [*titles, "tokens/s", "µs/tick", "MB", "sees", "depth"]:
-        table.add_column(title.replace("_", " "), justify="right")
+    columns = _columns(found, console.width)
+    title = f"{path}: {found['task']} on {found['data']}, {found['split']} data"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    table.add_column("model", no_wrap=True)
+    for heading in columns:
+        table.add_column(heading, justify="right", no_wrap=True)
     for row in found["rows"]:
-        mark = "★" if row["label"] == found["winner"] else "·" if row["kind"] == "baseline" else ""
-        name = f"{row['label']} ↓" if row["beaten_by"] else row["label"]
-        table.add_row(mark, name, *_cells(row, shown, several), style="dim" if row["kind"] == "baseline" else "")
+        mark = "★ " if row["label"] == found["winner"] else "· " if row["kind"] == "baseline" else "  "
+        name = mark + row["label"] + (" ↓" if row["beaten_by"] else "")
+        cells = [cell(row) for cell in columns.values()]
+        table.add_row(name, *cells, style="dim" if row["kind"] == "baseline" else "")
     console.print(table)
     say = Console(file=to, highlight=False, markup=False, soft_wrap=True).print
     say(found["verdict"])
@@ -64,20 +65,41 @@ def print_comparison(path: Any, found: dict[str, Any], to: Any) -> None:
     for row in found["rows"]:
         if row["failed"]:
             say(f"{row['label']}: {row['failed']}")
-    say(f"· baselines; sees: positions that reach an output; depth: steps of training that wait. {path}/report.html")
+    say("· a baseline; sees: how many positions reach an output; depth: steps of training that wait for one another")
+    say(f"The page to look at: {path}/report.html")
 
 
-def _cells(row: dict[str, Any], shown: list[str], several: bool) -> list[str]:
-    def number(value: Any, form: str = ",.0f") -> str:
-        return "" if value is None else format(value, form)
+Cell = Callable[[dict[str, Any]], str]
 
-    low, high = row["interval"] or (None, None)
-    between = "" if low is None else f"{low:.3f}–{high:.3f}"
-    seeds = [number(row["spread"], ".4f")] if several else []
-    figures = [number(row["figures"].get(name), ".3f") for name in shown]
-    sees = "all" if row["receptive_field"] is None and row["score"] is not None else number(row["receptive_field"])
-    return [
-        number(row["score"], ".4f"), between, *seeds, *figures, number(row["parameters"]),
-        number(row["training_seconds"], ".1f"), number(row["tokens_per_second"]), number(row["tick_microseconds"]),
-        number(row["memory_megabytes"]), sees, number(row["serial_depth"]),
-    ]  # fmt: skip
+
+def _columns(found: dict[str, Any], width: int) -> dict[str, Cell]:
+    """What is shown of a row, by heading; a narrow terminal gets less of it."""
+
+    def number(key: str, form: str = ",.0f") -> Cell:
+        return lambda row: "" if row[key] is None else format(row[key], form)
+
+    def figure(key: str) -> Cell:
+        return lambda row: format(row["figures"][key], ".3f") if key in row["figures"] else ""
+
+    columns: dict[str, Cell] = {found["score"]: number("score", ".4f"), "95 % interval": _interval}
+    if len(found["seeds"]) > 1:
+        columns["± seeds"] = number("spread", ".4f")
+    if width >= 120:
+        others = [name for name in found["figures"] if name != found["score"]][:2]
+        columns |= {name.replace("_", " "): figure(name) for name in others}
+    columns |= {"parameters": number("parameters"), "train s": number("training_seconds", ".1f")}
+    if width >= 90:
+        columns["tokens/s"] = number("tokens_per_second")
+    columns["µs/tick"] = number("tick_microseconds")
+    if width >= 90:
+        columns["MB"] = number("memory_megabytes")
+    columns["sees"] = _sees
+    return columns | {"depth": number("serial_depth")} if width >= 90 else columns
+
+
+def _interval(row: dict[str, Any]) -> str:
+    return "" if row["interval"] is None else "–".join(f"{edge:.3f}" for edge in row["interval"])
+
+
+def _sees(row: dict[str, Any]) -> str:
+    return "" if row["score"] is None else "all" if row["receptive_field"] is None else f"{row['receptive_field']:,}"

@@ -21,11 +21,11 @@ from unrolled.data.config import DataConfig
 from unrolled.report.page import write_report
 from unrolled.runs import atomic, formats
 from unrolled.runs.build import make_task
-from unrolled.runs.run import Run, load
+from unrolled.runs.run import TABLE, Run, load
 from unrolled.training.api import configure
 from unrolled.training.signals import StopFlag
 
-PLAN, TABLE = "plan.json", "table.json"
+PLAN = "plan.json"
 LEAST_SHARE = 5.0  # seconds that a run must have
 MOST_AT_ONCE = 4
 LEFT_OVER = 4.0  # seconds kept for the table and the report
@@ -49,10 +49,7 @@ class Comparison:
     @property
     def best(self) -> Run:
         """The model with the best score, opened."""
-        runs = [row["runs"][0] for row in self.rows if row["kind"] == "model" and row["runs"]]
-        if not runs:
-            raise UsageError(f"{self.path}: no model has come to its end")
-        return self.run(runs[0])
+        return load(self.path, own_file=self.own_file)
 
     def run(self, folder: str) -> Run:
         path = self.path / folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,9 @@ from unrolled.core.task import Task
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.build import build, make_task
 from unrolled.runs.config import RunConfig
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs.directory import CONFIG, RunDirectory
+
+TABLE = "table.json"  # of a comparison
 
 
 class Run:
@@ -107,8 +110,8 @@ class Run:
 
 
 def load(path: str | Path, own_file: str | Path | None = None, device: str | None = None) -> Run:
-    """Open a run directory; a damaged one is refused before any of it is used."""
-    directory = RunDirectory.open(Path(path))
+    """Open a run directory, or the best model of a comparison; a damaged one is refused before any of it is used."""
+    directory = RunDirectory.open(_best_of(Path(path)))
     config = RunConfig.parse(directory.read_json("config.json"))
     if device is not None:
         config = config.model_copy(update={"device": device})
@@ -125,6 +128,20 @@ def load(path: str | Path, own_file: str | Path | None = None, device: str | Non
         raise DataError(f"{path}: the weights do not fit the model of its config.json ({error})") from None
     model.eval()
     return Run(directory, config, task, model)
+
+
+def _best_of(path: Path) -> Path:
+    """The run itself, or where `path` is a comparison, the run of its best model."""
+    if not (path / TABLE).is_file() or (path / CONFIG).exists():
+        return path
+    try:
+        rows = json.loads((path / TABLE).read_text(encoding="utf-8"))["rows"]
+        folders = [row["runs"][0] for row in rows if row["kind"] == "model" and row["runs"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path / TABLE}: is not the table of a comparison ({error})") from None
+    if not folders:
+        raise DataError(f"{path}: no model of this comparison has come to its end")
+    return path / Path(folders[0]).name
 
 
 def _find_own_file(config: RunConfig, own_file: str | Path | None, directory: RunDirectory) -> None:

@@ -5,6 +5,7 @@ torch's writer is imported when the first number is written, for that takes a wh
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -45,6 +46,8 @@ class Events:
 
     def _open(self, step: int) -> Any:
         atomic.make_directory(self.path)
+        while any(f".{int(time.time())}." in entry.name for entry in self.path.iterdir()):
+            time.sleep(0.05)  # files are read in the order of their names, which tell whole seconds
         purge = None if self._resumed_at is None else self._resumed_at + 1
         if purge is None and any(self.path.iterdir()):
             purge = step
