@@ -10,6 +10,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from unrolled.training.progress import short_number
+
 
 def print_result(run: Any) -> None:
     """The last split of a run (test, or valid when there is no test) against the baselines."""
@@ -47,7 +49,7 @@ def print_comparison(path: Any, found: dict[str, Any], to: Any) -> None:
     console = Console(file=to, highlight=False)
     columns = _columns(found, console.width)
     title = f"{path}: {found['task']} on {found['data']}, {found['split']} data"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 0))
     table.add_column("model", no_wrap=True)
     for heading in columns:
         table.add_column(heading, justify="right", no_wrap=True)
@@ -87,7 +89,7 @@ def _columns(found: dict[str, Any], width: int) -> dict[str, Cell]:
     if width >= 120:
         others = [name for name in found["figures"] if name != found["score"]][:2]
         columns |= {name.replace("_", " "): figure(name) for name in others}
-    columns |= {"parameters": number("parameters"), "train s": number("training_seconds", ".1f")}
+    columns |= {"weights": _weights, "train s": number("training_seconds", ".1f")}
     if width >= 90:
         columns["tokens/s"] = number("tokens_per_second")
     columns["µs/tick"] = number("tick_microseconds")
@@ -95,6 +97,10 @@ def _columns(found: dict[str, Any], width: int) -> dict[str, Cell]:
         columns["MB"] = number("memory_megabytes")
     columns["sees"] = _sees
     return columns | {"depth": number("serial_depth")} if width >= 90 else columns
+
+
+def _weights(row: dict[str, Any]) -> str:
+    return "" if row["parameters"] is None else short_number(row["parameters"]).replace(" ", "")
 
 
 def _interval(row: dict[str, Any]) -> str:
