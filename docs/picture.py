@@ -1,4 +1,4 @@
-"""Makes docs/images/demo.svg: runs the commands of `make demo` and draws what the terminal shows."""
+"""Makes docs/images/demo.svg and report.png from comparisons/demo, which `make demo` and `make look` leave behind."""
 
 from __future__ import annotations
 
@@ -8,33 +8,46 @@ import subprocess
 import sys
 from pathlib import Path
 
+from PIL import Image
 from rich.console import Console
 from rich.text import Text
 
 ROOT = Path(__file__).parent.parent
+IMAGES = ROOT / "docs" / "images"
+DEMO = ROOT / "comparisons" / "demo"
 WIDTH = 100
+SHOWN = (1280, 1330)  # of the page, in pixels
 
 
 def demo_commands() -> list[str]:
-    recipe = re.search(r"\ndemo:.*?\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text())
+    recipe = re.search(r"\ndemo:.*?\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"))
     assert recipe is not None
-    return [line.strip().replace("$(BIN)/", "") for line in recipe[1].splitlines()]
+    return [line.strip().replace("$(BIN)/", "") for line in recipe[1].splitlines() if "unrolled" in line]
 
 
-def main() -> None:
+def terminal() -> None:
+    """What the demo prints at its end: a finished comparison that is resumed prints its table at once."""
     console = Console(record=True, width=WIDTH, file=open(os.devnull, "w"))  # noqa: SIM115
     environment = os.environ | {"COLUMNS": str(WIDTH), "FORCE_COLOR": "1", "TERM": "xterm-256color"}
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     for command in demo_commands():
+        again = f"unrolled compare --resume {DEMO.relative_to(ROOT)}" if " compare " in command else command
         done = subprocess.run(
-            command, shell=True, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            again, shell=True, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
-        if command.startswith("unrolled"):
-            console.print(f"[bold green]$[/] [bold]{command}[/]", highlight=False)
-            console.print(Text.from_ansi(done.stdout.rstrip()))
-    (ROOT / "docs" / "images").mkdir(exist_ok=True)
-    console.save_svg(str(ROOT / "docs" / "images" / "demo.svg"), title="unrolled")
+        console.print(f"[bold green]$[/] [bold]{command}[/]", highlight=False)
+        console.print(Text.from_ansi(done.stdout.rstrip()))
+    console.save_svg(str(IMAGES / "demo.svg"), title="unrolled")
+
+
+def page() -> None:
+    """The top of the report as a browser shows it."""
+    picture = Image.open(DEMO / "look-desktop.png").convert("RGB")
+    picture = picture.crop((0, 0, *SHOWN)).resize((SHOWN[0] * 3 // 4, SHOWN[1] * 3 // 4))
+    picture.quantize(64).save(IMAGES / "report.png", optimize=True)
 
 
 if __name__ == "__main__":
-    main()
+    IMAGES.mkdir(exist_ok=True)
+    terminal()
+    page()

@@ -42,7 +42,7 @@ def command(
     if with_ is not None:
         discover.models.add_file(with_)
     names = [name] if name else discover.models.names()
-    facts = [_facts(discover.models.load(each), each) for each in names]
+    facts = [facts_of(discover.models.load(each), each) for each in names]
     if json:
         print_json(facts[0] if name else facts)
     elif name:
@@ -51,7 +51,8 @@ def command(
         _list(Console(file=sys.stdout), facts)
 
 
-def _facts(module: Any, name: str) -> dict[str, Any]:
+def facts_of(module: Any, name: str) -> dict[str, Any]:
+    """All that is known of a model before it is trained."""
     from unrolled.core.config import settings_of
     from unrolled.runs import cost
     from unrolled.runs.build import count_parameters
@@ -79,25 +80,26 @@ def _list(console: Any, facts: list[dict[str, Any]]) -> None:
         table.add_column(title, justify=justify)
     for fact in facts:
         table.add_row(
-            fact["name"], fact["kind"], fact["what"].split(": ", 1)[-1], f"{fact['parameters']:,}", _field(fact),
-            _tick(fact), str(fact["serial_depth"]), fact["reference"],
+            fact["name"], fact["kind"], fact["what"].split(": ", 1)[-1], f"{fact['parameters']:,}", field_words(fact),
+            tick_words(fact), str(fact["serial_depth"]), fact["reference"],
         )  # fmt: skip
     console.print(table)
 
 
 def _caption(length: int) -> str:
     return (
-        "cost per tick: multiply-adds for one more position of a stream, t positions behind it; "
+        "cost per tick: multiply-adds for one more position of a stream, t positions behind it "
+        "(encoders and tables read the whole again); "
         f"serial depth: layer applications that must wait for one another to train on {length} positions"
     )
 
 
-def _field(fact: dict[str, Any]) -> str:
+def field_words(fact: dict[str, Any]) -> str:
     return "all" if fact["receptive_field"] is None else str(fact["receptive_field"])
 
 
-def _tick(fact: dict[str, Any]) -> str:
-    """An encoder has no tick: it reads the whole again."""
+def tick_words(fact: dict[str, Any]) -> str:
+    """An encoder or a table model has no tick: it reads the whole again."""
     from unrolled.runs.cost import short
 
     if "tick_multiply_adds" not in fact:
@@ -109,7 +111,7 @@ def _tick(fact: dict[str, Any]) -> str:
 def _show(console: Any, fact: dict[str, Any]) -> None:
     console.print(fact["equations"], markup=False)
     depth = f"serial depth {fact['serial_depth']}"
-    console.print(f"\nReceptive field {_field(fact)}, cost per tick {_tick(fact) or 'none'}, {depth}", markup=False)
+    console.print(f"\nReceptive field {field_words(fact)}, cost per tick {tick_words(fact) or 'none'}, {depth}", markup=False)
     console.print(f"\nSettings (--set key=value), {fact['parameters']:,} parameters at these defaults:", markup=False)
     for line in setting_lines(fact["settings"]):
         console.print(line, markup=False, soft_wrap=True)

@@ -28,6 +28,8 @@ from unrolled.training.signals import StopFlag
 PLAN = "plan.json"
 LEAST_SHARE = 5.0  # seconds that a run must have
 MOST_AT_ONCE = 4
+SHORT = 300.0  # seconds; a shorter run is looked at more often, on less, so that there is a curve to see
+LOOK_OFTEN = {"evaluate_every": 100, "evaluate_tokens": 30_000}
 LEFT_OVER = 4.0  # seconds kept for the table and the report
 
 
@@ -230,8 +232,9 @@ class _Work:
         settings = {**plan.settings, **job.settings, "seed": job.seed, "fraction": job.fraction}
         settings["threads"] = plan.threads
         if job.kind == "model":
-            budget = {"budget.steps": plan.asked.steps} if plan.asked.steps else {"budget.time": plan.share}
-            settings |= budget
+            settings |= {"budget.steps": plan.asked.steps} if plan.asked.steps else {"budget.time": plan.share}
+            if plan.share is not None and plan.share < SHORT:
+                settings = LOOK_OFTEN | settings
         own = plan.own_file if plan.own_file and job.model == discover.file_name(Path(plan.own_file).stem) else None
         return {
             "folder": job.folder, "out": str(self.folder / job.folder), "data": plan.data, "task": plan.task,
