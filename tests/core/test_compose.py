@@ -6,9 +6,12 @@ import pytest
 import torch
 from torch import nn
 
-from unrolled.core.causal import Causal, Conditional, Encoder, begin
-from unrolled.core.compose import Each, Residual, Serial
+from unrolled.core.causal import Causal, Conditional, Encoder, begin, serial_depth
+from unrolled.core.compose import AsEncoder, Each, Read, Residual, Serial, SerialEncoder, without_padding
 from unrolled.core.errors import UsageError
+from unrolled.layers.cells import GRU
+from unrolled.layers.recurrent import Recurrent
+from unrolled.testing import check_encoder
 
 
 class Total(Causal):
@@ -154,3 +157,88 @@ def test_begin_gives_the_causal_half_and_its_start():
     decoder, state = begin(model, X)
     assert decoder is model.decoder
     assert torch.equal(state, X.sum(1))
+
+
+# ---- encoders
+
+
+class Running(Causal):
+    """The sum so far, times a weight: a layer with memory."""
+
+    d_in = d_out = 3
+    receptive_field = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Linear(3, 3)
+
+    def forward(self, x, state=None):
+        y = self.w(x).cumsum(1) + (0 if state is None else state[:, None])
+        return y, y[:, -1]
+
+
+class Centred(Encoder):
+    d_in = d_out = 3
+
+    def forward(self, x, mask):
+        x = without_padding(x, mask)
+        return without_padding(x - x.sum(1, keepdim=True) / mask.sum(1)[:, None, None].clamp_min(1), mask), mask
+
+
+class Sum(nn.Module):
+    def forward(self, y, mask):
+        return without_padding(y, mask).sum(1)
+
+
+MASK = torch.arange(5) < torch.tensor([5, 2, 0])[:, None]
+
+ENCODERS = {
+    "as encoder": lambda: AsEncoder(Running()),
+    "as encoder of a serial": lambda: AsEncoder(Serial(nn.Linear(4, 3), Running())),
+    "serial of encoders": lambda: SerialEncoder(nn.Linear(4, 3), Running(), Centred(), nn.Linear(3, 2)),
+    "serial on tokens": lambda: SerialEncoder(nn.Embedding(7, 3), Centred(), Running()),
+    "read": lambda: Read(Centred(), Sum(), nn.Linear(3, 2)),
+    "read on tokens": lambda: Read(Serial(nn.Embedding(7, 3), Running()), Sum(), nn.Linear(3, 2)),
+    "read of a read": lambda: Read(Read(Running(), Sum(), nn.Linear(3, 4)), Sum(), nn.Linear(4, 2)),
+}
+
+
+@pytest.mark.parametrize("make", ENCODERS.values(), ids=ENCODERS)
+def test_composed_encoders_obey_the_laws(make) -> None:
+    assert "padding" in check_encoder(make())
+
+
+def test_a_causal_layer_as_an_encoder_says_the_same_and_nothing_at_padding() -> None:
+    layer, x = Running(), torch.randn(3, 5, 3)
+    y, mask = AsEncoder(layer)(x, MASK)
+    assert mask is MASK
+    assert (y[~MASK] == 0).all()
+    torch.testing.assert_close(y[MASK], layer(x)[0][MASK])
+
+
+def test_claims_of_a_causal_layer_are_kept() -> None:
+    class Limited(Running):
+        max_length = 9
+        receptive_field = 4
+
+    encoder = AsEncoder(Limited())
+    assert (encoder.receptive_field, encoder.max_length, encoder.d_out) == (4, 9, 3)
+
+
+def test_holes_in_a_mask_are_refused() -> None:
+    with pytest.raises(UsageError, match="a causal layer needs right padding"):
+        AsEncoder(Running())(torch.zeros(1, 3, 3), torch.tensor([[True, False, True]]))
+
+
+def test_one_answer_per_row_also_for_a_row_without_positions() -> None:
+    head = nn.Linear(3, 2)
+    y, mask = Read(Running(), Sum(), head)(torch.randn(3, 5, 3), MASK)
+    assert y.shape == (3, 1, 2)
+    assert mask.tolist() == [[True]] * 3
+    torch.testing.assert_close(y[2, 0], head.bias)
+
+
+def test_serial_depth_of_composed_encoders() -> None:
+    assert serial_depth(AsEncoder(Recurrent(GRU(3, 2))), 50) == 50
+    assert serial_depth(SerialEncoder(nn.Linear(3, 3), Recurrent(GRU(3, 2)), nn.Dropout(0.1)), 50) == 51
+    assert serial_depth(Read(Recurrent(GRU(3, 2)), Sum(), nn.Linear(2, 2)), 50) == 52

@@ -110,8 +110,8 @@ def tick_words(fact: dict[str, Any]) -> str:
 
 def _show(console: Any, fact: dict[str, Any]) -> None:
     console.print(fact["equations"], markup=False)
-    depth = f"serial depth {fact['serial_depth']}"
-    console.print(f"\nReceptive field {field_words(fact)}, cost per tick {tick_words(fact) or 'none'}, {depth}", markup=False)
+    costs = f"cost per tick {tick_words(fact) or 'none'}, serial depth {fact['serial_depth']}"
+    console.print(f"\nReceptive field {field_words(fact)}, {costs}", markup=False)
     console.print(f"\nSettings (--set key=value), {fact['parameters']:,} parameters at these defaults:", markup=False)
     for line in setting_lines(fact["settings"]):
         console.print(line, markup=False, soft_wrap=True)

@@ -1,10 +1,15 @@
-"""Composition: layers made of layers. State is derived here, never written by hand."""
+"""Composition: layers made of layers. State is derived here, never written by hand.
+
+Causal layers first, then encoders: these take x [B, S, D] (or tokens [B, S]) and mask [B, S], True = real, and keep the
+law of padding, by which what stands there, NaN included, changes neither a value nor a gradient.
+"""
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 
-from unrolled.core.causal import Causal
+from unrolled.core.causal import Causal, Encoder, serial_depth
+from unrolled.core.errors import UsageError
 from unrolled.core.state import State
 
 
@@ -73,3 +78,97 @@ class Residual(Causal):
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         y, state = self.layer(x, state)
         return x + y, state
+
+
+# ---- encoders
+
+
+def without_padding(x: Tensor, mask: Tensor) -> Tensor:
+    """x [B, S, ...] with zeros where the mask [B, S] is False."""
+    return x.masked_fill(~mask.view(*mask.shape, *[1] * (x.dim() - 2)), 0)
+
+
+def require_right_padding(mask: Tensor, who: str) -> None:
+    """Every row of a mask is True for its real steps and False behind them."""
+    if (mask[:, 1:] & ~mask[:, :-1]).any():
+        raise UsageError(f"{who} needs right padding: a mask that is True for real steps and then False")
+
+
+class AsEncoder(Encoder):
+    """A causal layer where an encoder is accepted: it reads each row from its start, outputs at padding are zero.
+
+    `self.causal` is the layer itself: what was trained here can be run live, `y, state = encoder.causal(x, state)`.
+
+    >>> import torch
+    >>> y, mask = AsEncoder(Each(nn.Linear(3, 4)))(torch.zeros(2, 5, 3), torch.ones(2, 5, dtype=torch.bool))
+    >>> tuple(y.shape), tuple(mask.shape)
+    ((2, 5, 4), (2, 5))
+    """
+
+    def __init__(self, causal: Causal) -> None:
+        super().__init__()
+        self.causal = causal
+        self.receptive_field = causal.receptive_field
+        self.max_length = causal.max_length
+        if hasattr(causal, "d_out"):
+            self.d_out = causal.d_out
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        require_right_padding(mask, "a causal layer")
+        y, _ = self.causal(without_padding(x, mask))
+        return without_padding(y, mask), mask
+
+    def serial_steps(self, length: int) -> int:
+        return serial_depth(self.causal, length)
+
+
+def as_encoder(layer: nn.Module) -> Encoder:
+    """An encoder as it is, a causal layer in `AsEncoder`, any other module applied to every position alone."""
+    if isinstance(layer, Encoder):
+        return layer
+    return AsEncoder(layer if isinstance(layer, Causal) else Each(layer))
+
+
+class SerialEncoder(Encoder):
+    """Encoders one after the other; causal layers and plain modules (embedding, norm, head) join by `as_encoder`.
+
+    >>> import torch
+    >>> tagger = SerialEncoder(nn.Embedding(9, 4), nn.Linear(4, 3))
+    >>> y, mask = tagger(torch.zeros(2, 5, dtype=torch.long), torch.ones(2, 5, dtype=torch.bool))
+    >>> tuple(y.shape)
+    (2, 5, 3)
+    """
+
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(as_encoder(layer) for layer in layers)
+        if layers and hasattr(layers[-1], "d_out"):
+            self.d_out = layers[-1].d_out
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        for layer in self.layers:
+            x, mask = layer(x, mask)
+        return x, mask
+
+
+class Read(Encoder):
+    """One answer for a whole sequence: body -> readout -> head, y [B, 1, d_out] with a mask of ones [B, 1].
+
+    The body is an encoder, a causal layer or a plain module; the readout maps (y [B, S, D], mask) to [B, D'] (see
+    `layers/pooling.py`), the head [B, D'] to [B, d_out]. A row without a real position is answered too: by what the
+    head makes of the readout's zeros.
+    """
+
+    def __init__(self, body: nn.Module, readout: nn.Module, head: nn.Module) -> None:
+        super().__init__()
+        self.body = as_encoder(body)
+        self.readout = readout
+        self.head = head
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        answer = self.head(self.readout(*self.body(x, mask)))  # [B, d_out]
+        return answer.unsqueeze(1), mask.new_ones(len(mask), 1)  # [B, 1, d_out], [B, 1]
+
+    def serial_steps(self, length: int) -> int:
+        """The body, a readout and a head: the two last are one step each."""
+        return serial_depth(self.body, length) + 2

@@ -10,7 +10,7 @@ from pydantic import Field
 from unrolled.core.config import Config
 from unrolled.layers import deer, fused, scan
 from unrolled.layers.cells import Cell
-from unrolled.layers.recurrent import Recurrent, Stacked
+from unrolled.layers.recurrent import Bidirectional, BidirectionalStack, Recurrent, Stacked
 
 SCANS: dict[str, scan.Scan] = {"fused": fused.fused, "loop": scan.loop, "deer": deer.deer}
 
@@ -34,6 +34,13 @@ class RecurrentConfig(Config):
         return self.updated({"d_state": width})
 
 
+class BidirectionalConfig(RecurrentConfig):
+    """The settings of any stack of recurrent layers that read both ways."""
+
+    d_state: int = Field(128, ge=1)
+    """Units per layer and direction (m of the equations)."""
+
+
 def stack(config: RecurrentConfig, d_in: int, cell: Callable[[int, int], Cell]) -> Stacked:
     """`n_layers` recurrent layers of `cell(d_in, d_state)`, each fed by the output of the one below."""
     layers = []
@@ -41,3 +48,16 @@ def stack(config: RecurrentConfig, d_in: int, cell: Callable[[int, int], Cell]) 
         layers.append(Recurrent(cell(d_in, config.d_state), SCANS[config.scan], config.initial))
         d_in = layers[-1].d_out
     return Stacked(layers, dropout=config.dropout)
+
+
+def bidirectional_stack(config: BidirectionalConfig, d_in: int, cell: Callable[[int, int], Cell]) -> BidirectionalStack:
+    """`n_layers` layers of two cells each, one per direction; a layer sees both directions of the one below."""
+
+    def direction(d_in: int) -> Recurrent:
+        return Recurrent(cell(d_in, config.d_state), SCANS[config.scan], config.initial)
+
+    layers = []
+    for _ in range(config.n_layers):
+        layers.append(Bidirectional(direction(d_in), direction(d_in)))
+        d_in = layers[-1].d_out
+    return BidirectionalStack(layers, dropout=config.dropout)

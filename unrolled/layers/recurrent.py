@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.core.causal import Causal, Encoder, serial_depth
-from unrolled.core.compose import Serial
+from unrolled.core.compose import Serial, require_right_padding
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State
 from unrolled.core.trace import note, tracing
@@ -151,10 +151,7 @@ class Bidirectional(Encoder):
         return max(serial_depth(self.ahead, length), serial_depth(self.back, length))
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        if (mask[:, 1:] & ~mask[:, :-1]).any():
-            raise UsageError(
-                "a bidirectional layer needs right padding: a mask that is True for real steps and then False"
-            )
+        require_right_padding(mask, "a bidirectional layer")
         padding = ~mask.unsqueeze(-1)  # [B, S, 1]
         x = x.masked_fill(padding, 0)
         ahead = self.ahead(x)[0]  # [B, S, D_f]

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unrolled.core import state as states
-from unrolled.core.causal import Causal, Encoder, serial_depth, tick_multiply_adds
+from unrolled.core.causal import Causal, serial_depth, tick_multiply_adds
+from unrolled.core.compose import AsEncoder
 from unrolled.core.state import State
 
 LENGTH = 64  # of the training sequence whose serial depth is told, unless another is named
@@ -66,10 +67,15 @@ def state_bytes(layer: Causal, x: Tensor, state: State = None) -> int:
     return states.nbytes(layer(x[:, : layer.max_length and layer.max_length // 2], states.clone(state))[1])
 
 
-def facts(layer: Causal | Encoder, length: int = LENGTH) -> dict[str, Any]:
-    """What is known of a layer before it is trained, as JSON values."""
+def facts(layer: nn.Module, length: int = LENGTH) -> dict[str, Any]:
+    """What is known of a layer before it is trained, as JSON values.
+
+    Only causal layers have a state and a tick; an encoder and a table model (one vector per example) see all at once.
+    """
     depth = serial_depth(layer, length)
-    if isinstance(layer, Encoder):
+    if isinstance(layer, AsEncoder):
+        layer = layer.causal
+    if not isinstance(layer, Causal):
         return {"receptive_field": None, "state_grows": None, "serial_depth": depth}
     fixed, per_position = tick_cost(layer)
     return {

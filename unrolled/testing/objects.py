@@ -21,11 +21,14 @@ from unrolled.testing.law import Law
 from unrolled.testing.recurrence import check_cell
 from unrolled.testing.saving import check_config
 from unrolled.testing.subject import own_input
+from unrolled.testing.table import check_table
 
 D_IN, D_OUT = 5, 6  # the widths at which a model file is tried
 WIDTH, OWN_WIDTH = 4, 5  # the widths given to a class that wants them
 
-KINDS: dict[str, type[nn.Module]] = {"causal": Causal, "encoder": Encoder, "conditional": Conditional}
+KINDS: dict[str, type[nn.Module]] = {
+    "causal": Causal, "encoder": Encoder, "conditional": Conditional, "table": nn.Module,
+}  # fmt: skip
 
 
 def check_model(model: str | ModuleType, *, seed: int = 0) -> list[str]:
@@ -48,7 +51,10 @@ def check_model(model: str | ModuleType, *, seed: int = 0) -> list[str]:
         torch.manual_seed(seed)
         body = fresh()
     with Law(laws.FORM) as law:
-        law.holds(isinstance(body, KINDS[kind]), f"{name}: KIND is {kind} but make gives {type(body).__name__}")
+        fits = isinstance(body, KINDS[kind])
+        if kind == "table":
+            fits = fits and not isinstance(body, Causal | Encoder | Conditional)
+        law.holds(fits, f"{name}: KIND is {kind} but make gives {type(body).__name__}")
     tokens = getattr(module, "INPUT", "vectors") == "tokens"
     obeyed, y = _run_kind(body, tokens, fresh, seed)
     with Law(laws.FORM) as law:
@@ -69,7 +75,8 @@ def _run_kind(body: nn.Module, tokens: bool, fresh: Callable[[], nn.Module], see
             return check_causal(body, d_in=d_in, vocabulary=vocabulary, fresh=fresh, seed=seed), body(x)[0]
         if isinstance(body, Encoder):
             return check_encoder(body, d_in=d_in, vocabulary=vocabulary, fresh=fresh, seed=seed), body(x, mask)[0]
-        assert isinstance(body, Conditional)
+        if not isinstance(body, Conditional):
+            return check_table(body, d_in=D_IN, fresh=fresh, seed=seed), body(x[:, 0])
         target = _example(tokens, D_OUT, 2, 8)
         passed = check_conditional(body, x, mask, target, fresh=fresh, seed=seed)
         return passed, body.decoder(target, body.condition(x, mask))[0]

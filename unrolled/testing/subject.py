@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from unrolled.core import state as tree
 from unrolled.core.causal import Causal, Conditional
-from unrolled.core.compose import Each, Residual, Serial
+from unrolled.core.compose import AsEncoder, Each, Read, Residual, Serial, SerialEncoder
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State
 
@@ -129,7 +129,8 @@ def own_input(layer: nn.Module) -> tuple[int | None, int | None]:
                 return int(getattr(owner, name)), None
     if isinstance(layer, nn.LayerNorm | nn.RMSNorm):
         return layer.normalized_shape[-1], None
-    parts = {Serial: "layers", Each: "module", Residual: "layer"}
+    parts = {Serial: "layers", Each: "module", Residual: "layer",
+             SerialEncoder: "layers", AsEncoder: "causal", Read: "body"}  # fmt: skip
     for kind, name in parts.items():
         if isinstance(layer, kind):
             inner = getattr(layer, name)

@@ -1,0 +1,31 @@
+"""Bidirectional GRU: one gated recurrent unit reads forwards, one backwards.
+
+    h_f^(t) = GRU_f(x^(t), h_f^(t-1))        eqs (7.18)-(7.19), or torch's form: see `gru`
+    h_r^(t) = GRU_r(x^(t), h_r^(t+1))        y^(t) = [h_f^(t); h_r^(t)], eq. (7.14)
+
+Cho et al. (2014), in both directions as in Bahdanau et al. (2015). The reverse pass begins at each row's own last step.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from unrolled.layers.cells import GRU, BookGRU
+from unrolled.layers.family import BidirectionalConfig, bidirectional_stack
+from unrolled.layers.recurrent import BidirectionalStack
+
+KIND = "encoder"
+REFERENCE = "Bahdanau et al. 2015; eqs (7.14), (7.18)-(7.19)"
+PRESET = "quick"
+
+
+class Config(BidirectionalConfig):
+    reset: Literal["after", "before"] = "after"
+    """Where the reset gate acts: after the matrix product (weights interchange with torch.nn.GRU) or before it."""
+
+
+TINY = Config(d_state=3)
+
+
+def make(config: Config, d_in: int, d_out: int) -> BidirectionalStack:
+    return bidirectional_stack(config, d_in, GRU if config.reset == "after" else BookGRU)

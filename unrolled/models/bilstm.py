@@ -1,0 +1,31 @@
+"""Bidirectional LSTM: one long short-term memory reads forwards, one backwards.
+
+    h_f^(t), c_f^(t) = LSTM_f(x^(t), h_f^(t-1), c_f^(t-1))        eqs (7.16)-(7.17)
+    h_r^(t), c_r^(t) = LSTM_r(x^(t), h_r^(t+1), c_r^(t+1))        y^(t) = [h_f^(t); h_r^(t)], eq. (7.14)
+
+Graves & Schmidhuber (2005). The reverse pass begins at each row's own last step.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from unrolled.layers.cells import LSTM
+from unrolled.layers.family import BidirectionalConfig, bidirectional_stack
+from unrolled.layers.recurrent import BidirectionalStack
+
+KIND = "encoder"
+REFERENCE = "Graves & Schmidhuber 2005; eqs (7.14), (7.16)-(7.17)"
+PRESET = "quick"
+
+
+class Config(BidirectionalConfig):
+    d_proj: int | None = Field(None, ge=1)
+    """Width of the projected h of each direction; none: as d_state."""
+
+
+TINY = Config(d_state=3, n_layers=2)
+
+
+def make(config: Config, d_in: int, d_out: int) -> BidirectionalStack:
+    return bidirectional_stack(config, d_in, lambda d, m: LSTM(d, m, d_proj=config.d_proj))

@@ -1,0 +1,32 @@
+"""Bidirectional recurrent network: one simple recurrence forwards, one backwards.
+
+    h_f^(t) = sigma(W^f h_f^(t-1) + U^f x^(t) + b^f)
+    h_r^(t) = sigma(W^r h_r^(t+1) + U^r x^(t) + b^r)        y^(t) = [h_f^(t); h_r^(t)]
+
+Schuster & Paliwal (1997); Liquet, Moka & Nazarathy (2024), eq. (7.14), stacked as in (7.15). The reverse pass begins
+at each row's own last step.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from unrolled.layers.cells import Elman
+from unrolled.layers.family import BidirectionalConfig, bidirectional_stack
+from unrolled.layers.recurrent import BidirectionalStack
+
+KIND = "encoder"
+REFERENCE = "Schuster & Paliwal 1997; eq. (7.14)"
+PRESET = "standard"
+
+
+class Config(BidirectionalConfig):
+    activation: Literal["tanh", "relu", "sigmoid", "identity"] = "tanh"
+    """Sigma."""
+
+
+TINY = Config(d_state=3)
+
+
+def make(config: Config, d_in: int, d_out: int) -> BidirectionalStack:
+    return bidirectional_stack(config, d_in, lambda d, m: Elman(d, m, activation=config.activation))

@@ -1,0 +1,31 @@
+"""TF-IDF: counts of words, less for words of many documents, into a multilayer perceptron.
+
+    z_i = count(w_i) (log((1 + n) / (1 + n_i)) + 1)        n documents, n_i of them with the word w_i
+    z_0 = z / |z|
+    MLP_1 = g(z_0 W_1 + b_1) W_2 + b_2
+    MLP_2 = g(g(z_0 W_1 + b_1) W_2 + b_2) W_3 + b_3
+
+Poliak (2024), lecture 26, approach 1; weights by Spärck Jones (1972), in the smoothed form of scikit-learn. One vector
+per example, [B, V]. The last affine map is the task's head.
+"""
+
+from __future__ import annotations
+
+from unrolled.layers.perceptron import Perceptron, TableConfig, perceptron
+
+KIND = "table"
+FEATURES = "tf-idf"  # what the entries of the vector are: weighted counts, of length 1
+REFERENCE = "Spärck Jones 1972; Poliak 2024, lecture 26"
+PRESET = "quick"
+RECIPE = {"lr": 1e-3}
+
+
+class Config(TableConfig):
+    """The settings of the perceptron; which words are counted is the task's."""
+
+
+TINY = Config(d_hidden=5)
+
+
+def make(config: Config, d_in: int, d_out: int) -> Perceptron:
+    return perceptron(config, d_in)
