@@ -218,8 +218,8 @@ def overview() -> str:
                      str(fact["serial_depth"]), fact["reference"]])  # fmt: skip
     titles = ["model", "", "parameters", "sees", "multiply-adds per tick", "serial depth", "reference"]
     text = table(titles, rows) + "\n\n"
-    text += "The body at its default size, width 128 in and out; depth: layer applications that wait for one another to "
-    text += "train on 64 positions.\n\n"
+    text += "The body at its default size, width 128 in and out; depth: layer applications that wait for one another "
+    text += "to train on 64 positions.\n\n"
     rows = []
     for name in discover.tasks.names():
         module = discover.tasks.load(name)

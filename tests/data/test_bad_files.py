@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import errno
 import gzip
+import lzma
 from collections import deque
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 
 from unrolled.core.errors import CannotWrite, DataError, UsageError
 from unrolled.data.config import DataConfig
+from unrolled.data.plain import TextFile
 from unrolled.data.prepare import prepare
 from unrolled.data.store import SectionWriter
 from unrolled.data.text import open_source
@@ -70,6 +73,11 @@ def test_a_damaged_gzip_file(tmp_path):
     data = gzip.compress(LINES.encode())
     assert "the gzip data is damaged" in complaint(made(tmp_path, "bad.txt.gz", data[:-20]))
     assert "the gzip data is damaged" in complaint(made(tmp_path, "not.txt.gz", LINES))
+    for ending, kind, pack in ((".bz2", "bzip2", bz2.compress), (".xz", "xz", lzma.compress)):
+        whole = made(tmp_path, f"good.txt{ending}", pack(LINES.encode()))
+        assert "".join(TextFile(whole).pieces()) == LINES
+        assert f"the {kind} data is damaged" in complaint(made(tmp_path, f"bad.txt{ending}", pack(LINES.encode())[:-9]))
+        assert f"the {kind} data is damaged" in complaint(made(tmp_path, f"not.txt{ending}", LINES))
 
 
 CSV = {

@@ -1,17 +1,19 @@
 """Plain text files: checked bytes become pieces of text or lines, never the whole file at once.
 
-What is accepted is UTF-8, with or without a byte order mark, plain or gzip, with any line ends (they become "\\n").
-Anything else is refused in one sentence with its place: a file that is quietly misread trains a model on garbage.
+What is accepted is UTF-8, with or without a byte order mark, plain or packed (.gz, .bz2, .xz), with any line ends, which
+become "\\n". Anything else is refused in one sentence with its place: a file that is quietly misread trains a model on garbage.
 """
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import gzip
 import hashlib
 import io
+import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -30,6 +32,21 @@ _MARKS = {
 }  # fmt: skip
 
 
+PACKED: dict[str, Callable[..., object]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+
+def unpacked(name: str) -> str:
+    """A file's name without the ending of its compression.
+
+    >>> unpacked("poems.txt.bz2"), unpacked("poems.txt")
+    ('poems.txt', 'poems.txt')
+    """
+    for ending in PACKED:
+        if name.lower().endswith(ending):
+            return name[: -len(ending)]
+    return name
+
+
 class TextFile:
     """One file of text; reading it fills `notes` with what was changed on the way (byte order mark, line ends)."""
 
@@ -42,9 +59,8 @@ class TextFile:
         try:
             if self.path.is_dir():
                 raise DataError(f"{self.name}: this is a folder where a file is needed")
-            if self.path.suffix == ".gz":
-                return cast(BinaryIO, gzip.open(self.path, "rb"))
-            return self.path.open("rb")
+            opened = PACKED.get(self.path.suffix.lower(), open)(self.path, "rb")  # closed by the caller
+            return cast(BinaryIO, opened)
         except FileNotFoundError:
             raise DataError(f"{self.name}: there is no such file") from None
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
@@ -92,10 +108,16 @@ class TextFile:
             try:
                 while chunk := file.read(PIECE):
                     yield chunk
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                raise DataError(f"{self.name}: the gzip data is damaged ({error}); compress the file again") from None
+            except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+                raise self._damaged(error) from None
             except OSError as error:
+                if error.errno is None:  # what bz2 says of data that is none
+                    raise self._damaged(error) from None
                 raise DataError(f"{self.name}: cannot be read ({error.strerror or error})") from None
+
+    def _damaged(self, error: Exception) -> DataError:
+        kind = {".gz": "gzip", ".bz2": "bzip2"}.get(self.path.suffix.lower(), "xz")
+        return DataError(f"{self.name}: the {kind} data is damaged ({error}); compress the file again")
 
     def _decoded(self) -> Iterator[str]:
         """Checked text with the line ends made one; raises at the first byte that is not UTF-8 text."""
