@@ -108,3 +108,16 @@ def mse(y: Tensor, target: Tensor, mask: Tensor | None = None) -> tuple[Tensor, 
     """
     error, count = _errors(y, target, mask)
     return error.square().sum(), count
+
+
+def huber(y: Tensor, target: Tensor, mask: Tensor | None = None, delta: float = 1.0) -> tuple[Tensor, Tensor]:
+    """sum h(y - target) over the real numbers, and how many there are; y, target [B, T, D], mask [B, T] True = real.
+
+    h(e) = e^2 / 2 where |e| <= delta, else delta (|e| - delta / 2)                        Huber (1964)
+
+    >>> total, count = huber(torch.tensor([0.5, 3.0]), torch.zeros(2))
+    >>> total.item(), count.item()
+    (2.625, 2)
+    """
+    error, count = _errors(y, target, mask)
+    return F.huber_loss(error, torch.zeros_like(error), reduction="sum", delta=delta), count
