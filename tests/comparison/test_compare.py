@@ -192,6 +192,16 @@ def test_wrong_wishes_are_told_before_any_run(text, tmp_path, settings, sentence
     assert not (tmp_path / "out").exists()
 
 
+def test_a_short_time_is_not_spent_on_held_out_data(tmp_path):
+    path = tmp_path / "long.txt"
+    path.write_text("\n".join(WORDS * 60), encoding="utf-8")
+    plan = make_plan(path, None, {"time": 60, "models": "elman,gru", "split": "80/10/10", "jobs": 2})
+    assert plan.settings["held_out"] == 40_000  # a thousand tokens per second of each run, three runs two at a time
+    assert "40,000 tokens of valid and test" in plan.notes[0]
+    assert "held_out" not in make_plan(path, None, {"time": 60, "models": "elman", "held_out": 100}).notes
+    assert make_plan(path, None, {"steps": 5, "models": "elman"}).settings == {}
+
+
 def test_a_budget_that_is_too_short_is_refused(text, tmp_path):
     with pytest.raises(UsageError, match="too short for"):
         unrolled.compare(text, out=tmp_path / "out", settings={"time": 2, "models": "elman"})

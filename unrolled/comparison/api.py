@@ -17,6 +17,7 @@ from unrolled.comparison.table import make_table
 from unrolled.comparison.view import Silent, View
 from unrolled.core import discover
 from unrolled.core.errors import DataError, Interrupted, UsageError
+from unrolled.core.task import Task
 from unrolled.data.config import DataConfig
 from unrolled.report.page import write_report
 from unrolled.runs import atomic, formats
@@ -30,6 +31,7 @@ LEAST_SHARE = 5.0  # seconds that a run must have
 MOST_AT_ONCE = 4
 SHORT = 300.0  # seconds; a shorter run is looked at more often, on less, so that there is a curve to see
 LOOK_OFTEN = {"evaluate_every": 100, "evaluate_tokens": 30_000}
+LEAST_HELD_OUT, HELD_OUT_RATE = 20_000, 1000  # tokens, and tokens per second of a run's share: what all can afford
 LEFT_OVER = 4.0  # seconds kept for the table and the report
 
 
@@ -116,11 +118,25 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     source = str(data) if isinstance(data, str | Path) else "memory"
     at_once = 1 if source == "memory" else min(asked.jobs or min(cores, MOST_AT_ONCE), len(jobs))
+    held_out, more = _held_out(asked, rest, prepared, sum(job.kind == "model" for job in jobs) / at_once)
     return Plan(
-        data=source, task=task, guessed=guessed, asked=asked, settings=rest, jobs=jobs, at_once=at_once,
-        threads=int(rest.get("threads") or max(1, cores // at_once)), notes=notes,
+        data=source, task=task, guessed=guessed, asked=asked, settings=rest | held_out, jobs=jobs, at_once=at_once,
+        threads=int(rest.get("threads") or max(1, cores // at_once)), notes=[*notes, *more],
         own_file=None if own_file is None else str(own_file),
     )  # fmt: skip
+
+
+def _held_out(
+    asked: CompareConfig, settings: Mapping[str, Any], task: Task, rounds: float
+) -> tuple[dict[str, int], list[str]]:
+    """A limit to the held-out data that leaves time to train, the same for all; and what is to be said about it."""
+    if asked.steps is not None or {"held_out", "data.held_out"} & set(settings):
+        return {}, []
+    most = max(LEAST_HELD_OUT, round(HELD_OUT_RATE * asked.time / rounds))
+    larger = [part for part in task.splits() if part != "train" and task.size(part) > most]
+    if not larger:
+        return {}, []
+    return {"held_out": most}, [f"figures are on {most:,} tokens of {' and '.join(larger)}; --held-out N changes that"]
 
 
 def repeat_command(plan: Plan) -> str:

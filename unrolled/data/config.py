@@ -46,6 +46,9 @@ class DataConfig(Config):
     fraction: float = Field(1.0, gt=0, le=1)
     """the share of the training part that is trained on; tokens are still those of the whole part"""
 
+    held_out: int | None = Field(None, ge=1)
+    """the most tokens of the validation and of the test part that are used; none: all"""
+
     seed: int = Field(0, ge=0, json_schema_extra={"flag": "--split-seed"})
     """decides which lines or rows go to which part"""
 

@@ -210,7 +210,9 @@ def prepare_rolls(source: Any, config: DataConfig) -> RollData:
     width = sections["train"].tokens.shape[1]
     facts = {"source": name, "keys": width, "split_is": "given" if given else config.split, **_facts(sections, rolls)}
     fingerprint = _fingerprint(sections)
-    sections["train"] = sections["train"].share(config.fraction)
+    for part, section in sections.items():
+        held_out = min(1.0, (config.held_out or section.n_tokens) / section.n_tokens)
+        sections[part] = section.share(config.fraction if part == "train" else held_out)
     return RollData(sections, width, facts, fingerprint)
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from unrolled.core.errors import CannotWrite, DataError, nearest
 from unrolled.data import store
-from unrolled.data.codec import Codec, NumberCodec
+from unrolled.data.codec import UNKNOWN, Codec, NumberCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.split import cut_pieces, row_key, split_rows, stream_cuts
 from unrolled.data.store import Section, SectionWriter
@@ -44,7 +44,22 @@ class TextData:
 def prepare(source: Any, config: DataConfig, codec: Codec | None = None, labels: list[str] | None = None) -> TextData:
     """Read and split a source; with a saved `codec` and `labels` these are used instead of fitted ones."""
     found = _prepare(open_source(source, config), config, config.shares(), codec, labels)
-    return replace(found, sections=found.sections | {"train": found.sections["train"].share(config.fraction)})
+    sections = {name: _used(section, name, config, found.codec) for name, section in found.sections.items()}
+    return replace(found, sections=sections)
+
+
+def _used(section: Section, name: str, config: DataConfig, codec: Codec) -> Section:
+    """As much of a part as is asked for, with its characters and bytes counted again."""
+    if name == "train":
+        return section.share(config.fraction)
+    if config.held_out is None or section.n_tokens <= config.held_out:
+        return section
+    some = section.share(config.held_out / section.n_tokens)
+    n_unknown = int(np.count_nonzero(some.tokens == UNKNOWN))
+    if isinstance(codec, NumberCodec):
+        return replace(some, n_chars=some.n_tokens, n_bytes=some.n_tokens, n_unknown=n_unknown)
+    text = codec.decode(some.tokens)
+    return replace(some, n_chars=len(text), n_bytes=len(text.encode()), n_unknown=n_unknown)
 
 
 def prepare_all(source: Any, config: DataConfig, codec: Codec, labels: list[str] | None = None) -> Section:
@@ -77,7 +92,7 @@ def _fingerprint(
         "format": store.FORMAT,
         "name": source.name,
         "content": source.digest(),
-        "config": config.model_dump(exclude={"ahead", "split", "fraction"}),
+        "config": config.model_dump(exclude={"ahead", "split", "fraction", "held_out"}),
         "shares": dict(shares),
         "codec": codec.to_json() if codec else None,
         "labels": labels,

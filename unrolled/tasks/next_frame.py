@@ -36,7 +36,7 @@ from unrolled.objectives import losses, metrics
 EVALUATION_ROWS = 32
 CODEC = "frames.json"
 WIDEST = 1 << 16  # bits of a frame
-USED = {"split", "seed", "ahead", "fraction"}  # of the settings of data; the others are about text
+USED = {"split", "seed", "ahead", "fraction", "held_out"}  # of the settings of data; the others are about text
 
 
 class Config(config.Config):

@@ -33,6 +33,10 @@ from unrolled.training.schedule import Plan, factor
 from unrolled.training.signals import StopFlag
 
 PLATEAU_PATIENCE, PLATEAU_CUT = 2, 0.5
+NO_TIME = (
+    "note: nothing was trained, for the figures on held-out data take {:.0f} s of the time; "
+    "give a longer --budget, or fewer tokens with --held-out"
+)
 
 
 @dataclass
@@ -264,6 +268,8 @@ class Loop:
                     if self._look_and_save():
                         break
                     self._show(loss)
+                if self.at.step == 0:
+                    self.progress.say(NO_TIME.format(self.reserve))
                 self.plan.close(self.at.step)
                 if self.at.looked != self.at.step:
                     self._look()
