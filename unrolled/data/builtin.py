@@ -76,6 +76,11 @@ def _unicode_names() -> list[dict[str, str]]:
     return [row for row in rows if counts[row["script"]] >= 100]
 
 
+def _labelled() -> Loaded:
+    """Examples with answers are read by data/labelled.py; here is no text."""
+    raise UsageError("this built-in data has series with answers, no text; use it with classify, regress or denoise")
+
+
 _SETS = {
     "python-docs": Builtin(
         "the reference of the Python language, as shown by help(): English prose and code",
@@ -88,6 +93,22 @@ _SETS = {
     "unicode-names": Builtin(
         "names of the letters of Unicode with the script they belong to, for --condition script",
         "Unicode (through Python's unicodedata)", "about 10,000 rows", "rows", ("script", "text"), _unicode_names,
+    ),
+    "digits": Builtin(
+        "handwritten digits of 8 x 8 pixels as 8 steps of 8 numbers, for classify",
+        "BSD (through scikit-learn)", "1,797 series", "labelled", (), _labelled,
+    ),
+    "adding": Builtin(
+        "the adding problem: the sum of the two marked numbers, for regress; builtin:adding,length=600,examples=20000",
+        "generated", "10,000 series", "labelled", (), _labelled,
+    ),
+    "maximum": Builtin(
+        "the largest of 50 random numbers, for regress",
+        "generated", "5,000 series", "labelled", (), _labelled,
+    ),
+    "sinusoids": Builtin(
+        "sums of sinusoids in noise at 0 dB with the clean series, for denoise",
+        "generated", "2,000 series", "labelled", (), _labelled,
     ),
 }  # fmt: skip
 

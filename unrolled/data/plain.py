@@ -1,7 +1,8 @@
 """Plain text files: checked bytes become pieces of text or lines, never the whole file at once.
 
-What is accepted is UTF-8, with or without a byte order mark, plain or packed (.gz, .bz2, .xz), with any line ends, which
-become "\\n". Anything else is refused in one sentence with its place: a file that is quietly misread trains a model on garbage.
+What is accepted is UTF-8, with or without a byte order mark, plain or packed (.gz, .bz2, .xz), with any line ends,
+which become "\\n". Anything else is refused in one sentence with its place: a file that is quietly misread trains a
+model on garbage.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Splits that do not leak: a stream by position, examples by a seeded hash that keeps exact duplicates together."""
+"""Splits that do not leak: a stream by position, examples by a seeded hash that keeps exact duplicates together.
+
+Labelled examples are split class by class (`stratified`), or by whole groups (`grouped`).
+"""
 
 from __future__ import annotations
 
@@ -68,3 +71,61 @@ def split_rows(keys: NDArray[np.uint64], shares: Mapping[str, float], name: str)
         chosen = fits[: min(most, max(1, int(np.searchsorted(middle, wanted, side="right"))))]
         side[chosen], free[chosen] = number, False
     return side[group_of]
+
+
+def stratified(
+    keys: NDArray[np.uint64], classes: NDArray[np.int64], shares: Mapping[str, float], name: str
+) -> NDArray[np.uint8]:
+    """The number of the section of each row, so that the shares hold in each class as in the whole.
+
+    Rows with equal keys (the same input) form a unit, which counts for the rarest of its classes. Class by class, in
+    the order of the keys, units fill the sections after the first; what rounding owes one class the next one pays, and
+    the last unit of a class is for training, so that nothing is asked that was never shown.
+    """
+    _, first, unit_of, sizes = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    if len(sizes) < len(shares):
+        words = "one example" if len(sizes) == 1 else f"{len(sizes)} different examples"
+        raise DataError(f"{name}: too small to split, there is only {words} for {len(shares)} parts; add more data")
+    rarity = np.bincount(classes)[classes]  # [n] how many rows have the class of this one
+    stratum = classes[first].copy()  # [units]
+    order = np.lexsort((classes, -rarity))  # the rarest class is written last
+    stratum[unit_of[order]] = classes[order]
+    side = np.zeros(len(sizes), np.uint8)
+    owed = dict.fromkeys(range(1, len(shares)), 0.0)
+    for each in np.unique(stratum):
+        units = np.flatnonzero(stratum == each)  # in the order of their keys
+        left = len(units)
+        for number, share in list(enumerate(shares.values()))[1:]:
+            owed[number] = min(owed[number], 1.0) + sizes[units].sum() * share
+            for unit in units[side[units] == 0]:
+                if owed[number] < 0.5 or left == 1:
+                    break
+                if owed[number] >= sizes[unit] / 2:  # else too large: a smaller one may follow
+                    side[unit] = number
+                    owed[number] -= sizes[unit]
+                    left -= 1
+    for number in range(1, len(shares)):
+        if not (side == number).any():  # too few rows for any whole one: the first unit that training can spare
+            spare = [unit for unit in np.flatnonzero(side == 0) if (stratum[side == 0] == stratum[unit]).sum() > 1]
+            if not spare:
+                part = list(shares)[number]
+                raise DataError(f"{name}: too small to split, no class can spare an example for {part}; add more data")
+            side[spare[0]] = number
+    return side[unit_of]
+
+
+def folds(keys: NDArray[np.uint64], classes: NDArray[np.int64], n_folds: int, name: str) -> NDArray[np.uint8]:
+    """The number of the fold of each row for cross-validation: stratified, equal inputs in one fold."""
+    return stratified(keys, classes, {str(fold): 1 / n_folds for fold in range(n_folds)}, name)
+
+
+def grouped(groups: list[str], shares: Mapping[str, float], seed: int, name: str) -> NDArray[np.uint8]:
+    """The number of the section of each row, whole groups (documents, speakers) to a section."""
+    keys = np.array([row_key(group, None, seed) for group in groups], np.uint64)
+    try:
+        return split_rows(keys, shares, name)
+    except DataError:
+        raise DataError(
+            f"{name}: {len(set(groups))} groups cannot be split into {len(shares)} parts; give more groups or another "
+            "--split"
+        ) from None

@@ -11,12 +11,13 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from unrolled.core.errors import DataError, UsageError, nearest
-from unrolled.data.plain import TextFile
+from unrolled.data.plain import TextFile, unpacked
 
 LARGEST_CELL = 1 << 26  # characters; more is taken for a quote that is never closed
 FRAME_ROWS = 1 << 14  # rows of a frame or a parquet file that are turned into Python values at a time
@@ -309,6 +310,19 @@ class ParquetTable(FrameTable):
         except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError) as error:
             reason = (str(error).splitlines() or ["unreadable"])[0]
             raise DataError(f"{self._file.name}: this parquet file is damaged ({reason}); write it again") from None
+
+
+def open_table(path: Path) -> Table | None:
+    """The table in a file, told by its ending (packed or not); None: the ending is not that of a table."""
+    ending = Path(unpacked(path.name.lower())).suffix
+    file = TextFile(path)
+    if ending in (".csv", ".tsv"):
+        return CsvTable(file, "\t" if ending == ".tsv" else ",")
+    if ending in (".jsonl", ".ndjson"):
+        return JsonlTable(file)
+    if ending == ".json":
+        return JsonTable(file)
+    return ParquetTable(file) if ending == ".parquet" else None
 
 
 def choose_columns(table: Table, column: str | None, condition: str | None) -> tuple[str, str | None]:

@@ -1,8 +1,8 @@
 """Sources of text: whatever a user hands over becomes a stream of pieces or a row of examples, read as often as needed.
 
-Accepted are paths (a text file, a folder of .txt, .csv, .tsv, .jsonl, .json, .parquet, each text form also .gz),
-`builtin:NAME`, lists of texts or dicts, arrays and tensors of texts or whole numbers, and data frames. Nothing is read
-into memory as a whole; each pass reads the source again.
+Accepted are paths (a text file, a folder of .txt, .csv, .tsv, .jsonl, .json, .parquet, each text form also .gz, .bz2
+or .xz), `builtin:NAME`, lists of texts or dicts, arrays and tensors of texts or whole numbers, and data frames. Nothing
+is read into memory as a whole; each pass reads the source again.
 """
 
 from __future__ import annotations
@@ -20,17 +20,14 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.data import builtin
 from unrolled.data.codec import check_text
 from unrolled.data.config import DataConfig
-from unrolled.data.plain import PIECE, TextFile
+from unrolled.data.plain import PIECE, TextFile, unpacked
 from unrolled.data.tables import (
-    CsvTable,
     Example,
     FrameTable,
-    JsonlTable,
-    JsonTable,
     ListTable,
-    ParquetTable,
     Table,
     choose_columns,
+    open_table,
     table_examples,
 )
 
@@ -140,7 +137,7 @@ class FileSource(TextSource):
 
 
 def _stem(path: Path) -> str:
-    return path.name.removesuffix(".gz").removesuffix(".txt")
+    return unpacked(path.name).removesuffix(".txt")
 
 
 class TableSource(TextSource):
@@ -285,19 +282,9 @@ def open_source(source: Any, config: DataConfig) -> TextSource:
 def _open_path(path: Path, config: DataConfig) -> TextSource:
     if path.is_dir():
         return _open_folder(path, config)
-    endings = [ending.lower() for ending in path.suffixes[-2:]]
-    ending = endings[-2] if endings[-1:] == [".gz"] and len(endings) == 2 else "".join(endings[-1:])
-    file = TextFile(path)
-    file.open().close()
-    if ending in (".csv", ".tsv"):
-        return TableSource(CsvTable(file, "\t" if ending == ".tsv" else ","), config)
-    if ending in (".jsonl", ".ndjson"):
-        return TableSource(JsonlTable(file), config)
-    if ending == ".json":
-        return TableSource(JsonTable(file), config)
-    if ending == ".parquet":
-        return TableSource(ParquetTable(file), config)
-    return FileSource(str(path), [path], config)
+    TextFile(path).open().close()
+    table = open_table(path)
+    return FileSource(str(path), [path], config) if table is None else TableSource(table, config)
 
 
 def _open_folder(folder: Path, config: DataConfig) -> TextSource:
@@ -305,7 +292,7 @@ def _open_folder(folder: Path, config: DataConfig) -> TextSource:
         (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")),
         key=lambda path: path.relative_to(folder).as_posix(),
     )
-    texts = [path for path in files if path.name.lower().endswith((".txt", ".txt.gz"))]
+    texts = [path for path in files if unpacked(path.name.lower()).endswith(".txt")]
     if not texts:
         found = sorted({path.suffix or "files without an ending" for path in files})
         kinds = f"only {', '.join(found)}; name one of these files" if found else "nothing; put .txt files into it"

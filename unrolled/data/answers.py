@@ -1,0 +1,247 @@
+"""Codecs of answers and of series: fitted on the training part only, saved as JSON, loaded back.
+
+| codec | answer | encoded |
+|---|---|---|
+| ClassCodec | a class | its number, classes sorted by name |
+| SetCodec | a tuple of classes | [C] zeros and ones |
+| NumberScaler | numbers [n] | (y - mean) / std, each by itself |
+| TagCodec | a tag a word | [T] their numbers |
+| SeriesScaler | [T, D] | (y - mean) / std, each channel by itself |
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.core.errors import DataError, nearest
+from unrolled.data.labelled import Labelled
+from unrolled.data.reading import Answers
+
+FILE = "answers.json"
+LARGEST_FILE = 64 * 2**20  # bytes that are read at all
+NO_ANSWER = -1  # where a tag or a class is not known, or there is no word
+UNSEEN = "<unseen>"  # the last class, where asked for: whatever training never showed, so that it counts as wrong
+
+
+class AnswerCodec:
+    """The base: answers to arrays and back."""
+
+    kind: ClassVar[Answers]
+
+    @property
+    def size(self) -> int:
+        """How many outputs a model needs."""
+        raise NotImplementedError
+
+    def encode(self, answer: Any, place: str) -> Any:
+        """An answer as a number or array; `place` says in an error where it stands."""
+        raise NotImplementedError
+
+    def decode(self, values: Any) -> Any:
+        """The answer again, as a user writes it."""
+        raise NotImplementedError
+
+    def values(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def save(self, directory: str | Path, file: str = FILE) -> None:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+        (Path(directory) / file).write_text(self.to_json(), encoding="utf-8")
+
+    def to_json(self) -> str:
+        return json.dumps({"answers": self.kind, **self.values()}, ensure_ascii=False) + "\n"
+
+
+class ClassCodec(AnswerCodec):
+    """One class of several."""
+
+    kind: ClassVar[Answers] = "class"
+    word: ClassVar[str] = "class"
+
+    def __init__(self, names: Sequence[str], counts: Sequence[int] | None = None) -> None:
+        known = [name for name in names if name != UNSEEN]
+        if known != sorted(set(known)) or UNSEEN in names[:-1]:
+            raise ValueError("the classes are not in order, or one is there twice")
+        self.names = list(names)
+        self.counts = np.array([0] * len(names) if counts is None else counts, np.int64)  # [C] in the training part
+        if len(self.counts) != len(self.names):
+            raise ValueError("there is not one count for each class")
+        self._number_of = {name: i for i, name in enumerate(names)}
+
+    @classmethod
+    def count(cls, answers: Iterable[Any], name: str) -> ClassCodec:
+        counts = Counter(each for answer in answers for each in cls.parts(answer))
+        if not counts:
+            raise DataError(f"{name}: no example has a {cls.word}; there is nothing to learn")
+        if len(counts) == 1 and cls.kind != "classes":
+            raise DataError(f"{name}: found the single {cls.word} '{next(iter(counts))}'; two or more are needed")
+        names = sorted(counts)
+        return cls(names, [counts[each] for each in names])
+
+    def with_unseen(self) -> ClassCodec:
+        """The same with one more class for all that training never showed, which is an error otherwise."""
+        return type(self)([*self.names, UNSEEN], [*self.counts.tolist(), 0])
+
+    @staticmethod
+    def parts(answer: Any) -> Sequence[str]:
+        return (answer,)
+
+    @property
+    def size(self) -> int:
+        return len(self.names)
+
+    def number(self, name: str, place: str) -> int:
+        if name not in self._number_of:
+            if UNSEEN in self._number_of:
+                return self._number_of[UNSEEN]
+            raise DataError(
+                f"{place}: the {self.word} '{name}' is not in the training part; {nearest(name, self.names[:50])}"
+            )
+        return self._number_of[name]
+
+    def encode(self, answer: Any, place: str) -> Any:
+        return np.int64(self.number(answer, place))
+
+    def decode(self, values: Any) -> Any:
+        return self.names[int(values)]
+
+    def values(self) -> dict[str, Any]:
+        return {"names": self.names, "counts": self.counts.tolist()}
+
+
+class SetCodec(ClassCodec):
+    """Any number of classes at once."""
+
+    kind: ClassVar[Answers] = "classes"
+
+    @staticmethod
+    def parts(answer: Any) -> Sequence[str]:
+        return tuple(answer)
+
+    def encode(self, answer: Any, place: str) -> NDArray[np.float32]:
+        result = np.zeros(self.size, np.float32)  # [C]
+        for name in answer:
+            result[self.number(name, place)] = 1
+        return result
+
+    def decode(self, values: Any) -> tuple[str, ...]:
+        """The classes whose value (0 or 1, or a probability) is above one half."""
+        return tuple(name for name, value in zip(self.names, values) if value > 0.5)
+
+
+class TagCodec(ClassCodec):
+    """A tag for each word."""
+
+    kind: ClassVar[Answers] = "tags"
+    word: ClassVar[str] = "tag"
+
+    @staticmethod
+    def parts(answer: Any) -> Sequence[str]:
+        return answer
+
+    def encode(self, answer: Any, place: str) -> NDArray[np.int64]:
+        return np.array([self.number(tag, place) for tag in answer], np.int64)  # [T]
+
+    def decode(self, values: Any) -> list[str]:
+        return [self.names[int(value)] for value in values]
+
+
+class NumberScaler(AnswerCodec):
+    """Numbers brought to mean 0 and standard deviation 1."""
+
+    kind: ClassVar[Answers] = "numbers"
+
+    def __init__(self, mean: Sequence[float] | NDArray[Any], std: Sequence[float] | NDArray[Any]) -> None:
+        self.mean, self.std = np.array(mean, np.float64), np.array(std, np.float64)  # [n]
+        if self.mean.ndim != 1 or self.mean.shape != self.std.shape or not len(self.mean):
+            raise ValueError("there is not one mean and one std for each number")
+        if not (np.isfinite(self.mean).all() and np.isfinite(self.std).all() and (self.std > 0).all()):
+            raise ValueError("a mean or std is not possible")
+
+    @property
+    def size(self) -> int:
+        return len(self.mean)
+
+    def encode(self, answer: Any, place: str) -> NDArray[np.float32]:
+        if np.shape(answer)[-1] != self.size:
+            raise DataError(f"{place}: found {np.shape(answer)[-1]} numbers where {self.size} are expected")
+        return ((answer - self.mean) / self.std).astype(np.float32)
+
+    def decode(self, values: Any) -> NDArray[np.float64]:
+        return np.asarray(values, np.float64) * self.std + self.mean
+
+    def values(self) -> dict[str, Any]:
+        return {"mean": self.mean.tolist(), "std": self.std.tolist()}
+
+
+class SeriesScaler(NumberScaler):
+    """[T, D] with each channel brought to mean 0 and standard deviation 1 over all steps of the training part."""
+
+    kind: ClassVar[Answers] = "series"
+
+
+def fit_scaler(kind: type[NumberScaler], arrays: Iterable[NDArray[Any]], name: str) -> NumberScaler:
+    """Mean and standard deviation of rows [.., n], gathered array by array (Chan, Golub & LeVeque 1983).
+
+    An answer that never varies is refused; a channel of a series that never varies is only shifted.
+    """
+    n, mean, squares = 0, np.zeros(1), np.zeros(1)
+    for array in arrays:
+        rows = np.atleast_2d(np.asarray(array, np.float64))  # [m, n]
+        m, own = len(rows), rows.mean(axis=0)
+        step = own - mean
+        squares = squares + ((rows - own) ** 2).sum(axis=0) + step**2 * (n * m / (n + m))
+        mean = mean + step * (m / (n + m))
+        n += m
+    if n == 0:
+        raise DataError(f"{name}: there is no number to learn from")
+    std = np.sqrt(squares / n)
+    constant = std <= 1e-12 * np.maximum(1.0, np.abs(mean))
+    if constant.any() and kind is NumberScaler:
+        number = int(np.flatnonzero(constant)[0])
+        raise DataError(
+            f"{name}: answer {number + 1} is {mean[number]:g} in every example of the training part; give examples "
+            "whose answers differ"
+        )
+    return kind(mean, np.where(constant, 1.0, std))
+
+
+def fit_answers(kind: Answers, examples: Iterable[Labelled], name: str) -> AnswerCodec:
+    """The codec of some answers, from the examples of the training part."""
+    answers = (example.answer for example in examples)
+    classes: dict[str, type[ClassCodec]] = {"class": ClassCodec, "classes": SetCodec, "tags": TagCodec}
+    if kind in classes:
+        return classes[kind].count(answers, name)
+    return fit_scaler(SeriesScaler if kind == "series" else NumberScaler, answers, name)
+
+
+def answers_from_json(text: str) -> AnswerCodec:
+    """A codec from what `to_json` gave; ValueError, KeyError or TypeError when that is damaged."""
+    values: Mapping[str, Any] = json.loads(text)
+    if values["answers"] in ("numbers", "series"):
+        return {"numbers": NumberScaler, "series": SeriesScaler}[values["answers"]](values["mean"], values["std"])
+    codec = {"class": ClassCodec, "classes": SetCodec, "tags": TagCodec}[values["answers"]]
+    names = values["names"]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("the names are not a list of texts")
+    return codec(names, values["counts"])
+
+
+def load_answers(directory: str | Path, file: str = FILE) -> AnswerCodec:
+    """Read what `save` wrote; a damaged file is a DataError."""
+    path = Path(directory) / file
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise DataError(f"{path}: larger than {LARGEST_FILE >> 20} MB, so this is no file of ours")
+        return answers_from_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DataError(f"{path}: damaged, or no file of ours ({error}); restore the file") from None

@@ -1,0 +1,117 @@
+"""What stands in a cell, checked: a class, several classes, a number, a list of words, a series of numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.core.errors import DataError
+
+GAPS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
+
+
+def is_number(cell: Any) -> bool:
+    """Whether a cell holds a number, be it as text."""
+    if isinstance(cell, str):
+        try:
+            float(cell)
+        except ValueError:
+            return False
+        return True
+    return isinstance(cell, numbers.Real | np.number) and not isinstance(cell, bool)
+
+
+def is_gap(cell: Any) -> bool:
+    """Whether a cell says that there is no value."""
+    if cell is None or (isinstance(cell, str) and cell.strip().lower() in GAPS):
+        return True
+    return isinstance(cell, float | np.floating) and bool(np.isnan(cell))
+
+
+def as_number(cell: Any, place: str) -> float:
+    """A finite number."""
+    if is_gap(cell):
+        raise DataError(f"{place}: found {shown(cell)}, expected a number; fill it in or remove the row")
+    if isinstance(cell, bool | np.bool_):
+        return float(cell)
+    try:
+        value = float(cell)
+    except (TypeError, ValueError):
+        hint = "fill in a number, or remove the row"
+        if isinstance(cell, str) and cell.count(",") == 1 and is_number(cell.replace(",", ".")):
+            hint = "write the decimal point as '.'"
+        raise DataError(f"{place}: found {shown(cell)}, expected a number; {hint}") from None
+    if not math.isfinite(value):
+        raise DataError(f"{place}: found {shown(cell)}, expected a finite number; mend it or remove the row")
+    return value
+
+
+def as_class(cell: Any, place: str) -> str:
+    """The name of a class; whole numbers and true/false are names too, 3.0 is the class 3."""
+    if is_gap(cell) and not (isinstance(cell, str) and cell.strip()):  # 'NA' and 'none' may be names
+        raise DataError(f"{place}: found {shown(cell)}, expected a class; fill it in or remove the row")
+    if isinstance(cell, str):
+        return cell.strip()
+    if isinstance(cell, bool | np.bool_):
+        return str(bool(cell)).lower()
+    if isinstance(cell, numbers.Real | np.number) and float(cell).is_integer():
+        return str(int(float(cell)))
+    raise DataError(f"{place}: found {shown(cell)}, expected a class: a name or a whole number")
+
+
+def as_classes(cell: Any, separator: str | None, place: str) -> tuple[str, ...]:
+    """The classes of one example, sorted: a list, a JSON list, or names with a separator; none at all is possible."""
+    if isinstance(cell, str) and cell.strip().startswith("["):
+        try:
+            cell = json.loads(cell)
+        except json.JSONDecodeError as error:
+            raise DataError(f"{place}: found {shown(cell)}, which is not a JSON list ({error.msg})") from None
+    if hasattr(cell, "tolist"):
+        cell = cell.tolist()
+    if isinstance(cell, str):
+        cell = [name for name in (cell.split(separator) if separator else [cell]) if name.strip()]
+    elif cell is None:
+        cell = []
+    elif not isinstance(cell, list | tuple | set | frozenset):
+        cell = [cell]
+    return tuple(sorted({as_class(name, place) for name in cell}))
+
+
+def as_words(cell: Any, place: str) -> list[str]:
+    """Words: a list of texts (or of numbers, as names), or a text with white space between them."""
+    if isinstance(cell, str):
+        return cell.split()
+    if hasattr(cell, "tolist"):
+        cell = cell.tolist()
+    if not isinstance(cell, list | tuple):
+        raise DataError(f"{place}: found {shown(cell)}, expected a list of words")
+    return [as_class(word, place) for word in cell]
+
+
+def as_series(cell: Any, place: str) -> NDArray[np.float32]:
+    """A list of numbers, or of equally long lists of numbers, as [T, D]."""
+    try:
+        values = np.asarray(cell, np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{place}: expected numbers, or lists of numbers that are all of one length") from None
+    if values.ndim not in (1, 2):
+        raise DataError(f"{place}: found {values.ndim} axes, expected numbers [time] or [time, channels]")
+    return values.reshape(len(values), -1).astype(np.float32)  # [T, D]
+
+
+def shown(cell: Any) -> str:
+    """A cell as a sentence shows it.
+
+    >>> shown(" "), shown("a" * 50), shown(None)
+    ('an empty cell', "'aaaaaaaaaaaaaaaaaaaa…'", 'an empty cell')
+    """
+    if cell is None or (isinstance(cell, str) and not cell.strip()):
+        return "an empty cell"
+    text = str(cell)
+    text = text if len(text) <= 20 else text[:20] + "…"
+    return f"'{text}'" if isinstance(cell, str) else text

@@ -1,0 +1,283 @@
+"""Labelled examples: an input, its answer and its place, from whatever a user has.
+
+| input | what it is |     | answer | what it is |
+|---|---|---|---|---|
+| text | a string | | class, classes | a name; a tuple of names, perhaps empty |
+| words | a list of words | | numbers | an array [n] |
+| series | an array [T, D] | | tags; series | a list, one tag a word; an array [T, D'] |
+
+A source is read as often as needed, always in the same order, and every example is checked on the way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.data.plain import TextFile, unpacked
+from unrolled.data.reading import Answers, Kind, Reading
+
+ALL = "all"
+PARTS = ("train", "valid", "test")
+BUILTIN = "builtin:"
+_PART_WORDS = {"train": "train", "training": "train", "valid": "valid", "validation": "valid", "val": "valid",
+               "dev": "valid", "test": "test", "t10k": "test"}  # fmt: skip
+SOUNDS = (".wav", ".flac", ".ogg")
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif")
+CONLL = (".conll", ".conllu", ".iob", ".iob2", ".bio")
+
+
+class Labelled(NamedTuple):
+    """One example; `part` is train, valid or test where the source says so, and otherwise all."""
+
+    input: Any
+    answer: Any
+    place: str
+    group: str | None = None
+    part: str = ALL
+
+
+@dataclass
+class LabelledSource:
+    """Examples that can be read again and again: `for example in source`."""
+
+    name: str
+    kind: Kind
+    answers: Answers
+    read: Callable[[], Iterator[Labelled]]
+    digest: Callable[[], str]
+    notes: dict[str, None] = field(default_factory=dict)
+    """what was chosen, changed or left out while reading; complete after one pass"""
+    reading: Reading = field(default_factory=Reading)
+    """the settings with the columns that were chosen: a saved run reads other files with these"""
+
+    def __iter__(self) -> Iterator[Labelled]:
+        first: Labelled | None = None
+        for example in self.read():
+            check(example, self.kind, self.answers, first or example)
+            first = first or example
+            yield example
+        if first is None:
+            raise DataError(f"{self.name}: there is no example in it; there is nothing to learn from")
+
+
+def check(example: Labelled, kind: Kind, answers: Answers, first: Labelled) -> None:
+    """One example by itself and beside the first."""
+    place = example.place
+    if kind == "text" and not example.input.strip():
+        raise DataError(f"{place}: the text is empty; fill it in or remove it")
+    if kind == "words" and (not example.input or not all(example.input)):
+        raise DataError(f"{place}: there is no word in it; fill it in or remove it")
+    if kind == "series":
+        check_series(example.input, place)
+        if example.input.shape[1] != first.input.shape[1]:
+            raise DataError(
+                f"{place}: the series has {example.input.shape[1]} channels, but the first ({first.place}) has "
+                f"{first.input.shape[1]}; all need the same"
+            )
+    if answers == "class" and not example.answer.strip():
+        raise DataError(f"{place}: the class is empty; fill it in or remove the example")
+    if answers == "numbers" and example.answer.shape != first.answer.shape:
+        raise DataError(f"{place}: found {len(example.answer)} answers where {len(first.answer)} are expected")
+    if answers == "tags" and len(example.answer) != len(example.input):
+        raise DataError(
+            f"{place}: found {len(example.answer)} tags for {len(example.input)} words; each word needs one"
+        )
+    if answers == "series":
+        check_series(example.answer, place)
+        if len(example.answer) != len(example.input) or example.answer.shape[1] != first.answer.shape[1]:
+            raise DataError(
+                f"{place}: the answer has shape {list(example.answer.shape)} and the input "
+                f"{list(example.input.shape)}; both need the same number of steps"
+            )
+
+
+def check_series(values: NDArray[Any], place: str) -> None:
+    """Numbers [T, D] without NaN or infinity."""
+    if values.ndim != 2 or 0 in values.shape:
+        raise DataError(f"{place}: found shape {list(values.shape)}, expected numbers [time, channels]; remove it")
+    if not np.isfinite(values).all():
+        step, channel = np.argwhere(~np.isfinite(values))[0]
+        raise DataError(
+            f"{place}, step {step + 1}, channel {channel + 1}: found {values[step, channel]}, expected a number; fill "
+            "the gap, or say --missing zero, previous or line where values are missing"
+        )
+
+
+def part_in(name: str) -> str | None:
+    """The part that a file or folder name speaks of at its beginning or end.
+
+    >>> part_in("GunPoint_TRAIN.ts"), part_in("t10k-images-idx3-ubyte.gz"), part_in("dev"), part_in("contest.csv")
+    ('train', 'test', 'valid', None)
+    """
+    words = [word for word in re.split(r"[^a-z0-9]+", name.split(".")[0].lower()) if word]
+    found = [_PART_WORDS[word] for word in words[:1] + words[-1:] if word in _PART_WORDS]
+    return found[0] if found else None
+
+
+def given_part(value: Any, place: str) -> str:
+    """The part that a cell or a file name gives."""
+    part = _PART_WORDS.get(str(value).strip().lower())
+    if part is None:
+        raise DataError(f"{place}: found '{value}' where a part belongs; {nearest(str(value), PARTS)}")
+    return part
+
+
+def ending_of(path: Path) -> str:
+    """`.csv` of `a.csv` and of the packed `a.csv.gz`, in small letters."""
+    return Path(unpacked(path.name.lower())).suffix
+
+
+def digest_files(files: Iterable[Path]) -> str:
+    """A fingerprint of the names and bytes of some files."""
+    result = hashlib.sha256()
+    for path in files:
+        result.update(f"{path.parent.name}/{path.name}\0{TextFile(path).digest()}\n".encode())
+    return result.hexdigest()
+
+
+def open_labelled(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
+    """Whatever was handed over as a source of examples with answers of the wanted kind.
+
+    `source` is a path (see the readers), `builtin:NAME`, a list of dicts, a data frame, arrays (x, y), a mapping of
+    such arrays by name, or a mapping {"train": source, "test": source}. With `answers="none"` only inputs are read.
+    """
+    if isinstance(source, str) and source.startswith(BUILTIN):
+        from unrolled.data.labelled_builtin import open_builtin
+
+        return open_builtin(source, answers)
+    if isinstance(source, str | os.PathLike):
+        return _open_path(Path(source), reading, answers)
+    if isinstance(source, Mapping) and source and set(source) <= set(_PART_WORDS):
+        parts = {_PART_WORDS[name]: open_labelled(each, reading, answers) for name, each in source.items()}
+        return join_parts(parts, "the data")
+    if isinstance(source, Mapping | tuple):
+        from unrolled.data.labelled_arrays import open_arrays
+
+        return open_arrays(source, "the data", reading, answers)
+    from unrolled.data.labelled_table import open_rows
+
+    return open_rows(source, reading, answers)
+
+
+def join_parts(parts: Mapping[str, LabelledSource], name: str) -> LabelledSource:
+    """Sources that are a part each, as one."""
+    kinds = {source.kind for source in parts.values()}
+    if len(kinds) > 1:
+        raise DataError(f"{name}: the parts hold different things, {' and '.join(sorted(kinds))}; they must be alike")
+    first = next(iter(parts.values()))
+    result = LabelledSource(name, first.kind, first.answers, lambda: read(), lambda: digest(), {}, first.reading)
+
+    def read() -> Iterator[Labelled]:
+        for part, source in parts.items():
+            yield from (example._replace(part=part) for example in source)
+            result.notes.update(source.notes)
+
+    def digest() -> str:
+        whole = "\n".join(f"{part} {source.digest()}" for part, source in parts.items())
+        return hashlib.sha256(whole.encode()).hexdigest()
+
+    return result
+
+
+def _open_path(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
+    if path.is_dir():
+        return _open_folder(path, reading, answers)
+    if not path.exists() and (pair := _beside(path)):
+        return join_parts({part: _open_path(file, reading, answers) for part, file in pair.items()}, str(path))
+    TextFile(path).open().close()  # there is such a file, and it may be read
+    ending = ending_of(path)
+    if ending == ".ts":
+        from unrolled.data.ts import open_ts
+
+        return open_ts(path, reading, answers)
+    if ending == ".npz":
+        from unrolled.data.labelled_arrays import open_npz
+
+        return open_npz(path, reading, answers)
+    if ending in (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet"):
+        from unrolled.data.labelled_table import open_table_file
+
+        return open_table_file(path, reading, answers)
+    if ending in CONLL or answers == "tags":
+        from unrolled.data.tagged import open_tagged
+
+        return open_tagged([path], str(path), reading, answers)
+    if ending in SOUNDS or ending in IMAGES:
+        return _open_files([path], path.parent, str(path), reading, answers)
+    from unrolled.data.labelled_text import open_lines
+
+    return open_lines(path, answers, reading.separator)
+
+
+def _beside(path: Path) -> dict[str, Path]:
+    """`data/GunPoint` for data/GunPoint_TRAIN.ts and data/GunPoint_TEST.ts."""
+    try:
+        found = sorted(p for p in path.parent.iterdir() if re.fullmatch(re.escape(path.name) + r"[-_.]\w+\..+", p.name))
+    except (OSError, ValueError):
+        return {}
+    pair = {part: file for file in found if (part := part_in(file.name[len(path.name) :].lstrip("-_.")))}
+    return {part: pair[part] for part in PARTS if part in pair} if "train" in pair else {}
+
+
+def _open_folder(folder: Path, reading: Reading, answers: Answers) -> LabelledSource:
+    entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    if any("-ubyte" in path.name for path in entries):
+        from unrolled.data.images import open_idx
+
+        return open_idx(folder, reading, answers)
+    by_part = [(part_in(path.name), path) for path in entries]
+    if len(entries) > 1 and all(part for part, _ in by_part):
+        if len({part for part, _ in by_part}) < len(entries):
+            raise UsageError(f"{folder}: several files are for one part; name one set, such as {_set_name(entries[0])}")
+        parts = {str(part): _open_path(path, reading, answers) for part, path in by_part}
+        return join_parts({part: parts[part] for part in PARTS if part in parts}, str(folder))
+    files = sorted((p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(".")),
+                   key=lambda path: path.relative_to(folder).as_posix())  # fmt: skip
+    if not files:
+        raise DataError(f"{folder}: there is no file in this folder; put examples into it")
+    return _open_files(files, folder, str(folder), reading, answers)
+
+
+def _set_name(path: Path) -> Path:
+    return path.with_name(re.split(r"[-_.]", path.name)[0])
+
+
+def _open_files(files: list[Path], folder: Path, name: str, reading: Reading, answers: Answers) -> LabelledSource:
+    """Many files: sounds, images, or texts; what there is most of, and a note on the others."""
+    texts = (".txt", *(CONLL if answers == "tags" else ()))
+    families = {"sound": SOUNDS, "image": IMAGES, "text": texts}
+    held = {kind: [path for path in files if ending_of(path) in endings] for kind, endings in families.items()}
+    kind = max(held, key=lambda each: len(held[each]))
+    chosen = held[kind]
+    if not chosen:
+        found = ", ".join(sorted({path.suffix or "files without an ending" for path in files}))
+        raise DataError(f"{folder}: found only {found}; name one of these files, or give .txt, .wav or .png files")
+    if answers == "tags":
+        from unrolled.data.tagged import open_tagged
+
+        source = open_tagged(chosen, name, reading, answers)
+    elif kind == "text":
+        from unrolled.data.labelled_text import open_folder
+
+        source = open_folder(chosen, folder, reading, answers)
+    elif kind == "sound":
+        from unrolled.data.sound import open_clips
+
+        source = open_clips(chosen, folder, name, reading, answers)
+    else:
+        from unrolled.data.images import open_images
+
+        source = open_images(chosen, folder, name, reading, answers)
+    if len(chosen) < len(files):
+        source.notes[f"{len(files) - len(chosen)} other files in {folder} were left out"] = None
+    return source

@@ -1,0 +1,171 @@
+"""Labelled examples as arrays, in `.npz` files or in memory.
+
+| array | shape | what it is |
+|---|---|---|
+| x | [n, T] or [n, T, D]; or a list of [T] or [T, D] | series; whole bytes [n, H, W] or [n, H, W, 3] are images |
+| x with offsets | [N] or [N, D], and [n+1] | series of unequal lengths after each other |
+| y | [n], [n, k], or like x | classes, numbers, sets of classes as zeros and ones, clean series |
+| rate | one number | x is sound at this many samples a second |
+
+Names that end with _train, _valid and _test (x_train, y_train, ...) are parts. `column`, `target` and `group` name
+other arrays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.core.errors import DataError, UsageError
+from unrolled.data.cells import as_class, as_classes, as_number, as_series
+from unrolled.data.gaps import fill
+from unrolled.data.labelled import PARTS, Labelled, LabelledSource, join_parts
+from unrolled.data.reading import Answers, Kind, Reading
+
+_X, _Y = ("x", "X", "data", "inputs", "images"), ("y", "Y", "labels", "label", "target", "targets")
+
+
+def open_npz(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+    except ValueError:
+        raise DataError(
+            f"{path}: holds Python objects, which are not opened; save series of unequal lengths after each other as x "
+            "[N, D] with offsets [n+1]"
+        ) from None
+    except (OSError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path}: not an .npz file, or damaged ({error})") from None
+    return open_arrays(arrays, str(path), reading, answers)
+
+
+def open_arrays(source: Any, name: str, reading: Reading, answers: Answers) -> LabelledSource:
+    """(x, y), (x,), or arrays by name."""
+    if isinstance(source, tuple):
+        if len(source) not in (1, 2):
+            raise UsageError(f"{name}: found {len(source)} arrays where (x, y) is expected")
+        source = dict(zip(("x", "y"), source))
+    parts = {part: _of_part(source, part) for part in PARTS}
+    given = {part: arrays for part, arrays in parts.items() if arrays}
+    if not given:
+        return _open(dict(source), name, reading, answers)
+    shared = {key: source[key] for key in ("rate",) if key in source}
+    opened = {p: _open(arrays | shared, f"{name}, {p}", reading, answers) for p, arrays in given.items()}
+    return join_parts(opened, name)
+
+
+def _of_part(source: Mapping[str, Any], part: str) -> dict[str, Any]:
+    """x_train or train_x as x."""
+    found = {}
+    for key, array in source.items():
+        for name in (key.removesuffix(f"_{part}"), key.removeprefix(f"{part}_")):
+            if name != key:
+                found[name] = array
+    return found
+
+
+def _open(arrays: dict[str, Any], name: str, reading: Reading, answers: Answers) -> LabelledSource:
+    x_name = _find(arrays, reading.column, _X, name, "column", "the inputs")
+    x = _cut(arrays[x_name], arrays.get("offsets"), f"{name}, array '{x_name}'")
+    y: Any = None
+    y_name = ""
+    if answers != "none":
+        y_name = _find(arrays, reading.target, _Y, name, "target", "the answers")
+        y = arrays[y_name]
+        if answers == "series" and "offsets" in arrays:
+            y = _cut(y, arrays["offsets"], f"{name}, array '{y_name}'")
+        if len(y) != len(x):
+            raise DataError(f"{name}: found {len(x)} inputs and {len(y)} answers; there must be one for each")
+    group = None if reading.group is None else arrays[_find(arrays, reading.group, (), name, "group", "the groups")]
+    if len(x) == 0:
+        raise DataError(f"{name}: there is no example in it; there is nothing to learn from")
+    kind: Kind = "text" if isinstance(x[0], str) else "series"
+    view = _view(x, arrays.get("rate"), reading)
+
+    def read() -> Iterator[Labelled]:
+        for i, values in enumerate(x):
+            place = f"{name}, array '{x_name}', example {i}"
+            value = str(values) if kind == "text" else view(values, place)
+            answer = None if y is None else _answer(y[i], answers, reading, f"{name}, array '{y_name}', example {i}")
+            yield Labelled(value, answer, place, None if group is None else str(group[i]))
+
+    return LabelledSource(name, kind, answers, read, lambda: _digest(arrays), {}, reading)
+
+
+def _find(
+    arrays: Mapping[str, Any], wanted: str | None, usual: Sequence[str], name: str, option: str, what: str
+) -> str:
+    found = wanted if wanted is not None else next((key for key in usual if key in arrays), None)
+    if found is None or found not in arrays:
+        listed = ", ".join(arrays) or "nothing"
+        said = f"there is no array '{wanted}' for --{option}" if wanted else f"name the array of {what} with --{option}"
+        raise UsageError(f"{name}: {said}; it has {listed}")
+    return found
+
+
+def _cut(array: Any, offsets: Any, place: str) -> Any:
+    """Arrays that lie after each other as a list of them; a list and an array [n, ...] stay as they are."""
+    if isinstance(array, list):
+        return array
+    array = np.asarray(array)
+    if array.dtype.kind == "O":
+        return list(array)
+    if array.dtype.kind == "U":
+        return array.tolist()
+    if offsets is None:
+        if array.ndim < 2:
+            raise DataError(f"{place}: found shape {list(array.shape)}, expected [examples, time] or more")
+        return array
+    offsets = np.asarray(offsets)
+    if offsets.ndim != 1 or offsets[0] != 0 or offsets[-1] != len(array) or (np.diff(offsets) < 0).any():
+        raise DataError(f"{place}: the offsets must rise from 0 to {len(array)}, the length of the array")
+    return [array[a:b] for a, b in pairwise(offsets)]
+
+
+def _view(x: Any, rate: Any, reading: Reading) -> Any:
+    """How one array becomes a series: as sound, as an image, or as it is."""
+    first = np.asarray(x[0])
+    if rate is not None and first.ndim == 1:
+        from unrolled.data.sound import features
+
+        return lambda values, _: features(values, int(rate), reading.sound)
+    if first.dtype == np.uint8 and first.ndim >= 2:
+        from unrolled.data.images import as_sequence
+
+        return lambda values, place: as_sequence(np.asarray(values), reading.images, place)
+
+    def plain(values: Any, place: str) -> NDArray[np.float32]:
+        return fill(as_series(values, place).astype(np.float64), reading.missing, place)
+
+    return plain
+
+
+def _answer(value: Any, answers: Answers, reading: Reading, place: str) -> Any:
+    if answers == "class":
+        return as_class(value, place)
+    if answers == "classes":
+        if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+            return tuple(str(i) for i in np.flatnonzero(value))
+        return as_classes(value, reading.separator, place)
+    if answers == "numbers":
+        return np.array([as_number(each, place) for each in np.atleast_1d(value)])
+    if answers == "series":
+        return as_series(value, place)
+    raise UsageError(f"{place}: arrays hold no {answers}")
+
+
+def _digest(arrays: Mapping[str, Any]) -> str:
+    result = hashlib.sha256()
+    for key, array in arrays.items():
+        for values in array if isinstance(array, list) else [array]:
+            data = np.ascontiguousarray(values)
+            result.update(f"{key} {data.shape} {data.dtype}\n".encode())
+            result.update(repr(data.tolist()).encode() if data.dtype.kind == "O" else data.tobytes())
+    return result.hexdigest()

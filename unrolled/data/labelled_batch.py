@@ -1,0 +1,153 @@
+"""Batches of labelled examples: padded inputs, their mask, and answers.
+
+    x [B, T] ids, [B, T, 1 + L] ids with letters, or [B, T, D] numbers;  mask [B, T] True = real, padding on the right
+    y [B] classes;  [B, C] sets or numbers;  [B, T] tags, NO_ANSWER in the padding;  [B, T, D'] clean series
+
+A sampler is a pure function of the step number, so that a training run resumes from one integer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from unrolled.core.errors import DataError
+from unrolled.data.answers import NO_ANSWER
+from unrolled.data.batch import Batch, _pooled, _random
+from unrolled.data.codec import EMPTY
+
+
+@dataclass(frozen=True)
+class LabelledSection:
+    """One part of the data as arrays in memory."""
+
+    x: NDArray[Any]
+    """[N] or [N, 1 + L] ids, or [N, D] float32: all examples after each other"""
+    offsets: NDArray[np.int64]
+    """[n+1]: example i is x[offsets[i]:offsets[i+1]]"""
+    y: NDArray[Any]
+    """[n] int64 classes; [n, C] float32; where `aligned`, [N] int64 tags or [N, D'] float32"""
+    aligned: bool
+    """True: there is an answer at each step"""
+    rows: NDArray[np.int64]
+    """[n]: the number of each example in its source, counted from 0"""
+
+    @property
+    def n_examples(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_steps(self) -> int:
+        return len(self.x)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        return np.diff(self.offsets)
+
+    def input(self, i: int) -> NDArray[Any]:
+        return self.x[self.offsets[i] : self.offsets[i + 1]]
+
+    def answer(self, i: int) -> Any:
+        return self.y[self.offsets[i] : self.offsets[i + 1]] if self.aligned else self.y[i]
+
+    def take(self, chosen: NDArray[np.int64]) -> LabelledSection:
+        """Some examples, copied, in the order given."""
+        spans = [np.arange(self.offsets[i], self.offsets[i + 1]) for i in chosen]
+        steps = np.concatenate([*spans, np.empty(0, np.int64)]).astype(np.int64)
+        offsets = np.concatenate([[0], np.cumsum(self.lengths[chosen])]).astype(np.int64)
+        y = self.y[steps if self.aligned else chosen]
+        return replace(self, x=self.x[steps], offsets=offsets, y=y, rows=self.rows[chosen])
+
+    def share(self, fraction: float) -> LabelledSection:
+        """As many examples, evenly spread, as `fraction` says."""
+        if fraction >= 1:
+            return self
+        n = max(1, round(fraction * self.n_examples))
+        return self.take(np.arange(n) * self.n_examples // n)
+
+    def first(self, limit: int) -> LabelledSection:
+        """The examples that fit into the first `limit` steps, at least one."""
+        n = max(1, int(np.searchsorted(self.offsets, limit, side="right")) - 1)
+        return self if n >= self.n_examples else self.take(np.arange(n))
+
+
+def section_of(
+    inputs: Sequence[NDArray[Any]], answers: Sequence[Any], aligned: bool, rows: Sequence[int]
+) -> LabelledSection:
+    """Encoded examples as a section; there must be one at least."""
+    offsets = np.cumsum([0, *map(len, inputs)]).astype(np.int64)
+    y = np.concatenate(answers) if aligned else np.stack(answers)
+    return LabelledSection(np.concatenate(inputs), offsets, y, aligned, np.array(rows, np.int64))
+
+
+def pad_labelled(section: LabelledSection, rows: NDArray[np.int64]) -> Batch:
+    """These examples as one batch."""
+    lengths = section.lengths[rows]
+    width = int(lengths.max())
+    inner = section.x.shape[1:]
+    is_ids = section.x.dtype.kind in "iu"
+    x = np.full((len(rows), width, *inner), EMPTY, np.int64 if is_ids else np.float32)  # [B, T] or [B, T, D]
+    mask = np.arange(width) < lengths[:, None]  # [B, T]
+    y: NDArray[Any]
+    if section.aligned:
+        tags = section.y.dtype.kind in "iu"
+        shape = (len(rows), width, *section.y.shape[1:])
+        y = np.full(shape, NO_ANSWER if tags else 0, np.int64 if tags else np.float32)  # [B, T] or [B, T, D']
+    else:
+        y = section.y[rows]  # [B] or [B, C]
+    for i, row in enumerate(rows):
+        x[i, : lengths[i]] = section.input(int(row))
+        if section.aligned:
+            y[i, : lengths[i]] = section.answer(int(row))
+    return Batch(
+        torch.from_numpy(x), torch.from_numpy(np.ascontiguousarray(y)),
+        rows=torch.from_numpy(np.array(rows, np.int64)), mask=torch.from_numpy(mask),
+    )  # fmt: skip
+
+
+class LabelledBatches:
+    """Training batches, examples of about equal length together.
+
+    In a random order, pools of 100 batches are sorted by length and cut into batches, which come in a random order; so
+    an epoch sees every example once. `tokens_per_step` is the mean number of steps of input.
+    """
+
+    def __init__(self, section: LabelledSection, batch_size: int, seed: int = 0) -> None:
+        if section.n_examples == 0:
+            raise DataError("this part of the data has no examples; give more data or another --split")
+        self.section, self.seed = section, seed
+        self.notes: list[str] = []
+        if batch_size > section.n_examples:
+            self.notes.append(f"the batch size is {section.n_examples} instead of {batch_size}: that is all there is")
+        self.batch_size = min(batch_size, section.n_examples)
+        self.steps_per_epoch = -(-section.n_examples // self.batch_size)
+        self.tokens_per_step = max(1, round(section.n_steps / self.steps_per_epoch))
+        self._lengths = section.lengths
+        self._epoch = lru_cache(maxsize=1)(self._order)
+
+    def epoch(self, step: int) -> int:
+        return step // self.steps_per_epoch
+
+    def batch(self, step: int) -> Batch:
+        epoch, i = divmod(step, self.steps_per_epoch)
+        order, batches = self._epoch(epoch)
+        first = int(batches[i]) * self.batch_size
+        return pad_labelled(self.section, order[first : first + self.batch_size])
+
+    def _order(self, epoch: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        random = _random(self.seed, epoch)
+        order = random.permutation(self.section.n_examples)
+        return _pooled(order, self._lengths, self.batch_size), random.permutation(self.steps_per_epoch)
+
+
+def labelled_batches(section: LabelledSection, batch_size: int) -> Iterator[Batch]:
+    """Every example once for figures, those of about equal length together; `rows` says which is which."""
+    order = _pooled(np.arange(section.n_examples), section.lengths, batch_size)
+    for start in range(0, len(order), batch_size):
+        yield pad_labelled(section, order[start : start + batch_size])

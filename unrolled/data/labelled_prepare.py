@@ -1,0 +1,308 @@
+"""From labelled examples to sections: read, check, split, fit the codecs on the training part, encode.
+
+Texts and words are read once for the split, once for the codecs and once to encode, so that only ids are held; series
+are read once and held. The sections are in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.core.errors import DataError, UsageError
+from unrolled.data.answers import (
+    NO_ANSWER,
+    UNSEEN,
+    AnswerCodec,
+    ClassCodec,
+    NumberScaler,
+    SeriesScaler,
+    fit_answers,
+    fit_scaler,
+)
+from unrolled.data.codec import Codec
+from unrolled.data.config import DataConfig
+from unrolled.data.labelled import ALL, PARTS, Labelled, LabelledSource
+from unrolled.data.labelled_batch import LabelledSection, section_of
+from unrolled.data.reading import Answers, Kind
+from unrolled.data.split import grouped, row_key, stratified
+from unrolled.data.word_list import WordListCodec
+
+InputCodec = Codec | WordListCodec | NumberScaler
+
+
+@dataclass(frozen=True)
+class LabelledData:
+    """Prepared examples: their codecs, their sections by part, and what is known about them."""
+
+    kind: Kind
+    answers_are: Answers
+    inputs: InputCodec
+    answers: AnswerCodec
+    sections: dict[str, LabelledSection]
+    facts: dict[str, Any]
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """What the first pass keeps of every example."""
+
+    keys: NDArray[np.uint64]
+    pairs: NDArray[np.uint64]
+    classes: NDArray[np.int64]
+    parts: list[str]
+    groups: list[str] | None
+    counts: Counter[str]
+
+
+def prepare_labelled(
+    source: LabelledSource,
+    config: DataConfig,
+    letters: int = 0,
+    least: int = 1,
+    distinct: bool = False,
+    allow_unseen: bool = False,
+) -> LabelledData:
+    """Read a source, keep its own parts or split it, and encode it.
+
+    Of `config` the split, the seed, the fraction and, for texts, tokens, vocabulary and lengths count. `letters` and
+    `least` are for words (see word_list); `distinct` drops examples whose input and answer were there before.
+    A class or tag that is only in validation or test is an error, or with `allow_unseen` one more class, `<unseen>`.
+    """
+    if config.too_long == "split" and config.max_length is not None:
+        raise UsageError("too_long = split is not possible here: an example has one answer; choose truncate or error")
+    examples: Iterable[Labelled] = list(source) if source.kind == "series" else source
+    scan = _scan(examples, config.seed)
+    keep = np.ones(len(scan.keys), bool)
+    if distinct:
+        keep[:] = False
+        keep[np.unique(scan.pairs, return_index=True)[1]] = True
+    side, names, facts = _sides(scan, keep, config, source.name)
+
+    def training() -> Iterator[Labelled]:
+        return (example for example, number in zip(examples, side) if number == 0)
+
+    inputs = fit_inputs(source.kind, training(), config, letters, least, source.name)
+    answers = fit_answers(source.answers, training(), source.name)
+    if allow_unseen and isinstance(answers, ClassCodec):
+        answers = answers.with_unseen()
+    sections, truncated = _encode(examples, side, names, inputs, answers, config)
+    facts = {
+        "source": source.name,
+        "kind": source.kind,
+        "answers": source.answers,
+        **facts,
+        "outputs": answers.size,
+        "classes": _class_counts(answers, sections) if isinstance(answers, ClassCodec) else None,
+        "lengths": _lengths(np.concatenate([section.lengths for section in sections.values()])),
+        "truncated": truncated,
+        "split": {part: {"examples": s.n_examples, "steps": s.n_steps} for part, s in sections.items()},
+        "notes": [*source.notes, *facts["notes"], *_more_notes(facts, truncated, config), *_unseen(answers, sections)],
+    }
+    fingerprint = _fingerprint(sections, inputs, answers)
+    sections["train"] = sections["train"].share(config.fraction)
+    return LabelledData(source.kind, source.answers, inputs, answers, sections, facts, fingerprint)
+
+
+def _scan(examples: Iterable[Labelled], seed: int) -> _Scan:
+    keys, pairs, classes, parts, groups = [], [], [], [], []
+    number_of: dict[str, int] = {}
+    counts: Counter[str] = Counter()
+    for example in examples:
+        content = "\n".join(example.input) if isinstance(example.input, list) else example.input
+        answer = example.answer
+        keys.append(row_key(content, None, seed))
+        pairs.append(row_key(content, str(answer.tolist() if isinstance(answer, np.ndarray) else answer), seed))
+        stratum = "|".join(answer) if isinstance(answer, tuple) else answer if isinstance(answer, str) else ""
+        classes.append(number_of.setdefault(stratum, len(number_of)))
+        parts.append(example.part)
+        groups.append(example.group)
+        counts[example.part] += 1
+    names = None if groups[0] is None else [str(group) for group in groups]
+    numbers = np.array(classes, np.int64)
+    return _Scan(np.array(keys, np.uint64), np.array(pairs, np.uint64), numbers, parts, names, counts)
+
+
+# ---- who goes where
+
+
+def _sides(
+    scan: _Scan, keep: NDArray[np.bool_], config: DataConfig, name: str
+) -> tuple[NDArray[np.int64], list[str], dict[str, Any]]:
+    """The number of the part of every example (-1: left out), the names of the parts, and facts of the split."""
+    shares = config.shares()
+    side = np.full(len(keep), -1, np.int64)
+    given = [part for part in PARTS if scan.counts[part]]
+    if given and scan.counts[ALL]:
+        raise DataError(f"{name}: some examples are for no part, others for {', '.join(given)}; say it for all or none")
+    if given and "train" not in given:
+        raise DataError(f"{name}: there is no part train; it has {', '.join(given)}")
+    how = "given" if given else config.split
+    names = given or list(shares)
+    for number, part in enumerate(given):
+        side[np.array([each == part for each in scan.parts]) & keep] = number
+    open_rows = np.flatnonzero(keep if not given else side == 0)
+    if not given or "valid" not in given:
+        if given:  # validation is taken from training, in the proportion of the split
+            valid = shares["valid"] / (shares["train"] + shares["valid"])
+            wanted = {"train": 1 - valid, "valid": valid}
+            names = [*given, "valid"]
+            how = "given, validation taken from the training part"
+        else:
+            wanted = shares
+        own = _split(scan, open_rows, wanted, config.seed, name)
+        side[open_rows] = np.where(own == 1, len(given), 0) if given else own
+    facts = {"examples": int(keep.sum()), "dropped": int((~keep).sum()), "split_is": how}
+    return side, names, facts | _repeats(scan, side, names)
+
+
+def _split(
+    scan: _Scan, rows: NDArray[np.int64], shares: Mapping[str, float], seed: int, name: str
+) -> NDArray[np.uint8]:
+    if scan.groups is not None:
+        return grouped([scan.groups[row] for row in rows], shares, seed, name)
+    return stratified(scan.keys[rows], scan.classes[rows], shares, name)
+
+
+def _repeats(scan: _Scan, side: NDArray[np.int64], names: list[str]) -> dict[str, Any]:
+    """How many inputs are there again, and how many of other parts are in training too (given parts and groups)."""
+    kept = side >= 0
+    duplicates = int(kept.sum() - len(np.unique(scan.keys[kept])))
+    seen = np.unique(scan.keys[side == 0])
+    notes = []
+    if duplicates:
+        notes.append(f"{duplicates} examples have the input of another one")
+    leaks = {part: int(np.isin(scan.keys[side == i], seen).sum()) for i, part in enumerate(names) if i}
+    for part, n in leaks.items():
+        if n:
+            notes.append(
+                f"{n} inputs of {part} are in train too, for the {'groups' if scan.groups else 'parts'} say so"
+            )
+    if duplicates and not any(leaks.values()):
+        notes.append("equal inputs are in one part")
+    if scan.groups is not None:
+        notes.append(f"the {len(set(scan.groups))} groups are in one part each")
+    return {"duplicates": duplicates, "in_train_too": leaks, "notes": notes}
+
+
+# ---- codecs and sections
+
+
+def fit_inputs(
+    kind: Kind, examples: Iterable[Labelled], config: DataConfig, letters: int, least: int, name: str
+) -> InputCodec:
+    """The codec of the inputs, from the examples of the training part."""
+    inputs = (example.input for example in examples)
+    if kind == "text":
+        return Codec.fit(inputs, config)
+    if kind == "words":
+        return WordListCodec.fit(inputs, config.vocabulary, least, letters)
+    return fit_scaler(SeriesScaler, inputs, name)
+
+
+def encode_input(inputs: InputCodec, value: Any, place: str) -> NDArray[Any]:
+    """[T] or [T, 1 + L] ids, or [T, D] scaled numbers."""
+    if isinstance(inputs, NumberScaler):
+        return inputs.encode(value, place)
+    try:
+        ids = inputs.encode(value)
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from None
+    return ids.astype(np.int32)
+
+
+def encode_examples(
+    examples: Sequence[Labelled], inputs: InputCodec, answers: AnswerCodec | None, rows: Sequence[int] | None = None
+) -> LabelledSection:
+    """Examples in their order as a section; without a codec of answers there are none (NO_ANSWER), to predict them."""
+    encoded = [encode_input(inputs, example.input, example.place) for example in examples]
+    numbers = range(len(examples)) if rows is None else rows
+    if answers is None:
+        return section_of(encoded, [np.int64(NO_ANSWER)] * len(encoded), False, list(numbers))
+    found = [answers.encode(example.answer, example.place) for example in examples]
+    return section_of(encoded, found, answers.kind in ("tags", "series"), list(numbers))
+
+
+def _encode(
+    examples: Iterable[Labelled], side: NDArray[np.int64], names: list[str], inputs: InputCodec,
+    answers: AnswerCodec, config: DataConfig,
+) -> tuple[dict[str, LabelledSection], int]:  # fmt: skip
+    held: list[tuple[list[Any], list[Any], list[int]]] = [([], [], []) for _ in names]
+    truncated = 0
+    aligned = answers.kind in ("tags", "series")
+    for row, (example, number) in enumerate(zip(_drained(examples), side)):
+        if number < 0:
+            continue
+        x, y = encode_input(inputs, example.input, example.place), answers.encode(example.answer, example.place)
+        limit = config.max_length
+        if limit is not None and len(x) > limit:
+            if config.too_long == "error":
+                raise DataError(
+                    f"{example.place}: this example has {len(x)} steps, more than max_length = {limit}; choose "
+                    "--too-long truncate or a larger --max-length"
+                )
+            x, y, truncated = x[:limit], y[:limit] if aligned else y, truncated + 1
+        for values, value in zip(held[number], (x, y, row)):
+            values.append(value)
+    sections = {}
+    for part in (part for part in PARTS if part in names):
+        xs, ys, rows = held[names.index(part)]
+        sections[part] = section_of(xs, ys, aligned, rows)
+        xs.clear()
+    return sections, truncated
+
+
+def _drained(examples: Iterable[Labelled]) -> Iterator[Labelled]:
+    """Examples, each forgotten by a list when it was handed out, so that series are not held twice."""
+    if not isinstance(examples, list):
+        yield from examples
+        return
+    examples.reverse()
+    while examples:
+        yield examples.pop()
+
+
+def _class_counts(codec: ClassCodec, sections: Mapping[str, LabelledSection]) -> dict[str, dict[str, int]]:
+    result = {}
+    for part, section in sections.items():
+        counts = section.y.sum(axis=0) if section.y.ndim == 2 else np.bincount(section.y, minlength=codec.size)
+        result[part] = {name: int(n) for name, n in zip(codec.names, counts)}
+    return result
+
+
+def _more_notes(facts: Mapping[str, Any], truncated: int, config: DataConfig) -> Iterator[str]:
+    if facts["dropped"]:
+        yield f"{facts['dropped']} examples that repeat an input with its answer were dropped"
+    if truncated:
+        yield f"{truncated} examples were truncated to {config.max_length} steps"
+
+
+def _unseen(codec: AnswerCodec, sections: Mapping[str, LabelledSection]) -> Iterator[str]:
+    if isinstance(codec, ClassCodec) and codec.names[-1] == UNSEEN:
+        for part, section in sections.items():
+            y = section.y[:, -1] if section.y.ndim == 2 else section.y == codec.size - 1
+            if n := int(y.sum()):
+                yield f"{n} answers of {part} are not in the training part, so they count as wrong"
+
+
+def _lengths(lengths: NDArray[np.int64]) -> dict[str, float]:
+    return {"min": int(lengths.min()), "mean": round(float(lengths.mean()), 2), "max": int(lengths.max())}
+
+
+def _fingerprint(sections: Mapping[str, LabelledSection], inputs: InputCodec, answers: AnswerCodec) -> str:
+    digest = hashlib.sha256()
+    for part, section in sections.items():
+        digest.update(json.dumps([part, section.x.shape, section.y.shape]).encode())
+        for array in (section.x, section.offsets, section.y):
+            digest.update(np.ascontiguousarray(array).tobytes())
+    digest.update(inputs.to_json().encode())
+    digest.update(answers.to_json().encode())
+    return digest.hexdigest()[:32]

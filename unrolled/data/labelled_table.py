@@ -1,0 +1,265 @@
+"""Labelled examples in tables: csv, tsv, jsonl, json, parquet, data frames and lists of dicts.
+
+| layout | a row is | input |
+|---|---|---|
+| cells | an example | the cell of one column: a text, a list of words, a list of numbers |
+| wide | an example | a series along the row, one column a step |
+| long | a step | the rows of one id, one column a channel |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.data.cells import as_class, as_classes, as_number, as_series, as_words, is_gap, is_number
+from unrolled.data.gaps import fill
+from unrolled.data.labelled import ALL, Labelled, LabelledSource, given_part
+from unrolled.data.plain import TextFile
+from unrolled.data.reading import Answers, Kind, Reading
+from unrolled.data.tables import CsvTable, FrameTable, ListTable, Table, open_table
+
+INPUTS = ("text", "sentence", "review", "sequence", "tokens", "words", "x", "input", "document", "message")
+TARGETS: dict[str, tuple[str, ...]] = {
+    "class": ("label", "class", "target", "y", "category", "language", "sentiment", "answer", "labels"),
+    "classes": ("labels", "classes", "label", "categories", "tags", "target", "y", "answer"),
+    "numbers": ("target", "y", "value", "answer", "score", "label"),
+    "tags": ("tags", "labels", "pos_tags", "ner_tags", "tag", "target"),
+    "series": ("clean", "target", "y"),
+}
+
+
+def open_table_file(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
+    """A table in a file; numbers without a header line get the column names 1, 2, 3, ..."""
+    table = open_table(path)
+    assert table is not None
+    if isinstance(table, CsvTable):
+        delimiter = "\t" if ".tsv" in path.suffixes else ","
+        first = next((line for line in TextFile(path).lines() if line.strip()), "").split(delimiter)
+        if len(first) > 1 and all(is_number(cell) for cell in first):
+            table = Headerless(TextFile(path), delimiter, len(first))
+    return open_columns(table, reading, answers)
+
+
+def open_rows(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
+    """A list of dicts, or a data frame of any library that narwhals knows."""
+    if isinstance(source, list):
+        if not source or not isinstance(source[0], dict):
+            raise UsageError('examples in a list are dicts with named values, such as {"text": ..., "label": ...}')
+        return open_columns(ListTable(source), reading, answers)
+    import narwhals
+
+    try:
+        frame = narwhals.from_native(source, eager_only=True)
+    except TypeError:
+        raise UsageError(
+            f"examples cannot be read from a {type(source).__name__}; give a path, a list of dicts, arrays (x, y) or a "
+            "data frame"
+        ) from None
+    return open_columns(FrameTable(frame), reading, answers)
+
+
+class Headerless(CsvTable):
+    """Numbers only, the first line too; the columns are called by their numbers."""
+
+    def __init__(self, file: TextFile, delimiter: str, width: int) -> None:
+        super().__init__(file, delimiter)
+        self._names = [str(number) for number in range(1, width + 1)]
+        self.notes[f"{self.name}: there is no header line, so the columns are called 1 to {width}"] = None
+
+    def columns(self) -> list[str]:
+        return self._names
+
+    def rows(self, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        chosen = [int(column) - 1 for column in columns]
+        for line, cells in self._records():
+            if cells and len(cells) != len(self._names):
+                raise DataError(f"{self.place(line)}: found {len(cells)} cells where line 1 has {len(self._names)}")
+            if cells:
+                yield line, tuple(cells[i] for i in chosen)
+
+
+def open_columns(table: Table, reading: Reading, answers: Answers) -> LabelledSource:
+    """A table by its columns: which layout, which columns, what kind of input."""
+    names = table.columns()
+    target = _targets(table, names, reading, answers)
+    options = {"group": reading.group, "part": reading.part, "id": reading.id, "time": reading.time}
+    for option, wanted in options.items():
+        _there(table, names, option, wanted)
+    apart = set(options.values())
+    others = [name for name in names if name not in apart and name not in target]
+    layout = _layout(table, reading, others, answers) if reading.layout == "auto" else reading.layout
+    inputs = _inputs(table, reading, others, layout)
+    kind: Kind = "series"
+    if layout == "cells":
+        kind = _kind_of(next(table.rows(inputs), (0, ("",)))[1][0], answers)
+    settled = reading.updated({"column": ",".join(inputs), "target": ",".join(target) or None, "layout": layout})
+
+    def read() -> Iterator[Labelled]:
+        if layout == "cells":
+            return _cells(table, inputs, target, settled, answers, kind)
+        if layout == "wide":
+            return _wide(table, inputs, target, settled, answers)
+        from unrolled.data.long_table import read_long
+
+        return read_long(table, inputs, target, settled, answers)
+
+    source = LabelledSource(table.name, kind, answers, read, table.digest, table.notes, settled)
+    if reading.column is None:
+        source.notes[f"{table.name}: the input is {_listed(inputs)}, chosen by name and content"] = None
+    if reading.target is None and target:
+        source.notes[f"{table.name}: the answer is {_listed(target)}, chosen by name"] = None
+    return source
+
+
+def _there(table: Table, names: Sequence[str], option: str, wanted: str | None) -> None:
+    if wanted is not None and wanted not in names:
+        raise UsageError(f"{table.name}: there is no column '{wanted}' for --{option}; {nearest(wanted, names)}")
+
+
+def _named(table: Table, names: Sequence[str], option: str, wanted: str) -> list[str]:
+    """One column by its whole name, or several with commas between them."""
+    found = [wanted] if wanted in names else [name.strip() for name in wanted.split(",")]
+    for name in found:
+        _there(table, names, option, name)
+    return found
+
+
+def _targets(table: Table, names: list[str], reading: Reading, answers: Answers) -> list[str]:
+    if answers == "none":  # a column of answers that the table has all the same is not an input
+        return [] if reading.target is None else [name for name in reading.target.split(",") if name in names]
+    if reading.target is not None:
+        found = _named(table, names, "target", reading.target)
+        if len(found) > 1 and answers not in ("numbers", "series"):
+            raise UsageError(f"{table.name}: {answers} are in one column, not in {_listed(found)}")
+        return found
+    by_name = {name.lower(): name for name in reversed(names)}
+    guess = next((by_name[name] for name in TARGETS[answers] if name in by_name), None)
+    taken = {reading.column, reading.group, reading.part, reading.id, reading.time}
+    left = [name for name in names if name not in taken and name.lower() not in INPUTS]
+    if guess is None and len(left) == 1 and len(names) > 1:
+        guess = left[0]
+    if guess is None or guess == reading.column:
+        raise UsageError(f"{table.name}: say which column holds the answer with --target; it has {', '.join(names)}")
+    return [guess]
+
+
+def _layout(table: Table, reading: Reading, others: list[str], answers: Answers) -> str:
+    """By what was named, else by what stands in the first row."""
+    if reading.id is not None or reading.time is not None:
+        return "long"
+    if answers == "series":
+        lists = isinstance(next(table.rows(others[:1]), (0, ("",)))[1][0], list | tuple) if others else False
+        return "cells" if lists else "long"
+    if reading.column is not None:
+        return "cells" if reading.column in others else "wide"
+    if any(name.lower() in INPUTS for name in others) or len(others) <= 1:
+        return "cells"
+    first = next(table.rows(others), (0, ("",)))[1]
+    return "wide" if all(is_number(cell) or is_gap(cell) for cell in first) else "cells"
+
+
+def _inputs(table: Table, reading: Reading, others: list[str], layout: str) -> list[str]:
+    if reading.column is not None:
+        names = table.columns()
+        found = _named(table, names, "column", reading.column)
+        if taken := [name for name in found if name not in others]:
+            raise UsageError(f"{table.name}: column '{taken[0]}' cannot be the input and something else too")
+        if layout == "cells" and len(found) > 1:
+            raise UsageError(f"{table.name}: a text is in one column, not in {_listed(found)}; or say --layout wide")
+        return found
+    if layout != "cells":
+        if not others:
+            raise UsageError(f"{table.name}: there is no column left for the series; it has {_listed(table.columns())}")
+        return others
+    by_name = {name.lower(): name for name in reversed(others)}
+    guess = next((by_name[name] for name in INPUTS if name in by_name), others[0] if len(others) == 1 else None)
+    if guess is None:
+        raise UsageError(f"{table.name}: say which column holds the input with --column; it has {_listed(others)}")
+    return [guess]
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:6])
+    return f"column{'s' if len(names) > 1 else ''} {shown}{f' and {len(names) - 6} more' if len(names) > 6 else ''}"
+
+
+def _kind_of(cell: Any, answers: Answers) -> Kind:
+    if answers == "tags":
+        return "words"
+    if hasattr(cell, "tolist"):
+        cell = cell.tolist()
+    if isinstance(cell, list | tuple):
+        inner = cell[0] if cell else 0.0
+        return "words" if isinstance(inner, str) else "series"
+    return "text"
+
+
+# ---- rows
+
+
+def _cells(
+    table: Table, inputs: list[str], target: list[str], reading: Reading, answers: Answers, kind: Kind
+) -> Iterator[Labelled]:
+    for number, (value, *answer), group, part in _with_extras(table, [*inputs, *target], reading):
+        place = table.place(number)
+        content = _input(value, kind, f"{place}, column '{inputs[0]}'")
+        yield Labelled(content, answer_of(answer, target, answers, reading, place), place, group, part)
+
+
+def _wide(table: Table, inputs: list[str], target: list[str], reading: Reading, answers: Answers) -> Iterator[Labelled]:
+    for number, cells, group, part in _with_extras(table, [*inputs, *target], reading):
+        place = table.place(number)
+        steps = [step_value(cell, reading.missing, place, name) for name, cell in zip(inputs, cells)]
+        values = fill(np.array(steps)[:, None], reading.missing, place)  # [T, 1]
+        yield Labelled(values, answer_of(cells[len(inputs) :], target, answers, reading, place), place, group, part)
+
+
+def _with_extras(
+    table: Table, columns: list[str], reading: Reading
+) -> Iterator[tuple[int, tuple[Any, ...], str | None, str]]:
+    """The rows of some columns, with the group and the part of each."""
+    extras = [name for name in (reading.group, reading.part) if name is not None]
+    for number, cells in table.rows([*columns, *extras]):
+        own, more = cells[: len(columns)], list(islice(cells, len(columns), None))
+        place = table.place(number)
+        group = as_class(more.pop(0), f"{place}, column '{reading.group}'") if reading.group is not None else None
+        part = given_part(more.pop(0), f"{place}, column '{reading.part}'") if reading.part is not None else ALL
+        yield number, own, group, part
+
+
+def step_value(cell: Any, missing: str, place: str, column: str) -> float:
+    """A number of a series; NaN where it is missing and gaps are to be filled."""
+    if missing != "error" and is_gap(cell):
+        return float("nan")
+    return as_number(cell, f"{place}, column '{column}'")
+
+
+def _input(cell: Any, kind: Kind, here: str) -> Any:
+    if kind == "words":
+        return as_words(cell, here)
+    if kind == "series":
+        return as_series(cell, here)
+    if not isinstance(cell, str) or not cell.strip():
+        what = "an empty cell" if is_gap(cell) or isinstance(cell, str) else f"a number ({cell})"
+        raise DataError(f"{here}: found {what}, expected text; fill it in, or remove the row")
+    return cell
+
+
+def answer_of(cells: Sequence[Any], target: list[str], answers: Answers, reading: Reading, place: str) -> Any:
+    """The answer in the target columns of one row."""
+    if answers == "none":
+        return None
+    if answers == "numbers":
+        return np.array([as_number(cell, f"{place}, column '{name}'") for name, cell in zip(target, cells)])
+    here = f"{place}, column '{target[0]}'"
+    if answers == "classes":
+        return as_classes(cells[0], reading.separator, here)
+    if answers == "tags":
+        return as_words(cells[0], here)
+    return as_series(cells[0], here) if answers == "series" else as_class(cells[0], here)

@@ -1,0 +1,71 @@
+"""What the names of files say of examples: the class by folder or by a pattern, a group, a part."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unrolled.core.errors import DataError, UsageError
+from unrolled.data.cells import as_number
+from unrolled.data.labelled import ALL, given_part, part_in
+from unrolled.data.reading import Answers, Reading
+
+
+class NamedFile(NamedTuple):
+    """A file and what its name says; the answer is of the kind that was asked for."""
+
+    path: Path
+    answer: Any
+    group: str | None
+    part: str
+
+
+def named_files(files: Sequence[Path], folder: Path, reading: Reading, answers: Answers) -> list[NamedFile]:
+    """Every file with the class that its name, by `pattern`, or else its folder gives.
+
+    Folders called train, valid or test above those of the classes are parts.
+    """
+    if answers not in ("class", "classes", "numbers", "none"):
+        raise UsageError(f"{folder}: the names of files give classes or numbers, not {answers}")
+    if reading.pattern is not None:
+        return [_by_pattern(path, re.compile(reading.pattern), reading.group, answers) for path in files]
+    return [_by_folder(path, folder, reading.group, answers) for path in files]
+
+
+def _by_pattern(path: Path, pattern: re.Pattern[str], group: str | None, answers: Answers) -> NamedFile:
+    found = pattern.search(path.name)
+    if found is None:
+        if answers == "none":
+            return NamedFile(path, None, None, ALL)
+        raise DataError(f"{path}: the name does not fit the pattern {pattern.pattern}; mend the pattern or the name")
+    values = found.groupdict()
+    if group is not None and group not in values:
+        raise UsageError(f"the pattern {pattern.pattern} has no group (?P<{group}>...) for --group")
+    part = given_part(values["part"], str(path)) if values.get("part") else ALL
+    return NamedFile(path, _answer(values["answer"], answers, path), values[group] if group else None, part)
+
+
+def _by_folder(path: Path, folder: Path, group: str | None, answers: Answers) -> NamedFile:
+    if group not in (None, "file"):
+        raise UsageError(f"{folder}: files have no group '{group}'; name it in --pattern as (?P<{group}>...)")
+    inner = path.relative_to(folder).parts[:-1]
+    part = part_in(inner[0]) if len(inner) > 1 else None
+    if not inner and answers != "none":
+        raise DataError(
+            f"{path}: the class of this file is not known; put the files of each class into a folder of its name, or "
+            "give --pattern for the names of the files"
+        )
+    answer = _answer(inner[1 if part else 0], answers, path) if inner else None
+    return NamedFile(path, answer, path.relative_to(folder).as_posix() if group else None, part or ALL)
+
+
+def _answer(name: str, answers: Answers, path: Path) -> Any:
+    if answers == "numbers":
+        return np.array([as_number(name, str(path))])
+    if answers == "classes":
+        return (name,)
+    return name if answers == "class" else None

@@ -1,0 +1,111 @@
+"""How labelled examples are found in a source: which columns, what a file name says, how images and sound are read.
+
+One schema for the command line, recipes and saved runs. Imports no torch.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from unrolled.core.config import Config
+
+Kind = Literal["text", "words", "series"]
+"""What an input is: a text, a list of words, or numbers [T, D]."""
+Answers = Literal["class", "classes", "numbers", "tags", "series", "none"]
+"""What an answer is: one class, several, numbers, a tag for each word, numbers for each step, or nothing at all."""
+Name = Annotated[str, Field(coerce_numbers_to_str=True)]
+
+
+class ImageReading(Config):
+    """An image as a sequence."""
+
+    order: Literal["rows", "pixels", "patches"] = "rows"
+    """what one step is: a row of pixels, one pixel, or a square patch"""
+
+    patch: int = Field(4, ge=1)
+    """the side of a patch in pixels; it must divide height and width"""
+
+    grey: bool = True
+    """one brightness a pixel; otherwise red, green and blue"""
+
+    permutation: int | None = Field(None, ge=0)
+    """the seed of one random order of the steps, the same for all images; none: from the top left"""
+
+
+class SoundReading(Config):
+    """A clip as a sequence: its samples, or the logarithm of its spectrum, frame by frame."""
+
+    features: Literal["samples", "spectrum", "mel"] = "mel"
+    """what one step is: a sample, a frame of the power spectrum, or the same in mel bands"""
+
+    frame: float = Field(0.032, gt=0, le=10)
+    """seconds of sound in a frame"""
+
+    hop: float = Field(0.016, gt=0, le=10)
+    """seconds from one frame to the next"""
+
+    bands: int = Field(40, ge=2)
+    """mel bands"""
+
+
+class Reading(Config):
+    """Where inputs and answers are in a source; what is not said is chosen by name and reported."""
+
+    column: Name | None = None
+    """the column of the input: text, a list of words, or a list of numbers; for series several names with commas"""
+
+    target: Name | None = None
+    """the column of the answer; several names with commas for several numbers"""
+
+    separator: str | None = Field(None, min_length=1)
+    """what stands between the classes of one example that has several, such as `,` or `|`"""
+
+    group: Name | None = None
+    """a column of groups (documents, speakers) that stay together in the split; `file` for files, or a group of
+    `pattern` by name"""
+
+    part: Name | None = None
+    """a column that says which part a row is for: train, valid or test"""
+
+    layout: Literal["auto", "cells", "wide", "long"] = "auto"
+    """how a table holds inputs: one in a cell, a series along each row, or a series down the rows of one id"""
+
+    id: Name | None = None
+    """the column that tells the series of a long table apart"""
+
+    time: Name | None = None
+    """the column by which a series of a long table is put in order; none: as they stand"""
+
+    missing: Literal["error", "zero", "previous", "line"] = "error"
+    """what to do where a series has no value: refuse, zero, the value before, or a straight line between neighbours"""
+
+    window: int | None = Field(None, ge=2)
+    """cut series with an answer at each step into pieces of this many steps"""
+
+    tag_column: int = -1
+    """which column of CoNLL-style lines is the tag, counted from 0, or from the end with -1"""
+
+    untagged: Literal["error", "join", "skip"] = "error"
+    """what to do with a word without a tag in word_TAG lines: refuse, join it to the next word, or leave it out"""
+
+    pattern: str | None = None
+    """a regular expression for file names with the named groups `answer` and perhaps `group`, `part`; for instance
+    (?P<answer>\\d)_(?P<speaker>\\w+)_\\d+"""
+
+    images: ImageReading = ImageReading()
+    sound: SoundReading = SoundReading()
+
+    @field_validator("pattern")
+    @classmethod
+    def _check_pattern(cls, text: str | None) -> str | None:
+        if text is not None:
+            try:
+                groups = re.compile(text).groupindex
+            except re.error as error:
+                raise ValueError(f"'{text}' is not a regular expression ({error})") from None
+            if "answer" not in groups:
+                raise ValueError(f"'{text}' has no group (?P<answer>...)")
+        return text

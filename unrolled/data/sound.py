@@ -1,0 +1,89 @@
+"""Clips of sound: one channel of samples between -1 and 1, or their log-spectra, with a class from folder or name.
+
+A folder `noisy` and a folder `clean` with files of the same names are pairs for denoising (always as samples).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.core.errors import DataError
+from unrolled.data.labelled import Labelled, LabelledSource, digest_files
+from unrolled.data.long_table import pieces
+from unrolled.data.named_files import named_files
+from unrolled.data.reading import Answers, Reading, SoundReading
+from unrolled.data.spectra import log_mel, log_spectrum
+
+
+def read_clip(path: Path) -> tuple[NDArray[np.float32], int]:
+    """Samples [T], several channels averaged, and the rate."""
+    import soundfile
+
+    try:
+        samples, rate = soundfile.read(path, dtype="float32", always_2d=True)  # [T, channels]
+    except (soundfile.SoundFileError, OSError, RuntimeError, TypeError) as error:
+        raise DataError(f"{path}: cannot be read as sound ({str(error).rstrip('.')}); save it again as .wav") from None
+    if len(samples) == 0:
+        raise DataError(f"{path}: there is no sound in this file; remove it")
+    return samples.mean(axis=1), int(rate)
+
+
+def features(samples: NDArray[Any], rate: int, reading: SoundReading) -> NDArray[np.float32]:
+    """Samples [T] as a sequence [T, 1], or as frames [M, D] of the log-spectrum; whole numbers become -1 to 1."""
+    if samples.dtype.kind in "iu":
+        samples = samples / np.float32(np.iinfo(samples.dtype).max + 1)
+    if reading.features == "samples":
+        return samples.astype(np.float32)[:, None]  # [T, 1]
+    length, hop = max(2, round(reading.frame * rate)), max(1, round(reading.hop * rate))
+    if reading.features == "spectrum":
+        return log_spectrum(samples, length, hop)
+    return log_mel(samples, length, hop, reading.bands, rate)
+
+
+def open_clips(files: Sequence[Path], folder: Path, name: str, reading: Reading, answers: Answers) -> LabelledSource:
+    """Clips of one sample rate."""
+    if answers == "series":
+        return _open_pairs(files, folder, name, reading)
+    found = named_files(files, folder, reading, answers)
+
+    def read() -> Iterator[Labelled]:
+        common: int | None = None
+        for path, answer, group, part in found:
+            samples, rate = read_clip(path)
+            common = _same_rate(path, rate, common)
+            yield Labelled(features(samples, rate, reading.sound), answer, str(path), group, part)
+
+    return LabelledSource(name, "series", answers, read, lambda: digest_files(files), {}, reading)
+
+
+def _same_rate(path: Path, rate: int, common: int | None) -> int:
+    if common not in (None, rate):
+        raise DataError(f"{path}: has {rate} samples a second, but the files before have {common}; convert to one rate")
+    return rate
+
+
+def _open_pairs(files: Sequence[Path], folder: Path, name: str, reading: Reading) -> LabelledSource:
+    noisy = {path.relative_to(folder / "noisy"): path for path in files if path.is_relative_to(folder / "noisy")}
+    clean = {path.relative_to(folder / "clean"): path for path in files if path.is_relative_to(folder / "clean")}
+    if not noisy or set(noisy) != set(clean):
+        odd = sorted(map(str, set(noisy) ^ set(clean)))
+        why = f"'{odd[0]}' is only in one of them" if odd else "there are none"
+        raise DataError(f"{folder}: pairs are files of the same names in the folders noisy and clean; {why}")
+
+    def read() -> Iterator[Labelled]:
+        common: int | None = None
+        for short, path in noisy.items():
+            (x, rate), (y, other) = read_clip(path), read_clip(clean[short])
+            common = _same_rate(clean[short], other, _same_rate(path, rate, common))
+            if len(x) != len(y):
+                raise DataError(f"{path}: has {len(x)} samples, but its clean clip has {len(y)}; they must be equal")
+            for start, piece, answer in pieces(x[:, None], y[:, None], reading.window):
+                place = str(path) if reading.window is None else f"{path}, sample {start}"
+                yield Labelled(piece, answer, place)
+
+    return LabelledSource(name, "series", "series", read, lambda: digest_files(files), {}, reading)

@@ -1,0 +1,111 @@
+"""Words that were cut already, such as those of a tagged corpus: a number for each, and perhaps its letters.
+
+    encode(["The", "dog"])                    [T]           with letters = 0
+    [word, letter 1, .., letter L]            [T, 1 + L]    with letters = L; EMPTY after the last letter
+
+Words seen fewer than `least` times in the training part are <unknown>, so that <unknown> is learned; letters of a word
+longer than L are those of its first half and of its end, where English keeps its inflections.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.core.errors import DataError
+from unrolled.data.codec import EMPTY, SPECIALS, UNKNOWN
+
+FILE = "words.json"
+LARGEST_FILE = 256 * 2**20
+
+
+class WordListCodec:
+    """A table of words and, for letters, a table of characters; ids 0 to 3 are the special ones of every codec."""
+
+    def __init__(self, words: Sequence[str], characters: str = "", letters: int = 0) -> None:
+        if len(set(words)) < len(words) or len(set(characters)) < len(characters) or letters < 0:
+            raise ValueError("a word or a character is there twice")
+        self.words, self.characters, self.letters = list(words), characters, letters
+        self._id_of = {word: i for i, word in enumerate(words, start=len(SPECIALS))}
+        self._letter_of = {character: i for i, character in enumerate(characters, start=len(SPECIALS))}
+        self._spelled: dict[str, NDArray[np.int64]] = {}
+
+    @classmethod
+    def fit(
+        cls, sentences: Iterable[Sequence[str]], vocabulary: int, least: int = 1, letters: int = 0
+    ) -> WordListCodec:
+        """The most frequent words, ties in the order of Unicode; every character of the training part."""
+        counts = Counter(word for sentence in sentences for word in sentence)
+        kept = sorted((word for word, n in counts.items() if n >= least), key=lambda word: (-counts[word], word))
+        characters = "".join(sorted({c for word in counts for c in word})) if letters else ""
+        return cls(kept[: max(vocabulary - len(SPECIALS), 0)], characters, letters)
+
+    @property
+    def size(self) -> int:
+        """Different ids of words, special ones included."""
+        return len(SPECIALS) + len(self.words)
+
+    @property
+    def n_letters(self) -> int:
+        """Different ids of letters, special ones included."""
+        return len(SPECIALS) + len(self.characters)
+
+    @property
+    def width(self) -> int:
+        """Ids for each word."""
+        return 1 + self.letters
+
+    def encode(self, words: Sequence[str]) -> NDArray[np.int64]:
+        """[T], or [T, 1 + L]."""
+        ids = np.array([self._id_of.get(word, UNKNOWN) for word in words], np.int64)  # [T]
+        if not self.letters:
+            return ids
+        return np.concatenate([ids[:, None], np.stack([self._letters(word) for word in words])], axis=1)
+
+    def _letters(self, word: str) -> NDArray[np.int64]:
+        if word not in self._spelled:
+            if len(self._spelled) > 1 << 17:
+                self._spelled.clear()
+            ids = [self._letter_of.get(character, UNKNOWN) for character in word]
+            if len(ids) > self.letters:
+                half = self.letters // 2
+                ids = ids[:half] + ids[len(ids) - (self.letters - half) :]
+            self._spelled[word] = np.array(ids + [EMPTY] * (self.letters - len(ids)), np.int64)
+        return self._spelled[word]
+
+    def name(self, token: int) -> str:
+        return SPECIALS[token] if token < len(SPECIALS) else self.words[token - len(SPECIALS)]
+
+    def unknown(self, words: Sequence[str]) -> list[str]:
+        return list(dict.fromkeys(word for word in words if word not in self._id_of))
+
+    def to_json(self) -> str:
+        values: dict[str, Any] = {"words": self.words, "characters": self.characters, "letters": self.letters}
+        return json.dumps(values, ensure_ascii=False) + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> WordListCodec:
+        values = json.loads(text)
+        return WordListCodec(values["words"], values["characters"], int(values["letters"]))
+
+    def save(self, directory: str | Path) -> None:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+        (Path(directory) / FILE).write_text(self.to_json(), encoding="utf-8")
+
+    @staticmethod
+    def load(directory: str | Path) -> WordListCodec:
+        path = Path(directory) / FILE
+        try:
+            if path.stat().st_size > LARGEST_FILE:
+                raise DataError(f"{path}: larger than {LARGEST_FILE >> 20} MB, so this is no file of ours")
+            return WordListCodec.from_json(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise DataError(f"{path}: there is no such file") from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise DataError(f"{path}: damaged, or no file of ours ({error}); restore the file") from None
