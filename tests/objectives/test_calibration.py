@@ -56,10 +56,11 @@ def test_a_temperature_undoes_a_wrong_scale(scale: float) -> None:
 def test_it_is_the_minimum(scale: float) -> None:
     z, labels = drawn(scale, n=300)
     T = fit_temperature(z, labels)
-    nats = [F.cross_entropy(z.double() / t, labels).item() for t in (T * 0.999, T, T * 1.001)]
+    share = 1 / 301  # of one label more, that is any
+    nats = [F.cross_entropy(z.double() / t, labels, label_smoothing=share).item() for t in (T * 0.999, T, T * 1.001)]
     assert nats[1] == min(nats)
     beta = torch.tensor(1 / T, dtype=torch.float64, requires_grad=True)
-    F.cross_entropy(beta * z.double(), labels).backward()
+    F.cross_entropy(beta * z.double(), labels, label_smoothing=share).backward()
     assert abs(beta.grad.item()) < 1e-8
 
 
@@ -72,10 +73,20 @@ def test_bits_likewise() -> None:
     assert fit_temperature_of_bits(junk, v, mask) == pytest.approx(fit_temperature_of_bits(3 * z[mask], v[mask]))
 
 
+@pytest.mark.parametrize("n", [1, 9, 99])
+def test_few_labels_make_nobody_endlessly_sure(n: int) -> None:
+    """All right: of n + 1 labels one is either class, so the right one has probability (n + 1/2) / (n + 1)."""
+    z = torch.tensor([[3.0, 0.0]] * n)
+    p = (z / fit_temperature(z, torch.zeros(n, dtype=torch.long))).softmax(-1)
+    assert p[0, 0].item() == pytest.approx((n + 0.5) / (n + 1))
+    bits = fit_temperature_of_bits(z[:, :1], torch.ones(n, 1))
+    assert (z[0, 0] / bits).sigmoid().item() == pytest.approx((n + 0.5) / (n + 1))
+
+
 def test_limits() -> None:
     z, labels = drawn(1.0)
     sure = F.one_hot(z.argmax(-1), 4).float()
-    assert fit_temperature(sure, z.argmax(-1)) == pytest.approx(0.05)  # always right
+    assert fit_temperature(0.1 * sure, z.argmax(-1)) == pytest.approx(0.05)  # always right
     assert fit_temperature(sure, z.argmin(-1)) == pytest.approx(20)  # always wrong
     assert fit_temperature(z, torch.full_like(labels, -1)) == 1
     assert fit_temperature_of_bits(z[:0], z[:0]) == 1

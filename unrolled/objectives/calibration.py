@@ -3,8 +3,11 @@
     ECE = sum_b n_b / n |accuracy_b - confidence_b|                   Naeini et al. (2015); Guo et al. (2017)
     p = softmax(z / T),  T = argmin of the nats of validation labels  temperature scaling, Guo et al. (2017)
 
-In beta = 1/T the nats are convex: with q = softmax(beta z), d/dbeta = sum_i (E_q[z_i] - z_{i, y_i}) and the second
-derivative is sum_i Var_q[z_i], so Newton's iteration, kept inside a shrinking bracket, finds the minimum.
+In beta = 1/T the nats are convex: with q = softmax(beta z) and labels y, d/dbeta = sum_i (E_q[z_i] - E_y[z_i]) and the
+second derivative is sum_i Var_q[z_i], so Newton's iteration, kept inside a shrinking bracket, finds the minimum.
+
+One example more is thought to have any label with equal probability (Laplace's rule, as in Platt 1999): each of the n
+labels keeps n / (n + 1). Else a few labels that are all predicted rightly would make the model endlessly sure.
 """
 
 from __future__ import annotations
@@ -65,14 +68,18 @@ def fit_temperature(logits: Tensor, labels: Tensor, ignore: int = NO_LABEL) -> f
     Divide logits by it; the order of the classes, and so the accuracy, stays. Without labels it is 1.
     """
     real = labels != ignore
-    z, y = logits[real].detach().double(), labels[real]
-    z = (z - z.amax(dim=-1, keepdim=True)).clamp_min(-1e6)  # [n, C]; -inf, an impossible class, times 0 would be NaN
+    z, y = logits[real].detach().double(), labels[real].unsqueeze(-1)
+    z = z - z.amax(dim=-1, keepdim=True)  # [n, C]
+    possible = z != -torch.inf
+    z = z.masked_fill(~possible, -1e6)  # an impossible class, whose -inf times 0 would be NaN
+    any_label = (z * possible).sum(dim=-1) / possible.sum(dim=-1)  # [n]
+    share = 1 / (len(y) + 1)
+    told = (1 - share) * z.gather(-1, y).squeeze(-1) + share * any_label  # [n], E_y[z]
 
     def derivatives(beta: float) -> tuple[float, float]:
         q = (beta * z).softmax(dim=-1)
-        expected = (q * z).sum(dim=-1)  # [n]
-        slope = expected - z.gather(-1, y.unsqueeze(-1)).squeeze(-1)
-        return slope.sum().item(), ((q * z.square()).sum(dim=-1) - expected.square()).sum().item()
+        expected = (q * z).sum(dim=-1)  # [n], E_q[z]
+        return (expected - told).sum().item(), ((q * z.square()).sum(dim=-1) - expected.square()).sum().item()
 
     return 1 / _root(derivatives) if len(y) else 1.0
 
@@ -83,6 +90,8 @@ def fit_temperature_of_bits(logits: Tensor, targets: Tensor, mask: Tensor | None
     if mask is not None:
         real = mask.view(*mask.shape, *[1] * (logits.dim() - mask.dim())).expand_as(logits)
     z, v = logits[real].detach().double(), targets[real].double()  # [n]
+    share = 1 / (len(z) + 1)
+    v = (1 - share) * v + share / 2
 
     def derivatives(beta: float) -> tuple[float, float]:
         p = (beta * z).sigmoid()
