@@ -19,6 +19,7 @@ PLAN = Plan(
 EVENTS = [
     {"event": "begin", "folder": "lstm-0"},
     {"event": "evaluation", "folder": "lstm-0", "step": 0, "figures": {"nats": 3.0}},
+    {"event": "step", "folder": "lstm-0", "share": 0.4, "loss": 2.5, "speed": 12345.0},
     {"event": "step", "folder": "lstm-0", "share": 0.5, "loss": 2.0, "speed": 12345.0},
     {"event": "evaluation", "folder": "lstm-0", "step": 9, "figures": {"nats": 1.5}},
     {"event": "begin", "folder": "gru-0"},

@@ -60,7 +60,8 @@ class Line:
     state: str = "waiting"
     share: float = 0.0
     speed: float = 0.0
-    curve: list[float] = field(default_factory=list)
+    curve: list[float] = field(default_factory=list)  # validation scores
+    losses: list[float] = field(default_factory=list)  # of training, more often
 
     def take(self, event: dict[str, Any]) -> None:
         kind = event["event"]
@@ -68,6 +69,7 @@ class Line:
             self.state = "running"
         elif kind == "step":
             self.share, self.speed = event["share"], event["speed"]
+            self.losses.append(event["loss"])
         elif kind == "evaluation":
             self.curve.append(next(iter(event["figures"].values())))
         elif kind in ("done", "failed", "stopped"):
@@ -141,7 +143,7 @@ class Live(Lines):
         for line in self._shown():
             best = f"{min(line.curve):.4f}" if line.curve else ""
             speed = f"{short_number(line.speed)} tokens/s" if line.speed and line.state == "running" else ""
-            table.add_row(line.label, f"{line.share:>4.0%}", sparkline(line.curve), best, speed or line.state[:60])
+            table.add_row(line.label, f"{line.share:>4.0%}", sparkline(line.losses or line.curve), best, speed or line.state[:60])
         return Group(whole, table)
 
     def _shown(self) -> list[Line]:
