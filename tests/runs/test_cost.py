@@ -8,6 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from unrolled.core import discover
 from unrolled.core.causal import Causal, serial_depth, tick_multiply_adds
+from unrolled.core.compose import AsEncoder
 from unrolled.layers.attention import CausalSelfAttention, MultiHead
 from unrolled.layers.cells import GRU
 from unrolled.layers.deer import deer
@@ -59,6 +60,9 @@ def test_full_attention_grows_by_the_position():
         ("transformer", {"n_layers": 3, "norm": "post"}, 7),
         ("transformer-encoder", {"n_layers": 3, "norm": "post"}, 7),
         ("ngram", {}, 1),
+        ("bigru", {"n_layers": 2}, 200),
+        ("dan", {"n_layers": 3}, 3),
+        ("bow", {"n_layers": 2}, 2),
     ],
 )
 def test_steps_that_must_wait(name, settings, depth):
@@ -69,6 +73,17 @@ def test_steps_that_must_wait(name, settings, depth):
 def test_both_directions_run_at_once_and_deer_in_logarithmic_depth():
     assert serial_depth(Bidirectional(Recurrent(GRU(2, 2)), Recurrent(GRU(2, 2))), 50) == 50
     assert serial_depth(Recurrent(GRU(2, 2), deer), 1000) == 10
+
+
+def test_facts_of_every_kind():
+    layer = Recurrent(GRU(6, 4))
+    causal = cost.facts(layer, 10)
+    assert causal == cost.facts(AsEncoder(layer), 10)
+    assert (causal["serial_depth"], causal["tick_multiply_adds"]) == (10, 3 * 4 * (6 + 4))
+    for name, depth in (("bilstm", 10), ("dan", 2), ("tfidf", 1)):
+        module = discover.models.load(name)
+        found = cost.facts(module.make(module.Config(), 8, 8), 10)
+        assert found == {"receptive_field": None, "state_grows": None, "serial_depth": depth}
 
 
 def test_times_and_sizes_are_measured():

@@ -24,6 +24,7 @@ from unrolled.layers.position import PlacedAll, Rotary, position_named
 
 KIND = "encoder"
 REFERENCE = "Vaswani et al. 2017; eqs (7.25)-(7.32)"
+PRESET = "standard"
 RECIPE = {"lr": 1e-3}
 
 
@@ -47,6 +48,10 @@ class Config(config.Config):
     """Rows of a learned, joint or one-hot table of positions; other kinds have no limit."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout on what each attention and feed-forward adds."""
+
+    def resized(self, width: int) -> Config:
+        """The feed-forward network stays four times as wide as the residual stream."""
+        return self.updated({"d_model": width, "d_ff": 4 * width})
 
 
 TINY = Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, n_positions=24)
