@@ -27,6 +27,7 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.data.cells import as_class, as_classes, as_number, as_series
 from unrolled.data.gaps import fill
 from unrolled.data.labelled import PARTS, Labelled, LabelledSource, join_parts
+from unrolled.data.plain import TextFile
 from unrolled.data.reading import Answers, Kind, Reading
 
 _X, _Y = ("x", "X", "data", "inputs", "images"), ("y", "Y", "labels", "label", "target", "targets")
@@ -34,7 +35,7 @@ _X, _Y = ("x", "X", "data", "inputs", "images"), ("y", "Y", "labels", "label", "
 
 def open_npz(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with TextFile(path).open() as handle, np.load(handle, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
     except ValueError:
         raise DataError(
@@ -131,7 +132,7 @@ def _cut(array: Any, offsets: Any, place: str) -> Any:
 
 def _view(x: Any, rate: Any, reading: Reading) -> Any:
     """How one array becomes a series: as sound, as an image, or as it is."""
-    first = np.asarray(x[0])
+    first = x[0] if isinstance(x[0], np.ndarray) else np.empty(0)
     if rate is not None and first.ndim == 1:
         from unrolled.data.sound import features
 
