@@ -49,6 +49,13 @@ def test_each_half_sees_its_own_side(name: str) -> None:
         assert grad[0].abs().sum(-1).gt(0).int().tolist() == seen
 
 
+@pytest.mark.parametrize(("name", "gates", "biases"), [("birnn", 1, 1), ("bilstm", 4, 2), ("bigru", 3, 2)])
+def test_each_direction_has_weights_of_its_own(name: str, gates: int, biases: int) -> None:
+    """Superscripts f and r of eq. (7.14); the second layer reads both directions of the first."""
+    m, counted = 5, sum(p.numel() for p in body(name, n_layers=2).parameters())
+    assert counted == 2 * gates * (m * (3 + m + biases) + m * (2 * m + m + biases))
+
+
 def test_settings_reach_the_cells() -> None:
     assert body("bilstm", d_proj=2).d_out == 4
     x = torch.randn(3, 6, 3, dtype=torch.float64)
