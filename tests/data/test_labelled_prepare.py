@@ -59,6 +59,12 @@ def test_many_small_classes_share_the_rounding():
     assert all((side[classes == label] == 0).any() for label in range(50))
 
 
+def test_every_class_is_shown_in_training():
+    classes = np.repeat(np.arange(10), 2)
+    side = stratified(RANDOM.permutation(20).astype(np.uint64), classes, {"train": 0.2, "valid": 0.8}, "the data")
+    assert [int((side[classes == label] == 0).sum()) for label in range(10)] == [1] * 10
+
+
 def test_folds_are_equal_and_stratified():
     classes = np.repeat([0, 1], [531, 269])
     keys = np.array([row_key(str(i), None, 1) for i in range(800)], np.uint64)
