@@ -5,11 +5,36 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from itertools import islice
+from typing import Annotated, Any
+
+import typer
 
 from unrolled.data.config import DataConfig
 from unrolled.data.tables import Example
 
 AT_ONCE = 256
+
+
+Run = Annotated[str, typer.Argument(help="A run directory, or a comparison for its best model.")]
+Data = Annotated[
+    str, typer.Argument(help="A file with one example per line (or row); `-` reads standard input.", metavar="DATA")
+]
+Condition = Annotated[str | None, typer.Option(help="The class of all examples, where the data has no column of it.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")]
+
+
+def answers(
+    run: str, data: str, verb: str, condition: str | None, own_file: str | None, device: str | None
+) -> Iterator[dict[str, Any]]:
+    """What `run.predict` or `run.score` says of each example, in order."""
+    from unrolled.runs.run import load
+
+    opened = load(run, own_file=own_file, device=device)
+    reader = getattr(opened.task, "read_examples", read_examples)  # a task of other data than text reads it itself
+    for some in reader(data, opened.config.data):
+        conditions = [condition or example.label for example in some] if condition or some[0].label else None
+        yield from getattr(opened, verb)([example.text for example in some], conditions)
+        sys.stdout.flush()
 
 
 def read_examples(source: str, config: DataConfig) -> Iterator[list[Example]]:

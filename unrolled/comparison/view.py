@@ -41,7 +41,7 @@ class Silent:
 def sparkline(values: list[float], width: int = WIDTH) -> str:
     """
     >>> sparkline([3.0, 2.0, 1.5, 1.4])
-    '█▄▁▁'
+    '█▃▁▁'
     """
     if not values:
         return ""
@@ -143,7 +143,9 @@ class Live(Lines):
         for line in self._shown():
             best = f"{min(line.curve):.4f}" if line.curve else ""
             speed = f"{short_number(line.speed)} tokens/s" if line.speed and line.state == "running" else ""
-            table.add_row(line.label, f"{line.share:>4.0%}", sparkline(line.losses or line.curve), best, speed or line.state[:60])
+            table.add_row(
+                line.label, f"{line.share:>4.0%}", sparkline(line.losses or line.curve), best, speed or line.state[:60]
+            )
         return Group(whole, table)
 
     def _shown(self) -> list[Line]:

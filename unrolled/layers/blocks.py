@@ -11,15 +11,42 @@ A block has 4 p + 2 N_1 p + N_1 + p + H (2 m p + 2 m_v p) parameters (eq. 7.32),
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from unrolled.core.causal import Causal, Encoder
+from unrolled.core.config import Config
 from unrolled.core.state import State
 from unrolled.layers.attention import CausalSelfAttention, SelfAttention
 from unrolled.layers.tick_block import tick_block
+
+
+class BlocksConfig(Config):
+    """The settings of any stack of blocks."""
+
+    d_model: int = Field(128, ge=1)
+    """Width of the residual stream (p of the equations)."""
+    n_layers: int = Field(4, ge=1)
+    """Blocks."""
+    n_heads: int = Field(4, ge=1)
+    """Heads per block (H); they share d_model evenly."""
+    d_ff: int = Field(512, ge=1)
+    """Hidden units of the feed-forward network (N_1)."""
+    activation: Literal["gelu", "relu"] = "gelu"
+    """Of the feed-forward network."""
+    norm: Literal["pre", "post"] = "pre"
+    """Where the normalisation stands."""
+    n_positions: int = Field(1024, ge=1)
+    """Rows of a learned, joint or one-hot table of positions; other kinds have no limit."""
+    dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout on what each attention and feed-forward adds."""
+
+    def resized(self, width: int) -> Self:
+        """The feed-forward network stays four times as wide as the residual stream."""
+        return self.updated({"d_model": width, "d_ff": 4 * width})
 
 
 class Block(nn.Module):

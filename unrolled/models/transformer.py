@@ -15,10 +15,9 @@ from typing import Literal
 from pydantic import Field
 from torch import nn
 
-from unrolled.core import config
 from unrolled.core.compose import Serial
 from unrolled.layers.attention import CausalSelfAttention, MultiHead
-from unrolled.layers.blocks import CausalBlock
+from unrolled.layers.blocks import BlocksConfig, CausalBlock
 from unrolled.layers.feed_forward import FeedForward
 from unrolled.layers.position import Placed, Rotary, position_named
 
@@ -28,33 +27,13 @@ PRESET = "quick"
 RECIPE = {"lr": 3e-3, "length": 128, "batch_size": 8, "windows": "random"}
 
 
-class Config(config.Config):
-    d_model: int = Field(128, ge=1)
-    """Width of the residual stream (p of the equations)."""
-    n_layers: int = Field(4, ge=1)
-    """Blocks."""
-    n_heads: int = Field(4, ge=1)
-    """Heads per block (H); they share d_model evenly."""
-    d_ff: int = Field(512, ge=1)
-    """Hidden units of the feed-forward network (N_1)."""
-    activation: Literal["gelu", "relu"] = "gelu"
-    """Of the feed-forward network."""
-    norm: Literal["pre", "post"] = "pre"
-    """Where the normalisation stands."""
+class Config(BlocksConfig):
     position: Literal["rotary", "sinusoid", "learned", "sinusoid-appended", "one-hot", "joint", "none"] = "rotary"
     """How positions enter: turned queries and keys; sinusoids added (7.30); a learned table added; sinusoids (7.29) or
     one-hot appended and mapped back; jointly learned (7.28); not at all."""
     window: int = Field(128, ge=0)
     """Positions that a layer sees, itself included; 0: the whole past, and then nothing longer than what was trained on
     should be read or written."""
-    n_positions: int = Field(1024, ge=1)
-    """Rows of a learned, joint or one-hot table of positions; other kinds have no limit."""
-    dropout: float = Field(0.0, ge=0, lt=1)
-    """Dropout on what each attention and feed-forward adds."""
-
-    def resized(self, width: int) -> Config:
-        """The feed-forward network stays four times as wide as the residual stream."""
-        return self.updated({"d_model": width, "d_ff": 4 * width})
 
 
 TINY = Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, window=0, n_positions=24)

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
 from torch import Tensor, nn
 
-from unrolled.core import config
 from unrolled.core.causal import Encoder
 from unrolled.layers.attention import MultiHead, SelfAttention
-from unrolled.layers.blocks import EncoderBlock
+from unrolled.layers.blocks import BlocksConfig, EncoderBlock
 from unrolled.layers.feed_forward import FeedForward
 from unrolled.layers.position import PlacedAll, Rotary, position_named
 
@@ -28,30 +26,10 @@ PRESET = "standard"
 RECIPE = {"lr": 1e-3}
 
 
-class Config(config.Config):
-    d_model: int = Field(128, ge=1)
-    """Width of the residual stream (p of the equations)."""
-    n_layers: int = Field(4, ge=1)
-    """Blocks."""
-    n_heads: int = Field(4, ge=1)
-    """Heads per block (H); they share d_model evenly."""
-    d_ff: int = Field(512, ge=1)
-    """Hidden units of the feed-forward network (N_1)."""
-    activation: Literal["gelu", "relu"] = "gelu"
-    """Of the feed-forward network."""
-    norm: Literal["pre", "post"] = "pre"
-    """Where the normalisation stands."""
+class Config(BlocksConfig):
     position: Literal["sinusoid", "learned", "sinusoid-appended", "one-hot", "joint", "rotary", "none"] = "sinusoid"
     """How positions enter: sinusoids added (7.30); a learned table added; sinusoids (7.29) or one-hot appended and
     mapped back; jointly learned (7.28); turned queries and keys; not at all."""
-    n_positions: int = Field(1024, ge=1)
-    """Rows of a learned, joint or one-hot table of positions; other kinds have no limit."""
-    dropout: float = Field(0.0, ge=0, lt=1)
-    """Dropout on what each attention and feed-forward adds."""
-
-    def resized(self, width: int) -> Config:
-        """The feed-forward network stays four times as wide as the residual stream."""
-        return self.updated({"d_model": width, "d_ff": 4 * width})
 
 
 TINY = Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, n_positions=24)
