@@ -1,7 +1,8 @@
 """Discovery: one file is one name. There is no list to edit. Listing names imports nothing.
 
-`models/linear_rnn.py` is the model `linear-rnn`; a user's own file joins with `add_file`, an installed package with an
-entry point of the group `unrolled.models` (likewise `unrolled.tasks`).
+`models/linear_rnn.py` is the model `linear-rnn`; `tasks/_labelled.py` is shared by tasks, and no task itself. A user's
+own file joins with `add_file`, an installed package with an entry point of the group `unrolled.models` (or
+`unrolled.tasks`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Room:
     def names(self) -> list[str]:
         found = importlib.util.find_spec(self.package)
         places = list(found.submodule_search_locations or []) if found else []
-        own = {file_name(module.name) for module in pkgutil.iter_modules(places)}
+        own = {file_name(module.name) for module in pkgutil.iter_modules(places) if module.name[0] != "_"}
         return sorted(own | set(self._files) | set(self._entry_points()))
 
     def load(self, name: str) -> ModuleType:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from unrolled.core.causal import Causal, Conditional
+from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.config import Config
+
+Model = Causal | Conditional | Encoder
 
 
 class Ports(NamedTuple):
@@ -26,6 +28,12 @@ class Ports(NamedTuple):
     d_out: int
     n_classes: int = 0
     d_in: int | None = None
+    answers: Literal["next", "whole", "each"] = "next"
+    """What is asked for: what comes next, one answer for a whole sequence, or one at each of its positions."""
+    readout: str = "last"
+    """How a whole sequence is read off the positions of a body."""
+    letters: int = 0
+    """Different letters, where a token comes with those it is spelt with: x [B, T, 1 + L]."""
 
 
 class Baseline(NamedTuple):
@@ -53,10 +61,19 @@ class Batch(Protocol):
     @property
     def source(self) -> Tensor | None: ...
     @property
+    def mask(self) -> Tensor | None: ...
+    @property
     def fresh(self) -> bool: ...
     @property
     def keep(self) -> int | None: ...
     def to(self, device: str) -> Batch: ...
+
+
+def read_whole(model: Encoder, batch: Batch) -> Tensor:
+    """The answers [B, S', D'] of a model that reads whole sequences."""
+    mask = torch.ones(batch.x.shape[:2], dtype=torch.bool, device=batch.x.device) if batch.mask is None else batch.mask
+    y: Tensor = model(batch.x, mask)[0]
+    return y
 
 
 class Sampler(Protocol):
@@ -140,21 +157,27 @@ class Task:
     def sampler(self, batching: Any, carried: bool, seed: int) -> Sampler:
         raise NotImplementedError
 
-    def solve(self, model: Causal, limit: int | None = None) -> None:
+    def solve(self, model: Any, limit: int | None = None) -> None:
         """Fit a model that is solved rather than descended, on the training part or its first `limit` tokens."""
         raise NotImplementedError
+
+    def look_at_training(self, model: Any) -> None:
+        """Let a model count in the training part what it needs to know before its weights move (tf-idf does)."""
+
+    def after_training(self, model: Any) -> None:
+        """Learn from validation data what the chosen weights leave open (how sure to be of an answer, say)."""
 
     def loss(self, y: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Training loss as (total, count)."""
         raise NotImplementedError
 
     def evaluate(
-        self, model: Causal | Conditional, split: str, limit: int | None = None, ledger: Ledger | None = None
+        self, model: Any, split: str, limit: int | None = None, ledger: Ledger | None = None
     ) -> dict[str, float]:
         """The figures of a model on a part of the data, among them SCORE = total / count over what `ledger` is told."""
         raise NotImplementedError
 
-    def predictions(self, model: Causal | Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
+    def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
         """Examples of a part with their losses, for the run directory."""
         raise NotImplementedError
 
@@ -166,7 +189,7 @@ class Task:
         """Whether some data, with the settings of data that were given, is for this task; looks at its beginning."""
         raise NotImplementedError
 
-    def pictures(self, model: Causal | Conditional, split: str) -> dict[str, Any]:
+    def pictures(self, model: Any, split: str) -> dict[str, Any]:
         """Pictures (unrolled.pictures.kinds) of a trained model on a part, by file name, for the report."""
         return {}
 

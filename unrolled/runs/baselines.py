@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from unrolled.core.causal import Causal, Conditional
-from unrolled.core.task import Task
+from unrolled.core.causal import Conditional
+from unrolled.core.task import Model, Task
 from unrolled.runs.build import build
 from unrolled.runs.config import RunConfig
 
@@ -15,9 +15,7 @@ TOKENS = 5_000_000  # the most that baselines are fitted on, so that their memor
 Figures = TypeVar("Figures")
 
 
-def measure_baselines(
-    config: RunConfig, task: Task, measure: Callable[[Causal | Conditional], Figures]
-) -> dict[str, Figures]:
+def measure_baselines(config: RunConfig, task: Task, measure: Callable[[Model], Figures]) -> dict[str, Figures]:
     """What `measure` says of each baseline, by label; one is in memory at a time."""
     results = {}
     for baseline in task.baselines():

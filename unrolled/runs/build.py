@@ -9,13 +9,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unrolled.core import discover
-from unrolled.core.causal import Causal, Conditional
-from unrolled.core.compose import Each, Serial
+from unrolled.core.causal import Causal, Encoder
+from unrolled.core.compose import Each, Read, Serial, SerialEncoder
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
-from unrolled.core.task import Ports, Task
+from unrolled.core.task import Model, Ports, Task
+from unrolled.layers.bag import Bag, Nothing, Solved
 from unrolled.layers.conditioning import Started
 from unrolled.layers.ends import Affine, Lookup
+from unrolled.layers.pooling import readout_named
+from unrolled.layers.words import SpeltWords
 from unrolled.runs.config import Ends, RunConfig
 
 
@@ -64,10 +67,20 @@ def fits(name: str, task: Task) -> bool:
     """Whether a model can be put between this task's input and output."""
     module = model_file(name)
     offered = "tokens" if task.ports().d_in is None else "vectors"
+    if module.KIND == "table" and not fits_table(module, task.ports()):
+        return False
+    if task.ports().answers != "next" and getattr(module, "OWNS_HEAD", False):
+        return False
     return module.KIND in task.ACCEPTS and getattr(module, "INPUT", offered) == offered
 
 
-def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...]) -> Causal | Conditional:
+def fits_table(module: ModuleType, ports: Ports) -> bool:
+    """Bags are counted of tokens, and say nothing of single positions."""
+    tokens = ports.d_in is None and not ports.letters
+    return ports.answers == "whole" and (tokens or module.FEATURES == "nothing")
+
+
+def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...]) -> Model:
     """A model whose input and output fit the task; its initial weights are a function of the seed."""
     module = model_file(config.model)
     if module.KIND not in accepts:
@@ -78,9 +91,41 @@ def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...]) -> Causal |
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
+        if ports.answers != "next":
+            return _reader(config, ports, module).to(config.device)
         decoder = _assemble(config, ports, module)
     model = Started(decoder, ports.n_tokens) if ports.n_classes else decoder
     return model.to(config.device)
+
+
+def _reader(config: RunConfig, ports: Ports, module: ModuleType) -> Encoder:
+    """A model that has read the whole before it answers, for the sequence or at each of its positions."""
+    own, ends = settings(config), config.ends
+    if module.KIND == "table":
+        if not fits_table(module, ports):
+            raise UsageError(f"the model '{config.model}' counts tokens, but the task '{config.task}' has other input")
+        bag = Nothing() if module.FEATURES == "nothing" else Bag(ports.n_tokens, module.FEATURES)
+        body = module.make(own, bag.d_out, ports.d_out)
+        if hasattr(body, "solve"):
+            return Solved(bag, body)
+        return SerialEncoder(bag, *_dropout(ends), body, *_dropout(ends), nn.Linear(body.d_out, ports.d_out))
+    if getattr(module, "INPUT", None) == "tokens" or getattr(module, "OWNS_HEAD", False):
+        raise UsageError(f"the model '{config.model}' says what comes next and answers nothing else")
+    entry, width = _reading_entry(ports, ends)
+    body = module.make(own, width, ports.d_out)
+    front = [entry, *_dropout(ends), body, *_dropout(ends)]
+    d_body = int(body.d_out)
+    if ports.answers == "each":
+        return SerialEncoder(*front, nn.Linear(d_body, ports.d_out))
+    readout = readout_named(ports.readout, d_body)
+    return Read(SerialEncoder(*front), readout, nn.Linear(int(readout.d_out), ports.d_out))
+
+
+def _reading_entry(ports: Ports, ends: Ends) -> tuple[nn.Module, int]:
+    if not ports.letters:
+        return _entry(ports.d_in, ports.n_tokens, ends)
+    entry = SpeltWords(ports.n_tokens, ports.letters, ends.d_embedding, dropout=ends.dropout / 2)
+    return entry, entry.d_out
 
 
 def _assemble(config: RunConfig, ports: Ports, module: ModuleType) -> Causal:

@@ -205,11 +205,13 @@ def full_keys(
     """
     paths = list(leaf_paths(RunConfig))
     paths += [f"model_settings.{name}" for name in model_config.model_fields]
-    paths += [f"task_settings.{name}" for name in task_config.model_fields]
+    paths += leaf_paths(task_config, "task_settings.")
     result = {}
     for key, value in assignments.items():
         given = re.sub(r"^(model|task)\.", r"\1_settings.", key)
         fitting = [path for path in paths if path == given] or [p for p in paths if p.endswith(f".{given}")]
+        least = min((path.count(".") for path in fitting), default=0)
+        fitting = [path for path in fitting if path.count(".") == least]  # data.column before task.reading.column
         if not fitting:
             words = {path.split(".", 1)[-1] for path in paths} - {"model_settings", "task_settings"}
             raise UsageError(f"there is no setting '{key}'; {nearest(given.split('.')[-1], words)}")

@@ -12,10 +12,9 @@ from typing import Any
 import torch
 
 from unrolled.core import discover
-from unrolled.core.causal import Causal, Conditional
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.inspection import Answer
-from unrolled.core.task import Task
+from unrolled.core.task import Model, Task
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.build import build, make_task
 from unrolled.runs.config import RunConfig
@@ -30,8 +29,9 @@ class Run:
     The task's own verbs are here too: `run.generate("ROMEO:")`, `run.score([...])`, `run.predict([...])`.
     """
 
-    def __init__(self, directory: RunDirectory, config: RunConfig, task: Task, model: Causal | Conditional) -> None:
-        self.directory, self.config, self.task, self.model = directory, config, task, model
+    def __init__(self, directory: RunDirectory, config: RunConfig, task: Task, model: Model) -> None:
+        self.directory, self.config, self.task = directory, config, task
+        self.model: Any = model  # which kind it is, the task knows
 
     @property
     def path(self) -> Path:
@@ -57,7 +57,7 @@ class Run:
             return {}
         return measure_baselines(self.config, self.task, self._measure(data, split))
 
-    def _measure(self, data: Any, split: str | None) -> Callable[[Causal | Conditional], dict[str, float]]:
+    def _measure(self, data: Any, split: str | None) -> Callable[[Model], dict[str, float]]:
         """What measures a model on that data."""
         if data is not None:
             return partial(self._verb("evaluate_source"), source=data)

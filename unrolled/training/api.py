@@ -15,9 +15,9 @@ import torch
 import unrolled
 from unrolled.core import config as configs
 from unrolled.core import discover
-from unrolled.core.causal import Causal, Conditional, begin
+from unrolled.core.causal import Causal, Conditional, Encoder, begin
 from unrolled.core.errors import DataError, Interrupted, UsageError
-from unrolled.core.task import Ledger, Task
+from unrolled.core.task import Ledger, Model, Task
 from unrolled.runs import build, cost
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.card import write_card
@@ -180,7 +180,7 @@ def _baselines(run: RunDirectory, config: RunConfig, task: Task) -> dict[str, An
     return results
 
 
-def _decoder(model: Causal | Conditional) -> Causal:
+def _decoder(model: Model) -> Causal | Encoder:
     return model.decoder if isinstance(model, Conditional) else model
 
 
@@ -188,7 +188,7 @@ def _fit(
     run: RunDirectory,
     config: RunConfig,
     task: Task,
-    model: Causal | Conditional,
+    model: Model,
     shown: Progress,
     started: float,
     resuming: bool,
@@ -199,6 +199,7 @@ def _fit(
         task.solve(_decoder(model), limit=config.budget.train_tokens)
         run.write_tensors("model.safetensors", model.state_dict())
         return {"steps": 0, "training_seconds": round(time.monotonic() - begun, 2)}
+    task.look_at_training(model)
     loop = Loop(config, task, model, run, shown, started)
     with explain_memory(config, task, model):
         if resuming:
@@ -220,11 +221,13 @@ def _finish(
     run: RunDirectory,
     config: RunConfig,
     task: Task,
-    model: Causal | Conditional,
+    model: Model,
     outcome: dict[str, Any],
     started: float,
 ) -> None:
     """The figures on all held-out data, examples, the model card, the seal."""
+    task.after_training(model)
+    run.write_json("data.json", {**task.describe(), "facts": task.facts()})
     parts = [split for split in task.splits() if split != "train"]
     ledger = Ledger()
     figures = {split: task.evaluate(model, split, ledger=ledger if split == parts[-1] else None) for split in parts}
@@ -242,9 +245,11 @@ def _finish(
     run.seal()
 
 
-def _costs(config: RunConfig, task: Task, model: Causal | Conditional) -> dict[str, Any]:
+def _costs(config: RunConfig, task: Task, model: Model) -> dict[str, Any]:
     """What streaming costs, what training needed."""
     facts = {**cost.facts(_decoder(model), config.batching.length), "memory_megabytes": cost.peak_megabytes()}
+    if isinstance(model, Encoder):  # it has no ticks
+        return facts
     batch, _ = task.example(task.input_of(next(iter(task.predictions(model, task.splits()[-1], 1)))))
     x = batch.x[:, :COST_LENGTH].to(config.device)
     decoder, state = begin(model, None if batch.source is None else batch.source.to(config.device))

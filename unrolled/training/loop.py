@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from unrolled.core import state as states
-from unrolled.core.causal import Causal, Conditional, begin
+from unrolled.core.causal import Conditional, Encoder, begin
 from unrolled.core.errors import Interrupted
 from unrolled.core.state import State
-from unrolled.core.task import Batch, Task
+from unrolled.core.task import Batch, Model, Task, read_whole
 from unrolled.runs.checkpoint import Checkpoints, flatten, unflatten
 from unrolled.runs.config import RunConfig
 from unrolled.runs.directory import RunDirectory
@@ -65,15 +65,16 @@ class Loop:
         self,
         config: RunConfig,
         task: Task,
-        model: Causal | Conditional,
+        model: Model,
         run: RunDirectory,
         progress: Progress,
         started: float,
     ) -> None:
         self.config, self.task, self.model, self.run, self.progress = config, task, model, run, progress
-        self.decoder = model.decoder if isinstance(model, Conditional) else model
+        self.decoder: Any = model.decoder if isinstance(model, Conditional) else model
         windows = config.batching.windows
-        self.carries = windows == "carried" or (windows == "auto" and not self.decoder.state_grows)
+        grows = isinstance(self.decoder, Encoder) or self.decoder.state_grows
+        self.carries = windows == "carried" or (windows == "auto" and not grows)
         self.sampler = task.sampler(config.batching, carried=self.carries or windows == "cut", seed=config.seed)
         self.optimiser = optimisers.make(model, config.optimiser)
         self.plan = Plan(config.budget, config.optimiser, self.sampler.steps_per_epoch, self.sampler.tokens_per_step)
@@ -91,6 +92,8 @@ class Loop:
 
     def _forward(self, batch: Batch) -> Tensor:
         """Outputs for a batch; the state is carried, detached, to the next one."""
+        if isinstance(self.model, Encoder):
+            return read_whole(self.model, batch)
         decoder, state = (self.decoder, self.state) if not batch.fresh and self.carries else begin(
             self.model, batch.source
         )  # fmt: skip

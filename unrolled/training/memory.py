@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import torch
 
-from unrolled.core.causal import Causal, Conditional, begin
+from unrolled.core.causal import Encoder, begin
 from unrolled.core.errors import OutOfMemory
-from unrolled.core.task import Task
+from unrolled.core.task import Model, Task
 from unrolled.runs.config import RunConfig
 
 
@@ -22,7 +22,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 @contextmanager
-def explain_memory(config: RunConfig, task: Task, model: Causal | Conditional) -> Iterator[None]:
+def explain_memory(config: RunConfig, task: Task, model: Model) -> Iterator[None]:
     """Turn an allocation failure into one sentence with a batch size that was tried and fits."""
     try:
         yield
@@ -37,14 +37,17 @@ def explain_memory(config: RunConfig, task: Task, model: Causal | Conditional) -
     raise OutOfMemory(f"out of memory with batches of {config.batching.batch_size} rows; {advice}")
 
 
-def _rows_that_fit(config: RunConfig, task: Task, model: Causal | Conditional) -> int:
+def _rows_that_fit(config: RunConfig, task: Task, model: Model) -> int:
     batch = task.sampler(config.batching, carried=True, seed=config.seed).batch(0).to(config.device)
     rows = config.batching.batch_size // 2
     while rows >= 1:
         try:
-            source = None if batch.source is None else batch.source[:rows]
-            decoder, state = begin(model, source)
-            y, _ = decoder(batch.x[:rows], state)
+            if isinstance(model, Encoder):
+                mask = None if batch.mask is None else batch.mask[:rows]
+                y = model(batch.x[:rows], mask)[0]
+            else:
+                decoder, state = begin(model, None if batch.source is None else batch.source[:rows])
+                y, _ = decoder(batch.x[:rows], state)
             y.float().logsumexp(-1).sum().backward()
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):

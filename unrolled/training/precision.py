@@ -7,14 +7,14 @@ import time
 
 import torch
 
-from unrolled.core.causal import Causal, Conditional, begin
-from unrolled.core.task import Task
+from unrolled.core.causal import Encoder, begin
+from unrolled.core.task import Model, Task, read_whole
 from unrolled.runs.config import Optimiser, RunConfig
 
 TRIALS = 3
 
 
-def choose_precision(config: RunConfig, task: Task, model: Causal | Conditional) -> Optimiser:
+def choose_precision(config: RunConfig, task: Task, model: Model) -> Optimiser:
     """The optimiser settings with precision = auto resolved to the faster of float32 and bfloat16."""
     settings = config.optimiser
     if settings.precision != "auto":
@@ -23,7 +23,7 @@ def choose_precision(config: RunConfig, task: Task, model: Causal | Conditional)
     return settings.model_copy(update={"precision": min(times, key=lambda name: times[name])})
 
 
-def _seconds(config: RunConfig, task: Task, model: Causal | Conditional, precision: str) -> float:
+def _seconds(config: RunConfig, task: Task, model: Model, precision: str) -> float:
     """The best time of a few forward and backward passes on the first batch."""
     batch = task.sampler(config.batching, carried=True, seed=config.seed).batch(0).to(config.device)
     best = float("inf")
@@ -31,8 +31,11 @@ def _seconds(config: RunConfig, task: Task, model: Causal | Conditional, precisi
         before = time.perf_counter()
         device = torch.device(config.device).type
         with torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
-            decoder, state = begin(model, batch.source)
-            y, _state = decoder(batch.x, state)
+            if isinstance(model, Encoder):
+                y = read_whole(model, batch)
+            else:
+                decoder, state = begin(model, batch.source)
+                y, _state = decoder(batch.x, state)
         total, count = task.loss(y.float(), batch)
         (total / count).backward()
         best = min(best, time.perf_counter() - before)

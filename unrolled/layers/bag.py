@@ -1,0 +1,68 @@
+"""Bags of tokens: a sequence as one vector of counts, the order gone.
+
+    counts:  z_i = count(w_i)
+    tf-idf:  z_i = count(w_i) (log((1 + n) / (1 + n_i)) + 1), then z / |z|       n examples, n_i of them with w_i
+
+Spärck Jones (1972), in the smoothed form of scikit-learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unrolled.core.causal import Encoder
+from unrolled.core.compose import SerialEncoder
+from unrolled.core.errors import UsageError
+
+
+class Bag(Encoder):
+    """Tokens x [B, S] with mask [B, S] -> counts or tf-idf [B, 1, V], and a mask of ones [B, 1]."""
+
+    idf: Tensor  # [V]
+
+    def __init__(self, n_tokens: int, features: str = "counts") -> None:
+        super().__init__()
+        if features not in ("counts", "tf-idf"):
+            raise UsageError(f"features = '{features}' is not possible: allowed is counts or tf-idf")
+        self.features = features
+        self.register_buffer("idf", torch.ones(n_tokens))
+        self.d_out = n_tokens
+
+    def count_documents(self, section: Any) -> None:
+        """Learn n_i from the examples of a section (`input(i)`, `n_examples`)."""
+        seen = np.zeros(len(self.idf))
+        for i in range(section.n_examples):
+            seen[np.unique(section.input(i))] += 1
+        self.idf.copy_(torch.from_numpy(np.log((1 + section.n_examples) / (1 + seen)) + 1))
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        z = self.idf.new_zeros(len(x), len(self.idf))  # [B, V]
+        z.scatter_add_(1, x.masked_fill(~mask, 0), mask.to(z.dtype))
+        if self.features == "tf-idf":
+            z = torch.nn.functional.normalize(z * self.idf, dim=1)
+        return z.unsqueeze(1), mask.new_ones(len(mask), 1)
+
+
+class Nothing(Encoder):
+    """Any input -> a vector of one zero [B, 1, 1]: for answers that do not look."""
+
+    d_out = 1
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.zeros(len(mask), 1, 1, device=mask.device), mask.new_ones(len(mask), 1)
+
+
+class Solved(SerialEncoder):
+    """An entry and a table model that is solved from vectors and answers rather than descended."""
+
+    def solve(self, batches: Iterable[tuple[Tensor, Tensor, Tensor]]) -> None:
+        """From (x, mask, y) of all examples, some at a time."""
+        entry, body = self.layers
+        solved: Any = body.causal.module  # type: ignore[union-attr]  # a plain module joins as AsEncoder(Each(module))
+        with torch.no_grad():
+            solved.solve((entry(x, mask)[0][:, 0], y) for x, mask, y in batches)

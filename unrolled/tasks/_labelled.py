@@ -1,0 +1,221 @@
+"""What the tasks with given answers share: examples in, a model that reads each of them whole, answers out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unrolled.core import config, task
+from unrolled.core.causal import Encoder
+from unrolled.core.errors import UsageError
+from unrolled.core.task import read_whole
+from unrolled.data.answers import AnswerCodec, load_answers
+from unrolled.data.batch import Batch
+from unrolled.data.codec import Codec
+from unrolled.data.config import DataConfig
+from unrolled.data.labelled import Labelled, open_labelled
+from unrolled.data.labelled_batch import LabelledBatches, LabelledSection, labelled_batches
+from unrolled.data.labelled_guess import guess_answers
+from unrolled.data.labelled_prepare import InputCodec, LabelledData, encode_examples, prepare_labelled
+from unrolled.data.reading import Answers, Kind, Reading
+from unrolled.data.tables import Example
+from unrolled.data.word_list import FILE as WORDS
+from unrolled.data.word_list import WordListCodec
+from unrolled.layers.bag import Bag
+
+EVALUATION_ROWS = 64
+AT_ONCE = 256  # examples that are predicted together
+INPUTS, ANSWERS = "inputs.json", "answers.json"
+
+
+class Config(config.Config):
+    """What all of them can be told."""
+
+    reading: Reading = Reading()
+    letters: int = Field(0, ge=0, le=64)
+    """Letters of each word that are read beside the word, where inputs are lists of words; 0: none."""
+
+
+class LabelledTask(task.Task):
+    """The base: data, codecs, batches, the model's outputs. A task adds its loss, figures and words."""
+
+    ACCEPTS = ("encoder", "causal", "table")
+    KINDS: ClassVar[tuple[Answers, ...]]  # of answers, that the task is for
+
+    data: DataConfig
+    config: Config
+
+    def __init__(self, config: Config, data: DataConfig) -> None:
+        super().__init__(config, data)
+        self.labelled: LabelledData | None = None
+        self.inputs: InputCodec
+        self.answers: AnswerCodec
+        self.kind: Kind = "text"
+        self.answers_are: Answers = self.KINDS[0]
+        self.reading: Reading = self._asked_reading()
+
+    def _asked_reading(self) -> Reading:
+        given = self.config.reading
+        return given if given.column or not self.data.column else given.updated({"column": self.data.column})
+
+    # ---- data
+
+    @classmethod
+    def guess(cls, source: Any, data: Any) -> task.Guess | None:
+        found = guess_answers(source, Reading(column=data.column))
+        return task.Guess(0.8, f"its examples come with answers ({found})") if found in cls.KINDS else None
+
+    def prepare(self, source: Any) -> None:
+        answers = self._answers_of(source)
+        opened = open_labelled(source, self.reading, answers)
+        self.labelled = prepare_labelled(opened, self.data, **self._preparation())
+        found = self.labelled
+        self.inputs, self.answers, self.kind, self.answers_are = found.inputs, found.answers, found.kind, answers
+        self.reading = opened.reading
+
+    def _answers_of(self, source: Any) -> Answers:
+        """Which of the kinds of answers that the task is for."""
+        return self.KINDS[0]
+
+    def _preparation(self) -> dict[str, Any]:
+        return {"letters": self.config.letters, "allow_unseen": True}
+
+    def save_codec(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        if isinstance(self.inputs, AnswerCodec):  # a scaler
+            self.inputs.save(directory, INPUTS)
+        else:
+            self.inputs.save(directory)
+        self.answers.save(directory, ANSWERS)
+
+    def load_codec(self, directory: Path) -> None:
+        self.answers = load_answers(directory, ANSWERS)
+        if (directory / INPUTS).exists():
+            self.inputs = load_answers(directory, INPUTS)  # type: ignore[assignment]
+        else:
+            self.inputs = (WordListCodec if (directory / WORDS).exists() else Codec).load(directory)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": self.kind, "answers": self.answers_are, "reading": self.reading.model_dump(mode="json")}
+
+    def recall(self, facts: Mapping[str, Any]) -> None:
+        self.kind, self.answers_are = facts["kind"], facts["answers"]
+        self.reading = Reading.parse(facts["reading"])
+
+    def facts(self) -> dict[str, Any]:
+        found = self._found()
+        return {**found.facts, "fingerprint": found.fingerprint}
+
+    def size(self, split: str) -> int:
+        return self._found().sections[split].n_examples
+
+    def splits(self) -> tuple[str, ...]:
+        return tuple(self._found().sections)
+
+    def _found(self) -> LabelledData:
+        if self.labelled is None:
+            raise UsageError("no data has been read yet: call prepare(source) first")
+        return self.labelled
+
+    # ---- the model
+
+    def ports(self) -> task.Ports:
+        n_tokens, d_in = (0, self.inputs.size) if self.kind == "series" else (self.inputs.size, None)
+        letters = self.inputs.n_letters if isinstance(self.inputs, WordListCodec) and self.config.letters else 0
+        return task.Ports(n_tokens, self.answers.size, 0, d_in, self._asks(), self._readout(), letters)
+
+    def _asks(self) -> Any:
+        return "each" if self.answers_are in ("tags", "series") else "whole"
+
+    def _readout(self) -> str:
+        return "last"
+
+    def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
+        return LabelledBatches(self._found().sections["train"], batching.batch_size, seed)
+
+    def look_at_training(self, model: Any) -> None:
+        for layer in model.modules():
+            if isinstance(layer, Bag):
+                layer.count_documents(self._found().sections["train"])
+
+    def solve(self, model: Any, limit: int | None = None) -> None:
+        section = self._found().sections["train"]
+        some = section if limit is None else section.first(limit)
+        model.solve((batch.x, batch.mask, batch.y) for batch in labelled_batches(some, EVALUATION_ROWS))
+
+    @torch.no_grad()
+    def outputs(self, model: Encoder, section: LabelledSection) -> Iterator[tuple[Tensor, Batch]]:
+        """The model's answers [B, S', D'] batch by batch; `rows` says which examples they are for."""
+        device = next(iter(model.parameters()), torch.zeros(0)).device
+        was_training = model.training
+        model.eval()
+        try:
+            for batch in labelled_batches(section, EVALUATION_ROWS):
+                batch = batch.to(str(device))
+                yield read_whole(model, batch), batch
+        finally:
+            model.train(was_training)
+
+    # ---- examples, one by one
+
+    def example(self, value: Any) -> tuple[Batch, list[str]]:
+        section = encode_examples([Labelled(value, None, "the input", None, "all")], self.inputs, None)
+        batch = next(iter(labelled_batches(section, 1)))
+        return batch, self.names_of(section.input(0))
+
+    def names_of(self, x: np.ndarray) -> list[str]:
+        """A name for each position of an encoded input."""
+        if self.kind == "series":
+            return [str(t) for t in range(len(x))]
+        words = x[:, 0] if x.ndim > 1 else x
+        return [self.inputs.name(int(token)) for token in words]  # type: ignore[union-attr]
+
+    def input_of(self, line: Mapping[str, Any]) -> Any:
+        value = line["input"]
+        return np.asarray(value, np.float32) if self.kind == "series" else value
+
+    def shown(self, x: np.ndarray) -> Any:
+        """An encoded input as JSON shows it, and as `example` takes it again."""
+        if self.kind == "series":
+            return np.asarray(self.inputs.decode(x)).round(6).tolist()  # type: ignore[union-attr]
+        if self.kind == "words":
+            return self.names_of(x)
+        return self.inputs.decode(x)  # type: ignore[union-attr]
+
+    def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
+        """The inputs of another source, some at a time, so that one of any size passes; `-` is standard input."""
+        if source == "-":
+            found = (Example(line.rstrip("\n"), None, number) for number, line in enumerate(sys.stdin, 1))
+        else:
+            opened = open_labelled(source, self.reading, "none")
+            found = (Example(each.input, None, number) for number, each in enumerate(opened, 1))
+        while some := list(islice(found, AT_ONCE)):
+            yield some
+
+    def evaluate_source(self, model: Any, source: Any) -> dict[str, float]:
+        """The figures on a whole other source, whose answers are known."""
+        examples = list(open_labelled(source, self.reading, self.answers_are))
+        return self.measure(model, encode_examples(examples, self.inputs, self.answers), None)
+
+    def evaluate(
+        self, model: Any, split: str, limit: int | None = None, ledger: task.Ledger | None = None
+    ) -> dict[str, float]:
+        section = self._found().sections[split]
+        some = section if limit is None else section.share(min(1.0, limit / section.n_steps))
+        return self.measure(model, some, ledger)
+
+    def measure(self, model: Any, section: LabelledSection, ledger: task.Ledger | None) -> dict[str, float]:
+        raise NotImplementedError
+
+
+def labelled(values: Sequence[Any]) -> list[Labelled]:
+    """Inputs from Python as examples without answers."""
+    return [Labelled(value, None, f"example {i}", None, "all") for i, value in enumerate(values)]

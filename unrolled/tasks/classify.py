@@ -1,0 +1,209 @@
+"""Classify: a sequence in, its class (or classes) out.
+
+    C = - sum_n w_{c_n} log p(c_n | x_1 .. x_T) / sum_n w_{c_n}         one class, weights w if asked for
+    C = - sum_{n,k} [c_k log p_k + (1 - c_k) log(1 - p_k)]              several classes at once
+
+Probabilities are calibrated: logits are divided by a temperature that was fitted on validation data (Guo et al. 2017).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unrolled.core import task
+from unrolled.data.answers import ClassCodec
+from unrolled.data.config import DataConfig
+from unrolled.data.labelled_batch import LabelledSection
+from unrolled.data.labelled_prepare import encode_examples
+from unrolled.data.reading import Answers
+from unrolled.objectives import answers, calibration, classes
+from unrolled.pictures import kinds
+from unrolled.tasks import _labelled
+
+SHOWN = 30  # classes that a picture of confusions shows
+
+
+class Config(_labelled.Config):
+    readout: Literal["last", "first-last", "mean", "max", "attention", "query"] = "mean"
+    """How a sequence is read off a model's positions: the last one, first and last, their mean or largest, or weighted
+    by attention or by a learned query."""
+    class_weights: float = Field(0.0, ge=0, le=1)
+    """How far rare classes count for more: 0 all examples alike, 1 all classes alike."""
+    label_smoothing: float = Field(0.0, ge=0, lt=1)
+    """Share of the target given to all classes alike in training; figures never use it."""
+
+
+class Task(_labelled.LabelledTask):
+    SCORE = "error"
+    FIGURES = ("error", "accuracy", "macro_f1", "mean_recall", "auc", "nats", "calibration_error")
+    KINDS = ("class", "classes")
+
+    config: Config
+    answers: ClassCodec
+
+    def __init__(self, config: Config, data: DataConfig) -> None:
+        super().__init__(config, data)
+        self.temperature = 1.0
+        self._weights: Tensor | None = None
+
+    def _answers_of(self, source: Any) -> Answers:
+        return "classes" if self.reading.separator is not None else "class"
+
+    def _readout(self) -> str:
+        return self.config.readout
+
+    def prepare(self, source: Any) -> None:
+        super().prepare(source)
+        if self.config.class_weights:
+            counts = torch.from_numpy(self.answers.counts.clip(min=1).astype(np.float64))
+            self._weights = answers.balanced_weights(counts, self.config.class_weights).float()
+
+    # ---- training
+
+    def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
+        logits = y[:, 0]  # [B, C]
+        weights = None if self._weights is None else self._weights.to(y.device)
+        if self.answers_are == "classes":
+            return answers.multilabel_cross_entropy(logits, batch.y, weights)
+        return answers.label_cross_entropy(logits, batch.y, weights, self.config.label_smoothing)
+
+    def baselines(self) -> list[task.Baseline]:
+        found = [task.Baseline("class frequencies", "prior", {})]
+        if self.kind != "series" and not self.config.letters and self.answers_are == "class":
+            found.append(task.Baseline("naive Bayes", "naive-bayes", {}))
+        return found
+
+    # ---- figures
+
+    def _logits(self, model: Any, section: LabelledSection) -> Tensor:
+        """[n, C] in the order of the section."""
+        result = torch.zeros(section.n_examples, self.answers.size)
+        for y, batch in self.outputs(model, section):
+            assert batch.rows is not None
+            result[batch.rows.cpu()] = y[:, 0].float().cpu()
+        return result
+
+    def measure(self, model: Any, section: LabelledSection, ledger: task.Ledger | None) -> dict[str, float]:
+        logits, y = self._logits(model, section), torch.from_numpy(section.y)  # [n, C], [n] or [n, C]
+        if self.answers_are == "classes":
+            return self._measure_sets(logits, y, ledger)
+        wrong = (logits.argmax(1) != y).double()  # [n]
+        if ledger is not None:
+            ledger.add(torch.arange(len(y)), wrong, torch.ones(len(y)))
+        hits = classes.hits_of(classes.confusion_matrix(logits.argmax(1), y, self.answers.size))
+        nats, count = answers.label_cross_entropy(logits, y)
+        p = logits.softmax(1)
+        figures = {
+            "error": float(wrong.mean()),
+            "accuracy": 1 - float(wrong.mean()),
+            "macro_f1": float(classes.macro_f1(hits)),
+            "mean_recall": float(classes.mean_recall(hits)),
+            "nats": float(nats / count),
+            "calibration_error": float(calibration.expected_calibration_error(calibration.reliability(p, y))),
+            "tokens": len(y),
+        }
+        if len(y.unique()) > 1:
+            figures["auc"] = float(classes.macro_roc_auc(p, y))
+        return figures
+
+    def _measure_sets(self, logits: Tensor, y: Tensor, ledger: task.Ledger | None) -> dict[str, float]:
+        said = logits > 0
+        wrong = (said != (y > 0)).any(1).double()  # [n] a set that is not all right
+        if ledger is not None:
+            ledger.add(torch.arange(len(y)), wrong, torch.ones(len(y)))
+        hits = classes.multilabel_hits(said, y)
+        nats, count = answers.multilabel_cross_entropy(logits, y)
+        return {
+            "error": float(wrong.mean()),
+            "accuracy": 1 - float(wrong.mean()),
+            "macro_f1": float(classes.macro_f1(hits)),
+            "micro_f1": float(classes.micro_f1(hits)),
+            "nats": float(nats / count),
+            "tokens": len(y),
+        }
+
+    # ---- predictions
+
+    def after_training(self, model: Any) -> None:
+        """Fit the temperature on validation data."""
+        section = self._found().sections["valid"]
+        logits, y = self._logits(model, section), torch.from_numpy(section.y)
+        fit = calibration.fit_temperature_of_bits if self.answers_are == "classes" else calibration.fit_temperature
+        self.temperature = float(fit(logits, y))
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "temperature": self.temperature}
+
+    def recall(self, facts: Mapping[str, Any]) -> None:
+        super().recall(facts)
+        self.temperature = facts.get("temperature", 1.0)
+
+    def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
+        section = self._found().sections[split].share(1.0)
+        some = section.take(np.arange(min(limit, section.n_examples)))
+        logits = self._logits(model, some)
+        for i in range(some.n_examples):
+            found = self._answer(logits[i])
+            true = self.answers.decode(some.answer(i))
+            if self.answers_are == "class":
+                loss = float(-logits[i].double().log_softmax(0)[int(some.answer(i))])
+            else:
+                loss = float(
+                    answers.multilabel_cross_entropy(logits[i : i + 1], torch.from_numpy(some.y[i : i + 1]))[0]
+                )
+            right = found["prediction"] == (list(true) if isinstance(true, tuple) else true)
+            yield {"input": self.shown(some.input(i)), "target": true, **found, "right": right, "nats": loss}
+
+    def predict(
+        self, model: Any, examples: Sequence[Any], conditions: Sequence[str | None] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """The class of each example and its probability."""
+        for start in range(0, len(examples), _labelled.AT_ONCE):
+            some = _labelled.labelled(examples[start : start + _labelled.AT_ONCE])
+            section = encode_examples(some, self.inputs, None)
+            yield from (self._answer(row) for row in self._logits(model, section))
+
+    def _answer(self, logits: Tensor) -> dict[str, Any]:
+        """[C] in words; probabilities are calibrated."""
+        names = self.answers.names
+        if self.answers_are == "classes":
+            p = (logits.double() / self.temperature).sigmoid()
+            chosen = [name for name, q in zip(names, p.tolist()) if q > 0.5]
+            return {"prediction": chosen, "p": {name: round(q, 6) for name, q in zip(names, p.tolist())}}
+        p = (logits.double() / self.temperature).softmax(0)
+        best = int(p.argmax())
+        return {"prediction": names[best], "p": float(p[best])}
+
+    def pictures(self, model: Any, split: str) -> dict[str, Any]:
+        section = self._found().sections[split]
+        if self.answers_are == "classes" or self.answers.size > SHOWN:
+            return {}
+        logits, y = self._logits(model, section), torch.from_numpy(section.y)
+        confusion = classes.confusion_matrix(logits.argmax(1), y, self.answers.size)
+        names = self.answers.names
+        heat = kinds.Heatmap(
+            title="Confusion matrix",
+            alt=f"How often each true class (row) of the {split} data was called which (column).",
+            values=confusion.tolist(), rows=names, columns=names, x_label="said", y_label="true",
+            write_values=len(names) <= 12,
+        )  # fmt: skip
+        bins = calibration.reliability((logits / self.temperature).softmax(1), y)
+        full = [i for i, n in enumerate(bins.n.tolist()) if n]
+        line = kinds.Plot(
+            title="Reliability", alt="Share of right answers against the probability that the model gave them.",
+            x_label="probability that was said", y_label="share that was right",
+            series=[
+                kinds.Series(name="model", x=[float(bins.confidence[i]) for i in full],
+                             y=[float(bins.accuracy[i]) for i in full]),
+                kinds.Series(name="ideal", x=[0.0, 1.0], y=[0.0, 1.0], style="dashed"),
+            ],
+        )  # fmt: skip
+        table = classes.class_table(classes.hits_of(confusion), names)
+        rows = kinds.Table(title="Per class", columns=list(table[0]), rows=[list(row.values()) for row in table])
+        return {"confusion": heat, "reliability": line, "classes": rows}
