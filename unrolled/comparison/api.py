@@ -22,7 +22,8 @@ from unrolled.data.config import DataConfig
 from unrolled.report.page import write_report
 from unrolled.runs import atomic, formats
 from unrolled.runs.build import make_task
-from unrolled.runs.run import TABLE, Run, load
+from unrolled.runs.directory import TABLE
+from unrolled.runs.run import Run, load
 from unrolled.training.api import configure
 from unrolled.training.signals import StopFlag
 

@@ -12,9 +12,8 @@ from unrolled.comparison.plan import Job, Plan
 from unrolled.comparison.statistics import Array, Sample, draw_scores, interval, is_below
 from unrolled.core import discover
 from unrolled.core.errors import UnrolledError
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs.directory import TABLE_FORMAT, RunDirectory
 
-FORMAT = 1
 NAMES = ("receptive_field", "serial_depth", "tick_microseconds", "memory_megabytes")
 
 
@@ -41,7 +40,7 @@ def make_table(folder: Path, plan: Plan, command: str, failed: Mapping[str, str]
     split = "test" if any("test" in run.read_json("result.json") for run in found.values()) else "valid"
     asked = plan.asked
     return {
-        "format": FORMAT, "name": folder.name, "data": plan.data, "task": plan.task, "guessed": plan.guessed,
+        "format": TABLE_FORMAT, "name": folder.name, "data": plan.data, "task": plan.task, "guessed": plan.guessed,
         "score": task.SCORE, "figures": list(task.FIGURES), "split": split, "match": asked.match,
         "budget_seconds": asked.time if asked.steps is None else None, "share_seconds": plan.share,
         "steps": asked.steps, "seeds": list(range(asked.seeds)), "threads": plan.threads, "jobs": plan.at_once,

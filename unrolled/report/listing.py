@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.core.errors import CannotWrite, UnrolledError, UsageError
-from unrolled.report.read import TABLE, RunFacts, is_comparison, is_run, mapping, number, read_run, read_table
+from unrolled.report.read import RunFacts, is_comparison, is_run, mapping, number, read_run, read_table
 from unrolled.runs import manifest
-from unrolled.runs.directory import CONFIG
+from unrolled.runs.directory import CONFIG, TABLE
 
 DEEPEST = 5  # folders below the one that is looked through
 MARKS = (CONFIG, TABLE, manifest.NAME)

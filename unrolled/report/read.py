@@ -12,11 +12,8 @@ from typing import Any
 
 from unrolled.core.errors import DataError, UnrolledError
 from unrolled.runs import formats
-from unrolled.runs.directory import CONFIG, RunDirectory
+from unrolled.runs.directory import CONFIG, TABLE, TABLE_FORMAT, RunDirectory
 from unrolled.runs.manifest import NAME as MANIFEST
-
-TABLE = "table.json"
-FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -143,7 +140,7 @@ def read_table(path: Path) -> dict[str, Any]:
         raise DataError(f"{place} cannot be read ({error.strerror})") from None
     if not isinstance(table, dict) or not isinstance(table.get("rows"), list):
         raise DataError(f"{place}: not the table of a comparison; compare again, or restore it from a copy")
-    if isinstance(table.get("format"), int) and table["format"] > FORMAT:
+    if isinstance(table.get("format"), int) and table["format"] > TABLE_FORMAT:
         raise DataError(f"{place}: written by a later release (format {table['format']}); update unrolled")
     if any(not isinstance(row, dict) or not isinstance(row.get("label"), str) for row in table["rows"]):
         raise DataError(f"{place}: a row has no label; compare again, or restore it from a copy")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 CONFIG = "config.json"
 METRICS = "metrics.jsonl"
+TABLE, TABLE_FORMAT = "table.json", 1  # of a comparison, whose runs are folders beside it
 GROWING = (METRICS, "tensorboard", "checkpoints", "inspect", manifest.NAME)
 
 
@@ -42,6 +43,31 @@ def exclusive(directory: Path) -> Iterator[None]:
     finally:
         if descriptor is not None:
             os.close(descriptor)  # also gives the lock back
+
+
+@contextmanager
+def in_training(directory: Path) -> Iterator[None]:
+    """One trainer at a time: a second one is told so, where the system has such locks. A kill gives the lock back."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    place = directory / "checkpoints"  # a directory of its own kind of lock: writers lock the run directory itself
+    atomic.make_directory(place)
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise UsageError(f"{directory} is being trained by another process: wait for it, or stop it first") from None
+    except OSError:  # a file system without locks
+        pass
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.close(descriptor)
 
 
 class RunDirectory:

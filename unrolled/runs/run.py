@@ -18,9 +18,7 @@ from unrolled.core.task import Model, Task
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.build import build, make_task
 from unrolled.runs.config import RunConfig
-from unrolled.runs.directory import CONFIG, RunDirectory
-
-TABLE = "table.json"  # of a comparison
+from unrolled.runs.directory import CONFIG, TABLE, RunDirectory
 
 
 class Run:

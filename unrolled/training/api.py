@@ -22,7 +22,7 @@ from unrolled.runs import build, cost
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.card import write_card
 from unrolled.runs.config import RunConfig, assemble
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs.directory import RunDirectory, in_training
 from unrolled.runs.run import Run, load, pick_device
 from unrolled.training.loop import Loop
 from unrolled.training.memory import explain_memory
@@ -134,7 +134,7 @@ def _resume(path: Path, data: Any, own_file: str | Path | None, shown: Progress,
 def _work(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, resuming: bool) -> Run:
     """All there is to do, stoppable at any moment."""
     try:
-        with stop_at_once():
+        with stop_at_once(), in_training(run.path):
             return _train(run, config, data, shown, started, resuming)
     except KeyboardInterrupt:
         if not run.has("config.json"):
