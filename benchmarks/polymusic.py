@@ -43,7 +43,7 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         },
     },
     "nottingham": {
-        "lstm": {"d_state": 200, "ends.dropout": 0.2, "batch_size": 8, "lr": 8e-3},
+        "lstm": {"d_state": 200, "ends.dropout": 0.4, "batch_size": 8, "lr": 8e-3},
         "gru": {"d_state": 200, "ends.dropout": 0.2, "batch_size": 8, "lr": 4e-3},
         "elman": {"d_state": 200, "ends.dropout": 0.1, "batch_size": 8, "lr": 1e-3},
         "tcn": {
