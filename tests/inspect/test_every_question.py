@@ -12,25 +12,29 @@ import pytest
 import unrolled
 from unrolled.core import discover
 from unrolled.core.errors import UsageError
+from unrolled.data.config import DataConfig
 from unrolled.pictures.draw import html, is_drawn, svg
 from unrolled.pictures.kinds import read_picture
 from unrolled.runs.answers import save_answer
+from unrolled.runs.build import fits
 from unrolled.runs.formats import json_text
 from unrolled.runs.run import Run
 
 WORDS = ["tick", "state", "layer", "chunk", "cell", "gate", "tack", "stale", "later", "chick", "call", "gait"]
 LINES = [f"{WORDS[i % 12]} {WORDS[(i * 5 + i // 12) % 12]}" for i in range(60)]
 ROLLS = [np.eye(6, dtype=np.uint8)[(np.arange(5 + i % 4) + i) % 6] for i in range(24)]
-DATA = {"next-token": LINES, "next-frame": ROLLS}
-READS = {"next-token": "tokens", "next-frame": "vectors"}
+CLASSES = [{"text": line, "label": "short" if len(line) < 10 else "long"} for line in LINES]
+DATA = {"next-token": LINES, "next-frame": ROLLS, "classify": CLASSES}
 SETTINGS = {"steps": 2, "batch_size": 4, "evaluate_every": 2, "evaluate_tokens": 50, "warmup": 1, "threads": 1,
             "d_embedding": 6}  # fmt: skip
 
 
-def fitting(task: str) -> list[str]:
-    accepts = discover.tasks.load(task).Task.ACCEPTS
-    files = {name: discover.models.load(name) for name in discover.models.names()}
-    return [n for n, f in files.items() if f.KIND in accepts and getattr(f, "INPUT", READS[task]) == READS[task]]
+def fitting(name: str) -> list[str]:
+    """The models that fit a task, as `compare` asks for them."""
+    module = discover.tasks.load(name)
+    task = module.Task(module.Config(), DataConfig())
+    task.prepare(DATA[name])
+    return [model for model in discover.models.names() if fits(model, task)]
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +101,29 @@ SILENT = {
 def test_a_question_applies_where_it_should(tiny: Callable[[str, str], Run], question: str, model: str) -> None:
     reason = discover.questions.load(question).applies(tiny("next-token", model))
     assert (reason is None) is ((question, model) in ANSWERED), reason
+
+
+ANSWERED_WHOLE = {
+    ("attention", "transformer-encoder"), ("attention", "transformer"), ("gates", "bilstm"), ("gates", "lstm"),
+    ("states", "bilstm"), ("states", "birnn"), ("states", "lstm"), ("embeddings", "dan"), ("embeddings", "bilstm"),
+    ("positions", "transformer-encoder"), ("gradients", "bigru"), ("gradients", "dan"), ("causality", "tcn"),
+    ("causality", "bilstm"), ("receptive-field", "tcn"),
+    *(("saliency", m) for m in ("bow", "dan", "tfidf", "bilstm", "lstm", "transformer-encoder")),
+    *(("parameters", m) for m in ("bow", "dan", "bilstm")),
+}  # fmt: skip
+SILENT_WHOLE = {
+    ("surprise", "lstm"), ("surprise", "dan"), ("causality", "dan"), ("causality", "bow"), ("gradients", "bow"),
+    ("receptive-field", "bilstm"), ("receptive-field", "dan"), ("states", "dan"), ("states", "tcn"), ("gates", "dan"),
+    ("embeddings", "bow"), ("attention", "bilstm"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "model"), sorted(ANSWERED_WHOLE | SILENT_WHOLE))
+def test_a_question_applies_where_it_should_to_models_that_answer_once(
+    tiny: Callable[[str, str], Run], question: str, model: str
+) -> None:
+    reason = discover.questions.load(question).applies(tiny("classify", model))
+    assert (reason is None) is ((question, model) in ANSWERED_WHOLE), reason
 
 
 def test_a_model_that_starts_from_a_class_is_looked_into(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ A task file defines `Config` (its own settings) and `Task`, a subclass of the cl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
@@ -49,6 +49,15 @@ class Guess(NamedTuple):
 
     certainty: float  # 0 to 1; the surest task is taken
     why: str
+
+
+class Explained(NamedTuple):
+    """An answer that a model gave, as a function: what is asked of an explanation is what moved it."""
+
+    name: str
+    what: str  # what the function is: log p, or the name of a number
+    unit: str
+    of: Callable[[Tensor], Tensor]  # outputs y [n, S', D'] -> one number for each row [n]
 
 
 class Batch(Protocol):
@@ -195,6 +204,10 @@ class Task:
 
     def example(self, value: Any) -> tuple[Batch, list[str]]:
         """An input as a user gives it, as a batch of one row, and a name for each of its positions: to look inside."""
+        raise NotImplementedError
+
+    def explained(self, y: Tensor, at: int) -> Explained:
+        """What outputs y [1, S', D'] say at position `at`; for tasks whose answers are not what comes next."""
         raise NotImplementedError
 
     def input_of(self, line: Mapping[str, Any]) -> Any:

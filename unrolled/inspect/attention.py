@@ -18,7 +18,7 @@ from unrolled.core import config
 from unrolled.core.errors import UsageError
 from unrolled.core.inspection import Answer
 from unrolled.pictures.kinds import Heatmap
-from unrolled.runs.looking import Look, glance, look_at, models_where, noted, rounded
+from unrolled.runs.looking import Look, codec_of, glance, look_at, models_where, noted, reads_whole, rounded
 from unrolled.runs.run import Run
 
 MOST_LAYERS, MOST_HEADS = 6, 8  # pictures
@@ -102,9 +102,12 @@ def axes(alpha: Tensor, look: Look, run: Run) -> tuple[list[str], list[str], str
     """Names of rows and columns: a source has its own, self-attention those of the input behind what came before it."""
     T, S = alpha.shape
     rows = look.names if len(look.names) == T else [str(t) for t in range(T)]
+    if reads_whole(run):
+        asks = rows if T != 1 or S == 1 else ["answer"]  # a readout that asks once
+        return asks, look.names if len(look.names) == S else [str(s) for s in range(S)], "positions of the input"
     source = look.source
     if source is not None and source.dim() > 1 and source.shape[1] == S and bool(alpha.triu(1 + S - T).any()):
-        named = getattr(getattr(run.task, "codec", None), "name", str)
+        named = getattr(codec_of(run), "name", str)
         names = [str(s) for s in range(S)] if source.is_floating_point() else [named(int(s)) for s in source[0]]
         return rows, names, "positions of the source"
     labels = getattr(run.task, "labels", None)

@@ -3,7 +3,7 @@
     s_{t,s} = |d y_t / d x_s|        causal: s_{t,s} = 0 for all s > t
 
 A row is an output, a column an input. By gradient where the model has them, otherwise by changing each input in turn
-(see runs/dependence.py).
+(see runs/dependence.py). Of a model that answers once for the whole input, the outputs are what its readout reads.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from unrolled.core import config
 from unrolled.core.inspection import Answer
 from unrolled.pictures.kinds import Heatmap
 from unrolled.runs.dependence import dependence
+from unrolled.runs.inside import answers_by_position, by_position
+from unrolled.runs.looking import glance, reads_whole
 from unrolled.runs.run import Run
 from unrolled.runs.target import example_of
 
@@ -29,8 +31,11 @@ class Config(config.Config):
     """Directions of the output in which the derivative is measured; as many as it is wide: exact norms."""
 
 
-def applies(run: Run) -> str | None:  # noqa: ARG001  # every model has outputs that depend on inputs
-    return None
+ONCE = "it answers once for the whole input and has no outputs at its positions"
+
+
+def applies(run: Run) -> str | None:
+    return None if answers_by_position(run.model, glance(run).x) else ONCE
 
 
 def beyond(strength: Tensor) -> Tensor:
@@ -41,7 +46,7 @@ def beyond(strength: Tensor) -> Tensor:
 def ask(run: Run, value: Any, config: Config) -> Answer:
     batch, names, left_out = example_of(run, value, config.length)
     T = len(names)
-    found = dependence(run.model, batch, range(T), config.directions)
+    found = dependence(by_position(run.model), batch, range(T), config.directions)
     above = beyond(found.strength)
     causal = not bool((above > 0).any())
     numbers: dict[str, Any] = {
@@ -56,14 +61,18 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
         rows=names, columns=names,
         x_label="input x_s", y_label="output y_t", scale="log",
     )  # fmt: skip
-    return Answer(_reading(numbers, above) + left_out, numbers, {"strength": found.strength}, [picture])
+    reading = _reading(numbers, above, reads_whole(run)) + left_out
+    return Answer(reading, numbers, {"strength": found.strength}, [picture])
 
 
-def _reading(numbers: dict[str, Any], above: Tensor) -> str:
+def _reading(numbers: dict[str, Any], above: Tensor, whole: bool) -> str:
     T = numbers["positions"]
     how = f"Measured by {numbers['by']} ({numbers['looked_at']}) over {T} positions."
     if numbers["causal"]:
         verdict = "The matrix is lower triangular: no output depends on an input that comes after it."
+        verdict += " So this body can be run live, tick by tick." if whole else ""
+    elif whole:
+        verdict = "The matrix is not lower triangular, for this model reads both ways before it answers."
     else:
         t, s = divmod(int(torch.argmax(above)), T)
         verdict = (

@@ -17,8 +17,9 @@ from torch import Tensor, nn
 from unrolled.core import config
 from unrolled.core.errors import UsageError, nearest
 from unrolled.core.inspection import Answer
+from unrolled.data.codec import SPECIALS
 from unrolled.pictures.kinds import Bars, Plot, Series, Table
-from unrolled.runs.looking import look_at, principal_plane, rounded
+from unrolled.runs.looking import codec_of, look_at, principal_plane, rounded
 from unrolled.runs.run import Run
 
 ASKED = 15  # tokens of the input whose neighbours are listed
@@ -46,7 +47,7 @@ class Named(NamedTuple):
 def applies(run: Run) -> str | None:
     if tables(run.model):
         return None
-    return f"this {run.config.model} has no embedding table (next-token runs have one, unless input = one-hot)"
+    return f"this {run.config.model} has no embedding table (runs on tokens have one, unless input = one-hot)"
 
 
 def ask(run: Run, value: Any, config: Config) -> Answer:
@@ -55,6 +56,7 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
         raise UsageError(f"table = {config.table} is not possible: this model has {len(found)}")
     table = named(run, *found[config.table - 1])
     x = look_at(run, value, 10_000).x
+    x = x if x.is_floating_point() or x.dim() == 2 else x[..., 0]  # letters come behind the word
     tokens = [] if x.is_floating_point() else [t for t in dict.fromkeys(x[0].tolist()) if table.first <= t]
     tokens = [t for t in tokens if t < len(table.names)] or list(range(table.first, len(table.names)))
     asked = tokens[:ASKED] if config.token is None else [row_of(config.token, table, run)]
@@ -85,18 +87,19 @@ def tables(model: nn.Module) -> list[tuple[str, nn.Embedding]]:
 def named(run: Run, place: str, module: nn.Embedding) -> Named:
     """Rows by the codec's names, classes behind them; by number where the table is of something else."""
     vectors = module.weight.detach().float().cpu()
-    codec, labels = getattr(run.task, "codec", None), list(getattr(run.task, "labels", None) or [])
+    codec, labels = codec_of(run), list(getattr(run.task, "labels", None) or [])
     if codec is None or len(vectors) != codec.size + len(labels):
         return Named(place, vectors, [str(i) for i in range(len(vectors))], 0)
     names = [codec.name(i) for i in range(codec.size)] + [f"(class {label})" for label in labels]
-    return Named(place, vectors, names, len(codec.specials))
+    return Named(place, vectors, names, len(getattr(codec, "specials", SPECIALS)))
 
 
 def row_of(token: str, table: Named, run: Run) -> int:
     """The row of a token by its name, or of a text that is one token."""
     if token in table.names:
         return table.names.index(token)
-    ids = [int(i) for i in run.task.codec.encode(token)] if hasattr(run.task, "codec") and token else []
+    codec = codec_of(run)
+    ids = [int(i) for i in codec.encode(token)] if hasattr(codec, "specials") and token else []
     if len(ids) == 1 and table.first <= ids[0] < len(table.names):
         return ids[0]
     raise UsageError(f"'{token}' is not one token of this run; {nearest(token, table.names)}"[:400])

@@ -16,7 +16,7 @@ from unrolled.core import config
 from unrolled.core.errors import UsageError
 from unrolled.core.inspection import Answer
 from unrolled.pictures.kinds import Heatmap, Plot, Series
-from unrolled.runs.looking import glance, look_at, models_where, noted, rounded
+from unrolled.runs.looking import both_ways, glance, look_at, models_where, noted, rounded
 from unrolled.runs.run import Run
 
 OPEN, CLOSED = 0.9, 0.1
@@ -60,7 +60,7 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
         pictures.append(units_by_token(title, cells[number - 1], look.names, config.units, None))
     arrays = {f"layer_{i}_{name}": z for i, layer in enumerate(layers, 1) for name, z in layer.items()}
     return Answer(
-        reading=_reading([each for each in counted if each["layer"] == number]) + look.left_out,
+        reading=_reading([each for each in counted if each["layer"] == number]) + both_ways(run) + look.left_out,
         numbers={"positions": look.names, "gates": counted},
         arrays=arrays | {f"layer_{i}_cell": c for i, c in enumerate(cells, 1)},
         pictures=pictures,

@@ -4,6 +4,9 @@
     linear cell: zeta_t = (W_hh^T)^(T-t) zeta_T                                             eq. (7.12)
     share before T_0 = sum_{t < T_0} |zeta_t| / sum_t |zeta_t|                              what (7.13) leaves out
 
+A model that reads a whole input before it answers hands no state on; of it |d f / d x_t| is shown, f the
+log-probability of the class that it says (or the number).
+
 C_T is the loss of one target, T its position, h_t the whole state that the model carries on after x_t: of a recurrent
 layer its cell state, of a convolution the inputs it still needs, of attention its keys and values. The state after T
 reaches no output up to T, so the curve ends at T - 1. Liquet, Moka & Nazarathy (2024), section 7.2; h_t = alpha h_{t-1}
@@ -22,6 +25,7 @@ from torch import Tensor, nn
 
 from unrolled.core import config
 from unrolled.core import state as tree
+from unrolled.core.causal import Encoder
 from unrolled.core.errors import UsageError
 from unrolled.core.inspection import Answer
 from unrolled.core.state import State
@@ -30,7 +34,7 @@ from unrolled.pictures.kinds import Plot, Series
 from unrolled.runs.dependence import by_gradient, norm
 from unrolled.runs.inside import Opened, flows, open_model, precise, why_closed
 from unrolled.runs.run import Run
-from unrolled.runs.target import example_of, loss_at, pick_target, target_name
+from unrolled.runs.target import Target, example_of, loss_at, pick_target, target_name, target_of
 
 CHANGED = 10.0  # a gradient that becomes so many times smaller or larger vanishes or explodes
 LARGEST = 2048  # rows of a recurrent matrix whose eigenvalues are computed
@@ -128,6 +132,8 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
         raise UsageError("the outputs of this model have no gradients with respect to its inputs")
     with torch.no_grad():
         y = opened.body(opened.vectors, opened.state)[0]
+    if isinstance(run.model, Encoder):
+        return _of_inputs(run, opened, target_of(run.task, y, batch, config.at), config, left_out)
     T = pick_target(run.task, y, batch, config.at)
     states = state_gradients(opened, T + 1, lambda y: loss_at(run.task, y, batch, T))  # [T]
     inputs = by_gradient(opened, [T], config.directions)[0, : T + 1]  # [T + 1]
@@ -145,6 +151,33 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
         x_label="position t", y_label="norm of the gradient", log_y=True,
     )  # fmt: skip
     return Answer(_reading(numbers) + left_out, numbers, {"state": states, "input": inputs}, [plot])
+
+
+def _of_inputs(run: Run, opened: Opened, target: Target, config: Config, left_out: str) -> Answer:
+    """Where no state is handed on: the gradient at each input."""
+    name, what, _, f = target.explained
+    (gradient,) = torch.autograd.grad(f(opened.body(opened.vectors, None)[0]).sum(), opened.vectors)
+    inputs = norm(gradient[0], -1)  # [T]
+    T = len(inputs)
+    t_0 = T // 2 if config.t_0 is None else config.t_0
+    share = float(inputs[:t_0].sum() / inputs.sum()) if bool(inputs.sum() > 0) else None
+    most = int(inputs.argmax())
+    numbers = {
+        "position": target.at, "target": name, "t_0": t_0, "share_before": share, "largest_at": most,
+        "largest": float(inputs[most]), "spectral_radius": spectral_radii(run.model),
+    }  # fmt: skip
+    plot = Plot(
+        title=f"Gradient of {what} of '{name}'", alt=f"Its norm at each input on a log scale; largest at {most}.",
+        series=[_series(f"d {what} / d input", inputs)], x_label="position t", y_label="norm of the gradient",
+        log_y=True,
+    )  # fmt: skip
+    reading = (
+        f"This model reads the whole input before it answers, so there is no state to follow back: the gradient of "
+        f"{what} of '{name}' is taken at each input. It is largest at position {most}"
+    )
+    if share is not None:
+        reading += f", and {share:.1%} of it lies before position {t_0}"
+    return Answer(f"{reading}.{left_out}", numbers, {"input": inputs}, [plot])
 
 
 def _series(name: str, norms: Tensor) -> Series:

@@ -17,11 +17,14 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import config
-from unrolled.core.causal import Causal, Conditional
+from unrolled.core.causal import Conditional, Encoder
+from unrolled.core.compose import AsEncoder, SerialEncoder
 from unrolled.core.inspection import Answer
+from unrolled.core.task import Model
 from unrolled.data.batch import Batch
 from unrolled.pictures.kinds import Plot, Series
 from unrolled.runs.dependence import Dependence, dependence
+from unrolled.runs.inside import by_position, longest
 from unrolled.runs.run import Run
 from unrolled.runs.target import example_of
 
@@ -40,8 +43,25 @@ class Config(config.Config):
     """Share of the dependence that the effective field holds."""
 
 
-def applies(run: Run) -> str | None:  # noqa: ARG001  # every model has outputs that depend on inputs
-    return None
+def applies(run: Run) -> str | None:
+    body = by_position(run.model)
+    if not isinstance(body, Encoder) or _is_causal(body):
+        return None
+    return "it looks at the whole input before it answers, so there are no steps back to count"
+
+
+def _is_causal(body: Encoder) -> bool:
+    return isinstance(body, SerialEncoder) and all(isinstance(layer, AsEncoder) for layer in body.layers)
+
+
+def claimed(body: Model) -> int | None:
+    """How many inputs a model says that an output depends on; None: the whole past."""
+    if isinstance(body, SerialEncoder):
+        fields: list[Any] = [layer.receptive_field for layer in body.layers]
+        return None if None in fields else 1 + sum(field - 1 for field in fields)
+    decoder: Any = body.decoder if isinstance(body, Conditional) else body
+    field: int | None = decoder.receptive_field
+    return field
 
 
 def longer(batch: Batch, T: int) -> Batch:
@@ -50,7 +70,7 @@ def longer(batch: Batch, T: int) -> Batch:
     return replace(batch, x=x, y=x, mask=None)
 
 
-def reach(model: Causal | Conditional, batch: Batch, inputs: int, directions: int) -> tuple[Tensor, Dependence]:
+def reach(model: Model, batch: Batch, inputs: int, directions: int) -> tuple[Tensor, Dependence]:
     """The largest dependence of an output on the input k steps before it, over several inputs: [T] by k."""
     T = batch.x.shape[1]
     by_lag = torch.zeros(T, dtype=torch.float64)
@@ -78,11 +98,11 @@ def effective(by_lag: Tensor, share: float) -> int:
 
 
 def ask(run: Run, value: Any, config: Config) -> Answer:
-    decoder = run.model.decoder if isinstance(run.model, Conditional) else run.model
-    claim = decoder.receptive_field
-    T = min(config.length, decoder.max_length or config.length, UNCLAIMED if claim is None else claim + BEYOND)
+    model = by_position(run.model)
+    claim = claimed(model)
+    T = min(config.length, longest(model) or config.length, UNCLAIMED if claim is None else claim + BEYOND)
     example = example_of(run, value, config.length)
-    by_lag, found = reach(run.model, longer(example.batch, T), config.inputs, config.directions)
+    by_lag, found = reach(model, longer(example.batch, T), config.inputs, config.directions)
     reached = torch.nonzero(by_lag)
     measured = int(reached.max()) + 1 if len(reached) else 0
     numbers: dict[str, Any] = {

@@ -4,10 +4,11 @@
     sum_t a_t = f(v) - f(v')                                                    completeness
     o_t = f(x) - f(x with x_t replaced)                                         occlusion
 
-f is minus the task's loss at one position: the log-probability of the target there. v are the vectors behind the input
-layer (or the input itself, where that is vectors), the baseline v' is zero everywhere. The integral is taken by Gauss's
-rule on intervals that are halved until completeness holds on each. Occlusion replaces a token by <unknown>, a vector
-by zero; it needs no gradient. Sundararajan, Taly & Yan (2017); Zeiler & Fergus (2014).
+f is minus the task's loss at one position, the log-probability of the target there; where a task answers once, or at
+each position of what it has read, the log-probability of the class that the model says, or the number. v are the
+vectors behind the input layer (or the input itself, where that is vectors), the baseline v' is zero everywhere. The
+integral is taken by Gauss's rule on intervals that are halved until completeness holds on each. Occlusion replaces a
+token by <unknown>, a vector by zero; it needs no gradient. Sundararajan, Taly & Yan (2017); Zeiler & Fergus (2014).
 """
 
 from __future__ import annotations
@@ -22,16 +23,15 @@ from torch import Tensor
 
 from unrolled.core import config
 from unrolled.core import state as tree
-from unrolled.core.causal import Causal, Conditional, begin
 from unrolled.core.inspection import Answer
-from unrolled.core.task import Task
+from unrolled.core.task import Model
 from unrolled.data.batch import Batch
 from unrolled.data.codec import UNKNOWN
 from unrolled.pictures.kinds import Bars, Picture, Plot, Series, Tokens
 from unrolled.runs.dependence import ROUNDING, rows_at_once
-from unrolled.runs.inside import Opened, flows, open_model, precise, why_closed
+from unrolled.runs.inside import Opened, flows, open_model, precise, start, why_closed
 from unrolled.runs.run import Run
-from unrolled.runs.target import example_of, labels, loss_at, pick_target, rows_of, target_name
+from unrolled.runs.target import Target, example_of, labels, rows_of, target_of
 
 SMALL = 1e-3  # nats: a smaller difference counts as this one
 NODES = 4  # of Gauss's rule on one interval
@@ -115,35 +115,29 @@ def _slopes(f: Function, v: Tensor, u: Tensor, at_once: int) -> Tensor:
     return torch.cat(found)
 
 
-def explained(task: Task, opened: Opened, batch: Batch, at: int) -> tuple[Function, Tensor]:
+def explained(opened: Opened, target: Target) -> tuple[Function, Tensor]:
     """f as a function of the vectors behind the input layer, and those vectors [1, T, D]."""
     vectors, body, state = opened
 
     def f(v: Tensor) -> Tensor:
-        y = body(v, None if state is None else tree.repeat(state, len(v)))[0]
-        return _each(task, y, batch, at)
+        return target.explained.of(body(v, None if state is None else tree.repeat(state, len(v)))[0])
 
     return f, vectors.detach()
-
-
-def _each(task: Task, y: Tensor, batch: Batch, at: int) -> Tensor:
-    """Minus the loss of each row: [n]."""
-    return torch.stack([-loss_at(task, row, batch, at) for row in y.split(1)])
 
 
 # ---- occlusion
 
 
 @torch.no_grad()
-def occlusion(task: Task, model: Causal | Conditional, batch: Batch, at: int, at_once: int = 64) -> Tensor:
+def occlusion(model: Model, batch: Batch, target: Target, at_once: int = 64) -> Tensor:
     """f(x) - f(x with x_t replaced by <unknown>, or zero), for every t: [T]."""
     T, changes = batch.x.shape[1], []
     for positions in torch.arange(T).split(at_once):
         rows = rows_of(batch, len(positions) + 1)  # the last row stays as it is
         rows.x[torch.arange(len(positions)), positions] = 0 if rows.x.is_floating_point() else UNKNOWN
-        decoder, state = begin(model, rows.source)
+        decoder, state = start(model, rows.source)
         x = rows.x.double() if rows.x.is_floating_point() else rows.x
-        f = _each(task, decoder(x, state)[0], batch, at)
+        f = target.explained.of(decoder(x, state)[0])  # [n + 1]
         change = f[-1] - f[:-1]
         changes.append(torch.where(change.abs() <= ROUNDING * f[-1].abs().clamp(min=1), 0.0, change))
     return torch.cat(changes)
@@ -156,68 +150,76 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
     batch, names, left_out = example_of(run, value, config.length)
     model = precise(run.model)
     with torch.no_grad():
-        decoder, state = begin(model, batch.source)
+        decoder, state = start(model, batch.source)
         y = decoder(batch.x.double() if batch.x.is_floating_point() else batch.x, state)[0]
-    at = pick_target(run.task, y, batch, config.at)
-    target = target_name(run.task, batch, at)
-    numbers: dict[str, Any] = {"position": at, "target": target, "log_p": -float(loss_at(run.task, y, batch, at))}
-    at_once = rows_at_once(*y.shape[1:])
-    arrays = {"occlusion": occlusion(run.task, model, batch, at, at_once)}
+    target = target_of(run.task, y, batch, config.at)
+    name, what, unit, f = target.explained
+    key = _key(what)
+    numbers: dict[str, Any] = {"position": target.at, "target": name, key: float(f(y))}
+    at_once = rows_at_once(len(names), y.shape[-1])
+    arrays = {"occlusion": occlusion(model, batch, target, at_once)}
     if why_closed(model, batch.x.is_floating_point()) is None and flows(opened := open_model(model, batch)):
-        f, v = explained(run.task, opened, batch, at)
+        f, v = explained(opened, target)
         found = integrated_gradients(f, v, config.tolerance, config.evaluations, at_once)
         arrays = {"integrated_gradients": found.attribution, **arrays}
         numbers |= {
             "difference": found.difference, "completeness_error": found.error, "evaluations": found.evaluations,
-            "baseline": "zero vectors", "log_p_baseline": numbers["log_p"] - found.difference,
+            "baseline": "zero vectors", f"{key}_baseline": numbers[key] - found.difference,
         }  # fmt: skip
     pictures: list[Picture] = []
     for method, attribution in arrays.items():
-        numbers[method] = _largest(attribution, names)
-        pictures += _pictures(method.replace("_", " "), target, names, attribution[: at + 1].tolist())
-    return Answer(_reading(numbers) + left_out, numbers, arrays, pictures)
+        numbers[method] = _largest(attribution, names, unit)
+        pictures += _pictures(method.replace("_", " "), target, names, attribution[: target.until].tolist())
+    return Answer(_reading(numbers, target) + left_out, numbers, arrays, pictures)
 
 
-def _largest(attribution: Tensor, names: list[str]) -> list[dict[str, Any]]:
+def _largest(attribution: Tensor, names: list[str], unit: str) -> list[dict[str, Any]]:
     order = attribution.abs().argsort(descending=True)[:5].tolist()
-    return [{"position": t, "name": names[t], "nats": float(attribution[t])} for t in order if attribution[t] != 0]
+    key = unit if unit == "nats" else "adds"
+    return [{"position": t, "name": names[t], key: float(attribution[t])} for t in order if attribution[t] != 0]
 
 
-def _pictures(method: str, target: str, names: list[str], values: list[float]) -> list[Picture]:
+def _pictures(method: str, target: Target, names: list[str], values: list[float]) -> list[Picture]:
     most = max(map(abs, values)) or 1.0
-    title = f"What moved '{target}' ({method})"
+    name, what, unit, _ = target.explained
+    title, adds = f"What moved '{name}' ({method})", f"{unit} added to {what}"
     if labels(names) == names:  # numbers of frames are no text
-        words = f"What each frame up to the target adds to log p in nats, along time ({method})."
+        words = f"What each frame that the target depends on adds to {what} in {unit}, along time ({method})."
         series = [Series(name=method, x=list(range(len(values))), y=list(values))]
-        return [Plot(title=title, alt=words, series=series, x_label="frame", y_label="nats added to log p")]
+        return [Plot(title=title, alt=words, series=series, x_label="frame", y_label=adds)]
     largest = sorted(range(len(values)), key=lambda t: -abs(values[t]))[:SHOWN]
     shown = sorted(t for t in largest if abs(values[t]) >= LEAST * most)
     tokens = Tokens(
-        title=title, alt=f"The inputs up to the target, each coloured by what it adds to log p in nats ({method}).",
-        tokens=names[: len(values)], values=values, hints=[f"{value:+.3g} nats" for value in values],
-        low=-most, high=most, unit="nats",
+        title=title, alt=f"The inputs of the target, each coloured by what it adds to {what} in {unit} ({method}).",
+        tokens=names[: len(values)], values=values, hints=[f"{value:+.3g} {unit}" for value in values],
+        low=-most, high=most, unit=unit,
     )  # fmt: skip
     bars = Bars(
         title=title, alt=f"The {len(shown)} largest attributions as bars, in the order of the input.",
-        names=[labels(names)[t] for t in shown], values=[values[t] for t in shown], x_label="nats added to log p",
+        names=[labels(names)[t] for t in shown], values=[values[t] for t in shown], x_label=adds,
     )  # fmt: skip
     return [tokens, bars]
 
 
-def _reading(numbers: dict[str, Any]) -> str:
-    words = [
-        f"log p of the target '{numbers['target']}' at position {numbers['position']} is {numbers['log_p']:.3f} nats."
-    ]
+def _reading(numbers: dict[str, Any], target: Target) -> str:
+    name, what, unit, _ = target.explained
+    where = f"the answer '{name}'" if target.at is None else f"the target '{name}' at position {target.at}"
+    words = [f"{what} of {where} is {numbers[_key(what)]:.3f} {unit}."]
     if "integrated_gradients" in numbers:
         words.append(
-            f"Against a baseline of zero vectors, where it is {numbers['log_p_baseline']:.3f}, the largest shares are "
-            f"{_listed(numbers['integrated_gradients'])}; the shares sum to the difference with an error of "
+            f"Against a baseline of zero vectors, where it is {numbers[_key(what) + '_baseline']:.3f}, the largest "
+            f"shares are {_listed(numbers['integrated_gradients'])}; the shares sum to the difference with an error of "
             f"{numbers['completeness_error']:.2%}."
         )
     words.append(f"Replaced one at a time, the inputs that matter most are {_listed(numbers['occlusion'])}.")
-    return " ".join([*words, "Positive: the input made the target more probable; negative: less."])
+    more = "more probable" if what == "log p" else "larger"
+    return " ".join([*words, f"Positive: the input made it {more}; negative: less."])
+
+
+def _key(what: str) -> str:
+    return "log_p" if what == "log p" else "value"
 
 
 def _listed(largest: list[dict[str, Any]]) -> str:
-    words = [f"'{each['name']}' at {each['position']} ({each['nats']:+.2f})" for each in largest[:3]]
-    return ", ".join(words) or "none"
+    words = [f"'{each['name']}' at {each['position']} ({each.get('nats', each.get('adds')):+.2f})" for each in largest]
+    return ", ".join(words[:3]) or "none"

@@ -22,11 +22,13 @@ from unrolled.pictures.kinds import Plot, Series
 from unrolled.runs.looking import (
     Look,
     Plane,
+    both_ways,
     decoder_of,
     glance,
     look_at,
     noted,
     principal_plane,
+    reads_whole,
     rounded,
     states_after,
 )
@@ -48,6 +50,8 @@ def applies(run: Run) -> str | None:
     look = glance(run)
     if paths_by_layer(run, look):
         return None
+    if reads_whole(run):
+        return f"this {run.config.model} reads the whole input at once, no layer of it step by step"
     if decoder_of(run.model).state_grows or any(
         leaf.is_floating_point() for leaf in moving(states_after(run, look)[-1])
     ):
@@ -67,7 +71,7 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
     figures = [{"layer": i, "part": name, **measured(path, from_cell and name == "state")} for i, name, path in every]
     pictures = [trajectory(name, number, plane, look.names) for name, plane in planes.items()]
     return Answer(
-        reading=_reading([each for each in figures if each["layer"] == number]) + look.left_out,
+        reading=_reading([each for each in figures if each["layer"] == number]) + both_ways(run) + look.left_out,
         numbers={"positions": look.names, "states": figures},
         arrays={f"layer_{i}_{name}": path for i, name, path in every},
         pictures=[*pictures, norms(every, look.names)],

@@ -39,7 +39,7 @@ class Config(config.Config):
 
 def applies(run: Run) -> str | None:
     ports = run.task.ports()
-    if not ports.n_tokens or ports.d_out != ports.n_tokens or not hasattr(run.task, "codec"):
+    if ports.answers != "next" or not ports.n_tokens or ports.d_out != ports.n_tokens or not hasattr(run.task, "codec"):
         return f"the task '{run.config.task}' predicts no tokens, so none of them can surprise"
     return None
 

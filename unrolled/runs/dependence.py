@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from unrolled.core import state as tree
-from unrolled.core.causal import Causal, Conditional, begin
+from unrolled.core.task import Model
 from unrolled.data.batch import Batch
-from unrolled.runs.inside import Opened, flows, open_model, precise, why_closed
+from unrolled.runs.inside import Opened, flows, open_model, precise, start, why_closed
 from unrolled.runs.target import rows_of
 
 POSITIONS = 1 << 14  # of all rows together that are computed at once
@@ -36,9 +36,7 @@ class Dependence(NamedTuple):
     directions: str  # how much of the Jacobian was looked at
 
 
-def dependence(
-    model: Causal | Conditional, batch: Batch, outputs: Sequence[int], directions: int = 8, seed: int = 0
-) -> Dependence:
+def dependence(model: Model, batch: Batch, outputs: Sequence[int], directions: int = 8, seed: int = 0) -> Dependence:
     """Measured in double precision on one example; `outputs` are positions."""
     model = precise(model)
     if why_closed(model, batch.x.is_floating_point()) is None:
@@ -86,19 +84,19 @@ def by_gradient(opened: Opened, outputs: Sequence[int], directions: int, seed: i
 
 
 @torch.no_grad()
-def by_change(model: Causal | Conditional, batch: Batch, outputs: Sequence[int], seed: int = 0) -> Tensor:
+def by_change(model: Model, batch: Batch, outputs: Sequence[int], seed: int = 0) -> Tensor:
     """The largest change of y_t when x_s alone becomes something else, for t in `outputs` and all s: [O, T]."""
     T, some = batch.x.shape[1], torch.tensor(outputs)
     strength = torch.zeros(len(some), T, dtype=torch.float64)
     noise = torch.Generator().manual_seed(seed)
-    decoder, state = begin(model, batch.source)
+    decoder, state = start(model, batch.source)
     width = decoder(_ready(batch.x[:, :1]), state)[0].shape[-1]
     for attempt in range(TRIES):
         other = _other(batch.x[0], attempt, noise)  # [T] or [T, D]
         for s in torch.arange(T).split(rows_at_once(T, width)):
             rows = rows_of(batch, len(s) + 1)  # the last row stays as it is
             rows.x[torch.arange(len(s)), s] = other[s]
-            decoder, state = begin(model, rows.source)
+            decoder, state = start(model, rows.source)
             y = decoder(_ready(rows.x), state)[0][:, some]  # [S + 1, O, D']
             change = (y[:-1] - y[-1:]).abs().amax(-1).double()  # [S, O]
             change[change <= ROUNDING * y.abs().amax()] = 0

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import copy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from unrolled.core.causal import Causal, Conditional, begin
-from unrolled.core.compose import Each, Serial
+from unrolled.core.causal import Causal, Conditional, Encoder, begin
+from unrolled.core.compose import AsEncoder, Each, Read, Serial, SerialEncoder
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State, detach
-from unrolled.core.task import Batch
+from unrolled.core.task import Batch, Model
 
 CLOSED = "this model counts tokens and has no vectors inside, so there are no gradients to follow"
 
@@ -25,28 +25,85 @@ class Opened(NamedTuple):
     state: State  # before the first position
 
 
-def why_closed(model: Causal | Conditional, reads_vectors: bool) -> str | None:
+class Whole(Causal):
+    """An encoder where a causal layer is asked: all positions that it is given are real, and no state is carried on."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.max_length = longest(encoder)
+
+    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        return self.encoder(x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device))[0], ()
+
+
+def start(model: Model, source: Any = None) -> tuple[Causal, State]:
+    """What reads the input and the state it starts from, whatever kind of model it is."""
+    return (Whole(model), None) if isinstance(model, Encoder) else begin(model, source)
+
+
+def longest(model: Model) -> int | None:
+    """The most positions that a model can read; None: any number."""
+    if not isinstance(model, Encoder):
+        return (model.decoder if isinstance(model, Conditional) else model).max_length
+    limits: list[Any] = [getattr(module, "max_length", None) for module in model.modules()]
+    found = [limit for limit in limits if limit is not None]
+    return min(found, default=None)
+
+
+def by_position(model: Model) -> Model:
+    """The model up to where it answers at each position: of one that answers once, what its readout reads."""
+    return model.body if isinstance(model, Read) else model
+
+
+def answers_by_position(model: Model, look: Tensor) -> bool:
+    """Whether what `by_position` gives has as many outputs as there are positions; asked with an input [1, T, ..]."""
+    if not isinstance(model, Encoder):
+        return True
+    x = torch.cat([look, look], dim=1)[:, :2]  # [1, 2, ..]: of one position nothing could be told
+    with torch.no_grad():
+        return start(by_position(model))[0](x)[0].shape[1] == 2
+
+
+def why_closed(model: Model, reads_vectors: bool) -> str | None:
     """Why a model cannot be opened; None: it can. A model of tokens must begin with a layer that makes vectors."""
-    decoder = model.decoder if isinstance(model, Conditional) else model
-    begins = isinstance(decoder, Serial) and isinstance(next(iter(decoder)), Each)
+    if isinstance(model, Encoder):
+        front = by_position(model)
+        begins = isinstance(front, SerialEncoder) and isinstance(front.layers[0], AsEncoder)
+    else:
+        decoder = model.decoder if isinstance(model, Conditional) else model
+        begins = isinstance(decoder, Serial) and isinstance(next(iter(decoder)), Each)
     return None if reads_vectors or begins else CLOSED
 
 
-def open_model(model: Causal | Conditional, batch: Batch) -> Opened:
+def open_model(model: Model, batch: Batch) -> Opened:
     """Split a model behind its input layer; one that reads vectors is taken whole, for they are what went in."""
-    decoder, state = begin(model, batch.source)
+    decoder, state = start(model, batch.source)
     state = None if state is None else detach(state)
     if batch.x.is_floating_point():
         return Opened(batch.x.detach().to(_dtype(model), copy=True).requires_grad_(), decoder, state)
     if why_closed(model, reads_vectors=False) is not None:
         raise UsageError(CLOSED)
+    if isinstance(model, Encoder):
+        return _open_encoder(model, batch.x)
     assert isinstance(decoder, Serial)
     entry, *rest = decoder
     vectors = entry(batch.x)[0].detach().clone().requires_grad_()  # [1, T, D]
     return Opened(vectors, Serial(*rest), None if state is None else state[1:])
 
 
-def precise(model: Causal | Conditional) -> Causal | Conditional:
+def _open_encoder(model: Encoder, x: Tensor) -> Opened:
+    front = by_position(model)
+    assert isinstance(front, SerialEncoder)
+    entry, *rest = front.layers
+    vectors = Whole(entry)(x)[0].detach().clone().requires_grad_()  # type: ignore[arg-type]  # [1, T, D]
+    behind: Encoder = SerialEncoder(*rest)
+    if isinstance(model, Read):
+        behind = Read(behind, model.readout, model.head)
+    return Opened(vectors, Whole(behind), None)
+
+
+def precise(model: Model) -> Any:
     """A copy in double precision, dropout off: what becomes tiny over hundreds of ticks does not become zero.
 
     Its weights ask for no gradients, so an output has one exactly where it depends on what went in.

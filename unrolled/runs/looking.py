@@ -10,9 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.core import discover
-from unrolled.core.causal import Causal, Conditional, begin
+from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.state import clone
+from unrolled.core.task import Model
 from unrolled.core.trace import Seen, trace
+from unrolled.layers.recurrent import Bidirectional
+from unrolled.runs.inside import Whole, longest, start
 
 if TYPE_CHECKING:
     from unrolled.runs.run import Run
@@ -31,8 +34,7 @@ def look_at(run: Run, value: Any, length: int) -> Look:
     """An input as the task reads it, but for what comes after its first `length` positions."""
     batch, names = run.task.example(value)
     batch = batch.to(run.config.device)
-    longest = decoder_of(run.model).max_length
-    n = length if longest is None else min(length, longest)
+    n = min(length, longest(run.model) or length)
     left_out = "" if len(names) <= n else f" Of {len(names)} positions the first {n} are shown (--set length=..)."
     return Look(batch.x[:, :n], batch.source, names[:n], left_out)
 
@@ -43,23 +45,68 @@ def glance(run: Run) -> Look:
     return look_at(run, run.task.input_of(line), 3)
 
 
-def decoder_of(model: Causal | Conditional) -> Causal:
+def decoder_of(model: Model) -> Causal:
+    """What reads the input; an encoder as a layer that carries nothing on."""
+    if isinstance(model, Encoder):
+        return Whole(model)
     return model.decoder if isinstance(model, Conditional) else model
+
+
+def codec_of(run: Run) -> Any:
+    """What gives the tokens of the input their names; None: the input is numbers."""
+    codec = getattr(run.task, "codec", None) or getattr(run.task, "inputs", None)
+    return codec if hasattr(codec, "name") else None
+
+
+def reads_whole(run: Run) -> bool:
+    """Whether the model has read all of the input before it answers."""
+    return isinstance(run.model, Encoder)
+
+
+def both_ways(run: Run) -> str:
+    """A sentence for models that read in both directions; empty for others."""
+    if not any(isinstance(module, Bidirectional) for module in run.model.modules()):
+        return ""
+    return " Layers are counted by direction: odd ones read forwards, even ones backwards, from the last position."
 
 
 @torch.no_grad()
 def noted(run: Run, look: Look) -> Seen:
     """What the layers of the model note while it reads the input; not what its start (a class, a source) makes them."""
-    decoder, state = begin(run.model, look.source)
+    decoder, state = start(run.model, look.source)
     with trace() as seen:
-        decoder(look.x, state)
+        hooks = [hook for m in decoder.modules() if isinstance(m, Bidirectional) for hook in _turn(m.back, seen)]
+        try:
+            decoder(look.x, state)
+        finally:
+            for hook in hooks:
+                hook.remove()
     return seen
+
+
+def _turn(back: nn.Module, seen: Seen) -> list[Any]:
+    """Let what a layer notes while it reads the input backwards stand in the order of the input."""
+    before: dict[str, int] = {}
+
+    def remember(*_: Any) -> None:
+        before.update({name: len(seen[name]) for name in ("state", "parts", "gates")})
+
+    def turn(*_: Any) -> None:
+        for name, n in before.items():
+            seen[name][n:] = [_backwards(value) for value in seen[name][n:]]
+
+    return [back.register_forward_pre_hook(remember), back.register_forward_hook(turn)]
+
+
+def _backwards(value: Any) -> Any:
+    """Tensors [1, T, ..] the other way round."""
+    return {name: part.flip(1) for name, part in value.items()} if isinstance(value, dict) else value.flip(1)
 
 
 @torch.no_grad()
 def states_after(run: Run, look: Look) -> list[Any]:
     """The state after each position, every one from a reading of its own, so that buffers stand in one order."""
-    decoder, state = begin(run.model, look.source)
+    decoder, state = start(run.model, look.source)
     return [decoder(look.x[:, :t], clone(state))[1] for t in range(1, look.x.shape[1] + 1)]
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
-from unrolled.core.causal import Conditional
 from unrolled.core.errors import UsageError
-from unrolled.core.task import Task
+from unrolled.core.task import Explained, Task
 from unrolled.data.batch import Batch
+from unrolled.runs.inside import longest
 from unrolled.runs.run import Run
 
 
@@ -26,16 +27,16 @@ def example_of(run: Run, value: object, length: int) -> Example:
     """An input as the task reads it, but for what comes after its first `length` positions."""
     batch, names = run.task.example(value)
     assert isinstance(batch, Batch)
-    decoder = run.model.decoder if isinstance(run.model, Conditional) else run.model
-    length = min(length, decoder.max_length or length)
+    length = min(length, longest(run.model) or length)
     left_out = "" if len(names) <= length else f" Of {len(names)} positions the first {length} were read."
     return Example(cut(batch.to("cpu"), 0, length), names[:length], left_out)
 
 
 def cut(batch: Batch, begin: int, end: int) -> Batch:
-    """The positions from `begin` up to `end` of a batch."""
+    """The positions from `begin` up to `end` of a batch; an answer for all of them stays."""
     mask = None if batch.mask is None else batch.mask[:, begin:end]
-    return replace(batch, x=batch.x[:, begin:end], y=batch.y[:, begin:end], mask=mask)
+    y = batch.y if batch.y.dim() == 1 else batch.y[:, begin:end]
+    return replace(batch, x=batch.x[:, begin:end], y=y, mask=mask)
 
 
 def rows_of(batch: Batch, n: int) -> Batch:
@@ -71,6 +72,33 @@ def pick_target(task: Task, y: Tensor, batch: Batch, at: int | None) -> int:
     if at not in with_target:
         raise UsageError(f"at = {at} is not possible: this input has targets at positions 0 to {with_target[-1]}")
     return at
+
+
+class Target(NamedTuple):
+    """What is looked at: an output, as a number for each row of outputs."""
+
+    explained: Explained
+    at: int | None  # its position; None: it is one answer for all positions
+    until: int  # inputs that it can depend on
+
+
+def target_of(task: Task, y: Tensor, batch: Batch, at: int | None) -> Target:
+    """The log-probability of what comes next at a position, or what the task says of its answer there."""
+    T, asks = batch.x.shape[1], task.ports().answers
+    if asks == "next":
+        found = pick_target(task, y, batch, at)
+
+        def log_p(y: Tensor) -> Tensor:
+            return torch.stack([-loss_at(task, row, batch, found) for row in y.split(1)])
+
+        return Target(Explained(target_name(task, batch, found), "log p", "nats", log_p), found, found + 1)
+    if asks == "whole":
+        if at is not None:
+            raise UsageError(f"at = {at} is not possible: there is one answer for the whole input")
+        return Target(task.explained(y, 0), None, T)
+    if at is not None and at >= T:
+        raise UsageError(f"at = {at} is not possible: this input has positions 0 to {T - 1}")
+    return Target(task.explained(y, T - 1 if at is None else at), T - 1 if at is None else at, T)
 
 
 def labels(names: list[str]) -> list[str]:

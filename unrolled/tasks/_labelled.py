@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
+from torch.nn import functional as F
 
 from unrolled.core import config, task
 from unrolled.core.causal import Encoder
@@ -170,6 +171,22 @@ class LabelledTask(task.Task):
         section = encode_examples([Labelled(value, None, "the input", None, "all")], self.inputs, None)
         batch = next(iter(labelled_batches(section, 1)))
         return batch, self.names_of(section.input(0))
+
+    def explained(self, y: Tensor, at: int) -> task.Explained:
+        """The class that the outputs find most probable by its log p, a set of classes by that of all its parts; or
+        the first of the numbers, as the model gives it."""
+        y = y[0, at].detach()  # [D']
+        if self.answers_are in ("class", "tags"):
+            best = int(y.argmax())
+            return task.Explained(
+                str(self.answers.names[best]), "log p", "nats", lambda y: y[:, at].log_softmax(-1)[:, best]
+            )
+        if self.answers_are == "classes":
+            signs = torch.where(y > 0, 1.0, -1.0).to(y)  # [C]
+            chosen = [name for name, sign in zip(self.answers.names, signs.tolist()) if sign > 0]
+            said = ", ".join(chosen) or "no class"
+            return task.Explained(said, "log p", "nats", lambda y: F.logsigmoid(signs * y[:, at]).sum(-1))
+        return task.Explained("output 1", "the number", "standard deviations", lambda y: y[:, at, 0])
 
     def names_of(self, x: np.ndarray) -> list[str]:
         """A name for each position of an encoded input."""
