@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from unrolled.core.config import allowed, parse_assignments
+from unrolled.core.config import allowed, is_config, parse_assignments
 
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON for scripts.")]
 With = Annotated[str | None, typer.Option("--with", help="Your own Python file that defines a model.")]
@@ -28,8 +29,12 @@ def with_options(groups: Mapping[str, Any]) -> Callable[[Callable[..., None]], C
         own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "values"]
         keys: dict[str, str] = {}
         made = []
+        taken: set[str] = set()
         for prefix, config in groups.items():
-            for name in config.model_fields:
+            for name, field in config.model_fields.items():
+                if _flag(field, name) in taken or is_config(field.annotation):
+                    continue  # the group before has it; groups within groups are reached by --set
+                taken.add(_flag(field, name))
                 parameter = f"{prefix}__{name}".replace(".", "__")
                 keys[parameter] = f"{prefix}.{name}" if prefix else name
                 made.append(_parameter(parameter, name, prefix, config))
@@ -50,8 +55,7 @@ def with_options(groups: Mapping[str, Any]) -> Callable[[Callable[..., None]], C
 
 def _parameter(parameter: str, name: str, prefix: str, config: type[BaseModel]) -> inspect.Parameter:
     field = config.model_fields[name]
-    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
-    flag = str(extra.get("flag", "--" + name.replace("_", "-")))
+    flag = _flag(field, name)
     text = " ".join((field.description or "").split())
     default = "" if field.default in (None, PydanticUndefined, "") else f" [default: {_plain(field.default)}]"
     option = typer.Option(
@@ -60,6 +64,11 @@ def _parameter(parameter: str, name: str, prefix: str, config: type[BaseModel]) 
     return inspect.Parameter(
         parameter, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option]
     )
+
+
+def _flag(field: FieldInfo, name: str) -> str:
+    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+    return str(extra.get("flag", "--" + name.replace("_", "-")))
 
 
 def _plain(value: Any) -> str:

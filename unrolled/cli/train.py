@@ -12,11 +12,13 @@ from unrolled.cli.options import Json, With, print_json, with_options
 from unrolled.core.config import parse_assignments
 from unrolled.core.errors import UnrolledError
 from unrolled.data.config import DataConfig
+from unrolled.data.reading import Reading
 from unrolled.runs.config import Batching, Budget, Ends, Optimiser, Watching
 
 GROUPS = {
     "budget": Budget,
     "data": DataConfig,
+    "task.reading": Reading,
     "optimiser": Optimiser,
     "batching": Batching,
     "watching": Watching,

@@ -185,12 +185,12 @@ def _locate(cls: type[BaseModel], location: tuple[int | str, ...]) -> tuple[type
         field = owner.model_fields.get(str(part))
         if field is None:
             break
-        inner = [t for t in (field.annotation, *get_args(field.annotation)) if _is_config(t)]
+        inner = [t for t in (field.annotation, *get_args(field.annotation)) if is_config(t)]
         if not inner:
             break
         owner = inner[0]
     return owner, field
 
 
-def _is_config(annotation: Any) -> bool:
+def is_config(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)

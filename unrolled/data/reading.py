@@ -93,7 +93,7 @@ class Reading(Config):
 
     pattern: str | None = None
     """a regular expression for file names with the named groups `answer` and perhaps `group`, `part`; for instance
-    (?P<answer>\\d)_(?P<speaker>\\w+)_\\d+"""
+    `(?P<answer>\\d)_(?P<speaker>\\w+)_\\d+`"""
 
     images: ImageReading = ImageReading()
     sound: SoundReading = SoundReading()
