@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -75,9 +76,18 @@ def _read(opened: Run, value: str | None) -> Any:
     if value is None:
         return None
     reader = getattr(opened.task, "read_examples", None)
+    if hasattr(opened.task, "value_of") and value != "-" and not _is_file(value):
+        return value  # what is to be answered can be typed
     if reader is not None:
         return next(iter(reader(value, opened.config.data)))[0].text
     return sys.stdin.read().removesuffix("\n") if value == "-" else value
+
+
+def _is_file(value: str) -> bool:
+    try:
+        return Path(value).exists()
+    except (OSError, ValueError):  # a text that is too long for a name
+        return False
 
 
 def _list(console: Console, opened: Run, json: bool) -> None:

@@ -35,15 +35,21 @@ TARGETS: dict[str, tuple[str, ...]] = {
 
 
 def open_table_file(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
-    """A table in a file; numbers without a header line get the column names 1, 2, 3, ..."""
-    table = open_table(path)
+    """The examples in a table file."""
+    table = table_in(path)
     assert table is not None
+    return open_columns(table, reading, answers)
+
+
+def table_in(path: Path) -> Table | None:
+    """A table in a file; numbers without a header line get the column names 1, 2, 3, ... None: it is no table."""
+    table = open_table(path)
     if isinstance(table, CsvTable):
         delimiter = "\t" if ".tsv" in path.suffixes else ","
         first = next((line for line in TextFile(path).lines() if line.strip()), "").split(delimiter)
         if len(first) > 1 and all(is_number(cell) for cell in first):
             table = Headerless(TextFile(path), delimiter, len(first))
-    return open_columns(table, reading, answers)
+    return table
 
 
 def open_rows(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
