@@ -24,7 +24,13 @@ WORDS = ["tick", "state", "layer", "chunk", "cell", "gate", "tack", "stale", "la
 LINES = [f"{WORDS[i % 12]} {WORDS[(i * 5 + i // 12) % 12]}" for i in range(60)]
 ROLLS = [np.eye(6, dtype=np.uint8)[(np.arange(5 + i % 4) + i) % 6] for i in range(24)]
 CLASSES = [{"text": line, "label": "short" if len(line) < 10 else "long"} for line in LINES]
-DATA = {"next-token": LINES, "next-frame": ROLLS, "classify": CLASSES}
+NUMBERS = [{"text": line, "size": len(line) + 0.5} for line in LINES]
+TAGS = [{"words": line.split(), "tags": [word[0] for word in line.split()]} for line in LINES]
+SERIES = np.random.default_rng(0).normal(size=(2, 30, 7, 2)).astype(np.float32)  # noisy and clean, [n, T, D] each
+DATA = {
+    "next-token": LINES, "next-frame": ROLLS, "classify": CLASSES, "regress": NUMBERS, "tag": TAGS,
+    "denoise": (SERIES[0] + SERIES[1], SERIES[1]),
+}  # fmt: skip
 SETTINGS = {"steps": 2, "batch_size": 4, "evaluate_every": 2, "evaluate_tokens": 50, "warmup": 1, "threads": 1,
             "d_embedding": 6}  # fmt: skip
 

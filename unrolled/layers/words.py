@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from unrolled.core.compose import without_padding
 from unrolled.layers.dropout import WordDropout
 
-EMPTY = 0  # the id of padding, among words and letters
+EMPTY, UNKNOWN = 0, 1  # the ids of padding and of what training never showed, among words and letters
 
 
 class SpeltWords(nn.Module):
@@ -27,6 +27,8 @@ class SpeltWords(nn.Module):
         self.conv = nn.Conv1d(d_letters // 2, d_letters, 3, padding=1)
         self.drop = WordDropout(dropout)
         self.d_out = d_word + d_letters
+        with torch.no_grad():
+            self.words.weight[UNKNOWN] = 0  # as a word that was dropped, from which letters learn to speak alone
 
     def forward(self, x: Tensor) -> Tensor:
         B, T, _ = x.shape

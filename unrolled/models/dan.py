@@ -23,6 +23,7 @@ from unrolled.layers.dropout import kept
 from unrolled.layers.perceptron import Nonlinearity, Perceptron
 
 KIND = "encoder"
+ANSWERS = "whole"
 REFERENCE = "Iyyer et al. 2015"
 PRESET = "quick"
 RECIPE = {"lr": 1e-3}

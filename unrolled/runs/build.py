@@ -69,6 +69,8 @@ def fits(name: str, task: Task) -> bool:
     offered = "tokens" if task.ports().d_in is None else "vectors"
     if module.KIND == "table" and not fits_table(module, task.ports()):
         return False
+    if getattr(module, "ANSWERS", task.ports().answers) != task.ports().answers:
+        return False
     if task.ports().answers != "next" and getattr(module, "OWNS_HEAD", False):
         return False
     return module.KIND in task.ACCEPTS and getattr(module, "INPUT", offered) == offered
@@ -109,6 +111,15 @@ def _reader(config: RunConfig, ports: Ports, module: ModuleType) -> Encoder:
         if hasattr(body, "solve"):
             return Solved(bag, body)
         return SerialEncoder(bag, *_dropout(ends), body, *_dropout(ends), nn.Linear(body.d_out, ports.d_out))
+    wanted = getattr(module, "ANSWERS", ports.answers)
+    if wanted != ports.answers:
+        once = {"whole": "once for a whole sequence", "each": "at each position"}
+        raise UsageError(f"the model '{config.model}' answers {once[wanted]}, the task '{config.task}' asks otherwise")
+    if hasattr(module, "ANSWERS") and hasattr(module, "INPUT"):  # it is solved from the input as it is
+        if (module.INPUT == "tokens") != (ports.d_in is None):
+            raise UsageError(f"the model '{config.model}' reads {module.INPUT}; the task '{config.task}' has none")
+        solved: Encoder = module.make(own, ports.d_in or ports.n_tokens, ports.d_out)
+        return solved
     if getattr(module, "INPUT", None) == "tokens" or getattr(module, "OWNS_HEAD", False):
         raise UsageError(f"the model '{config.model}' says what comes next and answers nothing else")
     entry, width = _reading_entry(ports, ends)

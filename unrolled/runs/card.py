@@ -71,9 +71,11 @@ def _table(model: str, result: dict[str, Any], names: tuple[str, ...]) -> str:
     """Markdown table: one line per model and held-out part."""
     rows = [(name, split, figures) for name, parts in result["baselines"].items() for split, figures in parts.items()]
     rows += [(model, split, result[split]) for split in ("valid", "test") if split in result]
-    lines = [f"| model | data | {' | '.join(n.replace('_', ' ') for n in names)} |", "|" + "---|" * (len(names) + 2)]
+    known = [name for name in names if any(name in figures for _, _, figures in rows)]
+    lines = [f"| model | data | {' | '.join(n.replace('_', ' ') for n in known)} |", "|" + "---|" * (len(known) + 2)]
     for label, split, figures in rows:
-        lines.append(f"| {label} | {split} | {' | '.join(f'{figures[n]:.4f}' for n in names)} |")
+        cells = (f"{figures[name]:.4f}" if name in figures else "" for name in known)
+        lines.append(f"| {label} | {split} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

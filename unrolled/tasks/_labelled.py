@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -16,10 +16,11 @@ from torch.nn import functional as F
 
 from unrolled.core import config, task
 from unrolled.core.causal import Encoder
-from unrolled.core.errors import UsageError
+from unrolled.core.errors import DataError, UsageError
 from unrolled.core.task import read_whole
-from unrolled.data.answers import AnswerCodec, load_answers
+from unrolled.data.answers import AnswerCodec, ClassCodec, load_answers
 from unrolled.data.batch import Batch
+from unrolled.data.cells import as_number, as_series, as_words
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.labelled import Labelled, open_labelled
@@ -31,10 +32,15 @@ from unrolled.data.tables import Example
 from unrolled.data.word_list import FILE as WORDS
 from unrolled.data.word_list import WordListCodec
 from unrolled.layers.bag import Bag
+from unrolled.objectives import classes
+from unrolled.pictures import kinds
 
 EVALUATION_ROWS = 64
 AT_ONCE = 256  # examples that are predicted together
 INPUTS, ANSWERS = "inputs.json", "answers.json"
+POINTS = 1000  # that a picture shows at most
+
+Readout = Literal["last", "first-last", "mean", "max", "attention", "query"]
 
 
 class Config(config.Config):
@@ -48,7 +54,7 @@ class Config(config.Config):
 class LabelledTask(task.Task):
     """The base: data, codecs, batches, the model's outputs. A task adds its loss, figures and words."""
 
-    ACCEPTS = ("encoder", "causal", "table")
+    ACCEPTS: ClassVar[tuple[str, ...]] = ("encoder", "causal", "table")
     KINDS: ClassVar[tuple[Answers, ...]]  # of answers, that the task is for
 
     data: DataConfig
@@ -77,7 +83,7 @@ class LabelledTask(task.Task):
     def prepare(self, source: Any) -> None:
         answers = self._answers_of(source)
         opened = open_labelled(source, self.reading, answers)
-        self.labelled = prepare_labelled(opened, self.data, **self._preparation())
+        self.labelled = prepare_labelled(opened, self._data_config(), **self._preparation())
         found = self.labelled
         self.inputs, self.answers, self.kind, self.answers_are = found.inputs, found.answers, found.kind, answers
         self.reading = opened.reading
@@ -85,6 +91,9 @@ class LabelledTask(task.Task):
     def _answers_of(self, source: Any) -> Answers:
         """Which of the kinds of answers that the task is for."""
         return self.KINDS[0]
+
+    def _data_config(self) -> DataConfig:
+        return self.data
 
     def _preparation(self) -> dict[str, Any]:
         return {"letters": self.config.letters, "allow_unseen": True}
@@ -165,10 +174,28 @@ class LabelledTask(task.Task):
         finally:
             model.train(was_training)
 
+    def answers_to(self, model: Any, section: LabelledSection) -> Tensor:
+        """[n, D'], one answer for each example, in the order of the section."""
+        result = torch.zeros(section.n_examples, self.answers.size)
+        for y, batch in self.outputs(model, section):
+            assert batch.rows is not None
+            result[batch.rows.cpu()] = y[:, 0].float().cpu()
+        return result
+
+    def answers_along(self, model: Any, section: LabelledSection) -> Tensor:
+        """[N, D'], one answer for each step of all examples after each other, as in the section."""
+        result = torch.zeros(section.n_steps, self.answers.size)
+        for y, batch in self.outputs(model, section):
+            assert batch.rows is not None
+            for row, answer in zip(batch.rows.tolist(), y.float().cpu()):
+                start, stop = section.offsets[row], section.offsets[row + 1]
+                result[start:stop] = answer[: stop - start]
+        return result
+
     # ---- examples, one by one
 
     def example(self, value: Any) -> tuple[Batch, list[str]]:
-        section = encode_examples([Labelled(value, None, "the input", None, "all")], self.inputs, None)
+        section = encode_examples(labelled([self.value_of(value, "the input")]), self.inputs, None)
         batch = next(iter(labelled_batches(section, 1)))
         return batch, self.names_of(section.input(0))
 
@@ -176,14 +203,13 @@ class LabelledTask(task.Task):
         """The class that the outputs find most probable by its log p, a set of classes by that of all its parts; or
         the first of the numbers, as the model gives it."""
         y = y[0, at].detach()  # [D']
+        names = self.answers.names if isinstance(self.answers, ClassCodec) else []
         if self.answers_are in ("class", "tags"):
             best = int(y.argmax())
-            return task.Explained(
-                str(self.answers.names[best]), "log p", "nats", lambda y: y[:, at].log_softmax(-1)[:, best]
-            )
+            return task.Explained(names[best], "log p", "nats", lambda y: y[:, at].log_softmax(-1)[:, best])
         if self.answers_are == "classes":
             signs = torch.where(y > 0, 1.0, -1.0).to(y)  # [C]
-            chosen = [name for name, sign in zip(self.answers.names, signs.tolist()) if sign > 0]
+            chosen = [name for name, sign in zip(names, signs.tolist()) if sign > 0]
             said = ", ".join(chosen) or "no class"
             return task.Explained(said, "log p", "nats", lambda y: F.logsigmoid(signs * y[:, at]).sum(-1))
         return task.Explained("output 1", "the number", "standard deviations", lambda y: y[:, at, 0])
@@ -194,6 +220,19 @@ class LabelledTask(task.Task):
             return [str(t) for t in range(len(x))]
         words = x[:, 0] if x.ndim > 1 else x
         return [self.inputs.name(int(token)) for token in words]  # type: ignore[union-attr]
+
+    def value_of(self, value: Any, place: str) -> Any:
+        """An input as it is; a line of text where words or numbers are wanted, cut into them."""
+        if self.kind == "text":
+            if not str(value).strip():
+                raise DataError(f"{place}: the text is empty; fill it in or remove it")
+            return value
+        if self.kind == "words":
+            words = as_words(value, place)
+            if not words:
+                raise DataError(f"{place}: there is no word in it; fill it in or remove it")
+            return words
+        return as_series(numbers_in(value, place) if isinstance(value, str) else value, place)
 
     def input_of(self, line: Mapping[str, Any]) -> Any:
         value = line["input"]
@@ -212,10 +251,29 @@ class LabelledTask(task.Task):
         if source == "-":
             found = (Example(line.rstrip("\n"), None, number) for number, line in enumerate(sys.stdin, 1))
         else:
-            opened = open_labelled(source, self.reading, "none")
+            inputs_only = self.reading.updated({"group": None, "part": None})
+            opened = open_labelled(source, inputs_only, "none")
             found = (Example(each.input, None, number) for number, each in enumerate(opened, 1))
         while some := list(islice(found, AT_ONCE)):
             yield some
+
+    def predict(
+        self, model: Any, examples: Sequence[Any], conditions: Sequence[str | None] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """The answer to each example, in order, some at a time."""
+        for start in range(0, len(examples), AT_ONCE):
+            some = examples[start : start + AT_ONCE]
+            values = [self.value_of(value, f"example {start + i + 1}") for i, value in enumerate(some)]
+            yield from self.say(model, encode_examples(labelled(values, start + 1), self.inputs, None))
+
+    def say(self, model: Any, section: LabelledSection) -> Iterator[dict[str, Any]]:
+        """The answers to a section's examples, as a user reads them."""
+        raise NotImplementedError
+
+    def first_of(self, split: str, limit: int) -> LabelledSection:
+        """The first examples of a part."""
+        section = self._found().sections[split]
+        return section.take(np.arange(min(limit, section.n_examples)))
 
     def evaluate_source(self, model: Any, source: Any) -> dict[str, float]:
         """The figures on a whole other source, whose answers are known."""
@@ -233,6 +291,34 @@ class LabelledTask(task.Task):
         raise NotImplementedError
 
 
-def labelled(values: Sequence[Any]) -> list[Labelled]:
+def labelled(values: Sequence[Any], first: int = 1) -> list[Labelled]:
     """Inputs from Python as examples without answers."""
-    return [Labelled(value, None, f"example {i}", None, "all") for i, value in enumerate(values)]
+    return [Labelled(value, None, f"example {i}", None, "all") for i, value in enumerate(values, start=first)]
+
+
+def numbers_in(line: str, place: str) -> list[float]:
+    """The numbers of a line, separated by spaces or commas.
+
+    >>> numbers_in("1, 2.5 -3", "line 1")
+    [1.0, 2.5, -3.0]
+    """
+    words = line.replace(",", " ").split()
+    if not words:
+        raise DataError(f"{place}: there is no number in it; write numbers with spaces or commas between them")
+    return [as_number(word, place) for word in words]
+
+
+def confusion_pictures(confusion: Tensor, names: list[str], split: str, word: str) -> dict[str, Any]:
+    """What was called what, as a matrix, and the figures of each class (or tag: `word`)."""
+    heat = kinds.Heatmap(
+        title="Confusion matrix",
+        alt=f"How often each true {word} (row) of the {split} data was called which (column).",
+        values=confusion.tolist(), rows=names, columns=names, x_label="said", y_label="true",
+        write_values=len(names) <= 12,
+    )  # fmt: skip
+    table = classes.class_table(classes.hits_of(confusion), names)
+    rows = kinds.Table(
+        title=f"Per {word}", alt=f"Precision, recall and F1 of each {word} in the {split} data.",
+        columns=list(table[0]), rows=[list(row.values()) for row in table],
+    )  # fmt: skip
+    return {"confusion": heat, "classes": rows}

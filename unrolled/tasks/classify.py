@@ -8,8 +8,8 @@ Probabilities are calibrated: logits are divided by a temperature that was fitte
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +20,6 @@ from unrolled.core import task
 from unrolled.data.answers import ClassCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.labelled_batch import LabelledSection
-from unrolled.data.labelled_prepare import encode_examples
 from unrolled.data.reading import Answers
 from unrolled.objectives import answers, calibration, classes
 from unrolled.pictures import kinds
@@ -30,7 +29,7 @@ SHOWN = 30  # classes that a picture of confusions shows
 
 
 class Config(_labelled.Config):
-    readout: Literal["last", "first-last", "mean", "max", "attention", "query"] = "mean"
+    readout: _labelled.Readout = "mean"
     """How a sequence is read off a model's positions: the last one, first and last, their mean or largest, or weighted
     by attention or by a learned query."""
     class_weights: float = Field(0.0, ge=0, le=1)
@@ -81,16 +80,8 @@ class Task(_labelled.LabelledTask):
 
     # ---- figures
 
-    def _logits(self, model: Any, section: LabelledSection) -> Tensor:
-        """[n, C] in the order of the section."""
-        result = torch.zeros(section.n_examples, self.answers.size)
-        for y, batch in self.outputs(model, section):
-            assert batch.rows is not None
-            result[batch.rows.cpu()] = y[:, 0].float().cpu()
-        return result
-
     def measure(self, model: Any, section: LabelledSection, ledger: task.Ledger | None) -> dict[str, float]:
-        logits, y = self._logits(model, section), torch.from_numpy(section.y)  # [n, C], [n] or [n, C]
+        logits, y = self.answers_to(model, section), torch.from_numpy(section.y)  # [n, C], [n] or [n, C]
         if self.answers_are == "classes":
             return self._measure_sets(logits, y, ledger)
         wrong = (logits.argmax(1) != y).double()  # [n]
@@ -133,7 +124,7 @@ class Task(_labelled.LabelledTask):
     def after_training(self, model: Any) -> None:
         """Fit the temperature on validation data."""
         section = self._found().sections["valid"]
-        logits, y = self._logits(model, section), torch.from_numpy(section.y)
+        logits, y = self.answers_to(model, section), torch.from_numpy(section.y)
         fit = calibration.fit_temperature_of_bits if self.answers_are == "classes" else calibration.fit_temperature
         self.temperature = float(fit(logits, y))
 
@@ -145,9 +136,8 @@ class Task(_labelled.LabelledTask):
         self.temperature = facts.get("temperature", 1.0)
 
     def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
-        section = self._found().sections[split].share(1.0)
-        some = section.take(np.arange(min(limit, section.n_examples)))
-        logits = self._logits(model, some)
+        some = self.first_of(split, limit)
+        logits = self.answers_to(model, some)
         for i in range(some.n_examples):
             found = self._answer(logits[i])
             true = self.answers.decode(some.answer(i))
@@ -160,14 +150,9 @@ class Task(_labelled.LabelledTask):
             right = found["prediction"] == (list(true) if isinstance(true, tuple) else true)
             yield {"input": self.shown(some.input(i)), "target": true, **found, "right": right, "nats": loss}
 
-    def predict(
-        self, model: Any, examples: Sequence[Any], conditions: Sequence[str | None] | None = None
-    ) -> Iterator[dict[str, Any]]:
+    def say(self, model: Any, section: LabelledSection) -> Iterator[dict[str, Any]]:
         """The class of each example and its probability."""
-        for start in range(0, len(examples), _labelled.AT_ONCE):
-            some = _labelled.labelled(examples[start : start + _labelled.AT_ONCE])
-            section = encode_examples(some, self.inputs, None)
-            yield from (self._answer(row) for row in self._logits(model, section))
+        return (self._answer(row) for row in self.answers_to(model, section))
 
     def _answer(self, logits: Tensor) -> dict[str, Any]:
         """[C] in words; probabilities are calibrated."""
@@ -184,15 +169,8 @@ class Task(_labelled.LabelledTask):
         section = self._found().sections[split]
         if self.answers_are == "classes" or self.answers.size > SHOWN:
             return {}
-        logits, y = self._logits(model, section), torch.from_numpy(section.y)
+        logits, y = self.answers_to(model, section), torch.from_numpy(section.y)
         confusion = classes.confusion_matrix(logits.argmax(1), y, self.answers.size)
-        names = self.answers.names
-        heat = kinds.Heatmap(
-            title="Confusion matrix",
-            alt=f"How often each true class (row) of the {split} data was called which (column).",
-            values=confusion.tolist(), rows=names, columns=names, x_label="said", y_label="true",
-            write_values=len(names) <= 12,
-        )  # fmt: skip
         bins = calibration.reliability((logits / self.temperature).softmax(1), y)
         full = [i for i, n in enumerate(bins.n.tolist()) if n]
         line = kinds.Plot(
@@ -204,6 +182,4 @@ class Task(_labelled.LabelledTask):
                 kinds.Series(name="ideal", x=[0.0, 1.0], y=[0.0, 1.0], style="dashed"),
             ],
         )  # fmt: skip
-        table = classes.class_table(classes.hits_of(confusion), names)
-        rows = kinds.Table(title="Per class", columns=list(table[0]), rows=[list(row.values()) for row in table])
-        return {"confusion": heat, "reliability": line, "classes": rows}
+        return {**_labelled.confusion_pictures(confusion, self.answers.names, split, "class"), "reliability": line}

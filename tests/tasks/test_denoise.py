@@ -1,0 +1,123 @@
+"""The denoise task: figures by hand, doing nothing as the baseline, and live exactly what the whole series gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unrolled
+from tests.commands import run_unrolled
+from unrolled.comparison.plan import guess_task
+from unrolled.core.errors import DataError, UsageError
+from unrolled.data.config import DataConfig
+from unrolled.runs.run import Run
+
+QUICK = {"steps": 60, "d_state": 16, "d_embedding": 8, "batch_size": 16, "lr": 0.02, "warmup": 2, "threads": 1}
+SINES = "builtin:sinusoids,length=60,examples=120"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return unrolled.train(
+        SINES, task="denoise", model="gru", out=tmp_path_factory.mktemp("sines") / "run", settings=QUICK
+    )
+
+
+def test_figures_by_hand(run: Run) -> None:
+    lines = list(run.directory.read_lines("predictions.jsonl"))
+    noisy, clean, said = (np.array([line[key] for line in lines]) for key in ("input", "target", "prediction"))
+    figures = run.evaluate(split="test")
+    after, before = np.square(said - clean), np.square(noisy - clean)  # [n, T, 1]
+    assert figures["tokens"] == clean.size
+    assert figures["snr_gain"] == pytest.approx(10 * np.log10(before.sum() / after.sum()), rel=1e-4)
+    assert figures["mse"] == pytest.approx(after.mean() / run.task.answers.std[0] ** 2, rel=1e-4)
+    assert [line["error"] for line in lines] == pytest.approx(
+        after.mean((1, 2)) / run.task.answers.std[0] ** 2, rel=1e-3
+    )
+    assert run.result["test"] == pytest.approx(figures, rel=1e-5)
+    units = run.directory.read_tensors("units.safetensors")
+    assert float(units["totals"].sum() / units["counts"].sum()) == pytest.approx(figures["mse"], rel=1e-6)
+    assert units["counts"].tolist() == [60.0] * len(lines)
+
+
+def test_it_beats_doing_nothing(run: Run) -> None:
+    nothing = run.result["baselines"]["left as it is"]["test"]
+    assert nothing["snr_gain"] == pytest.approx(0.0, abs=1e-9)
+    assert run.result["test"]["mse"] < 0.7 * nothing["mse"]
+    assert run.result["test"]["snr_gain"] > 1.5
+
+
+def test_a_saved_run_is_the_same_run(run: Run) -> None:
+    again = unrolled.load(run.path)
+    assert again.evaluate(split="test") == pytest.approx(run.result["test"], rel=1e-6)
+    assert again.evaluate(SINES)["tokens"] == 120 * 60
+    series = next(iter(run.directory.read_lines("predictions.jsonl")))
+    assert np.allclose(again.predict([series["input"]])[0]["prediction"], series["prediction"], atol=1e-4)
+
+
+@pytest.mark.parametrize("model", ["gru", "tcn", "transformer"])
+def test_live_is_what_the_whole_gives(run: Run, tmp_path: Path, model: str) -> None:
+    made = run
+    if model != "gru":
+        small = {key: value for key, value in QUICK.items() if key != "d_state"} | {"steps": 2, "ends.dropout": 0.3}
+        made = unrolled.train(SINES, task="denoise", model=model, out=tmp_path / "run", settings=small)
+    series = np.random.default_rng(0).normal(size=20)
+    whole = np.array(made.predict([series])[0]["prediction"])[:, 0]
+    lines = [f"{value:.9f}" for value in series]
+    live = [float(line) for line in made.task.stream_numbers(made.model, lines)]
+    assert np.allclose(live, whole, atol=2e-5)
+    parts = list(made.task.stream_numbers(made.model, [*lines[:5], "", *lines[:5]]))
+    assert parts[5] == "" and parts[:5] == parts[6:]
+
+
+def test_live_answers_before_it_reads_on(run: Run) -> None:
+    asked: list[int] = []
+
+    def lines():  # type: ignore[no-untyped-def]
+        for number in range(3):
+            asked.append(number)
+            yield f"{number}.0"
+
+    answers = run.task.stream_numbers(run.model, lines())
+    next(answers)
+    assert asked == [0]
+    with pytest.raises(DataError, match="line 2: found 'x'"):
+        list(run.task.stream_numbers(run.model, ["1", "x"]))
+    with pytest.raises(DataError, match="line 1: found 2 numbers where 1 are expected"):
+        list(run.task.stream_numbers(run.model, ["1, 2"]))
+
+
+def test_a_model_that_looks_ahead_is_not_live(tmp_path: Path) -> None:
+    made = unrolled.train(SINES, task="denoise", model="bigru", out=tmp_path / "run", settings=QUICK | {"steps": 2})
+    with pytest.raises(UsageError, match="cannot run live"):
+        next(made.task.stream_numbers(made.model, ["1"]))
+
+
+def test_live_on_the_command_line(run: Run) -> None:
+    done = run_unrolled("predict", run.path, "-", "--live", stdin="0.5\n-0.25\n\n0.5\n")
+    wanted = list(run.task.stream_numbers(run.model, ["0.5", "-0.25", "", "0.5"]))
+    assert done.stdout.splitlines() == wanted
+
+
+def test_doing_nothing_is_a_model_like_others(tmp_path: Path) -> None:
+    made = unrolled.train(SINES, task="denoise", model="identity", out=tmp_path / "run")
+    assert made.predict([[1.0, -2.0]])[0]["prediction"] == [[1.0], [-2.0]]
+    assert made.evaluate(split="test")["snr_gain"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_fewer_channels_out_than_in(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=(40, 12, 2)).astype(np.float32)
+    made = unrolled.train(
+        (x, x[..., :1] * 3), task="denoise", model="memoryless", out=tmp_path / "run",
+        settings={"steps": 2, "batch_size": 4, "threads": 1},
+    )  # fmt: skip
+    assert "snr_gain" not in made.result["test"]
+    assert np.shape(made.predict([x[0]])[0]["prediction"]) == (12, 1)
+    assert len(next(made.task.stream_numbers(made.model, ["1 2"])).split()) == 1
+
+
+def test_pairs_of_series_are_guessed() -> None:
+    assert guess_task(SINES, DataConfig())[0] == "denoise"

@@ -1,0 +1,50 @@
+"""Identity: a series is left as it is: what every way of cleaning it has to beat.
+
+y_t = x_t
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from unrolled.core.causal import Encoder
+from unrolled.core.compose import without_padding
+from unrolled.core.config import Config as Base
+
+KIND = "encoder"
+INPUT = "vectors"
+ANSWERS = "each"
+OWNS_HEAD = True
+REFERENCE = "doing nothing"
+PRESET = "thorough"
+
+
+class Config(Base):
+    """There is nothing to choose."""
+
+
+TINY = Config()
+
+
+class Identity(Encoder):
+    """x [B, T, D] -> its first channels unchanged [B, T, D']; where more are asked for, these are 0, their mean."""
+
+    receptive_field = 1
+
+    def __init__(self, d_in: int, d_out: int) -> None:
+        super().__init__()
+        self.d_in, self.d_out = d_in, d_out
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        y = F.pad(x, (0, self.d_out - self.d_in))  # [B, T, D'], a negative number of channels is cut off
+        return without_padding(y, mask), mask
+
+    def solve(self, batches: Iterable[tuple[Tensor, Tensor, Tensor]]) -> None:
+        """There is nothing to learn."""
+
+
+def make(config: Config, d_in: int, d_out: int) -> Identity:
+    return Identity(d_in, d_out)

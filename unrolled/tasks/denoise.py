@@ -1,0 +1,156 @@
+"""Denoise: a noisy series in, the clean one out, step by step.
+
+    C = 1/N sum_t |y_t - c_t|^2        x_t the noisy, c_t the clean value, both on the scale of the clean training data
+
+    gain = 10 log10( sum_t |x_t - c_t|^2 / sum_t |y_t - c_t|^2 ) dB, in the units of the data
+
+A causal model has y_t from x_1 .. x_t alone, so it also runs live: a value in, a value out (`stream_numbers`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unrolled.core import task
+from unrolled.core.causal import Causal
+from unrolled.core.compose import AsEncoder, Serial, SerialEncoder
+from unrolled.core.errors import UsageError
+from unrolled.data.answers import SeriesScaler
+from unrolled.data.labelled_batch import LabelledSection
+from unrolled.data.labelled_prepare import encode_input
+from unrolled.objectives import losses, numbers
+from unrolled.pictures import kinds
+from unrolled.tasks import _labelled
+
+DECIMALS = 6
+
+
+class Config(_labelled.Config):
+    """Nothing but how the data is read."""
+
+
+class Task(_labelled.LabelledTask):
+    ACCEPTS = ("encoder", "causal")
+    SCORE = "mse"
+    FIGURES = ("mse", "snr_gain")
+    KINDS = ("series",)
+
+    config: Config
+    answers: SeriesScaler
+
+    def prepare(self, source: Any) -> None:
+        """With as many channels in as out, both are on the scale of the clean series: doing nothing is then y = x."""
+        super().prepare(source)
+        found, before = self._found(), self.inputs
+        if self._is_pair():
+            assert isinstance(before, SeriesScaler)
+            sections = {
+                part: replace(section, x=self.answers.encode(before.decode(section.x), part))
+                for part, section in found.sections.items()
+            }
+            self.labelled = replace(found, inputs=self.answers, sections=sections)
+            self.inputs = self.answers
+
+    def _is_pair(self) -> bool:
+        return self.inputs.size == self.answers.size
+
+    def size(self, split: str) -> int:
+        return self._found().sections[split].n_steps
+
+    # ---- training
+
+    def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
+        return losses.mse(y.float(), batch.y, batch.mask)  # [B, T, D]
+
+    def baselines(self) -> list[task.Baseline]:
+        return [task.Baseline("left as it is", "identity", {})]
+
+    # ---- figures
+
+    def measure(self, model: Any, section: LabelledSection, ledger: task.Ledger | None) -> dict[str, float]:
+        y, clean = self.answers_along(model, section), torch.from_numpy(section.y)  # [N, D]
+        squares = (y.double() - clean.double()).square().sum(1)  # [N]
+        if ledger is not None:
+            examples = torch.from_numpy(np.repeat(np.arange(section.n_examples), section.lengths))  # [N]
+            ledger.add(examples, squares, torch.full_like(squares, self.answers.size))
+        figures = {"mse": float(squares.mean()) / self.answers.size, "tokens": len(y)}
+        if self._is_pair():
+            noisy = torch.from_numpy(section.x)
+            gain = numbers.snr_gain(self._units(y), self._units(noisy), self._units(clean))
+            if math.isfinite(gain):  # not where there was no noise, or none is left
+                figures["snr_gain"] = gain
+        return figures
+
+    def _units(self, scaled: Tensor) -> Tensor:
+        """In the units of the data."""
+        return torch.from_numpy(self.answers.decode(scaled))
+
+    # ---- predictions
+
+    def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
+        some = self.first_of(split, limit)
+        for i, said in enumerate(self.say(model, some)):
+            target = self.answers.decode(some.answer(i))
+            error = self.answers.encode(np.array(said["prediction"]), split) - some.answer(i)  # [T, D]
+            yield {
+                "input": self.shown(some.input(i)),
+                "target": target.round(DECIMALS).tolist(),
+                **said,
+                "error": float(np.square(error).mean()),
+            }
+
+    def say(self, model: Any, section: LabelledSection) -> Iterator[dict[str, Any]]:
+        y = self.answers.decode(self.answers_along(model, section))  # [N, D]
+        for start, stop in zip(section.offsets[:-1], section.offsets[1:]):
+            yield {"prediction": y[start:stop].round(DECIMALS).tolist()}
+
+    def pictures(self, model: Any, split: str) -> dict[str, Any]:
+        line = next(self.predictions(model, split, 1))
+        shown = {"noisy": line["input"], "clean": line["target"], "denoised": line["prediction"]}
+        series = [
+            kinds.Series(name=name, x=[float(t) for t in range(len(rows))], y=[row[0] for row in rows],
+                         style="dashed" if name == "clean" else "line")
+            for name, rows in shown.items()
+        ]  # fmt: skip
+        return {
+            "example": kinds.Plot(
+                title="An example", alt=f"The first series of the {split} data: noisy, clean, and what was made of it.",
+                x_label="step", y_label="value", series=series,
+            )
+        }  # fmt: skip
+
+    # ---- live
+
+    @torch.no_grad()
+    def stream_numbers(self, model: Any, lines: Iterable[str]) -> Iterator[str]:
+        """A line for each line, at once: the clean numbers of one step for its noisy ones.
+
+        Numbers have spaces or commas between them; an empty line begins a new series and is answered by one.
+        """
+        layer, state = causal_inside(model).eval(), None
+        device = next(iter(model.parameters())).device
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                state = None
+                yield ""
+                continue
+            place = f"line {number}"
+            x = encode_input(self.inputs, np.array([_labelled.numbers_in(line, place)]), place)  # [1, D]
+            y, state = layer(torch.from_numpy(x)[None].to(device), state)  # [1, 1, D]
+            yield " ".join(f"{value:.{DECIMALS}g}" for value in self.answers.decode(y[0, 0].float().cpu()))
+
+
+def causal_inside(model: Any) -> Causal:
+    """The layers of a trained model as one causal layer; a model that looks ahead has none."""
+    layers: list[Any] = list(model.layers) if isinstance(model, SerialEncoder) else [model]
+    if not all(isinstance(layer, AsEncoder) for layer in layers):
+        raise UsageError("this model reads a series to its end before it answers, so it cannot run live; train a "
+                         "causal one, such as gru or tcn")  # fmt: skip
+    return Serial(*(layer.causal for layer in layers))

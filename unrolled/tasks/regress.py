@@ -1,0 +1,123 @@
+"""Regress: a sequence in, one number or several out.
+
+    C = 1/N sum_{n,k} l(y_{n,k} - t_{n,k})        l(e) = e^2 (l2), |e| (l1), or Huber's (1964)
+
+Training sees each number brought to mean 0 and standard deviation 1; every figure is in the units of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unrolled.core import task
+from unrolled.data.answers import NumberScaler
+from unrolled.data.labelled_batch import LabelledSection
+from unrolled.objectives import losses, numbers
+from unrolled.pictures import kinds
+from unrolled.tasks import _labelled
+
+LOSSES = {"l2": losses.mse, "l1": losses.l1, "huber": losses.huber}
+
+
+class Config(_labelled.Config):
+    readout: _labelled.Readout = "last"
+    """How a sequence is read off a model's positions: the last one, first and last, their mean or largest, or weighted
+    by attention or by a learned query."""
+    loss: Literal["l2", "l1", "huber"] = "l2"
+    """What training makes small: squares, absolute values, or squares near 0 and absolute values beyond."""
+
+
+class Task(_labelled.LabelledTask):
+    SCORE = "mse"
+    FIGURES = ("mse", "rmse", "mae", "r2")
+    KINDS = ("numbers",)
+
+    config: Config
+    answers: NumberScaler
+
+    def _readout(self) -> str:
+        return self.config.readout
+
+    # ---- training
+
+    def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
+        return LOSSES[self.config.loss](y[:, 0].float(), batch.y)  # [B, n]
+
+    def baselines(self) -> list[task.Baseline]:
+        return [task.Baseline("mean", "prior", {})]
+
+    # ---- figures
+
+    def measure(self, model: Any, section: LabelledSection, ledger: task.Ledger | None) -> dict[str, float]:
+        y, target = self._numbers(self.answers_to(model, section)), self._numbers(section.y)  # [n, k]
+        squares = (y - target).square().mean(1)  # [n]
+        if ledger is not None:
+            ledger.add(torch.arange(len(y)), squares, torch.ones(len(y)))
+        return {
+            "mse": float(squares.mean()),
+            "rmse": numbers.root_mean_square_error(y, target),
+            "mae": numbers.mean_absolute_error(y, target),
+            "r2": numbers.r2(y, target),
+            "tokens": len(y),
+        }
+
+    def _numbers(self, scaled: Tensor | np.ndarray) -> Tensor:
+        """In the units of the data."""
+        return torch.from_numpy(self.answers.decode(scaled))
+
+    # ---- predictions
+
+    def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
+        some = self.first_of(split, limit)
+        targets = self._numbers(some.y)
+        for i, (said, target) in enumerate(zip(self._numbers(self.answers_to(model, some)), targets)):
+            yield {
+                "input": self.shown(some.input(i)),
+                "target": _plain(target),
+                "prediction": _plain(said),
+                "error": float((said - target).square().mean()),
+            }
+
+    def say(self, model: Any, section: LabelledSection) -> Iterator[dict[str, Any]]:
+        return ({"prediction": _plain(said)} for said in self._numbers(self.answers_to(model, section)))
+
+    def pictures(self, model: Any, split: str) -> dict[str, Any]:
+        section = self._found().sections[split].share(_labelled.POINTS / self._found().sections[split].n_examples)
+        y, target = self._numbers(self.answers_to(model, section)), self._numbers(section.y)  # [n, k]
+        names = self._names()
+        ends = [float(target.min()), float(target.max())]
+        against = kinds.Plot(
+            title="Predicted against true", alt=f"Each example of the {split} data: what was true and what was said.",
+            x_label="true", y_label="said",
+            series=[
+                *(_cloud(name, target[:, k], y[:, k]) for k, name in enumerate(names)),
+                kinds.Series(name="ideal", x=ends, y=[*ends], style="dashed"),
+            ],
+        )  # fmt: skip
+        residuals = kinds.Plot(
+            title="Residuals", alt=f"What was said less what was true, against what was said, in the {split} data.",
+            x_label="said", y_label="said - true",
+            series=[_cloud(name, y[:, k], y[:, k] - target[:, k]) for k, name in enumerate(names)],
+        )  # fmt: skip
+        return {"predicted": against, "residuals": residuals}
+
+    def _names(self) -> list[str]:
+        """Of the numbers: their columns where these are known."""
+        columns = [name.strip() for name in (self.reading.target or "").split(",")]
+        n = self.answers.size
+        return columns if len(columns) == n and all(columns) else [f"number {k + 1}" for k in range(n)]
+
+
+def _plain(numbers: Tensor) -> float | list[float]:
+    """One number alone, several as a list."""
+    values: list[float] = [float(f"{value:.7g}") for value in numbers.tolist()]
+    return values[0] if len(values) == 1 else values
+
+
+def _cloud(name: str, x: Tensor, y: Tensor) -> kinds.Series:
+    return kinds.Series(name=name, x=x.tolist(), y=y.tolist(), style="points")

@@ -1,0 +1,134 @@
+"""Tag: words in, a tag for each of them out.
+
+    C = - 1/N sum_t log p(c_t | x_1 .. x_T)        over the N words of all sentences
+
+Every word counts alike. Spans (B-X I-X O) are found when kind and both ends are right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unrolled.core import task
+from unrolled.data.answers import UNSEEN, TagCodec
+from unrolled.data.codec import UNKNOWN
+from unrolled.data.config import DataConfig
+from unrolled.data.labelled_batch import LabelledSection
+from unrolled.objectives import answers, classes, spans
+from unrolled.tasks import _labelled
+
+SHOWN = 60  # tags that a picture of confusions shows
+
+
+class Config(_labelled.Config):
+    letters: int = Field(16, ge=0, le=64)
+    """Letters of each word that are read beside the word; 0: none."""
+    n_words: int = Field(100_000, ge=8)
+    """The most words that have a vector of their own; rarer ones are known by their letters only."""
+    least: int = Field(1, ge=1)
+    """How often training must show a word to give it a vector of its own."""
+
+
+class Task(_labelled.LabelledTask):
+    ACCEPTS = ("encoder", "causal")
+    SCORE = "error"
+    FIGURES = ("error", "accuracy", "unseen_accuracy", "macro_f1", "span_f1")
+    KINDS = ("tags",)
+
+    config: Config
+    answers: TagCodec
+
+    def _data_config(self) -> DataConfig:
+        return self.data.updated({"vocabulary": self.config.n_words})
+
+    def _preparation(self) -> dict[str, Any]:
+        return {**super()._preparation(), "least": self.config.least}
+
+    def size(self, split: str) -> int:
+        return self._found().sections[split].n_steps
+
+    # ---- training
+
+    def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
+        return answers.label_cross_entropy(y, batch.y)  # [B, T, C], [B, T]
+
+    def baselines(self) -> list[task.Baseline]:
+        return [task.Baseline("most frequent tag of each word", "tag-counts", {})]
+
+    # ---- figures
+
+    def measure(self, model: Any, section: LabelledSection, ledger: task.Ledger | None) -> dict[str, float]:
+        y = torch.from_numpy(section.y)  # [N]
+        said = self.answers_along(model, section).argmax(1)  # [N]
+        wrong = (said != y).double()
+        if ledger is not None:
+            sentences = torch.from_numpy(np.repeat(np.arange(section.n_examples), section.lengths))  # [N]
+            ledger.add(sentences, wrong, torch.ones(len(y)))
+        hits = classes.hits_of(classes.confusion_matrix(said, y, self.answers.size))
+        figures = {
+            "error": float(wrong.mean()),
+            "accuracy": 1 - float(wrong.mean()),
+            "macro_f1": float(classes.macro_f1(hits)),
+            "tokens": len(y),
+        }
+        unseen = torch.from_numpy(_words(section.x) == UNKNOWN)  # [N]
+        if unseen.any():
+            figures["unseen_accuracy"] = 1 - float(wrong[unseen].mean())
+        if spans.is_bio(name for name in self.answers.names if name != UNSEEN):
+            found = spans.span_hits(self._sentences(said.numpy(), section), self._sentences(section.y, section))[1]
+            figures["span_f1"] = float(classes.micro_f1(found)) if len(found.found) else 0.0
+        return figures
+
+    def _sentences(self, tags: np.ndarray, section: LabelledSection) -> list[list[str]]:
+        """Numbers of tags [N] as names, sentence by sentence."""
+        return [self.answers.decode(each) for each in np.split(tags, section.offsets[1:-1])]
+
+    # ---- predictions
+
+    def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
+        some = self.first_of(split, limit)
+        logp = self.answers_along(model, some).double().log_softmax(1)  # [N, C]
+        nats = -logp.gather(1, torch.from_numpy(some.y)[:, None])[:, 0]  # [N]
+        for i, (start, stop) in enumerate(zip(some.offsets[:-1], some.offsets[1:])):
+            yield {
+                "input": self.shown(some.input(i)),
+                "target": self.answers.decode(some.answer(i)),
+                **self._answer(logp[start:stop]),
+                "nats": float(nats[start:stop].mean()),
+            }
+
+    def say(self, model: Any, section: LabelledSection) -> Iterator[dict[str, Any]]:
+        logp = self.answers_along(model, section).double().log_softmax(1)  # [N, C]
+        for start, stop in zip(section.offsets[:-1], section.offsets[1:]):
+            yield self._answer(logp[start:stop])
+
+    def predict(
+        self, model: Any, examples: Sequence[Any], conditions: Sequence[str | None] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Each sentence's words, their tags, and how probable these are."""
+        for i, said in enumerate(super().predict(model, examples, conditions)):
+            yield {"words": self.value_of(examples[i], f"example {i + 1}"), **said}
+
+    def _answer(self, logp: Tensor) -> dict[str, Any]:
+        """[T, C] in words."""
+        p, best = logp.exp().max(1)
+        return {"prediction": self.answers.decode(best), "p": [round(each, 6) for each in p.tolist()]}
+
+    def pictures(self, model: Any, split: str) -> dict[str, Any]:
+        if self.answers.size > SHOWN:
+            return {}
+        section = self._found().sections[split]
+        said = self.answers_along(model, section).argmax(1)
+        confusion = classes.confusion_matrix(said, torch.from_numpy(section.y), self.answers.size)
+        return _labelled.confusion_pictures(confusion, self.answers.names, split, "tag")
+
+
+def _words(x: np.ndarray) -> np.ndarray:
+    """Ids of words [N], of inputs with letters [N, 1 + L] or without."""
+    return x[:, 0] if x.ndim == 2 else x
