@@ -1,0 +1,204 @@
+"""The classify task: bad input, figures, calibration, rare classes, saved runs, the user's rows with answers behind."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import unrolled
+from tests.commands import run_unrolled
+from unrolled.comparison.api import make_plan
+from unrolled.core.errors import DataError, UsageError
+from unrolled.pictures.draw import html, is_drawn, svg
+from unrolled.runs.run import Run, load
+
+QUICK = {"steps": 5, "d_embedding": 8, "batch_size": 16, "warmup": 1, "threads": 1, "lr": 0.01}
+SMALL = {"bilstm": {"d_state": 8}, "lstm": {"d_state": 8}, "dan": {"d_hidden": 8},
+         "transformer-encoder": {"d_model": 8, "n_heads": 2, "n_layers": 1}}  # fmt: skip
+WORDS = ["tick", "state", "layer", "chunk", "cell", "gate", "carry", "scan", "source", "mask"]
+
+
+def rows(n: int, rare: int = 3) -> list[dict[str, Any]]:
+    """Sentences that are `good` but for one in `rare`, which say so by a word; no two are alike."""
+    found = []
+    for i in range(n):
+        bad = i % rare == 0
+        words = [WORDS[i % 10], "bad" if bad else "fine", WORDS[i // 10 % 10], WORDS[i // 100]]
+        found.append({"id": str(i), "text": " ".join(words), "label": "bad" if bad else "good"})
+    return found
+
+
+def write(path: Path, found: list[dict[str, Any]]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(found[0]))
+        writer.writeheader()
+        writer.writerows(found)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("classes")
+    write(folder / "rows.csv", rows(120))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Run:
+    settings = QUICK | {"tokens": "word", "steps": 60, "model.d_hidden": 8, "split": "60/20/20"}
+    return unrolled.train(folder / "rows.csv", task="classify", model="dan", out=folder / "run", settings=settings)
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize(("change", "settings", "says"), [
+    ({"label": "good"}, {}, "two or more are needed"),
+    ({"text": "  "}, {}, "line 2"),
+    ({"label": ""}, {}, "expected a class"),
+])  # fmt: skip
+def test_bad_data_is_explained(tmp_path: Path, change: dict[str, str], settings: dict[str, Any], says: str) -> None:
+    some = rows(12)
+    whole = "label" in change and change["label"]
+    path = write(tmp_path / "bad.csv", [row | change if whole or i == 0 else row for i, row in enumerate(some)])
+    with pytest.raises(DataError, match=says):
+        unrolled.train(path, task="classify", model="dan", out=tmp_path / "run", settings=QUICK | settings)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_column_that_is_not_there_is_named_with_its_neighbours(tmp_path: Path, folder: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean 'label'"):
+        unrolled.train(folder / "rows.csv", task="classify", model="dan", out=tmp_path / "run",
+                       settings=QUICK | {"task.reading.target": "lable"})  # fmt: skip
+
+
+# ---- models
+
+
+@pytest.mark.parametrize("model", ["bow", "dan", "bilstm", "lstm", "transformer-encoder"])
+def test_models_train_and_load_with_the_same_figures(model: str, folder: Path, tmp_path: Path) -> None:
+    own = {f"model.{key}": value for key, value in SMALL.get(model, {}).items()}
+    run = unrolled.train(folder / "rows.csv", task="classify", model=model, out=tmp_path / "run", settings=QUICK | own)
+    figures = run.evaluate(split="valid")
+    assert 0 <= figures["error"] <= 1
+    again = load(tmp_path / "run")
+    assert again.evaluate(split="valid") == figures
+    texts = [row["text"] for row in rows(9)]
+    assert again.predict(texts) == run.predict(texts)
+
+
+def test_figures_by_hand(run: Run) -> None:
+    some = rows(30)
+    figures = run.evaluate(some)
+    said = [line["prediction"] for line in run.predict([row["text"] for row in some])]
+    wrong = [a != row["label"] for a, row in zip(said, some, strict=True)]
+    assert figures["error"] == pytest.approx(sum(wrong) / len(some))
+    assert figures["accuracy"] == pytest.approx(1 - figures["error"])
+    assert figures["tokens"] == 30
+
+
+# ---- calibration and predictions
+
+
+def test_the_temperature_is_saved_and_used(run: Run) -> None:
+    told = json.loads((run.path / "data.json").read_text())
+    assert told["temperature"] == run.task.temperature != 1.0
+    again = load(run.path)
+    assert again.task.temperature == run.task.temperature
+    text = rows(2)[1]["text"]
+    batch, _ = again.task.example(text)
+    with torch.no_grad():
+        logits = again.model(batch.x, batch.mask)[0][0, 0].double()
+    p = (logits / again.task.temperature).softmax(0)
+    assert again.predict([text])[0]["p"] == pytest.approx(float(p.max()), rel=1e-5)
+
+
+def test_lines_of_predictions(run: Run) -> None:
+    lines = [json.loads(line) for line in (run.path / "predictions.jsonl").read_text().splitlines()]
+    assert lines
+    for line in lines:
+        assert set(line) >= {"input", "target", "prediction", "p", "right", "nats"}
+        assert line["right"] is (line["prediction"] == line["target"])
+        assert 0 < line["p"] <= 1
+        assert line["nats"] >= 0
+        said = run.predict([run.task.input_of(line)])[0]
+        assert said["prediction"] == line["prediction"]
+        assert said["p"] == pytest.approx(line["p"], rel=1e-4)
+
+
+def test_class_weights_help_a_rare_class(tmp_path: Path) -> None:
+    """One in ten is rare, and in so few steps only weights make it worth saying."""
+    recall = {}
+    for weights in (0.0, 1.0):
+        settings = QUICK | {
+            "tokens": "word", "steps": 25, "model.d_hidden": 8, "split": "60/40", "lr": 0.005, "batch_size": 64,
+            "task.class_weights": weights, "evaluate_every": 1000,
+        }  # fmt: skip
+        run = unrolled.train(rows(300, rare=10), task="classify", model="dan", out=tmp_path / str(weights),
+                             settings=settings)  # fmt: skip
+        some = [row for row in rows(300, rare=10) if row["label"] == "bad"]
+        said = run.predict([row["text"] for row in some])
+        recall[weights] = sum(line["prediction"] == "bad" for line in said) / len(some)
+    assert recall[1.0] > recall[0.0]
+
+
+def test_pictures_are_drawn(run: Run) -> None:
+    run.task.prepare(run.config.source)
+    pictures = run.task.pictures(run.model, "valid")
+    assert {"confusion", "reliability", "classes"} <= set(pictures)
+    for picture in pictures.values():
+        assert "<" in (svg(picture) if is_drawn(picture) else html(picture))
+
+
+# ---- the command line, and comparisons
+
+
+def test_a_comparison_guesses_the_task(folder: Path) -> None:
+    plan = make_plan(folder / "rows.csv", None, {"models": "dan,lstm", "steps": 5})
+    assert plan.task == "classify"
+    assert plan.guessed
+    assert {"prior", "naive-bayes"} <= {job.model for job in plan.jobs if job.kind == "baseline"}
+
+
+def test_rows_keep_their_cells_and_order(run: Run, tmp_path: Path) -> None:
+    found = [row | {"note": 'a "quoted", cell\nof two lines' if i % 50 == 0 else ""} for i, row in enumerate(rows(600))]
+    path = write(tmp_path / "new.csv", [{"note": row["note"], "id": row["id"], "text": row["text"]} for row in found])
+    run_unrolled("predict", run.path, path, "-o", tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
+        answered = list(csv.DictReader(file))
+    assert list(answered[0]) == ["note", "id", "text", "prediction", "p"]
+    assert [row["id"] for row in answered] == [row["id"] for row in found]
+    assert [row["note"] for row in answered] == [row["note"] for row in found]
+    said = run.predict([row["text"] for row in found])
+    assert [row["prediction"] for row in answered] == [line["prediction"] for line in said]
+    assert [float(row["p"]) for row in answered] == pytest.approx([line["p"] for line in said], rel=1e-5)
+    printed = run_unrolled("predict", run.path, "-", stdin="tick bad state\nstate fine tick\n").stdout.splitlines()
+    assert [json.loads(line)["prediction"] for line in printed] == [
+        line["prediction"] for line in run.predict(["tick bad state", "state fine tick"])
+    ]
+
+
+@pytest.mark.parametrize(("words", "code", "says"), [
+    (["rows.csv", "-o", "out.xls"], 2, ".csv, .tsv or .jsonl"),
+    (["rows.csv", "-o", "rows.csv"], 2, "the file that is read"),
+    (["rows.csv", "-o", "nowhere/out.csv"], 2, "no folder"),
+    (["lines.txt", "-o", "out.csv"], 2, "no table"),
+    (["taken.csv", "-o", "out.csv"], 2, "'prediction' already"),
+    (["other.csv"], 2, "did you mean 'texts'"),
+    (["empty.csv", "-o", "out.csv"], 3, "line 3"),
+])  # fmt: skip
+def test_bad_rows_get_one_sentence(run: Run, folder: Path, words: list[str], code: int, says: str) -> None:
+    (folder / "lines.txt").write_text("tick bad state\n")
+    (folder / "taken.csv").write_text("text,prediction\ntick bad state,x\n")
+    (folder / "other.csv").write_text("id,texts\n1,tick\n")
+    (folder / "empty.csv").write_text("id,text\n1,tick\n2,\n")
+    done = run_unrolled("predict", run.path, *words, code=code, cwd=folder)
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (folder / "out.csv").exists()
+    assert not list(folder.glob("*.part"))
