@@ -48,6 +48,7 @@ reproduce: $(STAMP)
 	for model in tcn lstm gru; do $(BIN)/python -m benchmarks.copy_memory $$model || exit 1; done
 	for set in jsb nottingham; do for model in tcn lstm gru; do \
 	  $(BIN)/python -m benchmarks.polymusic $$set $$model || exit 1; done; done
+	$(BIN)/python -m benchmarks.answers
 	$(BIN)/python -m benchmarks.tables
 
 docs: $(STAMP)
