@@ -48,16 +48,26 @@ def run(file: Path) -> Run:
     return unrolled.train(file, task="tag", model="bigru", out=file.parent / "run", settings=QUICK)
 
 
-def test_figures_by_hand(run: Run) -> None:
+@pytest.fixture(scope="module")
+def counted(file: Path) -> Run:
+    return unrolled.train(
+        file, task="tag", model="tag-counts", out=file.parent / "counted", settings={"split": "60/20/20"}
+    )
+
+
+def test_figures_by_hand(counted: Run) -> None:
+    """Of a model that makes mistakes, on known words and on others."""
+    run = counted
     lines = list(run.directory.read_lines("predictions.jsonl"))
     figures = run.evaluate(split="test")
     words, truth, said = ([each for line in lines for each in line[key]] for key in ("input", "target", "prediction"))
     wrong = [a != b for a, b in zip(truth, said, strict=True)]
     assert figures["tokens"] == len(truth)
+    assert 0.1 < figures["error"] < 0.9
     assert figures["error"] == pytest.approx(np.mean(wrong))
     assert figures["accuracy"] == pytest.approx(1 - np.mean(wrong))
     unseen = [w for w, word in zip(wrong, words, strict=True) if word == "<unknown>"]
-    assert len(unseen) > 10
+    assert len(unseen) > 10 and np.mean(unseen) != np.mean(wrong)
     assert figures["unseen_accuracy"] == pytest.approx(1 - np.mean(unseen))
     real = {(i, span) for i, line in enumerate(lines) for span in spans(line["target"])}
     found = {(i, span) for i, line in enumerate(lines) for span in spans(line["prediction"])}
@@ -69,8 +79,9 @@ def test_figures_by_hand(run: Run) -> None:
     assert units["totals"].tolist() == sums
 
 
-def test_it_learns_from_letters_and_neighbours(run: Run) -> None:
+def test_it_learns_from_letters_and_neighbours(run: Run, counted: Run) -> None:
     baseline = run.result["baselines"]["most frequent tag of each word"]["test"]
+    assert baseline == pytest.approx(counted.result["test"])
     assert baseline["error"] > 0.1
     assert run.result["test"]["error"] < 0.5 * baseline["error"]
     assert run.result["test"]["unseen_accuracy"] > 0.8
@@ -126,6 +137,17 @@ def test_on_the_command_line(run: Run) -> None:
     assert '"prediction": ["O", "B-PER", "I-PER"]' in done.stdout
     with pytest.raises(UsageError, match="task 'tag' cannot answer live"):
         answer_live(str(run.path), "-", None, None)
+
+
+@pytest.mark.parametrize(("model", "words"), [
+    ("dan", "'dan' answers once for a whole sequence"),
+    ("identity", "'identity' reads vectors"),
+    ("bow", "takes encoder or causal models"),
+    ("ngram", "says what comes next"),
+])  # fmt: skip
+def test_a_model_that_answers_otherwise_is_refused(file: Path, tmp_path: Path, model: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        unrolled.train(file, task="tag", model=model, out=tmp_path / "run")
 
 
 def test_tags_are_guessed(file: Path) -> None:
