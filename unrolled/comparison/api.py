@@ -18,7 +18,6 @@ from unrolled.comparison.view import Silent, View
 from unrolled.core import discover
 from unrolled.core.errors import DataError, Interrupted, UsageError
 from unrolled.core.task import Task
-from unrolled.data.config import DataConfig
 from unrolled.report.page import write_report
 from unrolled.runs import atomic, formats
 from unrolled.runs.build import make_task
@@ -108,7 +107,7 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
     rest = {key: value for key, value in settings.items() if key not in CompareConfig.model_fields}
     guessed = None
     if task is None:
-        task, guessed = guess_task(data, DataConfig())
+        task, guessed = guess_task(data, rest)
     prepared = make_task(configure(task, "memoryless", data, {**rest, "seed": 0}))
     prepared.prepare(data)
     names = chosen_models(asked, prepared, task, own)

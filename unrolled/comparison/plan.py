@@ -52,9 +52,10 @@ class Plan(Config):
     notes: list[str] = []
 
 
-def guess_task(data: Any, settings: Config) -> tuple[str, str]:
-    """The task that the data is most surely for, and why."""
-    guesses = {name: discover.tasks.load(name).Task.guess(data, settings) for name in discover.tasks.names()}
+def guess_task(data: Any, settings: Mapping[str, Any]) -> tuple[str, str]:
+    """The task that the data, with these settings, is most surely for, and why."""
+    given = {key.rsplit(".", 1)[-1]: value for key, value in settings.items()}
+    guesses = {name: discover.tasks.load(name).Task.guess(data, given) for name in discover.tasks.names()}
     sure = {name: guess for name, guess in guesses.items() if guess is not None}
     best = max(sure, key=lambda name: sure[name].certainty)
     return best, sure[best].why

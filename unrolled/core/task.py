@@ -194,8 +194,8 @@ class Task:
         raise NotImplementedError
 
     @classmethod
-    def guess(cls, source: Any, data: Config) -> Guess | None:
-        """Whether some data, with the settings of data that were given, is for this task; looks at its beginning."""
+    def guess(cls, source: Any, given: Mapping[str, Any]) -> Guess | None:
+        """Whether some data is for this task; `given` are the settings by their last word. Looks at its beginning."""
         raise NotImplementedError
 
     def pictures(self, model: Any, split: str) -> dict[str, Any]:

@@ -76,8 +76,8 @@ class LabelledTask(task.Task):
     # ---- data
 
     @classmethod
-    def guess(cls, source: Any, data: Any) -> task.Guess | None:
-        found = guess_answers(source, Reading(column=data.column))
+    def guess(cls, source: Any, given: Mapping[str, Any]) -> task.Guess | None:
+        found = guess_answers(source, Reading.parse({key: given[key] for key in Reading.model_fields if key in given}))
         return task.Guess(0.8, f"its examples come with answers ({found})") if found in cls.KINDS else None
 
     def prepare(self, source: Any) -> None:

@@ -135,7 +135,7 @@ class Task(task.Task):
         return losses.bernoulli(y, batch.y, batch.mask)
 
     @classmethod
-    def guess(cls, source: Any, data: Any) -> task.Guess | None:  # noqa: ARG003
+    def guess(cls, source: Any, given: Mapping[str, Any]) -> task.Guess | None:  # noqa: ARG003
         suffix = Path(source).suffix if isinstance(source, str | Path) else ""
         return task.Guess(0.5, f"{suffix} files hold piano rolls") if suffix in (".npz", ".mat") else None
 
