@@ -11,7 +11,6 @@ import unrolled
 from tests.commands import run_unrolled
 from unrolled.comparison.plan import guess_task
 from unrolled.core.errors import DataError, UsageError
-from unrolled.data.config import DataConfig
 from unrolled.runs.run import Run
 
 QUICK = {"steps": 60, "d_state": 16, "d_embedding": 8, "batch_size": 16, "lr": 0.02, "warmup": 2, "threads": 1}
@@ -120,4 +119,4 @@ def test_fewer_channels_out_than_in(tmp_path: Path) -> None:
 
 
 def test_pairs_of_series_are_guessed() -> None:
-    assert guess_task(SINES, DataConfig())[0] == "denoise"
+    assert guess_task(SINES, {})[0] == "denoise"

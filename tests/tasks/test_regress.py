@@ -12,7 +12,6 @@ import torch
 import unrolled
 from unrolled.comparison.plan import guess_task
 from unrolled.core.errors import DataError
-from unrolled.data.config import DataConfig
 from unrolled.runs.run import Run
 
 QUICK = {"steps": 120, "d_state": 16, "d_embedding": 8, "batch_size": 32, "lr": 0.01, "warmup": 2, "threads": 1}
@@ -108,5 +107,5 @@ class _Batch:
 
 
 def test_numbers_are_guessed() -> None:
-    assert guess_task("builtin:adding", DataConfig())[0] == "regress"
-    assert guess_task([{"text": f"a{i}", "y": i + 0.5} for i in range(40)], DataConfig(column="text"))[0] == "regress"
+    assert guess_task("builtin:adding", {})[0] == "regress"
+    assert guess_task([{"text": f"a{i}", "y": i + 0.5} for i in range(40)], {"column": "text"})[0] == "regress"

@@ -13,7 +13,6 @@ from tests.commands import run_unrolled
 from unrolled.cli.live import answer_live
 from unrolled.comparison.plan import guess_task
 from unrolled.core.errors import DataError, UsageError
-from unrolled.data.config import DataConfig
 from unrolled.models.tag_counts import TINY, TagCounts
 from unrolled.objectives.spans import spans
 from unrolled.runs.run import Run
@@ -151,4 +150,4 @@ def test_a_model_that_answers_otherwise_is_refused(file: Path, tmp_path: Path, m
 
 
 def test_tags_are_guessed(file: Path) -> None:
-    assert guess_task(file, DataConfig())[0] == "tag"
+    assert guess_task(file, {})[0] == "tag"
