@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -43,3 +45,13 @@ def test_other_sources(tmp_path):
     assert guess_answers([{"text": "x", "labels": "a|b"}], Reading(separator="|")) == "classes"
     assert guess_answers(tmp_path, Reading()) is None
     assert guess_answers(["just", "texts"], Reading()) is None
+
+
+def test_a_column_that_is_left_over_is_no_answer(tmp_path):
+    rows = [{"text": f"line {i}", "n": i} for i in range(30)]
+    path = tmp_path / "lines.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    assert guess_answers(path, Reading()) is None
+    assert guess_answers(path, Reading(target="n")) == "numbers"
+    (tmp_path / "page.xml").write_text("<page>some text</page>\n" * 9, encoding="utf-8")
+    assert guess_answers(tmp_path / "page.xml", Reading()) is None

@@ -11,9 +11,11 @@ from typing import Any
 from unrolled.core.errors import UnrolledError
 from unrolled.data.cells import is_number
 from unrolled.data.labelled import BUILTIN, CONLL, ending_of, open_labelled
+from unrolled.data.labelled_table import TARGETS
 from unrolled.data.reading import Answers, Reading
 
 LOOKED_AT = 300  # examples
+ENDINGS = (".csv", ".tsv", ".jsonl", ".json", ".ndjson", ".parquet", ".ts", ".npz")  # of files that may hold answers
 MOST_WHOLE = 20  # different whole numbers that are still taken for classes
 
 
@@ -27,6 +29,8 @@ def guess_answers(source: Any, reading: Reading) -> Answers | None:
             return "tags"
         if path.is_file() and ending_of(path) == ".txt":
             return _lines(source, reading)
+        if path.is_file() and ending_of(path) not in ENDINGS:
+            return None
     for answers in _order(reading):
         found = _answers(source, reading, answers)
         if found is not None:
@@ -40,7 +44,11 @@ def _order(reading: Reading) -> tuple[Answers, ...]:
 
 def _answers(source: Any, reading: Reading, answers: Answers) -> list[Any] | None:
     try:
-        return [example.answer for example in islice(open_labelled(source, reading, answers), LOOKED_AT)]
+        opened = open_labelled(source, reading, answers)
+        chosen = opened.reading.target
+        if reading.target is None and chosen is not None and not set(chosen.lower().split(",")) & set(TARGETS[answers]):
+            return None  # a column that is left over, such as a number of the row, is no sign of an answer
+        return [example.answer for example in islice(opened, LOOKED_AT)]
     except UnrolledError:
         return None
 
