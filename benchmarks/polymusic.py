@@ -38,7 +38,7 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "gru": {"d_state": 200, "ends.dropout": 0.5, "batch_size": 16, "lr": 4e-3},
         "elman": {"d_state": 200, "ends.dropout": 0.4, "batch_size": 16, "lr": 2e-3},
         "tcn": {
-            "widths": [256, 256], "kernel": 3, "weight_norm": True, "model.dropout": 0.65, "ends.dropout": 0.3,
+            "widths": [200, 200], "kernel": 3, "weight_norm": True, "model.dropout": 0.6, "ends.dropout": 0.3,
             "batch_size": 8, "lr": 4e-3,
         },
     },
