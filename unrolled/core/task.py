@@ -18,6 +18,15 @@ from unrolled.core.config import Config
 Model = Causal | Conditional | Encoder
 
 
+class SourcePorts(NamedTuple):
+    """The source of a task that has one: tokens [B, S], or where `d_in` is given vectors [B, S, d_in]."""
+
+    n_tokens: int
+    d_in: int | None = None
+    shared: bool = False
+    """Source and target have one vocabulary, so that one table may embed both."""
+
+
 class Ports(NamedTuple):
     """What a task asks of a model: how wide its input and output are, and how many classes may start it.
 
@@ -34,6 +43,8 @@ class Ports(NamedTuple):
     """How a whole sequence is read off the positions of a body."""
     letters: int = 0
     """Different letters, where a token comes with those it is spelt with: x [B, T, 1 + L]."""
+    source: SourcePorts | None = None
+    """What is read before the first target is written; None: nothing."""
 
 
 class Baseline(NamedTuple):
@@ -69,6 +80,8 @@ class Batch(Protocol):
     def y(self) -> Tensor: ...
     @property
     def source(self) -> Tensor | None: ...
+    @property
+    def source_mask(self) -> Tensor | None: ...
     @property
     def mask(self) -> Tensor | None: ...
     @property

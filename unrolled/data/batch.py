@@ -34,7 +34,7 @@ class Batch:
     y: Tensor
     """[B, T] long; EMPTY where nothing is to be predicted; or [B, T, D]"""
     source: Tensor | None = None
-    """[B] long: the class that each row starts from"""
+    """[B] long: the class that each row starts from; or what each row is made from, [B, S] long or [B, S, D]"""
     fresh: bool = True
     """True: from the initial state; False: from the state that the batch before left"""
     keep: int | None = None
@@ -45,6 +45,8 @@ class Batch:
     """[B] long: where in a stream x[:, 0] stands"""
     mask: Tensor | None = None
     """[B, T] True where vectors are to be predicted; None for tokens, where EMPTY says it"""
+    source_mask: Tensor | None = None
+    """[B, S] True where the source is real; None: everywhere"""
 
     def to(self, device: torch.device | str) -> Batch:
         def move(tensor: Tensor | None) -> Tensor | None:
@@ -53,6 +55,7 @@ class Batch:
         return replace(
             self, x=self.x.to(device, non_blocking=True), y=self.y.to(device, non_blocking=True),
             source=move(self.source), rows=move(self.rows), places=move(self.places), mask=move(self.mask),
+            source_mask=move(self.source_mask),
         )  # fmt: skip
 
     @property

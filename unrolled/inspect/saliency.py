@@ -135,7 +135,7 @@ def occlusion(model: Model, batch: Batch, target: Target, at_once: int = 64) -> 
     for positions in torch.arange(T).split(at_once):
         rows = rows_of(batch, len(positions) + 1)  # the last row stays as it is
         rows.x[torch.arange(len(positions)), positions] = 0 if rows.x.is_floating_point() else UNKNOWN
-        decoder, state = start(model, rows.source)
+        decoder, state = start(model, rows.source, rows.source_mask)
         x = rows.x.double() if rows.x.is_floating_point() else rows.x
         f = target.explained.of(decoder(x, state)[0])  # [n + 1]
         change = f[-1] - f[:-1]
@@ -150,7 +150,7 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
     batch, names, left_out = example_of(run, value, config.length)
     model = precise(run.model)
     with torch.no_grad():
-        decoder, state = start(model, batch.source)
+        decoder, state = start(model, batch.source, batch.source_mask)
         y = decoder(batch.x.double() if batch.x.is_floating_point() else batch.x, state)[0]
     target = target_of(run.task, y, batch, config.at)
     name, what, unit, f = target.explained

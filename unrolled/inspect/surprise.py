@@ -48,8 +48,9 @@ def applies(run: Run) -> str | None:
 def surprises(run: Run, batch: Batch) -> tuple[Tensor, Tensor]:
     """The surprise [T] and the log-probabilities of all tokens [T, V], at the positions that have a target."""
     device = next(iter(run.model.parameters()), torch.zeros(0)).device
-    decoder, state = begin(run.model.eval(), None if batch.source is None else batch.source.to(device))
-    y = decoder(batch.x.to(device), state)[0].cpu()  # [1, T, V]
+    there = batch.to(str(device))
+    decoder, state = begin(run.model.eval(), there.source, there.source_mask)
+    y = decoder(there.x, state)[0].cpu()  # [1, T, V]
     real = batch.y[0] != EMPTY
     return token_losses(y, batch.y)[0, real], y[0, real].double().log_softmax(-1)
 

@@ -89,14 +89,14 @@ def by_change(model: Model, batch: Batch, outputs: Sequence[int], seed: int = 0)
     T, some = batch.x.shape[1], torch.tensor(outputs)
     strength = torch.zeros(len(some), T, dtype=torch.float64)
     noise = torch.Generator().manual_seed(seed)
-    decoder, state = start(model, batch.source)
+    decoder, state = start(model, batch.source, batch.source_mask)
     width = decoder(_ready(batch.x[:, :1]), state)[0].shape[-1]
     for attempt in range(TRIES):
         other = _other(batch.x[0], attempt, noise)  # [T] or [T, D]
         for s in torch.arange(T).split(rows_at_once(T, width)):
             rows = rows_of(batch, len(s) + 1)  # the last row stays as it is
             rows.x[torch.arange(len(s)), s] = other[s]
-            decoder, state = start(model, rows.source)
+            decoder, state = start(model, rows.source, rows.source_mask)
             y = decoder(_ready(rows.x), state)[0][:, some]  # [S + 1, O, D']
             change = (y[:-1] - y[-1:]).abs().amax(-1).double()  # [S, O]
             change[change <= ROUNDING * y.abs().amax()] = 0

@@ -37,9 +37,9 @@ class Whole(Causal):
         return self.encoder(x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device))[0], ()
 
 
-def start(model: Model, source: Any = None) -> tuple[Causal, State]:
+def start(model: Model, source: Any = None, mask: Tensor | None = None) -> tuple[Causal, State]:
     """What reads the input and the state it starts from, whatever kind of model it is."""
-    return (Whole(model), None) if isinstance(model, Encoder) else begin(model, source)
+    return (Whole(model), None) if isinstance(model, Encoder) else begin(model, source, mask)
 
 
 def longest(model: Model) -> int | None:
@@ -78,7 +78,7 @@ def why_closed(model: Model, reads_vectors: bool) -> str | None:
 
 def open_model(model: Model, batch: Batch) -> Opened:
     """Split a model behind its input layer; one that reads vectors is taken whole, for they are what went in."""
-    decoder, state = start(model, batch.source)
+    decoder, state = start(model, batch.source, batch.source_mask)
     state = None if state is None else detach(state)
     if batch.x.is_floating_point():
         return Opened(batch.x.detach().to(_dtype(model), copy=True).requires_grad_(), decoder, state)

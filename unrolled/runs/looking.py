@@ -28,6 +28,7 @@ class Look(NamedTuple):
     source: Tensor | None  # what the model was started with
     names: list[str]  # of the T positions
     left_out: str  # a sentence on what is not looked at; empty: nothing
+    source_mask: Tensor | None = None  # what of the source is real; None: all
 
 
 def look_at(run: Run, value: Any, length: int) -> Look:
@@ -36,7 +37,7 @@ def look_at(run: Run, value: Any, length: int) -> Look:
     batch = batch.to(run.config.device)
     n = min(length, longest(run.model) or length)
     left_out = "" if len(names) <= n else f" Of {len(names)} positions the first {n} are shown (--set length=..)."
-    return Look(batch.x[:, :n], batch.source, names[:n], left_out)
+    return Look(batch.x[:, :n], batch.source, names[:n], left_out, batch.source_mask)
 
 
 def glance(run: Run) -> Look:
@@ -73,7 +74,7 @@ def both_ways(run: Run) -> str:
 @torch.no_grad()
 def noted(run: Run, look: Look) -> Seen:
     """What the layers of the model note while it reads the input; not what its start (a class, a source) makes them."""
-    decoder, state = start(run.model, look.source)
+    decoder, state = start(run.model, look.source, look.source_mask)
     with trace() as seen:
         hooks = [hook for m in decoder.modules() if isinstance(m, Bidirectional) for hook in _turn(m.back, seen)]
         try:
@@ -106,7 +107,7 @@ def _backwards(value: Any) -> Any:
 @torch.no_grad()
 def states_after(run: Run, look: Look) -> list[Any]:
     """The state after each position, every one from a reading of its own, so that buffers stand in one order."""
-    decoder, state = start(run.model, look.source)
+    decoder, state = start(run.model, look.source, look.source_mask)
     return [decoder(look.x[:, :t], clone(state))[1] for t in range(1, look.x.shape[1] + 1)]
 
 

@@ -46,7 +46,8 @@ def rows_of(batch: Batch, n: int) -> Batch:
         return None if tensor is None else tensor.repeat_interleave(n, dim=0)
 
     x, y = batch.x.repeat_interleave(n, dim=0), batch.y.repeat_interleave(n, dim=0)
-    return replace(batch, x=x, y=y, source=spread(batch.source), rows=None, mask=spread(batch.mask))
+    source, known = spread(batch.source), spread(batch.source_mask)
+    return replace(batch, x=x, y=y, source=source, rows=None, mask=spread(batch.mask), source_mask=known)
 
 
 def loss_at(task: Task, y: Tensor, batch: Batch, at: int) -> Tensor:

@@ -251,8 +251,9 @@ def _costs(config: RunConfig, task: Task, model: Model) -> dict[str, Any]:
     if isinstance(model, Encoder):  # it has no ticks
         return facts
     batch, _ = task.example(task.input_of(next(iter(task.predictions(model, task.splits()[-1], 1)))))
-    x = batch.x[:, :COST_LENGTH].to(config.device)
-    decoder, state = begin(model, None if batch.source is None else batch.source.to(config.device))
+    batch = batch.to(config.device)
+    x = batch.x[:, :COST_LENGTH]
+    decoder, state = begin(model, batch.source, batch.source_mask)
     facts["state_bytes"] = cost.state_bytes(decoder, x, state)
     facts["tick_microseconds"] = cost.tick_microseconds(decoder, x, state)
     return facts

@@ -95,7 +95,7 @@ class Loop:
         if isinstance(self.model, Encoder):
             return read_whole(self.model, batch)
         decoder, state = (self.decoder, self.state) if not batch.fresh and self.carries else begin(
-            self.model, batch.source
+            self.model, batch.source, batch.source_mask
         )  # fmt: skip
         if self.config.optimiser.teacher < 1:
             seed = noise_seed(self.config.seed, self.at.step)

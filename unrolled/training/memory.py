@@ -46,7 +46,8 @@ def _rows_that_fit(config: RunConfig, task: Task, model: Model) -> int:
                 mask = None if batch.mask is None else batch.mask[:rows]
                 y = model(batch.x[:rows], mask)[0]
             else:
-                decoder, state = begin(model, None if batch.source is None else batch.source[:rows])
+                source, mask = (None if part is None else part[:rows] for part in (batch.source, batch.source_mask))
+                decoder, state = begin(model, source, mask)
                 y, _ = decoder(batch.x[:rows], state)
             y.float().logsumexp(-1).sum().backward()
         except (RuntimeError, MemoryError) as error:

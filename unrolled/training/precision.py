@@ -34,7 +34,7 @@ def _seconds(config: RunConfig, task: Task, model: Model, precision: str) -> flo
             if isinstance(model, Encoder):
                 y = read_whole(model, batch)
             else:
-                decoder, state = begin(model, batch.source)
+                decoder, state = begin(model, batch.source, batch.source_mask)
                 y, _state = decoder(batch.x, state)
         total, count = task.loss(y.float(), batch)
         (total / count).backward()
