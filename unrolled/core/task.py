@@ -71,6 +71,17 @@ class Explained(NamedTuple):
     of: Callable[[Tensor], Tensor]  # outputs y [n, S', D'] -> one number for each row [n]
 
 
+class Vocabulary(NamedTuple):
+    """What the rows of a table or of a head stand for: the ids of a codec, and names that follow them."""
+
+    codec: Any  # has to_json()
+    names: tuple[str, ...] = ()
+
+    def meaning(self) -> tuple[str, tuple[str, ...]]:
+        """Equal where rows stand for the same."""
+        return self.codec.to_json(), self.names
+
+
 class Batch(Protocol):
     """Inputs and targets of one step; `fresh` starts from the initial state, `keep` is where the carried state is."""
 
@@ -152,6 +163,16 @@ class Task:
 
     def load_codec(self, directory: Path) -> None:
         raise NotImplementedError
+
+    def vocabularies(self) -> dict[str, Vocabulary]:
+        """What the rows of a model's tables and head stand for, by part (see runs/parts.py), where they are names."""
+        return {}
+
+    def reuse(self, vocabularies: Mapping[str, Vocabulary]) -> None:
+        """Before `prepare`: read by the vocabulary of a saved run where the data is of its kind, not by a fitted one.
+
+        `vocabularies` are by the parts encoder.embedding and decoder.embedding.
+        """
 
     def describe(self) -> dict[str, Any]:
         """What a saved run must know of its data beside the codec, as JSON values."""
