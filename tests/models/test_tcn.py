@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from unrolled.core.compose import AsEncoder, Ending
 from unrolled.core.errors import UsageError
 from unrolled.layers.conv import CausalConv, NormedConv
 from unrolled.models.tcn import TCN, Block, Config, make
@@ -152,3 +153,32 @@ def test_a_network_without_layers_is_refused() -> None:
         Config.parse({"widths": []})
     with pytest.raises(UsageError, match="widths"):
         Config.parse({"widths": [4, 0]})
+
+
+@pytest.mark.parametrize("form", ["residual", "plain"])
+@pytest.mark.parametrize("weight_norm", [False, True])
+@pytest.mark.parametrize("kernel", [1, 2, 3, 7])
+@pytest.mark.parametrize("length", [1, 5, 40, 100])
+def test_the_short_way_to_the_last_output(form, weight_norm, kernel, length):
+    config = Config(form=form, widths=(4, 5, 5, 6, 6), kernel=kernel, weight_norm=weight_norm)
+    body = make(config, 3, 0).double()
+    x = torch.randn(4, length, 3, dtype=torch.double, requires_grad=True)
+    for lengths in ([length] * 4, [length, max(1, length // 2), 1, 0]):
+        mask = torch.arange(length) < torch.tensor(lengths)[:, None]
+        y = AsEncoder(body)(x, mask)[0]
+        last = torch.stack([y[b, n - 1] if n else torch.zeros_like(y[b, 0]) for b, n in enumerate(lengths)])
+        ending, begun = Ending(body)(x, mask)
+        assert ending.shape == (4, 1, 6) and begun[:, 0].tolist() == [n > 0 for n in lengths]
+        torch.testing.assert_close(ending[:, 0], last)
+        torch.testing.assert_close(
+            torch.autograd.grad(ending.square().sum(), x)[0], torch.autograd.grad(last.square().sum(), x)[0]
+        )
+
+
+def test_the_short_way_computes_a_few_positions():
+    body = make(Config(widths=(4,) * 8, kernel=7), 1, 0)
+    seen = []
+    for layer in body.layers:
+        layer.thinned = lambda line, *rest, own=layer.thinned: seen.append(line.shape[1]) or own(line, *rest)
+    body.ending(torch.randn(2, 784, 1), torch.ones(2, 784, dtype=torch.bool))
+    assert seen == [784, 392, 196, 98, 49, 25, 13, 7]

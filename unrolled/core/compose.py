@@ -6,6 +6,8 @@ law of padding, by which what stands there, NaN included, changes neither a valu
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 from torch import Tensor, nn
 
 from unrolled.core.causal import Causal, Encoder, serial_depth
@@ -120,6 +122,25 @@ class AsEncoder(Encoder):
 
     def serial_steps(self, length: int) -> int:
         return serial_depth(self.causal, length)
+
+
+@runtime_checkable
+class Acceptor(Protocol):
+    """A causal layer that has a shorter way to its last output, [B, 1, D'], than by all of them."""
+
+    def ending(self, x: Tensor, mask: Tensor) -> Tensor: ...
+
+
+class Ending(AsEncoder):
+    """The last output of an `Acceptor` alone: y [B, 1, D'], zero for a row without a real step."""
+
+    causal: Acceptor  # type: ignore[assignment]  # which is a causal layer too
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        require_right_padding(mask, "a causal layer")
+        begun = mask.any(1, keepdim=True)  # [B, 1]
+        y = self.causal.ending(without_padding(x, mask), mask)
+        return without_padding(y, begun), begun
 
 
 def as_encoder(layer: nn.Module) -> Encoder:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unrolled.core.causal import Causal
+from unrolled.core.compose import without_padding
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State
 from unrolled.layers.tick import Array, arrays, plain
@@ -55,17 +56,26 @@ def newest(line: Tensor, kernel: int, dilation: int) -> Tensor:
     return by_phase.clone(memory_format=torch.contiguous_format).flatten(2)
 
 
-def convolve(line: Tensor, W: Tensor, b: Tensor | None, dilation: int) -> Tensor:
-    """The convolution of a line [B, (k-1) d + T, D] with W [D', k, D]: y [B, T, D'].
+def convolve(line: Tensor, W: Tensor, b: Tensor | None, dilation: int, stride: int = 1) -> Tensor:
+    """The convolution of a line [B, (k-1) d + T, D] with W [D', k, D]: y [B, T, D'], or every `stride`-th of them.
 
     The product is as fast or faster for k = 2, conv2d mostly so for more taps (docs/decisions/0006).
     """
     d, k = dilation, W.shape[1]
     if k == 2:
-        return F.linear(torch.cat([line[:, : line.shape[1] - d], line[:, d:]], dim=-1), W.flatten(1), b)
+        old, new = line[:, : line.shape[1] - d : stride], line[:, d::stride]  # [B, T, D]
+        return F.linear(torch.cat([old, new], dim=-1), W.flatten(1), b)
     image = line.transpose(1, 2).unsqueeze(2)  # [B, D, 1, .], channels last in memory, so nothing is moved
     W = W.transpose(1, 2).unsqueeze(2)  # [D', D, 1, k]
-    return F.conv2d(image, W, b, dilation=(1, d)).squeeze(2).transpose(1, 2)
+    return F.conv2d(image, W, b, dilation=(1, d), stride=(1, stride)).squeeze(2).transpose(1, 2)
+
+
+def right_aligned(x: Tensor, mask: Tensor) -> Tensor:
+    """Rows of x [B, S, ..] moved so that each ends at S with its last real step; what stands before them is zero."""
+    S = x.shape[1]
+    at = torch.arange(S, device=x.device) - (S - mask.sum(1, keepdim=True))  # [B, S]
+    index = at.clamp(min=0).view(*at.shape, *[1] * (x.dim() - 2)).expand_as(x)
+    return without_padding(x.gather(1, index), at >= 0)
 
 
 def may_reuse(taps: Tensor, x: Tensor) -> bool:
@@ -146,6 +156,16 @@ class CausalConv(Causal):
         line = torch.cat([in_order(past, self.kernel), x], dim=1)  # [B, (k-1) d + T, D]
         y = convolve(line, self.matrix().unflatten(1, (self.kernel, -1)), self.bias, self.dilation)
         return y, Past(newest(line, self.kernel, self.dilation), torch.zeros_like(past.phase))
+
+    def thinned(self, line: Tensor, n: int, stride: int) -> Tensor:
+        """Outputs back from the end of a line: the last, the one `stride` entries before it, .., n at most.
+
+        The line [B, m, D] holds no more than every d-th tick, the last one among them: its entries are the taps.
+        """
+        n = min(n, 1 + (line.shape[1] - 1) // stride)
+        reach = (n - 1) * stride + self.kernel  # entries that these outputs depend on
+        line = F.pad(line, (0, 0, reach - line.shape[1], 0))  # zeros before the beginning, or less of the line
+        return convolve(line, self.matrix().unflatten(1, (self.kernel, -1)), self.bias, 1, stride)  # [B, n, D']
 
     def initial_state(self, x: Tensor) -> Past:
         B = x.shape[0]

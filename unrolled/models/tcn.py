@@ -11,7 +11,7 @@ widths 32, 64, 128, 256 and kernel 3.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -20,9 +20,9 @@ from torch import Tensor, nn
 
 from unrolled.core import config
 from unrolled.core.causal import Causal
-from unrolled.core.compose import Serial
+from unrolled.core.compose import Serial, without_padding
 from unrolled.core.state import State
-from unrolled.layers.conv import CausalConv, NormedConv, Past, is_row
+from unrolled.layers.conv import CausalConv, NormedConv, Past, is_row, right_aligned
 from unrolled.layers.tick import Array, affine
 
 KIND = "causal"
@@ -50,12 +50,24 @@ class Config(config.Config):
 TINY = Config(widths=(4, 6), kernel=2)
 
 
+def every(line: Tensor, n: int, stride: int) -> Tensor:
+    """The last entry of a line [B, m, ..], the one `stride` before it, .., n at most, in their order."""
+    first = (line.shape[1] - 1) % stride
+    return line[:, first::stride][:, -n:]
+
+
+def hidden(y: Tensor, real: Tensor | None, stride: int) -> Tensor:
+    """y [B, n, D], whose entries stand `stride` apart, with zeros where a row has not begun: real [B, m] is False."""
+    return y if real is None else without_padding(y, every(real, y.shape[1], stride))
+
+
 class Unit(Causal):
     """dropout(relu(W * x + b))."""
 
     def __init__(self, conv: CausalConv, dropout: float) -> None:
         super().__init__()
         self.conv = conv
+        self.dilation = conv.dilation
         self.dropout = nn.Dropout(dropout)
         self.receptive_field = conv.receptive_field
 
@@ -63,6 +75,9 @@ class Unit(Causal):
         y, state = self.conv(x, state)
         y = torch.relu(y)
         return self.dropout(y) if self.training else y, state
+
+    def thinned(self, line: Tensor, real: Tensor | None, n: int, stride: int) -> Tensor:
+        return self.dropout(hidden(torch.relu(self.conv.thinned(line, n, stride)), real, stride))
 
     def pasts(self, state: State) -> list[Past]:
         return [state]
@@ -78,11 +93,19 @@ class Block(Causal):
         super().__init__()
         self.inner = Serial(first, second)
         self.carry = carry
+        self.dilation = first.dilation
         self.receptive_field = self.inner.receptive_field
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         y, state = self.inner(x, state)
         return torch.relu((x if self.carry is None else self.carry(x)) + y), state
+
+    def thinned(self, line: Tensor, real: Tensor | None, n: int, stride: int) -> Tensor:
+        first, second = self.inner
+        y = first.thinned(line, real, (n - 1) * stride + second.conv.kernel, 1)
+        y = second.thinned(y, real, n, stride)  # [B, n, D']
+        x = every(line, n, stride)
+        return hidden(torch.relu((x if self.carry is None else self.carry(x)) + y), real, stride)
 
     def pasts(self, state: State) -> list[Past]:
         return list(state)
@@ -108,6 +131,25 @@ class TCN(Serial):
         for layer, s in zip(self.layers, state, strict=True):
             y = layer.row(y, s)  # type: ignore[operator]
         return torch.from_numpy(y[None, None]), state  # [1, 1, D']
+
+    def ending(self, x: Tensor, mask: Tensor) -> Tensor:
+        """The output at the last real step of each row, [B, 1, D'], and nothing that it does not depend on.
+
+        That depends on every 2^(l-1)-th input of layer l, counted from the end, and on no others: each layer halves
+        the line, so that all of them together cost about as much as two would at every step.
+        """
+        real = None
+        if not bool(mask.all()):
+            x, real = right_aligned(x, mask), right_aligned(mask, mask)
+        layers: list[Any] = list(self.layers)
+        wanted = [1]  # outputs of each layer, from the last to the first
+        for layer in layers[:0:-1]:
+            wanted.append(2 * wanted[-1] - 1 + (layer.receptive_field - 1) // layer.dilation)
+        for layer, n in zip(layers, reversed(wanted), strict=True):
+            stride = 1 if layer is layers[-1] else 2
+            x = layer.thinned(x, real, n, stride)
+            real = None if real is None else every(real, x.shape[1], stride)
+        return x  # [B, 1, D']
 
     def _pasts(self, state: State) -> list[Past]:
         return [past for layer, s in zip(self.layers, state, strict=True) for past in layer.pasts(s)]  # type: ignore[operator]

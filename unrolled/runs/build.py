@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +11,7 @@ from torch.nn import functional as F
 
 from unrolled.core import discover
 from unrolled.core.causal import Causal, Encoder
-from unrolled.core.compose import Each, Read, Serial, SerialEncoder
+from unrolled.core.compose import Acceptor, Each, Ending, Read, Serial, SerialEncoder
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
 from unrolled.core.task import Model, Ports, Task
@@ -124,8 +125,10 @@ def _reader(config: RunConfig, ports: Ports, module: ModuleType) -> Encoder:
         raise UsageError(f"the model '{config.model}' says what comes next and answers nothing else")
     entry, width = _reading_entry(ports, ends)
     body = module.make(own, width, ports.d_out)
-    front = [entry, *_dropout(ends), body, *_dropout(ends)]
     d_body = int(body.d_out)
+    if ports.answers == "whole" and ports.readout == "last" and isinstance(body, Acceptor):
+        body = Ending(cast(Causal, body))
+    front = [entry, *_dropout(ends), body, *_dropout(ends)]
     if ports.answers == "each":
         return SerialEncoder(*front, nn.Linear(d_body, ports.d_out))
     readout = readout_named(ports.readout, d_body)
