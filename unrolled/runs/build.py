@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 from typing import cast
 
 import torch
@@ -21,6 +22,7 @@ from unrolled.layers.ends import Affine, Lookup
 from unrolled.layers.pooling import readout_named
 from unrolled.layers.words import SpeltWords
 from unrolled.runs.config import Ends, RunConfig
+from unrolled.runs.parts import part
 
 
 class OneHot(nn.Module):
@@ -108,10 +110,10 @@ def _reader(config: RunConfig, ports: Ports, module: ModuleType) -> Encoder:
         if not fits_table(module, ports):
             raise UsageError(f"the model '{config.model}' counts tokens, but the task '{config.task}' has other input")
         bag = Nothing() if module.FEATURES == "nothing" else Bag(ports.n_tokens, module.FEATURES)
-        body = module.make(own, bag.d_out, ports.d_out)
+        body: Any = part("encoder.body", module.make(own, bag.d_out, ports.d_out))
         if hasattr(body, "solve"):
             return Solved(bag, body)
-        return SerialEncoder(bag, *_dropout(ends), body, *_dropout(ends), nn.Linear(body.d_out, ports.d_out))
+        return SerialEncoder(bag, *_dropout(ends), body, *_dropout(ends), _linear(body.d_out, ports.d_out))
     wanted = getattr(module, "ANSWERS", ports.answers)
     if wanted != ports.answers:
         once = {"whole": "once for a whole sequence", "each": "at each position"}
@@ -124,22 +126,23 @@ def _reader(config: RunConfig, ports: Ports, module: ModuleType) -> Encoder:
     if getattr(module, "INPUT", None) == "tokens" or getattr(module, "OWNS_HEAD", False):
         raise UsageError(f"the model '{config.model}' says what comes next and answers nothing else")
     entry, width = _reading_entry(ports, ends)
-    body = module.make(own, width, ports.d_out)
+    body = part("encoder.body", module.make(own, width, ports.d_out))
     d_body = int(body.d_out)
     if ports.answers == "whole" and ports.readout == "last" and isinstance(body, Acceptor):
         body = Ending(cast(Causal, body))
     front = [entry, *_dropout(ends), body, *_dropout(ends)]
     if ports.answers == "each":
-        return SerialEncoder(*front, nn.Linear(d_body, ports.d_out))
-    readout = readout_named(ports.readout, d_body)
-    return Read(SerialEncoder(*front), readout, nn.Linear(int(readout.d_out), ports.d_out))
+        return SerialEncoder(*front, _linear(d_body, ports.d_out))
+    readout = part("head.readout", readout_named(ports.readout, d_body))
+    return Read(SerialEncoder(*front), readout, _linear(int(readout.d_out), ports.d_out))
 
 
 def _reading_entry(ports: Ports, ends: Ends) -> tuple[nn.Module, int]:
     if not ports.letters:
-        return _entry(ports.d_in, ports.n_tokens, ends)
-    entry = SpeltWords(ports.n_tokens, ports.letters, ends.d_embedding, dropout=ends.dropout / 2)
-    return entry, entry.d_out
+        entry, width = _entry(ports.d_in, ports.n_tokens, ends)
+        return part("encoder.embedding", entry), width
+    spelt = SpeltWords(ports.n_tokens, ports.letters, ends.d_embedding, dropout=ends.dropout / 2)
+    return part("encoder.embedding", spelt), spelt.d_out
 
 
 def _assemble(config: RunConfig, ports: Ports, module: ModuleType) -> Causal:
@@ -150,9 +153,10 @@ def _assemble(config: RunConfig, ports: Ports, module: ModuleType) -> Causal:
         if wanted != offered:
             raise UsageError(f"the model '{config.model}' reads {wanted}, but the task '{config.task}' has {offered}")
         body: Causal = module.make(own, ports.d_in or n_in, ports.d_out)
-        return body
+        return part("decoder.body", body)
     entry, width = _entry(ports.d_in, n_in, ends)
-    body = module.make(own, width, ports.d_out)
+    part("decoder.embedding", entry)
+    body = part("decoder.body", module.make(own, width, ports.d_out))
     first = Lookup(entry) if isinstance(entry, nn.Embedding) else Each(entry)
     layers: list[nn.Module] = [first, *_dropout(ends), body]
     if not getattr(module, "OWNS_HEAD", False):
@@ -176,10 +180,14 @@ def _dropout(ends: Ends) -> list[nn.Module]:
 def _head(entry: nn.Module, body: Causal, ports: Ports, ends: Ends) -> nn.Module:
     width = int(body.d_out)  # type: ignore[arg-type]
     if not ends.tied:
-        return nn.Linear(width, ports.d_out)
+        return _linear(width, ports.d_out)
     if not isinstance(entry, nn.Embedding) or entry.embedding_dim != width:
         raise UsageError(f"tied needs input = embedding and d_embedding = {width}, the body's output width")
-    return TiedHead(entry, ports.d_out)
+    return part("head", TiedHead(entry, ports.d_out))
+
+
+def _linear(width: int, d_out: int) -> nn.Linear:
+    return part("head", nn.Linear(width, d_out))
 
 
 def count_parameters(model: nn.Module) -> int:
