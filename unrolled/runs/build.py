@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
