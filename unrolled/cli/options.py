@@ -57,7 +57,7 @@ def _parameter(parameter: str, name: str, prefix: str, config: type[BaseModel]) 
     field = config.model_fields[name]
     flag = _flag(field, name)
     text = " ".join((field.description or "").split())
-    default = "" if field.default in (None, PydanticUndefined, "") else f" [default: {_plain(field.default)}]"
+    default = "" if field.default in (None, PydanticUndefined, "", []) else f" [default: {_plain(field.default)}]"
     option = typer.Option(
         flag, help=text + default, metavar=_metavar(allowed(field)), rich_help_panel=prefix, show_default=False
     )

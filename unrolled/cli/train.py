@@ -13,7 +13,7 @@ from unrolled.core.config import parse_assignments
 from unrolled.core.errors import UnrolledError
 from unrolled.data.config import DataConfig
 from unrolled.data.reading import Reading
-from unrolled.runs.config import Batching, Budget, Ends, Optimiser, Watching
+from unrolled.runs.config import Batching, Budget, Ends, Optimiser, Start, Watching
 
 GROUPS = {
     "budget": Budget,
@@ -23,6 +23,7 @@ GROUPS = {
     "batching": Batching,
     "watching": Watching,
     "ends": Ends,
+    "start": Start,
 }
 
 

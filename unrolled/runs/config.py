@@ -123,6 +123,25 @@ class Ends(Config):
     """The head uses the embedding table (needs d_embedding equal to the body's output width)."""
 
 
+def words(value: Any) -> Any:
+    """`"encoder,embedding"` as a list; any other value as it is.
+
+    >>> words("encoder, embedding")
+    ['encoder', 'embedding']
+    """
+    return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
+
+
+class Start(Config):
+    """What a model begins with, and what of it stays."""
+
+    from_run: str | None = Field(None, json_schema_extra={"flag": "--from"})
+    """A saved run whose weights are taken wherever they fit, with its tokens where the data is of that kind."""
+    freeze: Annotated[list[str], BeforeValidator(words)] = Field([], json_schema_extra={"flag": "--freeze"})
+    """Parts that are not trained, with commas: encoder, decoder, embedding, body, head, everything-but-the-head, or the
+    beginning of a weight's name such as encoder.body.layers.0."""
+
+
 class RunConfig(Config):
     """A run: task, model, data, training, seed."""
 
@@ -136,6 +155,10 @@ class RunConfig(Config):
     """The user's file that defines the model (--with), by name; loading asks for it again."""
     own_file_sha256: str | None = None
     """Its fingerprint."""
+    from_run_sha256: str | None = None
+    """The fingerprint of the weights that this run began with, where they came from a saved run."""
+    from_vocabularies: list[str] = []
+    """Parts whose vocabulary came from there."""
     task_settings: dict[str, Any] = {}
     model_settings: dict[str, Any] = {}
     data: DataConfig = DataConfig()
@@ -144,6 +167,7 @@ class RunConfig(Config):
     batching: Batching = Batching()
     watching: Watching = Watching()
     ends: Ends = Ends()
+    start: Start = Start()
     seed: int = Field(0, ge=0, lt=2**31)
     """Seed of initial weights, sample order and dropout."""
     device: str = "cpu"
