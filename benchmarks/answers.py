@@ -177,13 +177,14 @@ def masc(time: str = "30m") -> dict[str, Any]:
 def mnist(model: str, permutation: int | None = None) -> Callable[[str], dict[str, Any]]:
     """784 steps of one pixel; published after long training: TCN 99.0, GRU 96.2, LSTM 87.2; permuted TCN 97.2."""
     sizes: dict[str, dict[str, Any]] = {
-        "tcn": {"widths": [25] * 8, "kernel": 7},
+        "tcn": {"widths": [25] * 8, "kernel": 7, "lr": 2e-3},
         "gru": {"d_state": 150},
         "lstm": {"d_state": 130},
     }
 
     def piece(time: str = "40m") -> dict[str, Any]:
         settings: dict[str, Any] = {"order": "pixels", "readout": "last", "input": "one-hot", **sizes[model]}
+        settings |= {"evaluate_every": 500, "evaluate_tokens": 1500 * 784}
         if permutation is not None:
             settings["permutation"] = permutation
         words = "sequential MNIST, 784 steps" + ("" if permutation is None else ", one random order of the pixels")
