@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.core.errors import UsageError
-from unrolled.layers.cells import GRU, LSTM, Cell, Elman, Jordan, Memoryless, OutputFeedback
+from unrolled.layers.cells import GRU, LSTM, BookGRU, Cell, Elman, Jordan, Memoryless, OutputFeedback
 from unrolled.layers.deer import deer
 from unrolled.layers.fused import fused
 from unrolled.testing import check_cell, check_scan
@@ -68,3 +68,21 @@ def test_mistakes_are_answered() -> None:
         Elman(3, 4, "tahn")
     with pytest.raises(UsageError, match="widths agree"):
         OutputFeedback(3, 4, 5, transform="identity")
+
+
+@pytest.mark.parametrize("form", [LSTM, GRU, BookGRU])
+def test_a_cell_that_begins_with_long_memories_keeps_its_state_for_about_so_many_steps(form):
+    cell = form(2, 500).remember(100)
+    for weight in (cell.weight_ih, cell.weight_hh):
+        weight.detach().zero_()
+    keeps = {LSTM: "forget", GRU: "update", BookGRU: "update"}[form]
+    kept = cell.gates(torch.zeros(1, 2), torch.zeros(1, cell.state_size))[keeps][0].double()
+    kept = 1 - kept if form is BookGRU else kept
+    steps = kept / (1 - kept)  # u of sigmoid(log u)
+    assert 1 <= steps.min() < 10 and 90 < steps.max() <= 99 and 45 < steps.mean() < 55
+
+
+def test_the_input_gate_of_an_lstm_is_the_opposite_of_its_long_memory():
+    cell = LSTM(2, 5).remember(50)
+    i, f = (cell.bias_ih + cell.bias_hh).detach().chunk(4)[:2]
+    torch.testing.assert_close(i, -f)

@@ -122,6 +122,16 @@ class LinearUnit(Elman):
         super().__init__(d_in, d_state, activation="identity", bias=False)
 
 
+def long_memory(bias: Tensor, steps: int) -> None:
+    """Set the bias of a gate that keeps to log u, u uniform in [1, T - 1]: units forget within 1 to T steps.
+
+    A unit whose gate is sigmoid(log u) = u / (1 + u) halves what it holds in about u steps: Tallec & Ollivier (2018),
+    section 2, there called chrono initialisation.
+    """
+    with torch.no_grad():
+        bias.uniform_(1, max(steps - 1, 1)).log_()
+
+
 class LSTM(Cell):
     """Long short-term memory (Hochreiter and Schmidhuber 1997; book eqs 7.16-7.17):
 
@@ -140,6 +150,16 @@ class LSTM(Cell):
         self.bias_ih = uniform(d_state, 4 * d_state) if bias else None
         self.bias_hh = uniform(d_state, 4 * d_state) if bias else None
         self.weight_hr = None if d_proj is None else uniform(d_state, d_proj, d_state)
+
+    def remember(self, steps: int) -> LSTM:
+        """Begin with memories of 1 to `steps` ticks: the forget gate by `long_memory`, the input gate its opposite."""
+        assert self.bias_ih is not None
+        assert self.bias_hh is not None
+        i, f, _, _ = self.bias_ih.detach().chunk(4)
+        long_memory(f, steps)
+        i.copy_(-f)
+        self.bias_hh.detach()[: 2 * len(f)] = 0
+        return self
 
     def gates(self, x_t: Tensor, h: Tensor) -> dict[str, Tensor]:
         h = self.output(h)
@@ -180,6 +200,15 @@ class GRU(Cell):
         self.bias_ih = uniform(d_state, 3 * d_state) if bias else None
         self.bias_hh = uniform(d_state, 3 * d_state) if bias else None
 
+    def remember(self, steps: int) -> GRU:
+        """Begin with memories of 1 to `steps` ticks: z by `long_memory`."""
+        assert self.bias_ih is not None
+        assert self.bias_hh is not None
+        _, z, _ = self.bias_ih.detach().chunk(3)
+        long_memory(z, steps)
+        self.bias_hh.detach().chunk(3)[1].zero_()
+        return self
+
     def gates(self, x_t: Tensor, h: Tensor) -> dict[str, Tensor]:
         i_r, i_z, i_n = F.linear(x_t, self.weight_ih, self.bias_ih).chunk(3, dim=-1)  # 3 x [B, N]
         h_r, h_z, h_n = F.linear(h, self.weight_hh, self.bias_hh).chunk(3, dim=-1)  # 3 x [B, N]
@@ -209,6 +238,14 @@ class BookGRU(Cell):
         self.weight_ih = uniform(d_state, 3 * d_state, d_in)
         self.weight_hh = uniform(d_state, 3 * d_state, d_state)
         self.bias = uniform(d_state, 3 * d_state) if bias else None
+
+    def remember(self, steps: int) -> BookGRU:
+        """Begin with memories of 1 to `steps` ticks: 1 - u by `long_memory`."""
+        assert self.bias is not None
+        _, u, _ = self.bias.detach().chunk(3)
+        long_memory(u, steps)
+        u.neg_()
+        return self
 
     def gates(self, x_t: Tensor, h: Tensor) -> dict[str, Tensor]:
         N = self.state_size

@@ -8,9 +8,12 @@ Cho et al. (2014). The forms differ in where the reset gate r acts, and name the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
-from unrolled.layers.cells import GRU, BookGRU
+from pydantic import Field
+
+from unrolled.layers.cells import GRU, BookGRU, Cell
 from unrolled.layers.family import RecurrentConfig, stack
 from unrolled.layers.recurrent import Stacked
 
@@ -22,10 +25,18 @@ PRESET = "quick"
 class Config(RecurrentConfig):
     reset: Literal["after", "before"] = "after"
     """Where the reset gate acts: after the matrix product (weights interchange with torch.nn.GRU) or before it."""
+    memory: int | None = Field(None, ge=2)
+    """Steps that units begin by remembering, from 1 to so many, through the bias of the update gate; none: a few."""
 
 
 TINY = Config(d_state=5)
 
 
+def cell_of(config: Config) -> Callable[[int, int], Cell]:
+    form = GRU if config.reset == "after" else BookGRU
+    memory = config.memory
+    return form if memory is None else lambda d, m: form(d, m).remember(memory)
+
+
 def make(config: Config, d_in: int, d_out: int) -> Stacked:
-    return stack(config, d_in, GRU if config.reset == "after" else BookGRU)
+    return stack(config, d_in, cell_of(config))

@@ -9,9 +9,11 @@ torch.nn.LSTM.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pydantic import Field
 
-from unrolled.layers.cells import LSTM
+from unrolled.layers.cells import LSTM, Cell
 from unrolled.layers.family import RecurrentConfig, stack
 from unrolled.layers.recurrent import Stacked
 
@@ -23,10 +25,20 @@ PRESET = "quick"
 class Config(RecurrentConfig):
     d_proj: int | None = Field(None, ge=1)
     """Width of the projected h; none: as d_state."""
+    memory: int | None = Field(None, ge=2)
+    """Steps that units begin by remembering, from 1 to so many, through the bias of the forget gate; none: a few."""
 
 
 TINY = Config(d_state=4, n_layers=2)
 
 
+def cell_of(config: Config) -> Callable[[int, int], Cell]:
+    def cell(d_in: int, d_state: int) -> LSTM:
+        made = LSTM(d_in, d_state, d_proj=config.d_proj)
+        return made if config.memory is None else made.remember(config.memory)
+
+    return cell
+
+
 def make(config: Config, d_in: int, d_out: int) -> Stacked:
-    return stack(config, d_in, lambda d, m: LSTM(d, m, d_proj=config.d_proj))
+    return stack(config, d_in, cell_of(config))
