@@ -26,7 +26,9 @@ def print_result(run: Any) -> None:
     if own.get("unknown_share"):
         say(f"{own['unknown_share']:.2%} of the tokens are <unknown>: they cost less than spelling them out.")
     steps = run.result.get("steps", 0)
-    say(f"{run.result['parameters']:,} parameters, {steps:,} steps, {run.result['seconds']:.0f} s in all")
+    trained = run.result.get("trained_parameters")
+    some = "" if trained is None else f" ({trained:,} of them trained)"
+    say(f"{run.result['parameters']:,} parameters{some}, {steps:,} steps, {run.result['seconds']:.0f} s in all")
     if steps and run.result["horizon"] is not None and run.config.budget.steps is None:
         late = f" --horizon {run.result['horizon']}" if run.result["horizon"] != steps else ""
         say(f"The same weights again: --steps {steps}{late}")

@@ -26,12 +26,15 @@ GROUPS = {
     "start": Start,
 }
 
+TASK = "[default: next-token, or that of --from]"
+MODEL = "[default: lstm, or that of --from]"
+
 
 @with_options(GROUPS)
 def command(
     data: Annotated[str | None, typer.Argument(help="A file, a folder, or builtin:NAME (see `unrolled data`).")] = None,
-    task: Annotated[str, typer.Option(help="What to learn; `unrolled tasks` lists them.")] = "next-token",
-    model: Annotated[str, typer.Option(help="Which model; `unrolled models` lists them.")] = "lstm",
+    task: Annotated[str | None, typer.Option(help=f"What to learn; `unrolled tasks` lists them. {TASK}")] = None,
+    model: Annotated[str | None, typer.Option(help=f"Which model; `unrolled models` lists them. {MODEL}")] = None,
     out: Annotated[str | None, typer.Option("-o", "--out", help="The run directory; default: runs/MODEL-DATA.")] = None,
     set_: Annotated[list[str], typer.Option("--set", help="key=value, any setting of model, task or run.")] = [],  # noqa: B006
     recipe: Annotated[str | None, typer.Option(help="A TOML file of settings; options given by hand win.")] = None,
@@ -50,6 +53,8 @@ def command(
         unrolled train builtin:python-docs --model lstm --budget 2m
 
         unrolled train names.csv --column name --condition language --model gru --steps 2000 --set d_state=128
+
+        unrolled train more.txt --from runs/lstm-python-docs --freeze embedding
     """
     from unrolled.training.api import train
     from unrolled.training.progress import for_terminal

@@ -52,7 +52,7 @@ class LabelledData:
 
 
 @dataclass(frozen=True)
-class _Scan:
+class Scan:
     """What the first pass keeps of every example."""
 
     keys: NDArray[np.uint64]
@@ -70,12 +70,14 @@ def prepare_labelled(
     least: int = 1,
     distinct: bool = False,
     allow_unseen: bool = False,
+    offered: Codec | WordListCodec | None = None,
 ) -> LabelledData:
     """Read a source, keep its own parts or split it, and encode it.
 
     Of `config` the split, the seed, the fraction and, for texts, tokens, vocabulary and lengths count. `letters` and
     `least` are for words (see word_list); `distinct` drops examples whose input and answer were there before.
     A class or tag that is only in validation or test is an error, or with `allow_unseen` one more class, `<unseen>`.
+    The codec of a saved run that is `offered` is used where it reads inputs of this kind, cut in the same way.
     """
     if config.too_long == "split" and config.max_length is not None:
         raise UsageError("too_long = split is not possible here: an example has one answer; choose truncate or error")
@@ -85,12 +87,16 @@ def prepare_labelled(
     if distinct:
         keep[:] = False
         keep[np.unique(scan.pairs, return_index=True)[1]] = True
-    side, names, facts = _sides(scan, keep, config, source.name)
+    side, names, facts = sides(scan, keep, config, source.name)
 
     def training() -> Iterator[Labelled]:
         return (example for example, number in zip(examples, side) if number == 0)
 
-    inputs = fit_inputs(source.kind, training(), config, letters, least, source.name)
+    inputs: InputCodec
+    if offered is not None and _reads(offered, source.kind, config, letters):
+        inputs = offered
+    else:
+        inputs = fit_inputs(source.kind, training(), config, letters, least, source.name)
     answers = fit_answers(source.answers, training(), source.name)
     if allow_unseen and isinstance(answers, ClassCodec):
         answers = answers.with_unseen()
@@ -102,7 +108,7 @@ def prepare_labelled(
         **facts,
         "outputs": answers.size,
         "classes": _class_counts(answers, sections) if isinstance(answers, ClassCodec) else None,
-        "lengths": _lengths(np.concatenate([section.lengths for section in sections.values()])),
+        "lengths": lengths_of(np.concatenate([section.lengths for section in sections.values()])),
         "truncated": truncated,
         "split": {part: {"examples": s.n_examples, "steps": s.n_steps} for part, s in sections.items()},
         "notes": [*source.notes, *facts["notes"], *_more_notes(facts, truncated, config), *_unseen(answers, sections)],
@@ -112,7 +118,7 @@ def prepare_labelled(
     return LabelledData(source.kind, source.answers, inputs, answers, sections, facts, fingerprint)
 
 
-def _scan(examples: Iterable[Labelled], seed: int) -> _Scan:
+def _scan(examples: Iterable[Labelled], seed: int) -> Scan:
     keys, pairs, classes, parts, groups = [], [], [], [], []
     number_of: dict[str, int] = {}
     counts: Counter[str] = Counter()
@@ -128,14 +134,14 @@ def _scan(examples: Iterable[Labelled], seed: int) -> _Scan:
         counts[example.part] += 1
     names = None if groups[0] is None else [str(group) for group in groups]
     numbers = np.array(classes, np.int64)
-    return _Scan(np.array(keys, np.uint64), np.array(pairs, np.uint64), numbers, parts, names, counts)
+    return Scan(np.array(keys, np.uint64), np.array(pairs, np.uint64), numbers, parts, names, counts)
 
 
 # ---- who goes where
 
 
-def _sides(
-    scan: _Scan, keep: NDArray[np.bool_], config: DataConfig, name: str
+def sides(
+    scan: Scan, keep: NDArray[np.bool_], config: DataConfig, name: str
 ) -> tuple[NDArray[np.int64], list[str], dict[str, Any]]:
     """The number of the part of every example (-1: left out), the names of the parts, and facts of the split."""
     shares = config.shares()
@@ -164,15 +170,13 @@ def _sides(
     return side, names, facts | _repeats(scan, side, names)
 
 
-def _split(
-    scan: _Scan, rows: NDArray[np.int64], shares: Mapping[str, float], seed: int, name: str
-) -> NDArray[np.uint8]:
+def _split(scan: Scan, rows: NDArray[np.int64], shares: Mapping[str, float], seed: int, name: str) -> NDArray[np.uint8]:
     if scan.groups is not None:
         return grouped([scan.groups[row] for row in rows], shares, seed, name)
     return stratified(scan.keys[rows], scan.classes[rows], shares, name)
 
 
-def _repeats(scan: _Scan, side: NDArray[np.int64], names: list[str]) -> dict[str, Any]:
+def _repeats(scan: Scan, side: NDArray[np.int64], names: list[str]) -> dict[str, Any]:
     """How many inputs are there again, and how many of other parts are in training too (given parts and groups)."""
     kept = side >= 0
     duplicates = int(kept.sum() - len(np.unique(scan.keys[kept])))
@@ -206,6 +210,12 @@ def fit_inputs(
     if kind == "words":
         return WordListCodec.fit(inputs, config.vocabulary, least, letters)
     return fit_scaler(SeriesScaler, inputs, name)
+
+
+def _reads(codec: Codec | WordListCodec, kind: Kind, config: DataConfig, letters: int) -> bool:
+    if isinstance(codec, WordListCodec):
+        return kind == "words" and codec.letters == letters
+    return kind == "text" and codec.kind == config.tokens
 
 
 def encode_input(inputs: InputCodec, value: Any, place: str) -> NDArray[Any]:
@@ -293,7 +303,7 @@ def _unseen(codec: AnswerCodec, sections: Mapping[str, LabelledSection]) -> Iter
                 yield f"{n} answers of {part} are not in the training part, so they count as wrong"
 
 
-def _lengths(lengths: NDArray[np.int64]) -> dict[str, float]:
+def lengths_of(lengths: NDArray[np.int64]) -> dict[str, float]:
     return {"min": int(lengths.min()), "mean": round(float(lengths.mean()), 2), "max": int(lengths.max())}
 
 

@@ -41,9 +41,22 @@ class TextData:
     fingerprint: str
 
 
-def prepare(source: Any, config: DataConfig, codec: Codec | None = None, labels: list[str] | None = None) -> TextData:
-    """Read and split a source; with a saved `codec` and `labels` these are used instead of fitted ones."""
-    found = _prepare(open_source(source, config), config, config.shares(), codec, labels)
+def prepare(
+    source: Any,
+    config: DataConfig,
+    codec: Codec | None = None,
+    labels: list[str] | None = None,
+    offered: Codec | None = None,
+) -> TextData:
+    """Read and split a source; with a saved `codec` and `labels` these are used instead of fitted ones.
+
+    A codec that is only `offered` is used where it cuts data of this kind into the tokens that are asked for.
+    """
+    opened = open_source(source, config)
+    wanted = NumberCodec.kind if opened.numbers else config.tokens
+    if codec is None and offered is not None and offered.kind == wanted:
+        codec = offered
+    found = _prepare(opened, config, config.shares(), codec, labels)
     sections = {name: _used(section, name, config, found.codec) for name, section in found.sections.items()}
     return replace(found, sections=sections)
 

@@ -109,6 +109,7 @@ def _reader(config: RunConfig, ports: Ports, module: ModuleType) -> Encoder:
         if not fits_table(module, ports):
             raise UsageError(f"the model '{config.model}' counts tokens, but the task '{config.task}' has other input")
         bag = Nothing() if module.FEATURES == "nothing" else Bag(ports.n_tokens, module.FEATURES)
+        part("encoder.embedding", bag)
         body: Any = part("encoder.body", module.make(own, bag.d_out, ports.d_out))
         if hasattr(body, "solve"):
             return Solved(bag, body)

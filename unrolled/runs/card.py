@@ -10,7 +10,7 @@ from unrolled.runs.directory import RunDirectory
 
 CARD = """# {model} on {source}
 
-A `{model}` model with {parameters:,} parameters, trained on the task `{task}` with unrolled {version}.
+A `{model}` model with {parameters:,} parameters{some}, trained on the task `{task}` with unrolled {version}.
 
 ## Figures
 
@@ -38,7 +38,7 @@ data (step {best_step} of {steps}); test data was looked at once, at the end.
 
 def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[str, Any]) -> None:
     """README.md and recipe.toml of a run directory."""
-    left_out = {"versions", "source", "own_file", "own_file_sha256"}
+    left_out = {"versions", "source", "own_file", "own_file_sha256", "from_run_sha256", "from_vocabularies"}
     recipe = config.model_copy(update={"budget": _as_steps(config, result)})
     run.write_text("recipe.toml", RunConfig.parse(recipe.model_dump(exclude=left_out)).to_toml())
     text = CARD.format(
@@ -46,6 +46,7 @@ def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[st
         task=config.task,
         source=config.source,
         parameters=result["parameters"],
+        some=_beginning(config, result),
         version=config.versions.get("unrolled"),
         torch=config.versions.get("torch"),
         table=_table(config.model, result, task.FIGURES),
@@ -57,6 +58,13 @@ def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[st
         threads=config.threads,
     )
     run.write_text("README.md", text)
+
+
+def _beginning(config: RunConfig, result: dict[str, Any]) -> str:
+    """How many parameters were trained, and what the first weights were, where that is not the usual."""
+    trained, origin = result.get("trained_parameters"), config.start.from_run
+    some = "" if trained is None else f" ({trained:,} of them trained, {', '.join(config.start.freeze)} kept fixed)"
+    return some + ("" if origin is None else f", begun with the weights of {origin}")
 
 
 def _as_steps(config: RunConfig, result: dict[str, Any]) -> Any:

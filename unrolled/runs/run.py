@@ -107,6 +107,11 @@ class Run:
         return found
 
 
+def saved_config(path: str | Path) -> RunConfig:
+    """The config of a run directory, or of the best model of a comparison."""
+    return RunConfig.parse(RunDirectory.open(_best_of(Path(path))).read_json("config.json"))
+
+
 def load(path: str | Path, own_file: str | Path | None = None, device: str | None = None) -> Run:
     """Open a run directory, or the best model of a comparison; a damaged one is refused before any of it is used."""
     directory = RunDirectory.open(_best_of(Path(path)))

@@ -18,7 +18,7 @@ from unrolled.core import config, task
 from unrolled.core.causal import Encoder
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.task import read_whole
-from unrolled.data.answers import AnswerCodec, ClassCodec, load_answers
+from unrolled.data.answers import AnswerCodec, ClassCodec, NumberScaler, load_answers
 from unrolled.data.batch import Batch
 from unrolled.data.cells import as_number, as_series, as_words
 from unrolled.data.codec import Codec
@@ -68,6 +68,7 @@ class LabelledTask(task.Task):
         self.kind: Kind = "text"
         self.answers_are: Answers = self.KINDS[0]
         self.reading: Reading = self._asked_reading()
+        self._offered: Codec | WordListCodec | None = None
 
     def _asked_reading(self) -> Reading:
         given = self.config.reading
@@ -83,7 +84,7 @@ class LabelledTask(task.Task):
     def prepare(self, source: Any) -> None:
         answers = self._answers_of(source)
         opened = open_labelled(source, self.reading, answers)
-        self.labelled = prepare_labelled(opened, self._data_config(), **self._preparation())
+        self.labelled = prepare_labelled(opened, self._data_config(), **self._preparation(), offered=self._offered)
         found = self.labelled
         self.inputs, self.answers, self.kind, self.answers_are = found.inputs, found.answers, found.kind, answers
         self.reading = opened.reading
@@ -112,6 +113,14 @@ class LabelledTask(task.Task):
             self.inputs = load_answers(directory, INPUTS)  # type: ignore[assignment]
         else:
             self.inputs = (WordListCodec if (directory / WORDS).exists() else Codec).load(directory)
+
+    def vocabularies(self) -> dict[str, task.Vocabulary]:
+        named = {"encoder.embedding": self.inputs, "head": self.answers}
+        return {part: task.Vocabulary(codec) for part, codec in named.items() if not isinstance(codec, NumberScaler)}
+
+    def reuse(self, vocabularies: Mapping[str, task.Vocabulary]) -> None:
+        found = vocabularies.get("encoder.embedding")
+        self._offered = found.codec if found and isinstance(found.codec, Codec | WordListCodec) else None
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.kind, "answers": self.answers_are, "reading": self.reading.model_dump(mode="json")}

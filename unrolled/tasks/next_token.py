@@ -61,12 +61,13 @@ class Task(task.Task):
         self.labels: list[str] | None = None
         self.is_stream = True
         self._prior: Tensor | None = None
+        self._offered: Codec | None = None
 
     # ---- data
 
     def prepare(self, source: Any) -> None:
         codec = getattr(self, "codec", None)
-        self.text = prepare(source, self.data, codec=codec, labels=self.labels)
+        self.text = prepare(source, self.data, codec=codec, labels=self.labels, offered=self._offered)
         self.codec, self.labels = self.text.codec, self.text.labels
         self.is_stream = self.text.sections["train"].is_stream
         if self.config.label_smoothing and self.config.prior == "training":
@@ -83,6 +84,14 @@ class Task(task.Task):
 
     def load_codec(self, directory: Path) -> None:
         self.codec = Codec.load(directory)
+
+    def vocabularies(self) -> dict[str, task.Vocabulary]:
+        read = task.Vocabulary(self.codec, tuple(self.labels or ()))
+        return {"decoder.embedding": read, "head": task.Vocabulary(self.codec)}
+
+    def reuse(self, vocabularies: Mapping[str, task.Vocabulary]) -> None:
+        found = vocabularies.get("decoder.embedding")
+        self._offered = found.codec if found is not None and isinstance(found.codec, Codec) else None
 
     def describe(self) -> dict[str, Any]:
         return {"labels": self.labels, "is_stream": self.is_stream}

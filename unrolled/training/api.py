@@ -6,7 +6,7 @@ import hashlib
 import platform
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,14 @@ from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional, Encoder, begin
 from unrolled.core.errors import DataError, Interrupted, UsageError
 from unrolled.core.task import Ledger, Model, Task
-from unrolled.runs import build, cost
+from unrolled.runs import build, cost, parts
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.card import write_card
-from unrolled.runs.config import RunConfig, assemble
+from unrolled.runs.config import RunConfig, Start, assemble
 from unrolled.runs.directory import RunDirectory, in_training
-from unrolled.runs.run import Run, load, pick_device
+from unrolled.runs.parts import Frozen
+from unrolled.runs.run import Run, load, pick_device, saved_config
+from unrolled.training import starting
 from unrolled.training.loop import Loop
 from unrolled.training.memory import explain_memory
 from unrolled.training.precision import choose_precision
@@ -36,8 +38,8 @@ COST_LENGTH = 128  # positions after which the state is weighed
 
 def train(
     data: Any = None,
-    task: str = "next-token",
-    model: str = "lstm",
+    task: str | None = None,
+    model: str | None = None,
     out: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     recipe: str | Path | None = None,
@@ -45,6 +47,8 @@ def train(
     resume: str | Path | None = None,
     progress: Progress | None = None,
     baselines: Mapping[str, Any] | None = None,
+    from_run: str | Path | None = None,
+    freeze: str | Sequence[str] = (),
 ) -> Run:
     """Train a model on a task and return the saved run.
 
@@ -52,11 +56,20 @@ def train(
     keys as on the command line: {"steps": 500, "d_state": 128, "tokens": "bpe"}. `resume` names a run directory that
     was interrupted; nothing else need be given then, except data that came from memory. `baselines` are figures that
     were measured before on the same data, {label: {split: figures}}, so that they need not be measured again.
+
+    `from_run` is a saved run to begin with: its weights wherever they fit, its tokens where the data is of their kind.
+    `freeze` names what is not trained: encoder, decoder, embedding, body, head, everything-but-the-head, or the
+    beginning of a weight's name. The task is next-token and the model an lstm, or those of `from_run`.
     """
     started = time.monotonic()
     shown = progress or Quiet()
     if own_file is not None:
         model = discover.models.add_file(own_file)
+    settings = dict(settings or {})
+    if from_run is not None:
+        settings["start.from_run"] = str(from_run)
+    if freeze:
+        settings["start.freeze"] = freeze if isinstance(freeze, str) else list(freeze)
     if resume is not None:
         if settings or recipe is not None:
             given = ", ".join(settings or [str(recipe)])
@@ -64,7 +77,7 @@ def train(
         return _resume(Path(resume), data, own_file, shown, started)
     if data is None:
         raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
-    config = configure(task, model, data, settings or {}, recipe, own_file)
+    config = configure(task, model, data, settings, recipe, own_file)
     run = RunDirectory.create(Path(out) if out is not None else _free_name(config))
     try:
         if baselines is not None:
@@ -76,18 +89,21 @@ def train(
 
 
 def configure(
-    task: str,
-    model: str,
+    task: str | None,
+    model: str | None,
     data: Any,
     settings: Mapping[str, Any],
     recipe: str | Path | None = None,
     own_file: str | Path | None = None,
 ) -> RunConfig:
-    """The full config of a run: defaults, the model's advice, a recipe, then `settings`."""
+    """The full config of a run: defaults, the model's advice, what a saved run had, a recipe, then `settings`."""
     values = configs.read_toml(recipe) if recipe is not None else {}
-    task, model = values.pop("task", task), values.pop("model", model)
+    origin = starting.given_origin(settings, values)
+    saved = RunConfig() if origin is None else saved_config(origin)
+    task, model = values.pop("task", task or saved.task), values.pop("model", model or saved.model)
     module, of_task = build.model_file(model), discover.tasks.load(task)
-    config = assemble(settings, values, getattr(module, "RECIPE", {}), module.Config, of_task.Config)
+    advice = {**getattr(module, "RECIPE", {}), **({} if origin is None else starting.inherited(saved, model))}
+    config = assemble(settings, values, advice, module.Config, of_task.Config)
     source = str(data) if isinstance(data, str | Path) else "memory"
     facts: dict[str, Any] = {"task": task, "model": model, "source": source, "versions": versions()}
     if own_file is not None:
@@ -145,23 +161,44 @@ def _work(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, star
 def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, resuming: bool) -> Run:
     torch.set_num_threads(config.threads or torch.get_num_threads())
     cost.forget_peak()
-    task = build.make_task(config)
+    task, saved = build.make_task(config), _origin(run, config, resuming)
+    if resuming and config.from_vocabularies:
+        starting.offer_own(run, config, task)
+    elif saved is not None:
+        starting.offer_vocabularies(task, saved.task.vocabularies())
     task.prepare(data)
     if resuming:
         _same_data(run, task)
     model = build.build(config, task.ports(), task.ACCEPTS)
+    if hasattr(_decoder(model), "solve") and config.start != Start():
+        raise UsageError(f"the model '{config.model}' is solved, not trained: leave out --from and --freeze")
+    if saved is not None:
+        shown.say(starting.take_weights(model, task, saved).words(saved.path))
+    frozen = parts.freeze(model, config.start.freeze)
     if not resuming:
         config = config.model_copy(
             update={"optimiser": choose_precision(config, task, model)}  # resolves precision = auto
         )
+        if saved is not None:
+            config = config.model_copy(update=starting.facts(task, saved))
         task.save_codec(run.path / "codec")
         run.seal()
         run.write_json("data.json", {**task.describe(), "facts": task.facts()})
         run.write_json("config.json", config.model_dump(mode="json"))
     baselines = _baselines(run, config, task)
-    outcome = _fit(run, config, task, model, shown, started, resuming)
+    outcome = _fit(run, config, task, model, frozen, shown, started, resuming)
     _finish(run, config, task, model, outcome | {"baselines": baselines}, started)
     return load(run.path, own_file=discover.models.file(config.model))
+
+
+def _origin(run: RunDirectory, config: RunConfig, resuming: bool) -> Run | None:
+    """The saved run that gives the first weights; a resumed run that has its own needs it no more."""
+    if config.start.from_run is None or (resuming and starting.began(run)):
+        return None
+    saved = load(config.start.from_run, own_file=discover.models.file(config.model), device=config.device)
+    if resuming:
+        starting.require_unchanged(run.path, saved, config)
+    return saved
 
 
 def _same_data(run: RunDirectory, task: Task) -> None:
@@ -189,6 +226,7 @@ def _fit(
     config: RunConfig,
     task: Task,
     model: Model,
+    frozen: Frozen,
     shown: Progress,
     started: float,
     resuming: bool,
@@ -200,7 +238,7 @@ def _fit(
         run.write_tensors("model.safetensors", model.state_dict())
         return {"steps": 0, "training_seconds": round(time.monotonic() - begun, 2)}
     task.look_at_training(model)
-    loop = Loop(config, task, model, run, shown, started)
+    loop = Loop(config, task, model, frozen, run, shown, started)
     with explain_memory(config, task, model):
         if resuming:
             loop.resume()
@@ -214,7 +252,7 @@ def _fit(
         "best_step": at.best_step,
         "training_seconds": round(at.training, 2),
         "tokens_per_second": round(speed),
-    }
+    } | ({"trained_parameters": frozen.n_trained} if config.start.freeze else {})
 
 
 def _finish(

@@ -24,6 +24,7 @@ from unrolled.core.task import Batch, Model, Task, read_whole
 from unrolled.runs.checkpoint import Checkpoints, flatten, unflatten
 from unrolled.runs.config import RunConfig
 from unrolled.runs.directory import RunDirectory
+from unrolled.runs.parts import Frozen
 from unrolled.runs.tensorboard import Events
 from unrolled.training import optimiser as optimisers
 from unrolled.training.guard import Guard
@@ -66,11 +67,13 @@ class Loop:
         config: RunConfig,
         task: Task,
         model: Model,
+        frozen: Frozen,
         run: RunDirectory,
         progress: Progress,
         started: float,
     ) -> None:
         self.config, self.task, self.model, self.run, self.progress = config, task, model, run, progress
+        self.frozen = frozen
         self.decoder: Any = model.decoder if isinstance(model, Conditional) else model
         windows = config.batching.windows
         grows = isinstance(self.decoder, Encoder) or self.decoder.state_grows
@@ -130,6 +133,7 @@ class Loop:
         """Move the weights once; returns the loss (NaN when the batch was skipped)."""
         at, settings = self.at, self.config.optimiser
         torch.manual_seed(noise_seed(self.config.seed, at.step))
+        self.frozen.rest()
         rate = settings.lr * factor(settings, at.step, self.plan.horizon) * at.plateau * at.guard.scale
         optimisers.set_rate(self.optimiser, rate)
         self.optimiser.zero_grad(set_to_none=True)
@@ -257,6 +261,8 @@ class Loop:
         self.saved = time.monotonic()
         begun = time.monotonic() - self.at.training
         self.model.train()
+        if self.frozen.fixed:
+            self.progress.say(self.frozen.words())
         self.progress.begin(None)
         with self.stop:
             try:
