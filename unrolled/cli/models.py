@@ -54,10 +54,11 @@ def command(
 def facts_of(module: Any, name: str) -> dict[str, Any]:
     """All that is known of a model before it is trained."""
     from unrolled.core.config import settings_of
+    from unrolled.layers.encdec import body_of
     from unrolled.runs import cost
     from unrolled.runs.build import count_parameters
 
-    body = module.make(module.Config(), WIDTH, WIDTH)
+    body = body_of(module, module.Config(), WIDTH, WIDTH)
     return {
         "name": name,
         "kind": module.KIND,

@@ -12,6 +12,7 @@ from unrolled.cli.options import Json, With, print_json, with_options
 from unrolled.core.config import parse_assignments
 from unrolled.core.errors import UnrolledError
 from unrolled.data.config import DataConfig
+from unrolled.data.pairs_config import PairReading
 from unrolled.data.reading import Reading
 from unrolled.runs.config import Batching, Budget, Ends, Optimiser, Start, Watching
 
@@ -19,6 +20,7 @@ GROUPS = {
     "budget": Budget,
     "data": DataConfig,
     "task.reading": Reading,
+    "task.pairs": PairReading,
     "optimiser": Optimiser,
     "batching": Batching,
     "watching": Watching,
@@ -35,6 +37,8 @@ def command(
     data: Annotated[str | None, typer.Argument(help="A file, a folder, or builtin:NAME (see `unrolled data`).")] = None,
     task: Annotated[str | None, typer.Option(help=f"What to learn; `unrolled tasks` lists them. {TASK}")] = None,
     model: Annotated[str | None, typer.Option(help=f"Which model; `unrolled models` lists them. {MODEL}")] = None,
+    encoder: Annotated[str | None, typer.Option(help="Of --model encdec: which model reads the source.")] = None,
+    decoder: Annotated[str | None, typer.Option(help="Of --model encdec: which model writes the target.")] = None,
     out: Annotated[str | None, typer.Option("-o", "--out", help="The run directory; default: runs/MODEL-DATA.")] = None,
     set_: Annotated[list[str], typer.Option("--set", help="key=value, any setting of model, task or run.")] = [],  # noqa: B006
     recipe: Annotated[str | None, typer.Option(help="A TOML file of settings; options given by hand win.")] = None,
@@ -59,7 +63,7 @@ def command(
     from unrolled.training.api import train
     from unrolled.training.progress import for_terminal
 
-    given = {"seed": seed, "device": device, "threads": threads}
+    given = {"seed": seed, "device": device, "threads": threads, "model.encoder": encoder, "model.decoder": decoder}
     settings = values | {key: value for key, value in given.items() if value is not None} | parse_assignments(set_)
     run = train(
         data, task, model, out=out, settings=settings, recipe=recipe, own_file=with_, resume=resume,

@@ -327,7 +327,10 @@ class SelfAttention(Encoder):
 
 
 class Source(NamedTuple):
-    """What is attended to: keys [B, H, S, m], values [B, H, S, m_v] and what of it is real, [B, S]."""
+    """What is attended to: keys [B, H, S, m], values [B, H, S, m_v] and what of it may be seen, [B, 1, 1, S].
+
+    Where nothing is real all is seen, and is zeros: softmax has no value over nothing.
+    """
 
     keys: Tensor
     values: Tensor
@@ -353,10 +356,17 @@ class CrossAttention(Causal):
         if mask is None:
             mask = torch.ones(source.shape[:2], dtype=torch.bool, device=source.device)
         k, v = self.heads.key_value(source.masked_fill(~mask.unsqueeze(-1), 0))
-        return Fixed(Source(k, v, mask))
+        seen = mask | ~mask.any(1, keepdim=True)
+        return Fixed(Source(k.contiguous(), v.contiguous(), seen[:, None, None]))
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         if state is None:
             raise UsageError("cross-attention needs a source: begin with the state that condition(source, mask) gives")
         k, v, mask = state.tree
-        return self.heads.join(attend(self.score, self.heads.query(x), k, v, mask[:, None, None])), state
+        return self.heads.join(attend(self.score, self.heads.query(x), k, v, mask)), state
+
+    def tick_multiply_adds(self, position: int) -> int:
+        """Keys and values are made before the first tick; the source counts as long as what was written."""
+        heads, score = self.heads, self.score
+        own = tick_multiply_adds(heads, position) - heads.d_source * heads.n_heads * (heads.d_key + heads.d_value)
+        return own + heads.n_heads * (score.query_cost + (position + 1) * (score.pair_cost + heads.d_value))

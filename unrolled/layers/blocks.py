@@ -7,6 +7,7 @@
 
 The lecture notes' (6.6) divides by s + eps with the sample deviation s; that is another function and not used here.
 A block has 4 p + 2 N_1 p + N_1 + p + H (2 m p + 2 m_v p) parameters (eq. 7.32), with biases in the feed-forward only.
+A decoder block has 2 p + H (2 m p + 2 m_v p) more, for cross-attention.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from torch import Tensor, nn
 
 from unrolled.core.causal import Causal, Encoder
 from unrolled.core.config import Config
+from unrolled.core.errors import UsageError
 from unrolled.core.state import State
-from unrolled.layers.attention import CausalSelfAttention, SelfAttention
+from unrolled.layers.attention import CausalSelfAttention, CrossAttention, SelfAttention
 from unrolled.layers.tick_block import tick_block
 
 
@@ -98,6 +100,51 @@ class CausalBlock(Block, Causal):
             if ticked is not None:
                 return ticked
         return self.run(x, state)
+
+
+class DecoderBlock(Causal):
+    """Causal self-attention, attention to the source (eq. 7.33), feed-forward, as in Fig. 7.15 (b).
+
+    The state is that of the self-attention, and the source's keys and values, which no tick changes.
+    """
+
+    source: str | None = "source"
+
+    def __init__(
+        self,
+        attention: CausalSelfAttention,
+        cross: CrossAttention,
+        feed_forward: nn.Module,
+        norm: Literal["pre", "post"] = "pre",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.attention, self.cross, self.feed_forward = attention, cross, feed_forward
+        self.norm = norm
+        self.norm_1, self.norm_2, self.norm_3 = (nn.LayerNorm(attention.d_in) for _ in range(3))
+        self.dropout = nn.Dropout(dropout)
+        self.d_in = self.d_out = attention.d_in
+        self.receptive_field = attention.receptive_field
+        self.state_grows = attention.state_grows
+
+    def start(self, source: Tensor, mask: Tensor) -> State:
+        return None, self.cross.condition(source, mask)
+
+    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        if state is None:
+            raise UsageError("a decoder block needs a source: begin with the state that start(source, mask) gives")
+        past, about = state
+        if self.norm == "pre":
+            u, past = self.attention(self.norm_1(x), past)
+            x = x + self.dropout(u)
+            u, about = self.cross(self.norm_2(x), about)
+            x = x + self.dropout(u)
+            return x + self.dropout(self.feed_forward(self.norm_3(x))), (past, about)
+        u, past = self.attention(x, past)
+        x = self.norm_1(x + self.dropout(u))
+        u, about = self.cross(x, about)
+        x = self.norm_2(x + self.dropout(u))
+        return self.norm_3(x + self.dropout(self.feed_forward(x))), (past, about)
 
 
 class EncoderBlock(Block, Encoder):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from unrolled.core.causal import Causal, Conditional, Encoder
-from unrolled.core.compose import Serial, as_encoder
+from unrolled.core.causal import Causal, Conditional, Encoder, serial_depth
+from unrolled.core.compose import Serial, SerialEncoder, require_right_padding, without_padding
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State
 from unrolled.layers.conditioning import Sourced
+from unrolled.layers.recurrent import reverse
 
 
 class Halves(NamedTuple):
@@ -25,21 +27,47 @@ class Halves(NamedTuple):
     decoder: Causal
 
 
+class SourcedSerial(Serial):
+    """Layers one after the other, of which some take the encoded source (`Sourced`, under the name "source")."""
+
+    source: str | None = "source"
+
+    def __init__(self, *layers: nn.Module, d_out: int | None = None) -> None:
+        super().__init__(*layers)
+        self.d_out = getattr(layers[-1], "d_out", None) if d_out is None else d_out
+        self.starting = [isinstance(layer, Sourced) and layer.source == "source" for layer in self]
+        if not any(self.starting):
+            raise UsageError("no layer of this decoder takes a source: one must have start(encoded, mask) -> state")
+
+    def start(self, source: Tensor, mask: Tensor) -> State:
+        pairs = zip(self, self.starting, strict=True)
+        return tuple(layer.start(source, mask) if starts else None for layer, starts in pairs)
+
+
+class Backwards(Encoder):
+    """Each row in reverse order, within its own real length."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        require_right_padding(mask, "a reversed source")
+        return reverse(without_padding(x, mask), mask), mask
+
+    def serial_steps(self, length: int) -> int:
+        return 0
+
+
 class EncoderDecoder(Conditional):
     """p(target | source): source -> source_entry -> encoder, once; what it gives starts the decoder.
 
-    The decoder is a `Serial` in which one layer or more take the source (`Sourced`, under the name "source"), such as
-    embedding, body, head. The source is tokens [B, S] or vectors [B, S, D], its mask [B, S] True = real; None: all.
+    The decoder is embedding, body, head, one after the other. The source is tokens [B, S] or vectors [B, S, D], its
+    mask [B, S] True = real; None: all.
     """
 
-    def __init__(self, source_entry: nn.Module, encoder: Encoder, decoder: Serial) -> None:
+    def __init__(self, source_entry: SerialEncoder, encoder: Encoder, decoder: SourcedSerial) -> None:
         super().__init__()
-        self.source_entry = as_encoder(source_entry)
+        self.source_entry = source_entry
         self.encoder = encoder
-        self.decoder: Serial = decoder
-        self.starting = [isinstance(layer, Sourced) and layer.source == "source" for layer in decoder]
-        if not any(self.starting):
-            raise UsageError("no layer of this decoder takes a source: one must have start(encoded, mask) -> state")
+        self.decoder: SourcedSerial = decoder
+        self.d_out = decoder.d_out
 
     def encode(self, source: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The encoded source [B, S', D] and its mask [B, S']."""
@@ -49,6 +77,21 @@ class EncoderDecoder(Conditional):
         return encoded
 
     def condition(self, source: Tensor, mask: Tensor | None = None) -> State:
-        encoded, mask = self.encode(source, mask)
-        pairs = zip(self.decoder, self.starting, strict=True)
-        return tuple(layer.start(encoded, mask) if starts else None for layer, starts in pairs)
+        return self.decoder.start(*self.encode(source, mask))
+
+    def serial_steps(self, length: int) -> int:
+        """The source, as long as the target, is read before the target is written."""
+        parts = [*self.source_entry.layers, self.encoder, self.decoder]
+        return sum(serial_depth(part, length) for part in parts)
+
+
+def body_of(module: ModuleType, config: Any, d_in: int, d_out: int) -> nn.Module:
+    """What a model file makes; of KIND conditional both halves joined, the source as wide as the target."""
+    if module.KIND != "conditional":
+        body: nn.Module = module.make(config, d_in, d_out)
+        return body
+    if getattr(module, "OWNS_HEAD", False):  # a whole model of tokens, solved from counts
+        whole: nn.Module = module.make(config, d_in, d_out, d_in)
+        return whole
+    halves: Halves = module.make(config, d_in, d_out, d_in)
+    return EncoderDecoder(SerialEncoder(), halves.encoder, SourcedSerial(halves.decoder))

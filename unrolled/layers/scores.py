@@ -17,14 +17,26 @@ from unrolled.layers.cells import uniform
 class Score(nn.Module):
     """A score function; `scale` is its factor where it is a plain inner product (fast kernels take those), else None.
 
+    s(q, k) = meet(q, keys(k)): `keys` makes all that hangs on the keys alone, once for all the queries of a source.
+
     >>> Dot(3, 3)(torch.ones(2, 3), torch.ones(5, 3))[0].tolist()
     [3.0, 3.0, 3.0, 3.0, 3.0]
     """
 
     scale: float | None = None
+    query_cost: int = 0  # multiply-adds of `meet` for a query alone
+    pair_cost: int = 0  # and for each key that it meets
+
+    def keys(self, k: Tensor) -> Tensor:
+        """k [..., S, m_k] -> [..., S, n]."""
+        return k
+
+    def meet(self, q: Tensor, keys: Tensor) -> Tensor:
+        """q [..., T, m_q] and what `keys` made -> [..., T, S]."""
+        raise NotImplementedError(f"{type(self).__name__} must define meet(q, keys) -> scores")
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
-        raise NotImplementedError(f"{type(self).__name__} must define forward(q, k) -> scores")
+        return self.meet(q, self.keys(k))
 
 
 class Dot(Score):
@@ -34,11 +46,11 @@ class Dot(Score):
         super().__init__()
         if m_q != m_k:
             raise UsageError(f"an inner product needs queries and keys of one width, not {m_q} and {m_k}; take general")
-        self.scale = 1.0
+        self.scale, self.pair_cost = 1.0, m_q
 
-    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+    def meet(self, q: Tensor, keys: Tensor) -> Tensor:
         assert self.scale is not None
-        return (q * self.scale) @ k.mT  # [..., T, S]
+        return (q * self.scale) @ keys.mT  # [..., T, S]
 
 
 class ScaledDot(Dot):
@@ -55,9 +67,13 @@ class General(Score):
     def __init__(self, m_q: int, m_k: int) -> None:
         super().__init__()
         self.W = uniform(max(m_q, m_k), m_q, m_k)
+        self.pair_cost = m_q
 
-    def forward(self, q: Tensor, k: Tensor) -> Tensor:
-        return (q @ self.W) @ k.mT  # [..., T, S]
+    def keys(self, k: Tensor) -> Tensor:
+        return k @ self.W.mT  # [..., S, m_q]
+
+    def meet(self, q: Tensor, keys: Tensor) -> Tensor:
+        return q @ keys.mT  # [..., T, S]
 
 
 class Concatenation(Score):
@@ -69,15 +85,17 @@ class Concatenation(Score):
     def __init__(self, m_q: int, m_k: int, d_score: int | None = None) -> None:
         super().__init__()
         d_score = max(m_q, m_k) if d_score is None else d_score
+        self.m_q = m_q
         self.W = uniform(m_q + m_k, d_score, m_q + m_k)
         self.v = uniform(d_score, d_score)
+        self.query_cost, self.pair_cost = m_q * d_score, d_score
 
-    def forward(self, q: Tensor, k: Tensor) -> Tensor:
-        T, S = q.shape[-2], k.shape[-2]
-        pairs = torch.cat(
-            [q.unsqueeze(-2).expand(*q.shape[:-1], S, -1), k.unsqueeze(-3).expand(*k.shape[:-2], T, S, -1)], dim=-1
-        )  # [..., T, S, m_q + m_k]
-        return torch.tanh(pairs @ self.W.mT) @ self.v  # [..., T, S]
+    def keys(self, k: Tensor) -> Tensor:
+        return k @ self.W[:, self.m_q :].mT  # [..., S, n]
+
+    def meet(self, q: Tensor, keys: Tensor) -> Tensor:
+        query = q @ self.W[:, : self.m_q].mT  # [..., T, n]
+        return torch.tanh(query.unsqueeze(-2) + keys.unsqueeze(-3)) @ self.v  # [..., T, S]
 
 
 class Additive(Score):
@@ -89,10 +107,14 @@ class Additive(Score):
         self.W_a = uniform(m_q + m_k, d_score, m_q)
         self.U_a = uniform(m_q + m_k, d_score, m_k)
         self.v_a = uniform(d_score, d_score)
+        self.query_cost, self.pair_cost = m_q * d_score, d_score
 
-    def forward(self, q: Tensor, k: Tensor) -> Tensor:
-        query, key = q @ self.W_a.mT, k @ self.U_a.mT  # [..., T, n], [..., S, n]
-        return torch.tanh(query.unsqueeze(-2) + key.unsqueeze(-3)) @ self.v_a  # [..., T, S]
+    def keys(self, k: Tensor) -> Tensor:
+        return k @ self.U_a.mT  # [..., S, n]
+
+    def meet(self, q: Tensor, keys: Tensor) -> Tensor:
+        query = q @ self.W_a.mT  # [..., T, n]
+        return torch.tanh(query.unsqueeze(-2) + keys.unsqueeze(-3)) @ self.v_a  # [..., T, S]
 
 
 SCORES: dict[str, Callable[[int, int], Score]] = {

@@ -7,9 +7,11 @@ Elman (1990); Liquet, Moka & Nazarathy (2024), eq. (7.2). The output y_t = sigma
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
-from unrolled.layers.cells import Elman
+from unrolled.layers.cells import Cell, Elman
+from unrolled.layers.decoders import AttentionDecoder, attention_decoder
 from unrolled.layers.family import RecurrentConfig, stack
 from unrolled.layers.recurrent import Stacked
 
@@ -26,5 +28,13 @@ class Config(RecurrentConfig):
 TINY = Config(d_state=5)
 
 
+def cell_of(config: Config) -> Callable[[int, int], Cell]:
+    return lambda d, m: Elman(d, m, activation=config.activation)
+
+
 def make(config: Config, d_in: int, d_out: int) -> Stacked:
-    return stack(config, d_in, lambda d, m: Elman(d, m, activation=config.activation))
+    return stack(config, d_in, cell_of(config))
+
+
+def attending(config: Config, d_in: int, d_source: int) -> AttentionDecoder:
+    return attention_decoder(config, d_in, d_source, cell_of(config))

@@ -14,6 +14,7 @@ from typing import Literal
 from pydantic import Field
 
 from unrolled.layers.cells import GRU, BookGRU, Cell
+from unrolled.layers.decoders import AttentionDecoder, attention_decoder
 from unrolled.layers.family import RecurrentConfig, stack
 from unrolled.layers.recurrent import Stacked
 
@@ -40,3 +41,7 @@ def cell_of(config: Config) -> Callable[[int, int], Cell]:
 
 def make(config: Config, d_in: int, d_out: int) -> Stacked:
     return stack(config, d_in, cell_of(config))
+
+
+def attending(config: Config, d_in: int, d_source: int) -> AttentionDecoder:
+    return attention_decoder(config, d_in, d_source, cell_of(config))

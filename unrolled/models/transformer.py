@@ -10,14 +10,16 @@ and a stream may go on for ever. It is trained on random windows of W positions 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from pydantic import Field
 from torch import nn
 
 from unrolled.core.compose import Serial
-from unrolled.layers.attention import CausalSelfAttention, MultiHead
-from unrolled.layers.blocks import BlocksConfig, CausalBlock
+from unrolled.layers.attention import CausalSelfAttention, CrossAttention, MultiHead
+from unrolled.layers.blocks import BlocksConfig, CausalBlock, DecoderBlock
+from unrolled.layers.encdec import SourcedSerial
 from unrolled.layers.feed_forward import FeedForward
 from unrolled.layers.position import Placed, Rotary, position_named
 
@@ -49,16 +51,42 @@ class Transformer(Serial):
 
 def make(config: Config, d_in: int, d_out: int) -> Transformer:
     width = config.d_model
+
+    def block() -> CausalBlock:
+        return CausalBlock(_attention(config), _feed_forward(config), config.norm, config.dropout)
+
+    return Transformer(_around(config, d_in, block), width)
+
+
+def attending(config: Config, d_in: int, d_source: int) -> SourcedSerial:
+    """The same with decoder blocks, which attend to a source of this width (eq. 7.33)."""
+    width = config.d_model
+
+    def block() -> DecoderBlock:
+        attention, heads = _attention(config), MultiHead(width, config.n_heads, d_source=d_source)
+        return DecoderBlock(attention, CrossAttention(heads), _feed_forward(config), config.norm, config.dropout)
+
+    return SourcedSerial(*_around(config, d_in, block), d_out=width)
+
+
+def _attention(config: Config) -> CausalSelfAttention:
+    rotary = Rotary() if config.position == "rotary" else None
+    return CausalSelfAttention(MultiHead(config.d_model, config.n_heads), window=config.window or None, rotary=rotary)
+
+
+def _feed_forward(config: Config) -> FeedForward:
+    return FeedForward(config.d_model, config.d_ff, config.activation)
+
+
+def _around(config: Config, d_in: int, block: Callable[[], nn.Module]) -> list[nn.Module]:
+    """Positions before the blocks, and behind pre-norm blocks a last normalisation."""
+    width = config.d_model
     position = position_named(config.position, d_in, width, config.n_positions)
     layers: list[nn.Module] = [] if position is None else [Placed(position)]
     entering = d_in if position is None else position.d_out
     if entering != width:
         layers.append(nn.Linear(entering, width))
-    for _ in range(config.n_layers):
-        rotary = Rotary() if config.position == "rotary" else None
-        attention = CausalSelfAttention(MultiHead(width, config.n_heads), window=config.window or None, rotary=rotary)
-        feed_forward = FeedForward(width, config.d_ff, config.activation)
-        layers.append(CausalBlock(attention, feed_forward, config.norm, config.dropout))
+    layers += [block() for _ in range(config.n_layers)]
     if config.norm == "pre":
         layers.append(nn.LayerNorm(width))
-    return Transformer(layers, width)
+    return layers

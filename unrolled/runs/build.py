@@ -10,13 +10,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unrolled.core import discover
-from unrolled.core.causal import Causal, Encoder
+from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.compose import Acceptor, Each, Ending, Read, Serial, SerialEncoder
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
-from unrolled.core.task import Model, Ports, Task
+from unrolled.core.task import Model, Ports, SourcePorts, Task
 from unrolled.layers.bag import Bag, Nothing, Solved
 from unrolled.layers.conditioning import Started
+from unrolled.layers.encdec import EncoderDecoder, Halves, SourcedSerial
 from unrolled.layers.ends import Affine, Lookup
 from unrolled.layers.pooling import readout_named
 from unrolled.layers.words import SpeltWords
@@ -38,14 +39,15 @@ class OneHot(nn.Module):
 
 
 class TiedHead(nn.Module):
-    """logits = h E^T + b, where E is the embedding table of the input."""
+    """logits = scale h E^T + b, where E is the embedding table of the input."""
 
-    def __init__(self, embedding: nn.Embedding, n_tokens: int) -> None:
+    def __init__(self, embedding: nn.Embedding, n_tokens: int, scale: float = 1.0) -> None:
         super().__init__()
-        self.embedding = embedding
+        self.embedding, self.scale = embedding, scale
         self.bias = nn.Parameter(torch.zeros(n_tokens))
 
     def forward(self, h: Tensor) -> Tensor:
+        h = h if self.scale == 1 else h * self.scale
         return F.linear(h, self.embedding.weight[: len(self.bias)], self.bias)  # [B, T, V]
 
 
@@ -97,6 +99,8 @@ def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...]) -> Model:
         torch.manual_seed(config.seed)
         if ports.answers != "next":
             return _reader(config, ports, module).to(config.device)
+        if module.KIND == "conditional":
+            return _pair(config, ports, module).to(config.device)
         decoder = _assemble(config, ports, module)
     model = Started(decoder, ports.n_tokens) if ports.n_classes else decoder
     return model.to(config.device)
@@ -125,7 +129,7 @@ def _reader(config: RunConfig, ports: Ports, module: ModuleType) -> Encoder:
         return solved
     if getattr(module, "INPUT", None) == "tokens" or getattr(module, "OWNS_HEAD", False):
         raise UsageError(f"the model '{config.model}' says what comes next and answers nothing else")
-    entry, width = _reading_entry(ports, ends)
+    entry, width = _reading_entry(ports, ends, module)
     body = part("encoder.body", module.make(own, width, ports.d_out))
     d_body = int(body.d_out)
     if ports.answers == "whole" and ports.readout == "last" and isinstance(body, Acceptor):
@@ -137,7 +141,11 @@ def _reader(config: RunConfig, ports: Ports, module: ModuleType) -> Encoder:
     return Read(SerialEncoder(*front), readout, _linear(int(readout.d_out), ports.d_out))
 
 
-def _reading_entry(ports: Ports, ends: Ends) -> tuple[nn.Module, int]:
+def _reading_entry(ports: Ports, ends: Ends, module: ModuleType) -> tuple[nn.Module, int]:
+    if getattr(module, "INPUT", None) == "vectors":  # it reads what the task gives, without a layer in between
+        if ports.d_in is None:
+            raise UsageError("this model reads vectors, but the task has tokens")
+        return nn.Identity(), ports.d_in
     if not ports.letters:
         entry, width = _entry(ports.d_in, ports.n_tokens, ends)
         return part("encoder.embedding", entry), width
@@ -165,6 +173,46 @@ def _assemble(config: RunConfig, ports: Ports, module: ModuleType) -> Causal:
     return Serial(*layers)
 
 
+def _pair(config: RunConfig, ports: Ports, module: ModuleType) -> Conditional:
+    """An encoder that reads the source and a decoder that writes the target, each behind a layer that makes vectors."""
+    if ports.source is None:
+        raise UsageError(f"the model '{config.model}' reads a source, but the task '{config.task}' has none")
+    own, ends = settings(config), config.ends
+    if getattr(module, "OWNS_HEAD", False):  # a whole model, solved from tokens as they are
+        if ports.source.d_in is not None:
+            raise UsageError(f"the model '{config.model}' counts tokens, but the source of '{config.task}' is vectors")
+        whole: Conditional = module.make(own, ports.n_tokens, ports.d_out, ports.source.n_tokens)
+        return whole
+    entry, width = _entry(ports.d_in, ports.n_tokens, ends)
+    front, d_source = _source_entry(config, ports.source, module, entry)
+    halves: Halves = module.make(own, width, ports.d_out, d_source)
+    part("decoder.embedding", entry)
+    body = part("decoder.body", halves.decoder)
+    head = _head(entry, body, ports, ends, scale=width**-0.5)  # the table has entries of size 1, logits start small
+    first = Lookup(entry) if isinstance(entry, nn.Embedding) else Each(entry)
+    last = Affine(head) if isinstance(head, nn.Linear) else Each(head)
+    decoder = SourcedSerial(first, *_dropout(ends), body, *_dropout(ends), last, d_out=ports.d_out)
+    return EncoderDecoder(SerialEncoder(*front), part("encoder.body", halves.encoder), decoder)
+
+
+def _source_entry(
+    config: RunConfig, source: SourcePorts, module: ModuleType, target: nn.Module
+) -> tuple[list[nn.Module], int]:
+    """What makes vectors of the source, and how wide these are; the table of the target where that is shared."""
+    ends = config.ends
+    wanted = module.source_input(settings(config)) if hasattr(module, "source_input") else None
+    if wanted == "vectors":  # an encoder that reads what the task gives, without a layer in between
+        if source.d_in is None:
+            raise UsageError(f"this encoder reads vectors, but the source of the task '{config.task}' is tokens")
+        return [], source.d_in
+    if ends.shared:
+        if not source.shared or not isinstance(target, nn.Embedding):
+            raise UsageError("shared needs one vocabulary for source and target, and input = embedding")
+        return [target, *_dropout(ends)], target.embedding_dim
+    entry, width = _entry(source.d_in, source.n_tokens, ends)
+    return [part("encoder.embedding", entry), *_dropout(ends)], width
+
+
 def _entry(d_in: int | None, n_tokens: int, ends: Ends) -> tuple[nn.Module, int]:
     """What makes vectors of the input, and how wide these are."""
     if ends.input == "embedding":
@@ -177,13 +225,13 @@ def _dropout(ends: Ends) -> list[nn.Module]:
     return [Each(nn.Dropout(ends.dropout))] if ends.dropout else []
 
 
-def _head(entry: nn.Module, body: Causal, ports: Ports, ends: Ends) -> nn.Module:
+def _head(entry: nn.Module, body: Causal, ports: Ports, ends: Ends, scale: float = 1.0) -> nn.Module:
     width = int(body.d_out)  # type: ignore[arg-type]
     if not ends.tied:
         return _linear(width, ports.d_out)
     if not isinstance(entry, nn.Embedding) or entry.embedding_dim != width:
         raise UsageError(f"tied needs input = embedding and d_embedding = {width}, the body's output width")
-    return part("head", TiedHead(entry, ports.d_out))
+    return part("head", TiedHead(entry, ports.d_out, scale))
 
 
 def _linear(width: int, d_out: int) -> nn.Linear:

@@ -84,6 +84,9 @@ class Batching(Config):
 
     batch_size: int = Field(32, ge=1)
     """Rows per batch."""
+    batch_tokens: int | None = Field(None, ge=1)
+    """Source and target tokens per batch, padding included, for tasks that write a target for a source; none: as many
+    as `batch_size` examples of mean length have."""
     length: int = Field(64, ge=1)
     """Positions per row and step of a stream: k1 of truncated back-propagation."""
     back: int | None = Field(None, ge=1)
@@ -121,6 +124,8 @@ class Ends(Config):
     """Dropout on the input vectors and before the head."""
     tied: bool = False
     """The head uses the embedding table (needs d_embedding equal to the body's output width)."""
+    shared: bool = False
+    """Source and target are embedded by one table (needs one vocabulary for both)."""
 
 
 def words(value: Any) -> Any:
@@ -225,14 +230,20 @@ def full_keys(
 ) -> dict[str, Any]:
     """Short keys made full: `lr` -> `optimiser.lr`, `n_layers` or `model.n_layers` -> `model_settings.n_layers`.
 
-    A last word that means two things must be written with its group.
+    A last word that means two things must be written with its group. Where a model holds others by name (`encoder` and
+    beside it `encoder_settings`), `encoder.d_state` is a setting of that one, which checks it itself.
     """
+    inner = {name.removesuffix("_settings") for name in model_config.model_fields if name.endswith("_settings")}
     paths = list(leaf_paths(RunConfig))
     paths += [f"model_settings.{name}" for name in model_config.model_fields]
     paths += leaf_paths(task_config, "task_settings.")
     result = {}
     for key, value in assignments.items():
         given = re.sub(r"^(model|task)\.", r"\1_settings.", key)
+        half, _, rest = given.removeprefix("model_settings.").partition(".")
+        if half in inner and rest:
+            result[f"model_settings.{half}_settings.{rest}"] = value
+            continue
         fitting = [path for path in paths if path == given] or [p for p in paths if p.endswith(f".{given}")]
         least = min((path.count(".") for path in fitting), default=0)
         fitting = [path for path in fitting if path.count(".") == least]  # data.column before task.reading.column

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.core import state as states
-from unrolled.core.causal import Causal, serial_depth, tick_multiply_adds
+from unrolled.core.causal import Causal, Conditional, serial_depth, tick_multiply_adds
 from unrolled.core.compose import AsEncoder
 from unrolled.core.state import State
 
@@ -73,6 +73,8 @@ def facts(layer: nn.Module, length: int = LENGTH) -> dict[str, Any]:
     Only causal layers have a state and a tick; an encoder and a table model (one vector per example) see all at once.
     """
     depth = serial_depth(layer, length)
+    if isinstance(layer, Conditional):
+        return {**facts(layer.decoder, length), "serial_depth": depth}
     if isinstance(layer, AsEncoder):
         layer = layer.causal
     if not isinstance(layer, Causal):

@@ -14,6 +14,7 @@ from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.state import clone
 from unrolled.core.task import Model
 from unrolled.core.trace import Seen, trace
+from unrolled.layers.encdec import body_of
 from unrolled.layers.recurrent import Bidirectional
 from unrolled.runs.inside import Whole, longest, start
 
@@ -120,7 +121,7 @@ def models_where(holds: Callable[[nn.Module, Seen], bool]) -> list[str]:
 def _tiny(name: str) -> tuple[nn.Module, Seen]:
     module = discover.models.load(name)
     with torch.random.fork_rng(devices=[]):
-        body = module.make(module.TINY, 4, 4).eval()
+        body = body_of(module, module.TINY, 4, 4).eval()
     tokens = getattr(module, "INPUT", "vectors") == "tokens"
     x = torch.zeros(1, 2, dtype=torch.long) if tokens else torch.zeros(1, 2, 4)
     with torch.no_grad(), trace() as seen:
@@ -128,6 +129,8 @@ def _tiny(name: str) -> tuple[nn.Module, Seen]:
             body(x)
         elif module.KIND == "encoder":
             body(x, torch.ones(1, 2, dtype=torch.bool))
+        elif isinstance(body, Conditional):
+            body.decoder(x, body.condition(x, None))
     return body, seen
 
 

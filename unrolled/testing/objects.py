@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.errors import UsageError
+from unrolled.layers.encdec import body_of
 from unrolled.testing import law as laws
 from unrolled.testing.causal import check_causal
 from unrolled.testing.conditional import check_conditional
@@ -44,8 +45,7 @@ def check_model(model: str | ModuleType, *, seed: int = 0) -> list[str]:
         module.Config()  # every setting has a default, for `--model NAME` alone must work
 
     def fresh() -> nn.Module:
-        body: nn.Module = module.make(module.TINY, D_IN, D_OUT)
-        return body
+        return body_of(module, module.TINY, D_IN, D_OUT)
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -77,7 +77,7 @@ def _run_kind(body: nn.Module, tokens: bool, fresh: Callable[[], nn.Module], see
             return check_encoder(body, d_in=d_in, vocabulary=vocabulary, fresh=fresh, seed=seed), body(x, mask)[0]
         if not isinstance(body, Conditional):
             return check_table(body, d_in=D_IN, fresh=fresh, seed=seed), body(x[:, 0])
-        target = _example(tokens, D_OUT, 2, 8)
+        target = _example(tokens, D_IN, 2, 8)
         passed = check_conditional(body, x, mask, target, fresh=fresh, seed=seed)
         return passed, body.decoder(target, body.condition(x, mask))[0]
 

@@ -1,0 +1,49 @@
+"""Transformer encoder-decoder: blocks that look both ways read the source, decoder blocks write the target.
+
+    encoder block   self-attention over all real tau, feed-forward                               Fig. 7.15 (a)
+    decoder block   self-attention over tau <= t, cross-attention to z*, feed-forward            Fig. 7.15 (b)
+    u^{h,(t)} = sum_tau alpha_tau^{h,(t)} W_v^h z*^(tau),   alpha by softmax over tau of s(W_q^h u~^(t), W_k^h z*^(tau))
+    pre:  x <- x + Drop(Sub(LN(x)))      post:  x <- LN(x + Drop(Sub(x)))                        eqs (7.31), (7.33)
+
+Vaswani et al. (2017), Fig. 7.16. z* is what the last encoder block gives; (7.33) is normalised over all of the source.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from unrolled.layers.blocks import BlocksConfig
+from unrolled.layers.encdec import Halves
+from unrolled.models import transformer, transformer_encoder
+
+KIND = "conditional"
+REFERENCE = "Vaswani et al. 2017; eqs (7.25)-(7.33)"
+PRESET = "quick"
+RECIPE = {"lr": 1e-3, "warmup": 400}
+
+
+class Config(BlocksConfig):
+    d_model: int = Field(256, ge=1)
+    """Width of the residual stream (p of the equations)."""
+    n_layers: int = Field(3, ge=1)
+    """Blocks of the decoder."""
+    n_encoder_layers: int | None = Field(None, ge=1)
+    """Blocks of the encoder; not given: as many as the decoder has."""
+    d_ff: int = Field(1024, ge=1)
+    """Hidden units of the feed-forward network (N_1)."""
+    position: Literal["sinusoid", "rotary", "learned", "sinusoid-appended", "one-hot", "joint", "none"] = "sinusoid"
+    """How positions enter, in both halves: sinusoids added (7.30); turned queries and keys of self-attention; a learned
+    table added; sinusoids (7.29) or one-hot appended and mapped back; jointly learned (7.28); not at all."""
+
+
+TINY = Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, n_positions=24)
+
+
+def make(config: Config, d_in: int, d_out: int, d_source: int) -> Halves:
+    common = config.model_dump(exclude={"n_encoder_layers"})
+    reads = transformer_encoder.Config(**common | {"n_layers": config.n_encoder_layers or config.n_layers})
+    writes = transformer.Config(**common, window=0)
+    encoder = transformer_encoder.make(reads, d_source, d_out)
+    return Halves(encoder, transformer.attending(writes, d_in, encoder.d_out))

@@ -1,0 +1,83 @@
+"""Sequence to sequence: a recurrent encoder reads the source, a recurrent decoder writes the target.
+
+    v^(1) .. v^(S) = encoder(source),  z* = v at the last real step
+    start        h^(0) = tanh(W_z z* + b_z),  h^(t) = f(h^(t-1), x^(t))                     Fig. 7.9 (a)
+    every-step   the same with [x^(t); z*] going in and [h^(t); z*] coming out              Fig. 7.9 (b)
+    attention    s^(t) = f(s^(t-1), [x^(t); u^(t)]),  u^(t) = sum_tau alpha_tau^(t) v^(tau)  Fig. 7.10, eq. (7.22)
+                 alpha^(t) = softmax over tau of s(s^(t-1), v^(tau)), eq. (7.20)
+
+x^(t) is the embedded previous token. Sutskever et al. (2014), who reverse the source; Cho et al. (2014); Bahdanau et
+al. (2015), whose encoder reads both ways (eq. 7.14).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, Self
+
+from pydantic import Field
+
+from unrolled.core import config
+from unrolled.core.causal import Causal, Encoder
+from unrolled.core.compose import AsEncoder, SerialEncoder
+from unrolled.layers.cells import GRU, LSTM, Cell, Elman
+from unrolled.layers.decoders import attention_decoder, fixed_context_decoder
+from unrolled.layers.encdec import Backwards, Halves
+from unrolled.layers.family import BidirectionalConfig, RecurrentConfig, bidirectional_stack, stack
+
+KIND = "conditional"
+REFERENCE = "Bahdanau et al. 2015; eqs (7.20)-(7.22)"
+PRESET = "quick"
+RECIPE = {"lr": 2e-3}
+
+CELLS: dict[str, Callable[[int, int], Cell]] = {"gru": GRU, "lstm": LSTM, "elman": Elman}
+
+
+class Config(config.Config):
+    cell: Literal["gru", "lstm", "elman"] = "gru"
+    """The recurrence of both halves."""
+    context: Literal["attention", "every-step", "start"] = "attention"
+    """How the source reaches the decoder: attended to at each step; as one vector at each step and at the output; as
+    one vector that makes the first state."""
+    score: Literal["additive", "general", "dot", "scaled-dot", "concatenation"] = "additive"
+    """How well a state fits a position of the source, where it is attended to."""
+    output: Literal["deep", "state"] = "deep"
+    """With attention: the output is tanh(W [s; u; x]), as Bahdanau et al. have it, or the state alone, eq. (7.22)."""
+    d_state: int = Field(256, ge=1)
+    """Units per layer, in the encoder per layer and direction."""
+    n_layers: int = Field(1, ge=1)
+    """Layers of each half, eq. (7.15)."""
+    bidirectional: bool | None = None
+    """The encoder reads both ways, eq. (7.14); not given: where it is attended to."""
+    reversed_source: bool = False
+    """The encoder reads the source from its end."""
+    dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout between layers."""
+
+    def resized(self, width: int) -> Self:
+        return self.updated({"d_state": width})
+
+
+TINY = Config(d_state=4, n_layers=2)
+
+
+def make(config: Config, d_in: int, d_out: int, d_source: int) -> Halves:
+    attends, cell = config.context == "attention", CELLS[config.cell]
+    both = attends if config.bidirectional is None else config.bidirectional
+    sizes = {"d_state": config.d_state, "n_layers": config.n_layers, "dropout": config.dropout}
+    encoder: Encoder = (
+        bidirectional_stack(BidirectionalConfig(**sizes), d_source, cell)
+        if both
+        else AsEncoder(stack(RecurrentConfig(**sizes), d_source, cell))
+    )
+    width = int(encoder.d_out)  # type: ignore[arg-type]
+    if config.reversed_source:  # what is attended to stands in the order of the source again
+        encoder = SerialEncoder(Backwards(), encoder, *([Backwards()] if attends else []))
+    own = RecurrentConfig(**sizes)
+    decoder: Causal
+    if config.context == "attention":
+        decoder = attention_decoder(own, d_in, width, cell, config.score, config.output)
+    else:
+        readout = "first-last" if both else "last"  # where a layer has read all: at both ends if it reads both ways
+        decoder = fixed_context_decoder(own, d_in, width, cell, config.context, readout)
+    return Halves(encoder, decoder)
