@@ -39,6 +39,7 @@ EVALUATION_ROWS = 64
 AT_ONCE = 256  # examples that are predicted together
 INPUTS, ANSWERS = "inputs.json", "answers.json"
 POINTS = 1000  # that a picture shows at most
+FEW, SHORT = 2000, 2000  # series, and steps of each, whose nearest neighbours are looked for
 
 Readout = Literal["last", "first-last", "mean", "max", "attention", "query"]
 
@@ -159,6 +160,12 @@ class LabelledTask(task.Task):
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
         return LabelledBatches(self._found().sections["train"], batching.batch_size, seed)
+
+    def neighbours(self) -> list[task.Baseline]:
+        """The nearest neighbour as a baseline, where series are few and short."""
+        section = self._found().sections["train"]
+        fits = self.kind == "series" and section.n_examples <= FEW and int(section.lengths.max()) <= SHORT
+        return [task.Baseline("nearest neighbour", "nearest", {})] if fits else []
 
     def look_at_training(self, model: Any) -> None:
         for layer in model.modules():

@@ -49,7 +49,7 @@ class Task(_labelled.LabelledTask):
         return LOSSES[self.config.loss](y[:, 0].float(), batch.y)  # [B, n]
 
     def baselines(self) -> list[task.Baseline]:
-        return [task.Baseline("mean", "prior", {})]
+        return [task.Baseline("mean", "prior", {}), *self.neighbours()]
 
     # ---- figures
 

@@ -1,0 +1,128 @@
+"""Logistic regression on n-grams: the same features and nearly the same minimum as scikit-learn's own pipeline."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+
+from unrolled.core.errors import DataError
+from unrolled.models import logistic
+from unrolled.models.logistic import START, STOP
+
+V = 9  # ids 0 to 8, of which 4 to 8 are in texts
+
+
+def texts(n: int = 80) -> tuple[list[list[int]], torch.Tensor]:
+    """Rows of ids whose class, of three, is the pair that is put into them."""
+    random = np.random.default_rng(0)
+    y = random.integers(0, 3, n)
+    rows = [[*random.integers(4, V, random.integers(1, 7)).tolist(), 4 + int(c), 5] for c in y]
+    return rows, torch.from_numpy(y)
+
+
+def padded(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    x = torch.full((len(rows), max(map(len, rows))), V - 1)
+    mask = torch.zeros(x.shape, dtype=torch.bool)
+    for i, row in enumerate(rows):
+        x[i, : len(row)], mask[i, : len(row)] = torch.tensor(row), True
+    return x, mask
+
+
+def batches(rows, y, size=25):
+    return [(*padded(rows[i : i + size]), y[i : i + size]) for i in range(0, len(rows), size)]
+
+
+def grams(row: list[int]) -> list[str]:
+    marked = [START, *row, STOP]
+    runs = [marked[i : i + n] for n in (1, 2, 3) for i in range(len(marked) - n + 1)]
+    return [" ".join(map(str, run)) for run in runs if run not in ([START], [STOP])]
+
+
+def solved(**settings) -> tuple[logistic.Logistic, list[list[int]], torch.Tensor]:
+    rows, y = texts()
+    model = logistic.make(logistic.Config(longest=3, **settings), V, 4)  # the fourth class is never seen
+    model.solve(batches(rows, y))
+    return model, rows, y
+
+
+def test_the_probabilities_are_those_of_scikit_learn(monkeypatch):
+    monkeypatch.setattr(logistic, "PASSES", 5000)
+    monkeypatch.setattr(logistic, "CLOSE", 1e-8)
+    model, rows, y = solved()
+    peer = TfidfVectorizer(analyzer=grams)
+    z = peer.fit_transform(rows)
+    assert len(model.keys) == z.shape[1]
+    p = LogisticRegression(C=10, tol=1e-8, max_iter=5000).fit(z, y.numpy()).predict_proba(z)
+    own = model(*padded(rows))[0][:, 0]  # [n, 4]
+    np.testing.assert_allclose(own[:, :3].softmax(-1).numpy(), p, atol=1e-4)
+    assert (own.argmax(-1) < 3).all()
+
+
+def test_training_examples_are_told_apart_with_the_usual_settings():
+    model, rows, y = solved()
+    y_hat = model(*padded(rows))[0][:, 0].argmax(-1)
+    assert (y_hat == y).float().mean() > 0.95
+
+
+def test_few_features_are_those_of_the_most_examples():
+    model, rows, _ = solved(n_features=5)
+    all_of_them = list(itertools.chain.from_iterable(sorted(set(grams(row))) for row in rows))
+    often = sorted((all_of_them.count(gram) for gram in set(all_of_them)), reverse=True)[:5]
+    n = len(rows)
+    seen = [(1 + n) / np.exp(idf - 1) - 1 for idf in model.idf.tolist()]
+    assert sorted(np.round(seen).astype(int).tolist(), reverse=True) == often
+    assert torch.isfinite(model(*padded(rows))[0]).all()
+
+
+def test_rare_classes_count_for_more_when_asked():
+    rows, y = texts(200)
+    rare = (y == 0) & (torch.arange(len(y)) % 8 > 0)
+    kept = (~rare).nonzero()[:, 0].tolist()
+    rows, y = [rows[i] for i in kept], y[kept]
+    recall = {}
+    for power in (0.0, 1.0):
+        model = logistic.make(logistic.Config(longest=1, regularisation=5, class_weights=power), V, 3)
+        model.solve(batches(rows, y))
+        said = model(*padded(rows))[0][:, 0].argmax(-1)
+        recall[power] = float((said[y == 0] == 0).float().mean())
+    assert recall[1.0] > recall[0.0]
+
+
+def test_sets_are_one_regression_a_class():
+    rows, y = texts()
+    sets = torch.stack([y == 0, y > 0, y >= 0], 1).float()  # the third is always there
+    model = logistic.make(logistic.Config(longest=2), V, 3)
+    model.solve(batches(rows, sets))
+    said = model(*padded(rows))[0][:, 0] > 0
+    assert (said == (sets > 0)).float().mean() > 0.95
+    with pytest.raises(DataError, match="these answers are numbers"):
+        model.solve(batches(rows, sets * 0.5))
+
+
+def test_tables_of_any_size_are_loaded_and_damaged_ones_refused():
+    model, rows, _ = solved()
+    other = logistic.make(logistic.Config(longest=3), V, 4)
+    other.load_state_dict(model.state_dict())
+    torch.testing.assert_close(other(*padded(rows))[0], model(*padded(rows))[0])
+    state = model.state_dict()
+    for wrong in ({"keys": state["keys"].flip(0)}, {"weight": state["weight"][:-1]}):
+        with pytest.raises(RuntimeError, match="what was stored is damaged"):
+            logistic.make(logistic.Config(longest=3), V, 4).load_state_dict(state | wrong)
+
+
+def test_one_class_alone_and_texts_of_unknown_grams():
+    rows, y = texts(6)
+    model = logistic.make(logistic.Config(), V, 2)
+    model.solve(batches(rows, torch.zeros_like(y)))
+    assert (model(*padded([[1, 1, 1]]))[0][:, 0].argmax(-1) == 0).all()
+
+
+def test_longest_is_what_fits_into_a_number():
+    assert logistic.make(logistic.Config(longest=8), 100_000, 2).longest == 3
+    assert logistic.make(logistic.Config(), 100, 2).longest == 4
+    assert logistic.make(logistic.Config(), 30_000, 2).longest == 2

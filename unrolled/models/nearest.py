@@ -1,0 +1,159 @@
+"""Nearest neighbour: the answer of the training series that is most alike: what is hard to beat on short series.
+
+    z = each series brought to L steps, and each of its channels to mean 0 and standard deviation 1 where `normalise`
+    n(x) = argmin_n sum_{t,d} (z_{t,d} - z^n_{t,d})^2        the answer is y_{n(x)}
+
+Cover & Hart (1967), with the Euclidean distance that the time-series archives are measured by. Numbers are answered as
+they are. A class has p = a, the others share 1 - a, where a is the share of training examples whose own nearest
+neighbour has their answer; L is the median length of the training series. Everything is kept as it was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional as F
+
+from unrolled.core.compose import without_padding
+from unrolled.core.config import Config as Base
+from unrolled.layers.stored import Stored
+
+KIND = "encoder"
+INPUT = "vectors"
+ANSWERS = "whole"
+OWNS_HEAD = True
+REFERENCE = "Cover & Hart 1967"
+PRESET = "thorough"
+
+TRIED = 1000  # training examples, evenly spread, whose own neighbours are looked for
+NUMBERS = 1 << 22  # differences that are in memory at once
+
+
+class Config(Base):
+    normalise: bool | None = None
+    """Whether each series has its own mean and scale taken off; none: whichever of both is right more often, or nearer,
+    among the training examples."""
+    length: int = Field(2000, ge=2)
+    """The most steps that series are brought to."""
+
+
+TINY = Config(length=4)
+
+
+class Nearest(Stored):
+    """Series x [B, T, D] with mask [B, T] -> the answer of the nearest one [B, 1, C]."""
+
+    TABLES = ("examples", "answers", "normalised")
+    examples: Tensor  # [n, L, D]
+    answers: Tensor  # [n, C]
+    normalised: Tensor  # [] 0 or 1
+
+    def __init__(self, config: Config, d_in: int, d_out: int) -> None:
+        super().__init__()
+        self.config, self.d_in, self.d_out = config, d_in, d_out
+        self.register_buffer("examples", torch.zeros(1, 1, d_in))
+        self.register_buffer("answers", torch.zeros(1, d_out))
+        self.register_buffer("normalised", torch.zeros(()))
+
+    def fault(self, tables: dict[str, Tensor]) -> str:
+        examples, answers, normalised = (tables[name] for name in self.TABLES)
+        fits = examples.dim() == 3 and examples.numel() > 0 and examples.shape[2] == self.d_in
+        fits = fits and answers.shape == (len(examples), self.d_out) and normalised.shape == ()
+        return "" if fits else "the sizes of its tables do not fit together"
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        z = resampled(x, mask, self.examples.shape[1])  # [B, L, D]
+        if bool(self.normalised):
+            z = normalised(z)
+        y = self.answers[nearest(z, self.examples)]  # [B, C]
+        return y.unsqueeze(1).to(x), mask.new_ones(len(mask), 1)
+
+    def solve(self, batches: Iterable[tuple[Tensor, Tensor, Tensor]]) -> None:
+        """From series, mask and answers (classes [B], sets or numbers [B, C]) of all examples."""
+        held = list(batches)
+        lengths = torch.cat([mask.sum(1) for _, mask, _ in held])
+        L = min(int(lengths.median()), self.config.length)
+        plain = torch.cat([resampled(x, mask, L) for x, mask, _ in held])  # [n, L, D]
+        y = torch.cat([y for _, _, y in held])
+        asked = self.config.normalise
+        tried = {
+            each: _miss(normalised(plain) if each else plain, y)
+            for each in ((False, True) if asked is None else [asked])
+        }
+        chosen = min(tried, key=lambda each: tried[each])
+        self.keep({
+            "examples": normalised(plain) if chosen else plain,
+            "answers": self._answers(y, 1 - tried[chosen]),
+            "normalised": torch.tensor(float(chosen)),
+        })  # fmt: skip
+
+    def _answers(self, y: Tensor, a: float) -> Tensor:
+        """log p of classes, logits of sets, numbers as they are: [n, C]."""
+        n = min(len(y), TRIED)
+        a = (a * n + 1) / (n + 2)  # never 0 or 1
+        if not y.is_floating_point():
+            rest = (1 - a) / max(self.d_out - 1, 1)
+            return torch.where(F.one_hot(y, self.d_out) > 0, a, rest).log()
+        if bool(((y == 0) | (y == 1)).all()):
+            return (2 * y - 1) * torch.tensor(a).logit().abs().clamp(min=1e-3)
+        return y
+
+
+def resampled(x: Tensor, mask: Tensor, L: int) -> Tensor:
+    """Series of any length as L steps [B, L, D], on straight lines between neighbours."""
+    x = without_padding(x, mask)
+    last = (mask.sum(1) - 1).clamp(min=0)  # [B]
+    at = torch.linspace(0, 1, L, device=x.device, dtype=torch.float64) * last[:, None]  # [B, L]
+    low = at.floor().long()
+    part = (at - low).to(x)[..., None]  # [B, L, 1]
+    high = torch.minimum(low + 1, last[:, None])
+    if not x.shape[1]:
+        return x.new_zeros(len(x), L, x.shape[2])
+    row = torch.arange(len(x), device=x.device)[:, None]
+    return x[row, low] * (1 - part) + x[row, high] * part
+
+
+def normalised(z: Tensor) -> Tensor:
+    """[n, L, D] with each channel of each series at mean 0 and standard deviation 1; one that never varies is 0."""
+    z = z - z.mean(1, keepdim=True)
+    scale = z.square().mean(1, keepdim=True).sqrt()
+    return torch.where(scale > 1e-6, z / scale.clamp(min=1e-6), 0.0)
+
+
+def nearest(z: Tensor, examples: Tensor, own: Tensor | None = None) -> Tensor:
+    """The number [B] of the example [n, L, D] that is nearest to each z [B, L, D], the first of equal ones.
+
+    Where z are examples themselves, `own` [B] are their numbers, which do not count.
+    """
+    if not len(z):
+        return torch.zeros(0, dtype=torch.long, device=z.device)
+    z, examples = z.flatten(1), examples.flatten(1).to(z)  # [B, F], [n, F]
+    size = max(1, NUMBERS // max(len(examples), z.shape[1]))
+    found = []
+    for start in range(0, len(z), size):
+        distance = torch.cdist(z[start : start + size], examples)  # [b, n]
+        if own is not None:
+            distance.scatter_(1, own[start : start + size, None], torch.inf)
+        found.append(distance.argmin(1))
+    return torch.cat(found)
+
+
+def _miss(z: Tensor, y: Tensor) -> float:
+    """How wrong the nearest other one is: a share of wrong answers, or the mean square of the difference."""
+    n = min(len(z), TRIED)
+    if len(z) < 2:
+        return 0.0
+    some = torch.arange(n) * len(z) // n
+    said, true = y[nearest(z[some], z, own=some)], y[some]
+    if not y.is_floating_point():
+        return float((said != true).double().mean())
+    if bool(((y == 0) | (y == 1)).all()):
+        return float((said != true).any(1).double().mean())
+    return float((said - true).double().square().mean())
+
+
+def make(config: Config, d_in: int, d_out: int) -> Nearest:
+    return Nearest(config, d_in, d_out)
