@@ -151,7 +151,7 @@ class Frozen(NamedTuple):
             module.eval()
 
     def words(self) -> str:
-        parts = ", ".join(f"{name} ({n} tensors)" for name, n in _by_part(self.fixed).items())
+        parts = ", ".join(f"{name} ({n})" for name, n in _by_part(self.fixed).items())
         return f"{self.n_trained:,} of {self.n_all:,} parameters are trained; fixed: {parts}"
 
 
