@@ -191,6 +191,12 @@ def music() -> str:
     return text + table(["protocol", "model", "valid", "test", "published", "parameters"], rows) + "\n"
 
 
+def answered() -> str:
+    from benchmarks import answer_tables
+
+    return answer_tables.report(read, table, picture)
+
+
 def autoregression() -> str:
     """The closed form beside the lagged matrix."""
     found = read("autoregression")
@@ -239,7 +245,7 @@ def readme(text: str) -> str:
 def main() -> None:
     place = HERE.parent / "README.md"
     place.write_text(readme(place.read_text(encoding="utf-8")), encoding="utf-8")
-    parts = (recurrent, generation, attention, autoregression, shakespeare, copy_memory, music, memory)
+    parts = (recurrent, generation, attention, autoregression, shakespeare, copy_memory, music, answered, memory)
     PAGE.write_text(HEAD + "".join(part() for part in parts), encoding="utf-8")
     print(f"wrote {PAGE.relative_to(HERE.parent)}")
 
