@@ -25,6 +25,10 @@ from unrolled.runs.config import Ends, RunConfig
 from unrolled.runs.parts import part
 
 
+READ_SCALE = 0.1
+"""Of token vectors that a reader begins with: a word seen a few times moves far enough to count (docs/decisions/0009)."""
+
+
 class OneHot(nn.Module):
     """Token k -> the unit vector e_k."""
 
@@ -148,8 +152,11 @@ def _reading_entry(ports: Ports, ends: Ends, module: ModuleType) -> tuple[nn.Mod
         return nn.Identity(), ports.d_in
     if not ports.letters:
         entry, width = _entry(ports.d_in, ports.n_tokens, ends)
+        if isinstance(entry, nn.Embedding):
+            entry.weight.detach().mul_(READ_SCALE)
         return part("encoder.embedding", entry), width
     spelt = SpeltWords(ports.n_tokens, ports.letters, ends.d_embedding, dropout=ends.dropout / 2)
+    spelt.words.weight.detach().mul_(READ_SCALE)
     return part("encoder.embedding", spelt), spelt.d_out
 
 
