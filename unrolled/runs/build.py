@@ -24,9 +24,8 @@ from unrolled.layers.words import SpeltWords
 from unrolled.runs.config import Ends, RunConfig
 from unrolled.runs.parts import part
 
-
 READ_SCALE = 0.1
-"""Of token vectors that a reader begins with: a word seen a few times moves far enough to count (docs/decisions/0009)."""
+"""Of token vectors that a reader begins with: a word seen a few times moves far enough to count."""
 
 
 class OneHot(nn.Module):
