@@ -10,12 +10,15 @@ import sys
 import xml.etree.ElementTree as ET
 
 import html5lib
+import numpy as np
 import pytest
+from pydantic import ValidationError
 from rich.console import Console
 
 from unrolled.pictures.canvas import COLOURS, INK
 from unrolled.pictures.draw import html, is_drawn, png, svg, terminal
-from unrolled.pictures.kinds import Bars, Heatmap, Picture, Plot, Series, Table, Texts, Tokens
+from unrolled.pictures.images import as_pixels, as_text, heated
+from unrolled.pictures.kinds import Bars, Heatmap, Images, Picture, Plot, Series, Table, Texts, Tokens
 
 NASTY = '</svg><script>alert("x")</script>&\x00\ud800\x85 $x$ 日本'
 SVG = "{http://www.w3.org/2000/svg}"
@@ -39,6 +42,8 @@ PICTURES: list[Picture] = [
     Heatmap(title="many", values=[[float(i * j) for j in range(200)] for i in range(3)], columns=["t"] * 200),
     Bars(title=NASTY, names=[NASTY, "b"], values=[1.0, -2.0], low=[0.5, -2.5], high=[1.5, None], x_label="x"),
     Bars(title="none", names=["a"], values=[None]),
+    Images(title=NASTY, alt=NASTY, captions=[NASTY, "b"], images=[["ff000000ff00", "0000ff010203"], ["ffffff"], []]),
+    Images(title="no image", captions=[], images=[]),
     Tokens(title=NASTY, alt=NASTY, tokens=["a", NASTY, " ", "\n"], values=[0.0, 2.0, None, 1.0], hints=[NASTY],
            unit="<i>"),
     Tokens(title="signs", tokens=["a", "b"], values=[-1.0, 3.0]),
@@ -137,6 +142,17 @@ def test_stronger_numbers_get_stronger_colours_and_signs_differ() -> None:
     assert re.search(r"rgba\(213,94,0,0\.3\d\)\">b", both)
     given = html(Tokens(title="t", tokens=["a"], values=[9.0], low=0.0, high=3.0))
     assert 'rgba(213,94,0,0.65)">a' in given  # beyond the end is the end
+
+
+def test_images_keep_their_pixels_and_heat_shows_where() -> None:
+    image = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
+    assert np.array_equal(as_pixels(as_text(image)), image)
+    assert as_text(image[:, :, 0])[0].startswith("000000030303")
+    lit = heated(np.full((4, 6, 3), 200, np.uint8), [[0.0, 0.0, 0.0], [0.0, 0.0, 0.5]])
+    assert (lit[2:, 4:] == 200).all()
+    assert lit[:2].max() == lit[:, :4].max() == 30
+    with pytest.raises(ValidationError):
+        Images(title="t", captions=[], images=[["12345"]])
 
 
 def test_hints_are_shown_when_pointed_at() -> None:

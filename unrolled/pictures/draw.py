@@ -1,6 +1,6 @@
 """How pictures are shown: as SVG or PNG files, as HTML inside a page, and in the terminal.
 
-    svg(picture)  png(picture)     Plot, Heatmap and Bars as a drawing (`is_drawn` says which are)
+    svg(picture)  png(picture)     Plot, Heatmap, Bars and Images as a drawing (`is_drawn` says which are)
     html(picture)                  any kind as a <figure>; `STYLE` is the style sheet that it expects
     terminal(picture)              any kind for rich; drawings as their sentence
 
@@ -13,7 +13,7 @@ import io
 from typing import TYPE_CHECKING
 
 from unrolled.pictures import markup
-from unrolled.pictures.kinds import Bars, Heatmap, Picture, Plot, Table, Texts, Tokens
+from unrolled.pictures.kinds import Bars, Heatmap, Images, Picture, Plot, Table, Texts, Tokens
 from unrolled.pictures.markup import STYLE
 from unrolled.pictures.terminal import terminal
 
@@ -25,7 +25,7 @@ __all__ = ["STYLE", "html", "is_drawn", "png", "svg", "terminal"]
 
 def is_drawn(picture: Picture) -> bool:
     """Whether a picture is a drawing rather than words."""
-    return isinstance(picture, Plot | Heatmap | Bars)
+    return isinstance(picture, Plot | Heatmap | Bars | Images)
 
 
 def svg(picture: Picture, salt: str = "") -> str:
@@ -56,6 +56,7 @@ def png(picture: Picture, dots_per_inch: int = 160) -> bytes:
 
 def _figure(picture: Picture) -> Figure:
     from unrolled.pictures.grid import draw_bars, draw_heatmap
+    from unrolled.pictures.images import draw_images
     from unrolled.pictures.plot import draw_plot
 
     if isinstance(picture, Plot):
@@ -64,6 +65,8 @@ def _figure(picture: Picture) -> Figure:
         return draw_heatmap(picture)
     if isinstance(picture, Bars):
         return draw_bars(picture)
+    if isinstance(picture, Images):
+        return draw_images(picture)
     raise TypeError(f"a picture of kind {picture.kind} is words: html() or terminal() show it")
 
 

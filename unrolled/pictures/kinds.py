@@ -105,7 +105,16 @@ class Texts(Base):
     texts: list[str]
 
 
-Picture = Plot | Heatmap | Bars | Tokens | Table | Texts
+class Images(Base):
+    """Images, each under a caption."""
+
+    kind: Literal["images"] = "images"
+    captions: list[str]
+    images: list[list[Annotated[str, Field(pattern=r"^([0-9a-f]{6})+$")]]]
+    """Each image as its rows from the top, six hexadecimal digits a pixel (`unrolled.pictures.images.as_text`)."""
+
+
+Picture = Plot | Heatmap | Bars | Tokens | Table | Texts | Images
 
 _reader: TypeAdapter[Picture] = TypeAdapter(Annotated[Picture, Field(discriminator="kind")])
 
