@@ -11,10 +11,11 @@ from unrolled.cli.options import Json, With, print_json, with_options
 from unrolled.comparison.config import CompareConfig
 from unrolled.core.config import parse_assignments
 from unrolled.data.config import DataConfig
+from unrolled.data.pairs_config import PairReading
 from unrolled.data.reading import Reading
 
 
-@with_options({"": CompareConfig, "data": DataConfig, "task.reading": Reading})
+@with_options({"": CompareConfig, "data": DataConfig, "task.reading": Reading, "task.pairs": PairReading})
 def command(
     data: Annotated[str | None, typer.Argument(help="A file, a folder, or builtin:NAME (see `unrolled data`).")] = None,
     task: Annotated[str | None, typer.Option(help="What to learn; guessed from the data when not given.")] = None,

@@ -29,7 +29,11 @@ def answers(
     """What `run.predict` or `run.score` says of each example, in order."""
     from unrolled.runs.run import load
 
-    opened = load(run, own_file=own_file, device=device)
+    return answers_of(load(run, own_file=own_file, device=device), data, verb, condition)
+
+
+def answers_of(opened: Any, data: str, verb: str, condition: str | None) -> Iterator[dict[str, Any]]:
+    """The same, of a run that is open."""
     reader = getattr(opened.task, "read_examples", read_examples)  # a task of other data than text reads it itself
     for some in reader(data, opened.config.data):
         conditions = [condition or example.label for example in some] if condition or some[0].label else None

@@ -224,6 +224,14 @@ class Task:
         """Examples of a part with their losses, for the run directory."""
         raise NotImplementedError
 
+    def more_seconds(self) -> float:
+        """How much longer the final figures will take than the last evaluation lets expect (texts written out, say)."""
+        return 0.0
+
+    def how_measured(self) -> dict[str, str]:
+        """By figure, how it was computed, where its name does not say it all: the signature of BLEU."""
+        return {}
+
     def baselines(self) -> list[Baseline]:
         raise NotImplementedError
 

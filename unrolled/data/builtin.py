@@ -76,6 +76,11 @@ def _unicode_names() -> list[dict[str, str]]:
     return [row for row in rows if counts[row["script"]] >= 100]
 
 
+def _paired() -> Loaded:
+    """Pairs of texts are read by data/pairs.py; here is no text."""
+    raise UsageError("this built-in data is pairs of texts; use it with translate")
+
+
 def _labelled() -> Loaded:
     """Examples with answers are read by data/labelled.py; here is no text."""
     raise UsageError("this built-in data has series with answers, no text; use it with classify, regress or denoise")
@@ -109,6 +114,18 @@ _SETS = {
     "sinusoids": Builtin(
         "sums of sinusoids in noise at 0 dB with the clean series, for denoise",
         "generated", "2,000 series", "labelled", (), _labelled,
+    ),
+    "dates": Builtin(
+        "dates in 24 languages and 12 styles with their ISO form, for translate; new dates and combinations held out",
+        "Unicode (through Babel)", "33,000 pairs", "pairs", (), _paired,
+    ),
+    "numbers": Builtin(
+        "numbers in words, English to French, for translate; builtin:numbers,from=french is the other way",
+        "generated", "20,000 pairs", "pairs", (), _paired,
+    ),
+    "reversal": Builtin(
+        "letters and the same backwards, for translate; builtin:reversal,length=40",
+        "generated", "20,000 pairs", "pairs", (), _paired,
     ),
 }  # fmt: skip
 

@@ -22,7 +22,7 @@ from unrolled.data.gaps import fill
 from unrolled.data.labelled import ALL, Labelled, LabelledSource, given_part
 from unrolled.data.plain import TextFile
 from unrolled.data.reading import Answers, Kind, Reading
-from unrolled.data.tables import CsvTable, FrameTable, ListTable, Table, open_table
+from unrolled.data.tables import CsvTable, ListTable, Table, frame_table, open_table
 
 INPUTS = ("text", "sentence", "review", "sequence", "tokens", "words", "x", "input", "document", "message")
 TARGETS: dict[str, tuple[str, ...]] = {
@@ -58,16 +58,7 @@ def open_rows(source: Any, reading: Reading, answers: Answers) -> LabelledSource
         if not source or not isinstance(source[0], dict):
             raise UsageError('examples in a list are dicts with named values, such as {"text": ..., "label": ...}')
         return open_columns(ListTable(source), reading, answers)
-    import narwhals
-
-    try:
-        frame = narwhals.from_native(source, eager_only=True)
-    except TypeError:
-        raise UsageError(
-            f"examples cannot be read from a {type(source).__name__}; give a path, a list of dicts, arrays (x, y) or a "
-            "data frame"
-        ) from None
-    return open_columns(FrameTable(frame), reading, answers)
+    return open_columns(frame_table(source, "examples", "a list of dicts, arrays (x, y)"), reading, answers)
 
 
 class Headerless(CsvTable):

@@ -271,6 +271,17 @@ class FrameTable:
         return self._frame.select(*columns)[start : start + FRAME_ROWS].iter_rows()
 
 
+def frame_table(source: Any, what: str, otherwise: str) -> FrameTable:
+    """A data frame as a table; `what` is wanted, and `otherwise` is what else could have been given."""
+    import narwhals
+
+    try:
+        return FrameTable(narwhals.from_native(source, eager_only=True))
+    except TypeError:
+        kind = type(source).__name__
+        raise UsageError(f"{what} cannot be read from a {kind}; give a path, {otherwise} or a data frame") from None
+
+
 class ParquetTable(FrameTable):
     """A .parquet file, read through polars some rows at a time."""
 

@@ -50,7 +50,7 @@ class Search(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """Where writing starts: the prompt's tokens [1, P], the step function and the state before them."""
+    """Where writing starts: the prompts' tokens [B, P], the step function and the state before them."""
 
     prompt: Tensor
     step: Step
@@ -64,7 +64,13 @@ class Writer:
         self.codec, self.stops, self.never = codec, list(stops), list(never)
 
     def write(self, begun: Begun, search: Search, sampling: Sampling) -> list[Generated]:
-        """n texts, the most probable first."""
+        """n texts from one prompt, the most probable first."""
+        return [self._text(candidate) for candidate in self.candidates(begun, search, sampling)[0]]
+
+    def candidates(
+        self, begun: Begun, search: Search, sampling: Sampling, rows: Tensor | None = None
+    ) -> list[list[Candidate]]:
+        """n sequences from every prompt, best first; `rows` [B] are the numbers by which prompts draw their noise."""
         prompt, step, state = begun
         n, most = search.n, search.max_tokens
         if search.beam is not None:
@@ -75,8 +81,8 @@ class Writer:
         else:
             choose = make_chooser(sampling, self.never)
             tries = max(n, search.best_of_n or n)
-            found = best_of(tries, step, state, prompt, None, choose, self.stops, most, seed=sampling.seed)
-        return [self._text(candidate) for candidate in found[0][:n]]
+            found = best_of(tries, step, state, prompt, None, choose, self.stops, most, rows, sampling.seed)
+        return [each[:n] for each in found]
 
     def _text(self, candidate: Candidate) -> Generated:
         ids = candidate.tokens[:-1] if candidate.finished else candidate.tokens

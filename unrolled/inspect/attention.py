@@ -17,8 +17,9 @@ from torch import Tensor
 from unrolled.core import config
 from unrolled.core.errors import UsageError
 from unrolled.core.inspection import Answer
+from unrolled.pictures.alignment import is_of_source
 from unrolled.pictures.kinds import Heatmap
-from unrolled.runs.looking import Look, codec_of, glance, look_at, models_where, noted, reads_whole, rounded
+from unrolled.runs.looking import Look, glance, look_at, models_where, noted, reads_whole, rounded
 from unrolled.runs.run import Run
 
 MOST_LAYERS, MOST_HEADS = 6, 8  # pictures
@@ -106,10 +107,9 @@ def axes(alpha: Tensor, look: Look, run: Run) -> tuple[list[str], list[str], str
         asks = rows if T != 1 or S == 1 else ["answer"]  # a readout that asks once
         return asks, look.names if len(look.names) == S else [str(s) for s in range(S)], "positions of the input"
     source = look.source
-    if source is not None and source.dim() > 1 and source.shape[1] == S and bool(alpha.triu(1 + S - T).any()):
-        named = getattr(codec_of(run), "name", str)
-        names = [str(s) for s in range(S)] if source.is_floating_point() else [named(int(s)) for s in source[0]]
-        return rows, names, "positions of the source"
+    if source is not None and source.dim() > 1 and is_of_source(alpha, source.shape[1]):
+        named = getattr(run.task, "source_names", lambda ids: [str(s) for s in range(len(ids))])
+        return rows, named(source[0]), "positions of the source"
     labels = getattr(run.task, "labels", None)
     before = [f"({label})" for label in [labels[int(source[0])]]] if labels and source is not None else []
     older = S - T - len(before)

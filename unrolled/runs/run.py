@@ -82,9 +82,14 @@ class Run:
         """Log-probability of each example, in order."""
         return list(self._verb("score")(self.model, examples, conditions))
 
-    def predict(self, examples: list[Any], conditions: Sequence[str | None] | None = None) -> list[dict[str, Any]]:
-        """The task's prediction for each example, in order."""
-        return list(self._verb("predict")(self.model, examples, conditions))
+    def predict(
+        self,
+        examples: list[Any],
+        conditions: Sequence[str | None] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> list[dict[str, Any]]:
+        """The task's prediction for each example, in order; `options` are the task's own, such as {"beam": 5}."""
+        return list(self._verb("predict")(self.model, examples, conditions, **(options or {})))
 
     def inspect(self, question: str, value: Any = None, settings: Mapping[str, Any] | None = None) -> Answer:
         """Look inside: `run.inspect("attention", "To be or not")`; `unrolled inspect` lists the questions.

@@ -104,6 +104,8 @@ def configure(
     module, of_task = build.model_file(model), discover.tasks.load(task)
     advice = {**getattr(module, "RECIPE", {}), **({} if origin is None else starting.inherited(saved, model))}
     config = assemble(settings, values, advice, module.Config, of_task.Config)
+    if config.members > 1:
+        raise UsageError("models that answer together are made by: unrolled compare DATA --folds N")
     source = str(data) if isinstance(data, str | Path) else "memory"
     facts: dict[str, Any] = {"task": task, "model": model, "source": source, "versions": versions()}
     if own_file is not None:
@@ -187,7 +189,7 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
         run.write_json("config.json", config.model_dump(mode="json"))
     baselines = _baselines(run, config, task)
     outcome = _fit(run, config, task, model, frozen, shown, started, resuming)
-    _finish(run, config, task, model, outcome | {"baselines": baselines}, started)
+    finish(run, config, task, model, outcome | {"baselines": baselines}, started)
     return load(run.path, own_file=discover.models.file(config.model))
 
 
@@ -255,7 +257,7 @@ def _fit(
     } | ({"trained_parameters": frozen.n_trained} if config.start.freeze else {})
 
 
-def _finish(
+def finish(
     run: RunDirectory,
     config: RunConfig,
     task: Task,
@@ -275,7 +277,7 @@ def _finish(
     for name, picture in task.pictures(model, parts[-1]).items():
         run.write_json(f"figures/{name}.json", picture.model_dump(mode="json"))
     result = {"parameters": build.count_parameters(model), **figures, **outcome}
-    result |= {"score": task.SCORE, "figures": list(task.FIGURES)}
+    result |= {"score": task.SCORE, "figures": list(task.FIGURES), "how_measured": task.how_measured()}
     result["cost"] = _costs(config, task, model)
     result["seconds"] = round(time.monotonic() - started, 2)
     run.write_json("result.json", result)

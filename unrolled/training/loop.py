@@ -28,7 +28,7 @@ from unrolled.runs.parts import Frozen
 from unrolled.runs.tensorboard import Events
 from unrolled.training import optimiser as optimisers
 from unrolled.training.guard import Guard
-from unrolled.training.mixing import mixed
+from unrolled.training.mixing import mixed, truth_share
 from unrolled.training.progress import Progress
 from unrolled.training.schedule import Plan, factor
 from unrolled.training.signals import StopFlag
@@ -100,9 +100,9 @@ class Loop:
         decoder, state = (self.decoder, self.state) if not batch.fresh and self.carries else begin(
             self.model, batch.source, batch.source_mask
         )  # fmt: skip
-        if self.config.optimiser.teacher < 1:
+        if (teacher := truth_share(self.config.optimiser, self.at.step)) < 1:
             seed = noise_seed(self.config.seed, self.at.step)
-            y, state = mixed(decoder, batch.x, state, self.config.optimiser.teacher, seed)
+            y, state = mixed(decoder, batch.x, state, teacher, seed)
             self.state = states.detach(state)
             return y
         if batch.keep is None or batch.keep >= batch.x.shape[1]:
@@ -204,7 +204,7 @@ class Loop:
     def _reserve(self, spent: float, tokens: float) -> float:
         """Seconds that the figures on all held-out data will take, from the speed of this evaluation."""
         left = sum(self.task.size(split) for split in self.task.splits() if split != "train")
-        return 1.5 * spent * left / max(tokens, 1) + 0.5
+        return 1.5 * (spent * left / max(tokens, 1) + self.task.more_seconds()) + 0.5
 
     # ---- saving
 

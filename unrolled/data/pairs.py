@@ -1,0 +1,150 @@
+"""Pairs of a source and a target text, from whatever a user has.
+
+| data | a pair is |
+|---|---|
+| .csv .jsonl .json .parquet, a data frame, a list of dicts | the cells of two columns |
+| .tsv .txt | a line: source, a tab, target; quotes are letters like others |
+| two line-aligned files (`train.de --target-file train.en`) | line n of both |
+| a folder of train.de, train.en, val.de, .. | the same, in the parts that the names say |
+| [(source, target), ..] in Python | one of them |
+| {"train": .., "valid": .., "test": ..} | any of these, in the parts that the names say |
+
+Packed files (.gz, .bz2, .xz) are read as they are. A source is read as often as needed, always in the same order, and
+every pair is checked on the way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from unrolled.core.errors import DataError, UsageError
+from unrolled.data.codec import check_text
+from unrolled.data.labelled import ALL, BUILTIN, PARTS, given_part
+from unrolled.data.pairs_config import PairReading
+
+
+class Pair(NamedTuple):
+    """One example; `part` is train, valid or test where the data says so, and otherwise all."""
+
+    source: Any
+    target: Any
+    place: str
+    part: str = ALL
+    kind: str = ""
+    """What sort of held-out example it is, where figures tell such apart."""
+
+
+@dataclass
+class PairSource:
+    """Pairs that can be read again and again: `for pair in source`; all of them have two texts."""
+
+    name: str
+    read: Callable[[], Iterator[Pair]]
+    digest: Callable[[], str]
+    reading: PairReading
+    """the settings with the columns that were chosen: a saved run reads other files with these"""
+    notes: dict[str, None] = field(default_factory=dict)
+    """what was chosen or left out while reading; complete after one pass"""
+    skipped: dict[str, None] = field(default_factory=dict)
+    """a sentence for each pair that was left out; complete after one pass"""
+
+    def __iter__(self) -> Iterator[Pair]:
+        found = False
+        for pair in self.read():
+            why = trouble(pair)
+            if why is not None:
+                self.skip(f"{pair.place}: {why}")
+                continue
+            found = True
+            if self.reading.lower:
+                pair = pair._replace(source=pair.source.lower(), target=pair.target.lower())
+            yield pair
+        if not found:
+            raise DataError(f"{self.name}: there is no pair of texts in it; there is nothing to learn from")
+
+    def skip(self, sentence: str) -> None:
+        """Leave a pair out where that was asked for, otherwise refuse it."""
+        if not self.reading.skip_bad:
+            raise DataError(f"{sentence}; mend it, or leave such pairs out with --skip-bad")
+        self.skipped[sentence] = None
+
+
+def trouble(pair: Pair) -> str | None:
+    """Why a pair cannot be used; None: it can."""
+    for side, text in (("source", pair.source), ("target", pair.target)):
+        if text is None or (isinstance(text, float) and text != text):
+            return f"the {side} is missing"
+        if not isinstance(text, str):
+            return f"the {side} is {str(text)[:20]!r}, not a text"
+        if not text.strip():
+            return f"the {side} is empty"
+        try:
+            check_text(text)
+        except DataError as error:
+            return f"of the {side}, {str(error).split(';')[0]}"
+    return None
+
+
+def open_pairs(source: Any, reading: PairReading) -> PairSource:
+    """Whatever was handed over as a source of pairs."""
+    from unrolled.data import pairs_files as files
+
+    if isinstance(source, str) and source.startswith(BUILTIN):
+        from unrolled.data.pair_builtin import open_builtin
+
+        return open_builtin(source, reading)
+    if isinstance(source, str | os.PathLike):
+        return files.open_path(Path(source), reading)
+    if isinstance(source, Mapping):
+        parts = {given_part(name, "the data"): open_pairs(each, reading) for name, each in source.items()}
+        return join_parts({part: parts[part] for part in PARTS if part in parts}, "the data")
+    if isinstance(source, list | tuple) and source and not isinstance(source[0], Mapping):
+        return _open_tuples(source, reading)
+    return files.open_rows(source, reading)
+
+
+def _open_tuples(rows: Any, reading: PairReading) -> PairSource:
+    """A list of (source, target)."""
+    if isinstance(rows[0], str) or not hasattr(rows[0], "__len__"):
+        raise UsageError(
+            "pairs in a list are (source, target), or dicts with named values; this list has single values"
+        )
+
+    def read() -> Iterator[Pair]:
+        for number, row in enumerate(rows, start=1):
+            sides = [*([row] if isinstance(row, str) else row), None, None]
+            yield Pair(sides[0], sides[1], f"the list, row {number}")
+
+    def digest() -> str:
+        result = hashlib.sha256()
+        for row in rows:
+            for side in row:
+                text = str(side)
+                result.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
+        return result.hexdigest()
+
+    return PairSource("the list", read, digest, reading)
+
+
+def join_parts(parts: Mapping[str, PairSource], name: str) -> PairSource:
+    """Sources that are a part each, as one."""
+    if not parts:
+        raise DataError(f"{name}: there is no part train in it")
+    first = next(iter(parts.values()))
+    whole = PairSource(name, lambda: read(), lambda: digest(), first.reading)
+
+    def read() -> Iterator[Pair]:
+        for part, source in parts.items():
+            yield from (pair._replace(part=part) for pair in source.read())
+            whole.notes.update(source.notes)
+
+    def digest() -> str:
+        text = "\n".join(f"{part} {source.digest()}" for part, source in parts.items())
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    return whole

@@ -1,0 +1,226 @@
+"""From pairs to sections: read, check, split, fit the codecs on the training part, encode.
+
+The data is read once for the split, once or twice for the codecs and once to encode, so that only ids are held; of
+validation and test the texts too, for what is written is compared with them. Pairs with equal sources are in one part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.core.errors import DataError, UsageError
+from unrolled.data.codec import UNKNOWN, Codec
+from unrolled.data.config import DataConfig
+from unrolled.data.labelled import PARTS
+from unrolled.data.labelled_prepare import Scan, lengths_of, sides
+from unrolled.data.pairs import Pair, PairSource
+from unrolled.data.pairs_batch import PairSection, section_of_pairs
+from unrolled.data.pairs_config import PairReading
+from unrolled.data.split import row_key
+
+LISTED = 20  # skipped pairs that are told one by one
+
+
+class Longest(NamedTuple):
+    """The longest source and target of a part, in tokens, and where they are."""
+
+    source: int
+    source_place: str
+    target: int
+    target_place: str
+
+
+@dataclass(frozen=True)
+class PairData:
+    """Prepared pairs: their codecs, their sections by part, and what is known about them."""
+
+    source_codec: Codec
+    target_codec: Codec
+    shared: bool
+    sections: dict[str, PairSection]
+    longest: dict[str, Longest]
+    facts: dict[str, Any]
+    fingerprint: str
+
+
+def is_joint(config: DataConfig, reading: PairReading) -> bool:
+    return reading.vocabularies == "joint" or (reading.vocabularies == "auto" and config.tokens == "bpe")
+
+
+def prepare_pairs(
+    source: PairSource, config: DataConfig, codecs: tuple[Codec, Codec] | None = None
+) -> PairData:  # fmt: skip
+    """Read pairs, keep their own parts or split them, and encode them; with saved `codecs` (source, target) these are
+    used instead of fitted ones."""
+    if config.too_long == "split" and config.max_length is not None:
+        raise UsageError("too_long = split is not possible here: a pair is translated whole; choose truncate or error")
+    scan, kinds = _scan(source, config.seed)
+    side, names, facts = sides(scan, np.ones(len(scan.keys), bool), config, source.name)
+
+    def training() -> Iterator[Pair]:
+        return (pair for pair, number in zip(source, side) if number == 0)
+
+    joint = is_joint(config, source.reading)
+    first, second = codecs or _fit(training, config, joint)
+    encoder = _Encoder(source, first, second, config)
+    sections, longest = encoder.parts(zip(source, side, kinds), names)
+    facts = {
+        "source": source.name,
+        **facts,
+        "skipped": {"count": len(source.skipped), "first": list(source.skipped)[:LISTED]} if source.skipped else None,
+        "tokens_are": first.kind + (" (small letters)" if source.reading.lower else ""),
+        "vocabulary": {"both": first.size} if joint else {"source": first.size, "target": second.size},
+        "lengths": _both_lengths(sections),
+        "truncated": encoder.truncated,
+        "split": {part: _part_facts(section) for part, section in sections.items()},
+        "notes": [*source.notes, *facts["notes"], *_more_notes(source, encoder.truncated, config)],
+    }
+    fingerprint = _fingerprint(sections, first, second)
+    sections = {part: _used(section, part, config) for part, section in sections.items()}
+    return PairData(first, second, joint, sections, longest, facts, fingerprint)
+
+
+def encode_pairs(source: PairSource, codecs: tuple[Codec, Codec], config: DataConfig) -> tuple[PairSection, Longest]:
+    """The whole of another source as one section, in its own order, in the tokens of a saved run."""
+    encoder = _Encoder(source, *codecs, config)
+    triples = ((pair, 0, pair.kind) for pair in source)
+    sections, longest = encoder.parts(triples, ["all"])
+    return sections["all"], longest["all"]
+
+
+def _scan(source: PairSource, seed: int) -> tuple[Scan, list[str]]:
+    """The first pass: every pair checked and keyed by its source, so that equal sources stay together."""
+    keys, parts, kinds = [], [], []
+    for pair in source:
+        keys.append(row_key(pair.source, None, seed))
+        parts.append(pair.part)
+        kinds.append(pair.kind)
+    numbers = np.array(keys, np.uint64)
+    return Scan(numbers, numbers, np.zeros(len(keys), np.int64), parts, None, Counter(parts)), kinds
+
+
+def _fit(training: Any, config: DataConfig, joint: bool) -> tuple[Codec, Codec]:
+    if joint:
+        both = Codec.fit(chain.from_iterable((pair.source, pair.target) for pair in training()), config)
+        return both, both
+    return (
+        Codec.fit((pair.source for pair in training()), config),
+        Codec.fit((pair.target for pair in training()), config),
+    )
+
+
+class _Encoder:
+    """The last pass: texts to ids, part by part."""
+
+    def __init__(self, source: PairSource, first: Codec, second: Codec, config: DataConfig) -> None:
+        self.source, self.codecs, self.config = source, (first, second), config
+        self.truncated = 0
+
+    def parts(
+        self, pairs: Iterable[tuple[Pair, int, str]], names: Sequence[str]
+    ) -> tuple[dict[str, PairSection], dict[str, Longest]]:
+        held: list[list[tuple[Any, ...]]] = [[] for _ in names]
+        longest = [Longest(0, "", 0, "") for _ in names]
+        for row, (pair, number, kind) in enumerate(pairs):
+            found = self._pair(pair)
+            if found is None:
+                continue
+            source, target, ends = found
+            keeps = names[number] != "train"
+            held[number].append((source, target, row, ends, *((pair.source, pair.target, kind) if keeps else ())))
+            longest[number] = _longer(longest[number], len(source), len(target), pair.place)
+        sections, furthest = {}, {}
+        for number, part in sorted(enumerate(names), key=lambda each: [*PARTS, "all"].index(each[1])):
+            if not held[number]:
+                raise DataError(f"{self.source.name}: no pair is left for the part {part}; give more data")
+            sections[part], furthest[part] = _section(held[number]), longest[number]
+            held[number] = []
+        return sections, furthest
+
+    def _pair(self, pair: Pair) -> tuple[NDArray[np.int32], NDArray[np.int32], bool] | None:
+        source, target = (
+            codec.encode(text).astype(np.int32) for codec, text in zip(self.codecs, (pair.source, pair.target))
+        )
+        limit = self.config.max_length
+        if limit is None or max(len(source), len(target)) <= limit:
+            return source, target, True
+        if self.config.too_long == "error":
+            if self.source.reading.skip_bad:
+                self.source.skip(f"{pair.place}: {len(source)} and {len(target)} tokens, more than {limit}")
+                return None
+            raise DataError(
+                f"{pair.place}: this pair has {len(source)} and {len(target)} tokens, more than max_length = {limit}; "
+                "choose --too-long truncate, --skip-bad, or a larger --max-length"
+            )
+        self.truncated += 1
+        return source[:limit], target[:limit], len(target) <= limit
+
+
+def _longer(known: Longest, source: int, target: int, place: str) -> Longest:
+    if source > known.source:
+        known = known._replace(source=source, source_place=place)
+    return known._replace(target=target, target_place=place) if target > known.target else known
+
+
+def _section(held: list[tuple[Any, ...]]) -> PairSection:
+    source, target, rows, ends, *more = map(list, zip(*held))
+    if not more:
+        return section_of_pairs(source, target, rows, ends)
+    return section_of_pairs(source, target, rows, ends, (more[0], more[1]), more[2])
+
+
+def _used(section: PairSection, part: str, config: DataConfig) -> PairSection:
+    """As much of a part as is asked for."""
+    if part == "train":
+        return section.share(config.fraction)
+    if config.held_out is None or section.n_targets <= config.held_out:
+        return section
+    return section.share(config.held_out / section.n_targets)
+
+
+# ---- what is told
+
+
+def _both_lengths(sections: Mapping[str, PairSection]) -> dict[str, Any]:
+    return {
+        "source": lengths_of(np.concatenate([section.source_lengths for section in sections.values()])),
+        "target": lengths_of(np.concatenate([section.target_lengths for section in sections.values()])),
+    }
+
+
+def _part_facts(section: PairSection) -> dict[str, Any]:
+    return {
+        "pairs": section.n_examples,
+        "source_tokens": len(section.source),
+        "target_tokens": len(section.target),
+        "unknown_source": int((section.source == UNKNOWN).sum()),
+        "unknown_target": int((section.target == UNKNOWN).sum()),
+        **({} if section.kinds is None else {"kinds": dict(Counter(section.kinds))}),
+    }
+
+
+def _more_notes(source: PairSource, truncated: int, config: DataConfig) -> Iterator[str]:
+    if source.skipped:
+        more = f" and {len(source.skipped) - LISTED} more" if len(source.skipped) > LISTED else ""
+        yield f"{len(source.skipped)} pairs were skipped: {'; '.join(list(source.skipped)[:LISTED])}{more}"
+    if truncated:
+        yield f"{truncated} pairs were truncated to {config.max_length} tokens"
+
+
+def _fingerprint(sections: Mapping[str, PairSection], first: Codec, second: Codec) -> str:
+    digest = hashlib.sha256()
+    for part, section in sections.items():
+        digest.update(f"{part} {section.n_examples}\n".encode())
+        for array in (section.source, section.source_offsets, section.target, section.target_offsets):
+            digest.update(np.ascontiguousarray(array).tobytes())
+    for codec in (first, second):
+        digest.update(codec.to_json().encode())
+    return digest.hexdigest()[:32]

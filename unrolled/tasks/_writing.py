@@ -1,0 +1,141 @@
+"""Writing for sources: batches of sources in, texts out, by the decoding that every model shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.core.causal import Conditional, begin
+from unrolled.core.errors import UsageError
+from unrolled.core.trace import trace
+from unrolled.data.batch import Batch
+from unrolled.data.codec import EMPTY, START, STOP, UNKNOWN, Codec
+from unrolled.data.pairs_batch import PairSection, pair_batches
+from unrolled.decode.config import Sampling
+from unrolled.decode.rollout import Candidate
+from unrolled.decode.text import Begun, Search, Writer
+from unrolled.pictures.alignment import of_source
+
+TOKENS = 8192  # positions of a batch, all beams together
+GREEDY = Sampling(temperature=0)
+UNKNOWN_SIGN = "<unk>"
+
+
+class Written(NamedTuple):
+    """A text that was written for one source."""
+
+    text: str
+    logp: float
+    tokens: int
+    finished: bool  # ended by <stop>, not by the limit
+    score: float  # what it was ranked by
+
+
+def text_of(codec: Codec, tokens: Iterable[int]) -> str:
+    """Tokens as text, unknown ones visible."""
+    pieces: list[list[int]] = [[]]
+    for token in tokens:
+        if token == UNKNOWN:
+            pieces.append([])
+        else:
+            pieces[-1].append(int(token))
+    sign = f" {UNKNOWN_SIGN}" if codec.kind == "word" else UNKNOWN_SIGN  # a word takes its space along
+    text = sign.join(codec.decode(piece) for piece in pieces)
+    return text.removeprefix(" ") if text.startswith(f" {UNKNOWN_SIGN}") else text
+
+
+def sides_of(value: Any) -> tuple[Any, str]:
+    """Source and target of an example as a user gives it; in a text, a tab stands between them.
+
+    >>> sides_of("un\\tone"), sides_of("un"), sides_of({"source": "un", "target": "one"})
+    (('un', 'one'), ('un', ''), ('un', 'one'))
+    """
+    if isinstance(value, Mapping):
+        return value["source"], str(value.get("target") or "")
+    if isinstance(value, tuple) and len(value) == 2:
+        return value[0], str(value[1])
+    if isinstance(value, str):
+        source, _, target = value.partition("\t")
+        return source, target
+    return value, ""
+
+
+def device_of(model: nn.Module) -> str:
+    return str(next((tensor.device for tensor in (*model.parameters(), *model.buffers())), "cpu"))
+
+
+def longest_source(model: Conditional) -> int | None:
+    """The most positions of a source that a model can read; None: any number."""
+    writes = {id(module) for module in model.decoder.modules()}
+    limits = [getattr(module, "max_length", None) for module in model.modules() if id(module) not in writes]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def search_of(
+    beam: int | None, length_penalty: float, n_best: int, sampling: Sampling | None, max_tokens: int
+) -> Search:
+    """How to look for texts; what excludes one another is refused. Several without sampling are those of a beam."""
+    if beam is not None and sampling is not None:
+        raise UsageError("a beam looks for the likeliest text and a sample does not: give one of the two")
+    if n_best > 1 and beam is None and sampling is None:
+        beam = n_best
+    if length_penalty and beam is None:
+        raise UsageError("a length penalty ranks the texts of a beam: give --beam too")
+    return Search(n_best, None, beam, length_penalty, max_tokens)
+
+
+@torch.no_grad()
+def write(
+    codec: Codec, model: Conditional, section: PairSection, search: Search, sampling: Sampling, numbers: Tensor | None
+) -> list[list[Written]]:
+    """The n best texts for every source, in the order of the section; batched by length, each source encoded once.
+
+    `numbers` [n] are those that draw the noise of each source, so that it is sampled the same in any company.
+    """
+    beams = max(search.beam or 1, search.n, search.best_of_n or 1)
+    device, was_training = device_of(model), model.training
+    writer = Writer(codec, [STOP], [EMPTY, START])
+    result: list[list[Written]] = [[] for _ in range(section.n_examples)]
+    model.eval()
+    try:
+        for batch in pair_batches(section, max(1, TOKENS // beams)):
+            assert batch.rows is not None
+            rows = batch.rows if numbers is None else numbers[batch.rows]
+            there = batch.to(device)
+            decoder, state = begin(model, there.source, there.source_mask)
+            prompt = torch.full((len(rows), 1), START, device=there.x.device)
+            found = writer.candidates(Begun(prompt, decoder, state), search, sampling, rows)
+            for row, candidates in zip(batch.rows.tolist(), found):
+                result[row] = [_written(codec, candidate) for candidate in candidates]
+    finally:
+        model.train(was_training)
+    return result
+
+
+def _written(codec: Codec, candidate: Candidate) -> Written:
+    tokens = candidate.tokens[:-1] if candidate.finished else candidate.tokens
+    text = text_of(codec, tokens)
+    return Written(text, candidate.log_p, len(candidate.tokens), candidate.finished, candidate.score)
+
+
+@torch.no_grad()
+def looked_at(model: Conditional, batch: Batch) -> Tensor | None:
+    """How much each position of a source is looked at while each token is written, [T, S]; None: no layer looks.
+
+    The mean over the heads of the last layer that attends to the source.
+    """
+    was_training = model.training
+    model.eval()
+    try:
+        batch = batch.to(device_of(model))
+        decoder, state = begin(model, batch.source, batch.source_mask)
+        with trace() as seen:
+            decoder(batch.x, state)
+    finally:
+        model.train(was_training)
+    assert batch.source is not None
+    found: list[Tensor] = of_source([each[0] for each in seen["attention"]], batch.source.shape[1])
+    return found[-1].mean(0) if found else None

@@ -1,0 +1,398 @@
+"""What the tasks that write a target sequence share: a source in, a text out, token by token.
+
+    C = - sum_t log p(y_t | y_1 .. y_{t-1}, source)
+
+In training the decoder is fed the true tokens before each (or its own, with `teacher` below 1); in use it is fed what
+it wrote. A task adds how its source is read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from unrolled.core import config, task
+from unrolled.core.causal import Conditional, begin
+from unrolled.core.errors import DataError, UsageError
+from unrolled.data.batch import Batch
+from unrolled.data.codec import EMPTY, STOP, Codec
+from unrolled.data.config import DataConfig
+from unrolled.data.pairs_batch import PairExamples, PairSection, pair_batches, section_of_pairs
+from unrolled.data.pairs_prepare import Longest
+from unrolled.data.tables import Example
+from unrolled.decode.config import Sampling
+from unrolled.decode.text import Search
+from unrolled.objectives import losses, metrics
+from unrolled.objectives.written import corpus_bleu, corpus_chrf, exact_matches
+from unrolled.pictures import alignment, kinds
+from unrolled.tasks._writing import (
+    GREEDY,
+    Written,
+    device_of,
+    longest_source,
+    looked_at,
+    search_of,
+    sides_of,
+    text_of,
+    write,
+)
+
+EVALUATION_TOKENS = 8192  # positions of a batch
+AT_ONCE = 256  # examples that are predicted together: a window in which they are sorted by length
+ROOM = 8  # tokens that may be written beyond the longest target of training
+SHOWN = 12  # examples in a table
+SHORTEN = "shorten it, leave it out with --max-length and --skip-bad, or give the model more positions"
+
+
+class Config(config.Config):
+    """What all of them can be told."""
+
+    label_smoothing: float = Field(0.0, ge=0, lt=1)
+    """Share of the target given to the prior in training, eq. (8.3); figures never use it."""
+    prior: Literal["uniform", "training"] = "uniform"
+    """Where smoothing goes: to all tokens alike or by their frequency in the training targets."""
+    decoded: int = Field(64, ge=1)
+    """Validation examples that are written out at each evaluation during training; the final figures use all."""
+
+
+class WrittenTask(task.Task):
+    """The base: batches, loss, figures, writing. A task adds the source: its codec, its ports, how it is read."""
+
+    SCORE: ClassVar[str] = "nats"
+    FIGURES: ClassVar[tuple[str, ...]] = ("nats", "perplexity", "token_accuracy", "exact_match", "chrf", "bleu")
+    ACCEPTS: ClassVar[tuple[str, ...]] = ("conditional",)
+
+    data: DataConfig
+    config: Config
+
+    def __init__(self, config: Config, data: DataConfig) -> None:
+        super().__init__(config, data)
+        self.codec: Codec  # of targets
+        self.sections: dict[str, PairSection] = {}
+        self.longest: dict[str, Longest] = {}
+        self.longest_target = 0  # of training, in tokens
+        self.kinds: list[str] = []  # of held-out examples, that figures tell apart
+        self.signatures: dict[str, str] = {}
+        self._prior: Tensor | None = None
+        self._more_seconds = 0.0
+
+    # ---- data
+
+    def take(self, sections: dict[str, PairSection], longest: dict[str, Longest]) -> None:
+        """What `prepare` of a task ends with."""
+        self.sections, self.longest = sections, longest
+        self.longest_target = longest["train"].target
+        named = [kind for section in sections.values() for kind in (section.kinds or []) if kind]
+        self.tell_apart(list(dict.fromkeys(named)))
+        if self.config.label_smoothing and self.config.prior == "training":
+            counts = np.bincount(sections["train"].target, minlength=self.codec.size).astype(np.float32)
+            counts[STOP] += sections["train"].n_examples
+            self._prior = torch.from_numpy(counts / counts.sum())
+
+    def tell_apart(self, found: list[str]) -> None:
+        """Figures of each kind of held-out example beside those of all."""
+        self.kinds = found
+        more = tuple(_exact_of(kind) for kind in found)
+        self.FIGURES = (*type(self).FIGURES, *more)  # type: ignore[misc]
+
+    def save_codec(self, directory: Path) -> None:
+        self.codec.save(directory)
+
+    def load_codec(self, directory: Path) -> None:
+        self.codec = Codec.load(directory)
+
+    def describe(self) -> dict[str, Any]:
+        return {"longest_target": self.longest_target, "kinds": self.kinds, "signatures": self.signatures}
+
+    def recall(self, facts: Mapping[str, Any]) -> None:
+        self.longest_target, self.signatures = facts["longest_target"], dict(facts["signatures"])
+        self.tell_apart(list(facts["kinds"]))
+
+    def size(self, split: str) -> int:
+        return self._section(split).n_targets
+
+    def splits(self) -> tuple[str, ...]:
+        return tuple(self.sections)
+
+    def _section(self, split: str) -> PairSection:
+        if not self.sections:
+            raise UsageError("no data has been read yet: call prepare(source) first")
+        return self.sections[split]
+
+    # ---- training
+
+    def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
+        tokens = getattr(batching, "batch_tokens", None)
+        return PairExamples(self._section("train"), tokens, batching.batch_size, seed)
+
+    def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
+        return losses.cross_entropy(y, batch.y, smoothing=self.config.label_smoothing, prior=self._prior)
+
+    def look_at_training(self, model: Any) -> None:
+        """Nothing is learned here, but what is longer than the model's positions is told before any work is done."""
+        for part, found in self.longest.items():
+            self.check_lengths(model, found, f" (of the part {part})")
+
+    def check_lengths(self, model: Conditional, found: Longest, where: str = "") -> None:
+        """The longest source and target against the positions that a model has."""
+        most, room = longest_source(model), model.decoder.max_length
+        if most is not None and found.source > most:
+            raise DataError(
+                f"{found.source_place}{where}: the source has {found.source} tokens, but this model reads at most "
+                f"{most}; {SHORTEN}"
+            )
+        if room is not None and found.target + 1 > room:
+            raise DataError(
+                f"{found.target_place}{where}: the target has {found.target} tokens, but this model writes at most "
+                f"{room - 1}; {SHORTEN}"
+            )
+
+    # ---- figures
+
+    def evaluate(
+        self, model: Conditional, split: str, limit: int | None = None, ledger: task.Ledger | None = None
+    ) -> dict[str, float]:
+        section = self._section(split)
+        if limit is None:
+            return self.measure(model, section, None, ledger)
+        some = section.share(min(1.0, limit / section.n_targets))
+        return self.measure(model, some, self.config.decoded, ledger)
+
+    def measure(
+        self, model: Conditional, section: PairSection, decoded: int | None, ledger: task.Ledger | None = None
+    ) -> dict[str, float]:
+        """Figures of each token given those before it, and of the texts that are written, `decoded` or all of them."""
+        total, count, right = 0.0, 0, 0
+        for y, batch in self.outputs(model, pair_batches(section, EVALUATION_TOKENS)):
+            nats, real = losses.token_losses(y, batch.y), batch.y != EMPTY  # [B, T]
+            total, count = total + float(nats.sum()), count + int(real.sum())
+            right += int(metrics.accuracy(y, batch.y)[0])
+            if ledger is not None:
+                assert batch.rows is not None
+                ledger.add(batch.rows, nats.sum(1), real.sum(1))
+        if count == 0:
+            raise DataError("there is no token to predict in this part of the data: give more of it")
+        figures = {"nats": total / count, "perplexity": metrics.perplexity(total, count)}
+        figures["token_accuracy"] = right / count
+        some = section if decoded is None else section.spread(decoded)
+        begun = time.monotonic()
+        written = [best[0].text for best in self.write(model, some)]
+        self._estimate(time.monotonic() - begun, some.n_examples, decoded)
+        return {**figures, **self.compare(written, some), "tokens": count}
+
+    def compare(self, written: list[str], section: PairSection) -> dict[str, float]:
+        """Figures of whole texts."""
+        references = self.references(section)
+        bleu, chrf = corpus_bleu(written, references), corpus_chrf(written, references)
+        self.signatures = {"bleu": bleu.signature, "chrf": chrf.signature}
+        figures = {"exact_match": metrics.mean(*exact_matches(written, references))}
+        for kind in self.kinds if section.kinds is not None else []:
+            own = [i for i, each in enumerate(section.kinds or []) if each == kind]
+            if own:
+                hits = exact_matches([written[i] for i in own], [references[i] for i in own])
+                figures[_exact_of(kind)] = metrics.mean(*hits)
+        return {**figures, "chrf": chrf.score, "bleu": bleu.score}
+
+    def references(self, section: PairSection) -> list[str]:
+        if section.texts is not None:
+            return list(section.texts[1])
+        return [self.text_of(section.target_of(i).tolist()) for i in range(section.n_examples)]
+
+    def _estimate(self, seconds: float, examples: int, decoded: int | None) -> None:
+        """How long it will take to write out all held-out examples, beyond the few of an evaluation in training."""
+        if decoded is not None:
+            left = sum(section.n_examples for part, section in self.sections.items() if part != "train")
+            self._more_seconds = seconds * max(0, left - examples) / max(examples, 1)
+
+    def more_seconds(self) -> float:
+        return self._more_seconds
+
+    def how_measured(self) -> dict[str, str]:
+        return dict(self.signatures)
+
+    @torch.no_grad()
+    def outputs(self, model: Conditional, batches: Iterator[Batch]) -> Iterator[tuple[Tensor, Batch]]:
+        """The model's outputs [B, T, V] batch by batch, each token given the true ones before it."""
+        device, was_training = device_of(model), model.training
+        model.eval()
+        try:
+            for batch in batches:
+                batch = batch.to(device)
+                decoder, state = begin(model, batch.source, batch.source_mask)
+                yield decoder(batch.x, state)[0], batch
+        finally:
+            model.train(was_training)
+
+    # ---- writing
+
+    def text_of(self, tokens: Iterable[int]) -> str:
+        return text_of(self.codec, tokens)
+
+    def write(
+        self,
+        model: Conditional,
+        section: PairSection,
+        search: Search | None = None,
+        sampling: Sampling = GREEDY,
+        numbers: Tensor | None = None,
+    ) -> list[list[Written]]:
+        """The n best texts for every source, in the order of the section (see `_writing.write`)."""
+        return write(
+            self.codec, model, section, search or Search(max_tokens=self.most_tokens(model)), sampling, numbers
+        )
+
+    def most_tokens(self, model: Conditional) -> int:
+        """The most that is written, <stop> included."""
+        room = model.decoder.max_length
+        wanted = self.longest_target + ROOM
+        return wanted if room is None else min(wanted, room)
+
+    # ---- examples, one by one
+
+    def encode_source(self, value: Any, place: str) -> np.ndarray:
+        """A source as a user gives it, as ids [S] or numbers [S, D]."""
+        raise NotImplementedError
+
+    def is_nothing(self, value: Any) -> bool:
+        """Whether a source is an empty line, for which an empty line is written."""
+        return False
+
+    def shown_source(self, value: Any) -> Any:
+        """A source as JSON has it, and as `example` takes it again."""
+        return value
+
+    def predict(
+        self,
+        model: Conditional,
+        examples: Sequence[Any],
+        conditions: Sequence[str | None] | None = None,
+        beam: int | None = None,
+        length_penalty: float = 0.0,
+        n_best: int = 1,
+        sampling: Sampling | None = None,
+        max_tokens: int | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """What is written for each source, in order: the likeliest token at each step, or by beam, or sampled."""
+        if conditions is not None:
+            raise UsageError("a run that writes for a source takes no --condition")
+        search = self.search(model, beam, length_penalty, n_best, sampling, max_tokens)
+        lines = (Example(value, None, number) for number, value in enumerate(examples, 1))
+        for some in iter(lambda: [each for each, _ in zip(lines, range(AT_ONCE))], []):
+            yield from self.say(model, some, search, sampling or GREEDY, "example")
+
+    def search(
+        self,
+        model: Conditional,
+        beam: int | None = None,
+        length_penalty: float = 0.0,
+        n_best: int = 1,
+        sampling: Sampling | None = None,
+        max_tokens: int | None = None,
+    ) -> Search:
+        """How to look for texts, checked."""
+        most, room = max_tokens or self.most_tokens(model), model.decoder.max_length
+        return search_of(beam, length_penalty, n_best, sampling, most if room is None else min(most, room))
+
+    def say(
+        self, model: Conditional, examples: Sequence[Example], search: Search, sampling: Sampling, place: str = "line"
+    ) -> Iterator[dict[str, Any]]:
+        """What is written for some examples, which are batched by length, in their order; nothing for empty lines."""
+        real = [each for each in examples if not self.is_nothing(each.text)]
+        sources = [self.encode_source(each.text, f"{place} {each.number}") for each in real]
+        most = longest_source(model)
+        for each, source in zip(real, sources):
+            if most is not None and len(source) > most:
+                raise DataError(
+                    f"{place} {each.number}: the source has {len(source)} tokens, but this model reads at most {most}; "
+                    "shorten it or split it"
+                )
+        section = section_of_pairs(sources, [np.empty(0, np.int32)] * len(sources))
+        numbers = torch.tensor([each.number for each in real], dtype=torch.long)
+        found = iter(self.write(model, section, search, sampling, numbers))
+        for each in examples:
+            if self.is_nothing(each.text):
+                yield {"source": each.text, "prediction": "", "logp": 0.0, "finished": True}
+                continue
+            best, *_ = candidates = next(found)
+            line = {"source": self.shown_source(each.text), "prediction": best.text, "logp": best.logp}
+            line["finished"] = best.finished
+            if search.n > 1:
+                line["candidates"] = [
+                    {"text": one.text, "logp": one.logp, "score": one.score} for one in candidates
+                ]  # fmt: skip
+            yield line
+
+    def predictions(self, model: Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
+        """Examples of a part with what was written, and the nats of what should have been."""
+        section = self._section(split).take(np.arange(min(limit, self._section(split).n_examples)))
+        nats, counts = torch.zeros(section.n_examples), torch.zeros(section.n_examples)
+        for y, batch in self.outputs(model, pair_batches(section, EVALUATION_TOKENS)):
+            assert batch.rows is not None
+            rows = batch.rows.cpu()
+            nats[rows] = losses.token_losses(y, batch.y).sum(1).cpu()
+            counts[rows] = (batch.y != EMPTY).sum(1).float().cpu()
+        references, written = self.references(section), self.write(model, section)
+        for i in range(section.n_examples):
+            text = written[i][0].text
+            yield {
+                "source": self.shown_source(self.source_at(section, i)), "target": references[i], "prediction": text,
+                "right": text == references[i], "tokens": int(counts[i]),
+                "nats_per_token": float(nats[i] / counts[i].clamp(min=1)),
+                **({} if section.kinds is None else {"kind": section.kinds[i]}),
+            }  # fmt: skip
+
+    def source_at(self, section: PairSection, i: int) -> Any:
+        """The source of an example as it was given."""
+        assert section.texts is not None
+        return section.texts[0][i]
+
+    def example(self, value: Any) -> tuple[Batch, list[str]]:
+        """A source and its target, {"source": .., "target": ..} or (source, target), as one row.
+
+        The positions are those of the target. A source alone has an empty target.
+        """
+        source, target = sides_of(value)
+        ids = self.codec.encode(target).astype(np.int32)
+        section = section_of_pairs([self.encode_source(source, "the source")], [ids])
+        batch = next(iter(pair_batches(section, EVALUATION_TOKENS)))
+        return batch, [self.codec.name(int(token)) for token in batch.x[0]]
+
+    def input_of(self, line: Mapping[str, Any]) -> Any:
+        return {"source": line["source"], "target": line["target"]}
+
+    # ---- pictures
+
+    def pictures(self, model: Conditional, split: str) -> dict[str, Any]:
+        """Examples beside what was written, and where the model looked while it wrote one of them."""
+        lines = list(self.predictions(model, split, SHOWN))
+        rows = [[str(line["source"]), line["target"], line["prediction"]] for line in lines]
+        table = kinds.Table(
+            title="What the model writes", alt=f"Sources of the {split} data with their targets and what was written.",
+            columns=["source", "target", "prediction"], rows=rows,
+        )  # fmt: skip
+        found = self.alignment_of(model, lines[0])
+        return {"samples": table} | ({} if found is None else {"alignment": found})
+
+    def alignment_of(self, model: Conditional, line: Mapping[str, Any]) -> kinds.Heatmap | None:
+        """Where the model looks in the source while it writes each token (Fig. 7.11); None: it does not look."""
+        batch, _ = self.example({"source": line["source"], "target": line["prediction"] or line["target"]})
+        alpha = looked_at(model, batch)
+        if alpha is None or batch.source is None:
+            return None
+        names = [self.codec.name(int(token)) for token in (*batch.x[0, 1:].tolist(), STOP)]
+        return alignment.picture(alpha, names, self.source_names(batch.source[0]))
+
+    def source_names(self, source: Tensor) -> list[str]:
+        """A name for each position of an encoded source."""
+        return [str(s) for s in range(len(source))]
+
+
+def _exact_of(kind: str) -> str:
+    return f"exact_match_{kind.replace(' ', '_')}"

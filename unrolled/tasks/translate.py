@@ -1,0 +1,185 @@
+"""Translate: a text in, another text out: languages, letters to sounds, dates to ISO, any string to string.
+
+    C = - sum_t log p(y_t | y_1 .. y_{t-1}, source)                  source and target in words, letters, bytes or BPE
+
+Every score stands beside copying the source and a word-by-word dictionary learned from the same pairs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unrolled.core import task
+from unrolled.core.causal import Conditional
+from unrolled.core.errors import DataError, UsageError
+from unrolled.data.codec import UNKNOWN, Codec
+from unrolled.data.config import DataConfig
+from unrolled.data.labelled import ending_of
+from unrolled.data.pairs import open_pairs
+from unrolled.data.pairs_batch import PairSection
+from unrolled.data.pairs_config import PairReading
+from unrolled.data.pairs_files import TABLES
+from unrolled.data.pairs_guess import guess_pairs
+from unrolled.data.pairs_prepare import PairData, encode_pairs, prepare_pairs
+from unrolled.data.plain import TextFile
+from unrolled.data.tables import Example
+from unrolled.data.windows import windows
+from unrolled.tasks import _written
+
+SOURCE = "source"  # the folder of the sources' codec, where it is not that of the targets
+
+
+class Config(_written.Config):
+    pairs: PairReading = PairReading()
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Pairs as models that count them take them."""
+
+    section: PairSection
+    codecs: tuple[Codec, Codec]
+
+    @property
+    def source(self) -> NDArray[np.int32]:
+        return self.section.source
+
+    @property
+    def source_offsets(self) -> NDArray[np.int64]:
+        return self.section.source_offsets
+
+    @property
+    def target(self) -> NDArray[np.int32]:
+        return self.section.target
+
+    @property
+    def target_offsets(self) -> NDArray[np.int64]:
+        return self.section.target_offsets
+
+    @cached_property
+    def same(self) -> NDArray[np.int64]:
+        """[V_s]: the target token that is written like each source token, <unknown> where there is none."""
+        source, target = self.codecs
+        if source.to_json() == target.to_json():
+            return np.arange(source.size)
+        number_of = {target.decode([token]): token for token in range(len(target.specials), target.size)}
+        first = len(source.specials)
+        own = [number_of.get(source.decode([token]), UNKNOWN) for token in range(first, source.size)]
+        return np.array([*range(first), *own], np.int64)
+
+
+class Task(_written.WrittenTask):
+    config: Config
+
+    def __init__(self, config: Config, data: DataConfig) -> None:
+        super().__init__(config, data)
+        self.pairs: PairData | None = None
+        self.source_codec: Codec
+        self.reading: PairReading = config.pairs
+        self.shared = False
+
+    # ---- data
+
+    @classmethod
+    def guess(cls, source: Any, given: Mapping[str, Any]) -> task.Guess | None:
+        return guess_pairs(source, given)
+
+    def prepare(self, source: Any) -> None:
+        if self.data.column is not None or self.data.condition is not None:
+            raise UsageError("pairs have two columns: give --source-column and --target-column instead of --column")
+        opened = open_pairs(source, self.config.pairs)
+        codecs = (self.source_codec, self.codec) if hasattr(self, "codec") else None
+        self.pairs = prepare_pairs(opened, self.data, codecs)
+        self.source_codec, self.codec = self.pairs.source_codec, self.pairs.target_codec
+        self.shared, self.reading = self.pairs.shared, opened.reading
+        self.take(self.pairs.sections, self.pairs.longest)
+
+    def save_codec(self, directory: Path) -> None:
+        super().save_codec(directory)
+        if not self.shared:
+            self.source_codec.save(directory / SOURCE)
+
+    def load_codec(self, directory: Path) -> None:
+        super().load_codec(directory)
+        self.shared = not (directory / SOURCE).exists()
+        self.source_codec = self.codec if self.shared else Codec.load(directory / SOURCE)
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "reading": self.reading.model_dump(mode="json")}
+
+    def recall(self, facts: Mapping[str, Any]) -> None:
+        super().recall(facts)
+        self.reading = PairReading.parse(facts["reading"])
+
+    def facts(self) -> dict[str, Any]:
+        if self.pairs is None:
+            raise UsageError("no data has been read yet: call prepare(source) first")
+        return {**self.pairs.facts, "fingerprint": self.pairs.fingerprint}
+
+    # ---- the model
+
+    def ports(self) -> task.Ports:
+        source = task.SourcePorts(self.source_codec.size, shared=self.shared)
+        return task.Ports(self.codec.size, self.codec.size, source=source)
+
+    def solve(self, model: Any, limit: int | None = None) -> None:
+        section = self._section("train")
+        some = section if limit is None else section.share(min(1.0, limit / section.n_targets))
+        model.solve(Counted(some, (self.source_codec, self.codec)))
+
+    def baselines(self) -> list[task.Baseline]:
+        return [task.Baseline("copy", "copy-source", {}), task.Baseline("word by word", "dictionary", {})]
+
+    # ---- examples
+
+    def evaluate_source(self, model: Conditional, source: Any) -> dict[str, float]:
+        """The figures on a whole other file of pairs, read as the run's own were."""
+        opened = open_pairs(source, self.reading)
+        section, longest = encode_pairs(opened, (self.source_codec, self.codec), self.data)
+        self.check_lengths(model, longest)
+        return self.measure(model, section, None)
+
+    def encode_source(self, value: Any, place: str) -> np.ndarray:
+        text = self._text(value)
+        try:
+            ids = self.source_codec.encode(text)
+        except DataError as error:
+            raise DataError(f"{place}: {error}") from None
+        if not len(ids):
+            raise DataError(f"{place}: there is no text to read; fill it in")
+        return ids.astype(np.int32)
+
+    def is_nothing(self, value: Any) -> bool:
+        return not str(value).strip()
+
+    def shown_source(self, value: Any) -> Any:
+        return self._text(value)
+
+    def _text(self, value: Any) -> str:
+        return str(value).lower() if self.reading.lower else str(value)
+
+    def source_names(self, source: Tensor) -> list[str]:
+        return [self.source_codec.name(int(token)) for token in source]
+
+    def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
+        """Sources of another file, some at a time: its lines, the source column of a table; `-` is standard input."""
+        if source == "-":
+            numbered = (Example(line.rstrip("\r\n"), None, number) for number, line in enumerate(sys.stdin, 1))
+            return windows(numbered, _written.AT_ONCE)
+        path = Path(source)
+        if ending_of(path) in (*TABLES, ".tsv"):
+            inputs = self.reading.updated({"target_file": None, "part_column": None, "skip_bad": False})
+            opened = open_pairs(source, inputs)
+            rows = (Example(pair.source, None, number) for number, pair in enumerate(opened.read(), 1))
+            return windows(rows, _written.AT_ONCE, live=False)
+        lines = (Example(line, None, number) for number, line in enumerate(TextFile(path).lines(), 1))
+        return windows(lines, _written.AT_ONCE, live=False)
