@@ -93,7 +93,7 @@ def test_channels_that_are_not_said() -> None:
 
 def test_a_table_of_positions_ends() -> None:
     net = body(8 * 3, d_first=4, n_stages=1, position="learned", n_positions=2)
-    with pytest.raises(UsageError, match="beyond max_length = 2"):
+    with pytest.raises(UsageError, match="has 4 rows of regions, but the table of positions has 2"):
         net(torch.zeros(1, 8, 24, dtype=torch.float64), torch.ones(1, 8, dtype=torch.bool))
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unrolled.core.errors import UsageError
-from unrolled.layers.position import Learned, check_length, sinusoids
+from unrolled.layers.position import sinusoids
 
 BASE = 100.0  # of the sinusoids: a map is some tens of regions wide, so slower waves than these would tell nothing
 
@@ -91,18 +91,23 @@ class ImagePosition(nn.Module):
         if kind not in ("sinusoid", "learned", "none"):
             raise UsageError(f"there is no position kind '{kind}' for images; take sinusoid, learned or none")
         self.kind, self.d_model = kind, d_model
-        self.rows = Learned(d_model, n_rows) if kind == "learned" else None
-        self.columns = Learned(d_model, n_columns) if kind == "learned" else None
+        if kind == "learned":
+            self.rows = nn.Parameter(0.02 * torch.randn(n_rows, d_model))
+            self.columns = nn.Parameter(0.02 * torch.randn(n_columns, d_model))
 
     def forward(self, z: Tensor, real: Tensor | None) -> Tensor:
         i, j = (torch.arange(n, device=z.device) for n in z.shape[2:])  # [H], [W]
         if self.kind == "none":
             return z
-        if self.rows is not None and self.columns is not None:
-            check_length(self.rows, len(i) if real is None else int(real.sum(1).max()))
-            i = i.clamp(max=self.rows.table.shape[0] - 1)  # padding may stand beyond the table
-            r, c = F.embedding(i, self.rows.table), F.embedding(j, self.columns.table)  # [H, C], [W, C]
-            return z + (r[:, None] + c).permute(2, 0, 1)
+        if self.kind == "learned":
+            most, n = len(self.rows), len(i) if real is None else int(real.sum(1).max())
+            if n > most:
+                raise UsageError(
+                    f"the map of an image has {n} rows of regions, but the table of positions has {most}; give smaller "
+                    "images, a larger n_positions of cnn, or position = sinusoid"
+                )
+            r, c = F.embedding(i.clamp(max=most - 1), self.rows), F.embedding(j, self.columns)  # [H, C], [W, C]
+            return z + (r[:, None] + c).permute(2, 0, 1)  # padding may stand beyond the table
         half = 2 * -(-self.d_model // 4)
         r, c = sinusoids(i, half, BASE), sinusoids(j, half, BASE)  # [H, half], [W, half]
         both = torch.cat([r[:, None].expand(-1, len(j), -1), c.expand(len(i), -1, -1)], dim=-1)  # [H, W, 2 half]
