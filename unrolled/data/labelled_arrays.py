@@ -33,10 +33,11 @@ from unrolled.data.reading import Answers, Kind, Reading
 _X, _Y = ("x", "X", "data", "inputs", "images"), ("y", "Y", "labels", "label", "target", "targets")
 
 
-def open_npz(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
+def load_npz(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of a file by name; no Python objects are made of it."""
     try:
         with TextFile(path).open() as handle, np.load(handle, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
+            return {key: file[key] for key in file.files}
     except ValueError:
         raise DataError(
             f"{path}: holds Python objects, which are not opened; save series of unequal lengths after each other as x "
@@ -44,7 +45,10 @@ def open_npz(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
         ) from None
     except (OSError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{path}: not an .npz file, or damaged ({error})") from None
-    return open_arrays(arrays, str(path), reading, answers)
+
+
+def open_npz(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
+    return open_arrays(load_npz(path), str(path), reading, answers)
 
 
 def open_arrays(source: Any, name: str, reading: Reading, answers: Answers) -> LabelledSource:

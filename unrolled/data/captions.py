@@ -1,0 +1,316 @@
+"""Images with captions: a folder of image files with a table of captions, or arrays.
+
+| data | what belongs together |
+|---|---|
+| a folder of images with captions.csv (.tsv .jsonl .json .parquet .txt), or that table | a row: an image, its caption |
+| .npz with `images` [n, H, W, 3] and `captions` [n], perhaps `parts` [n] | number i of each |
+| .npz with `images`, and a table of captions without a column of images beside it | image i and row i |
+| (images, captions) in Python | number i of each |
+| builtin:shapes, also builtin:shapes,examples=5000,seed=1 | see shapes |
+
+An image may have several captions, in several rows or as a list in one. An image is a sequence of its rows [H, W C],
+brightness between 0 and 1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.data.images import read_image
+from unrolled.data.labelled import ALL, BUILTIN, IMAGES, digest_files, ending_of, given_part
+from unrolled.data.labelled_arrays import load_npz
+from unrolled.data.pairs import Pair
+from unrolled.data.plain import TextFile
+from unrolled.data.shapes import ShapePictures, shape_pictures
+from unrolled.data.tables import CsvTable, Table, open_table
+from unrolled.data.vector_pairs import CaptionReading, VectorPairs
+
+TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".txt")
+IMAGE_COLUMNS = ("image", "file", "filename", "file_name", "path", "img", "picture", "image_name")
+CAPTION_COLUMNS = ("caption", "captions", "text", "sentence", "sentences", "description", "comment", "title")
+PART_COLUMNS = ("part", "split", "set")
+IMAGE_ARRAYS = ("images", "image", "x", "pictures")
+
+Pixels = NDArray[np.uint8]
+
+
+def as_rows(image: Pixels) -> NDArray[np.float32]:
+    """An image of bytes [H, W] or [H, W, C] as its rows [H, W C].
+
+    >>> as_rows(np.full((2, 4, 3), 255, np.uint8)).shape
+    (2, 12)
+    """
+    return (image.reshape(len(image), -1) / np.float32(255)).astype(np.float32)
+
+
+def fitted(image: Pixels, size: int | None) -> Pixels:
+    """The image within a square of `size` pixels, its proportions kept, in the middle of white."""
+    height, width = image.shape[:2]
+    if size is None or (height, width) == (size, size):
+        return image
+    from PIL import Image
+
+    scale = size / max(height, width)
+    across, down = max(1, round(width * scale)), max(1, round(height * scale))
+    small = np.asarray(Image.fromarray(image).resize((across, down), Image.Resampling.LANCZOS))
+    square = np.full((size, size, *image.shape[2:]), 255, np.uint8)
+    top, left = (size - down) // 2, (size - across) // 2
+    square[top : top + down, left : left + across] = small
+    return square
+
+
+def open_captions(source: Any, reading: CaptionReading) -> VectorPairs:
+    """Whatever was handed over as images with captions."""
+    if isinstance(source, str) and source.startswith(BUILTIN):
+        return _open_builtin(source, reading)
+    if isinstance(source, tuple) and len(source) == 2:
+        source = {"images": source[0], "captions": source[1]}
+    if isinstance(source, Mapping):
+        return _open_arrays(dict(source), "the data", reading)
+    if not isinstance(source, str | os.PathLike):
+        raise UsageError("images with captions are a folder, a table of captions, an .npz file, or (images, captions)")
+    path = Path(source)
+    if path.is_dir():
+        return _open_folder(path, reading)
+    TextFile(path).open().close()  # there is such a file, and it may be read
+    if ending_of(path) == ".npz":
+        return _open_npz(path, reading)
+    return _open_table(path, path.parent, reading)
+
+
+# ---- files
+
+
+def _open_folder(folder: Path, reading: CaptionReading) -> VectorPairs:
+    images = [path for path in folder.rglob("*") if ending_of(path) in IMAGES]
+    packs = sorted(path for path in folder.iterdir() if ending_of(path) == ".npz")
+    if not images and len(packs) == 1:
+        return _open_npz(packs[0], reading)
+    if not images:
+        raise DataError(f"{folder}: there are no images in this folder; put .png files and captions.csv into it")
+    source = _open_table(table_in(folder, reading.target_file, TABLES, "captions"), folder, reading)
+    source.notes[f"{folder}: {len(images)} image files"] = None
+    return source
+
+
+def table_in(folder: Path, asked: str | None, endings: Sequence[str], word: str) -> Path:
+    """The table in a folder: the one that was asked for, one named after what is in it, or the only one."""
+    if asked is not None:
+        return Path(asked)
+    tables = sorted(path for path in folder.iterdir() if ending_of(path) in endings)
+    named = [path for path in tables if path.name.lower().startswith(word[:-1])] or tables
+    if len(named) > 1:
+        listed = ", ".join(path.name for path in named)
+        raise UsageError(f"{folder}: say which of these holds the {word} with --target-file: {listed}")
+    if not named:
+        raise DataError(f"{folder}: there is no table of {word}; add {word}.csv with columns of files and of texts")
+    return named[0]
+
+
+def _table(path: Path) -> Table:
+    table = open_table(path)
+    if table is not None:
+        return table
+    file = TextFile(path)
+    first = next(iter(file.lines()), "")
+    return CsvTable(file, "\t" if "\t" in first else ",")
+
+
+def column_of(names: Sequence[str], asked: str | None, usual: Sequence[str], option: str, name: str) -> str | None:
+    if asked is not None and asked not in names:
+        raise UsageError(f"{name}: there is no column '{asked}' for --{option}; {nearest(asked, names)}")
+    by_name = {each.lower(): each for each in names}
+    return asked or next((by_name[word] for word in usual if word in by_name), None)
+
+
+def _columns(table: Table, reading: CaptionReading) -> tuple[CaptionReading, str | None, str, str | None]:
+    """The reading with its columns settled, and those of image, caption and part."""
+    names = table.columns()
+    image = column_of(names, reading.source_column, IMAGE_COLUMNS, "source-column", table.name)
+    caption = column_of(names, reading.target_column, CAPTION_COLUMNS, "target-column", table.name)
+    part = column_of(names, reading.part_column, PART_COLUMNS, "part-column", table.name)
+    if caption is None:
+        raise UsageError(
+            f"{table.name}: say which column holds the captions with --target-column; it has {', '.join(names)}"
+        )
+    settled = {"source_column": image, "target_column": caption, "part_column": part}
+    return reading.updated(settled), image, caption, part
+
+
+def _open_table(path: Path, folder: Path, reading: CaptionReading) -> VectorPairs:
+    """Rows that name an image file and say a caption."""
+    table = _table(path)
+    settled, image, caption, part = _columns(table, reading)
+    if image is None:
+        raise UsageError(
+            f"{table.name}: say which column names the images with --source-column; it has {', '.join(table.columns())}"
+        )
+    pixels = lru_cache(maxsize=None)(lambda file: fitted(read_image(file, reading.grey), reading.size))
+    columns = [image, caption, *([part] if part else [])]
+    used: dict[Path, None] = {}
+
+    def read() -> Iterator[Pair]:
+        for number, cells in table.rows(columns):
+            place = table.place(number)
+            file = _found(folder, path.parent, cells[0])
+            if file is None:
+                source.skip(f"{place}, column '{image}': there is no image '{cells[0]}' in {folder}")
+                continue
+            try:
+                rows = as_rows(pixels(file))
+            except DataError as error:
+                source.skip(f"{place}: {error}")
+                continue
+            used[file] = None
+            side = given_part(cells[2], f"{place}, column '{part}'") if part else ALL
+            yield from (Pair(rows, text, place, side) for text in _texts(cells[1]))
+        source.notes.update(table.notes)
+
+    def digest() -> str:
+        if not used:
+            for _ in source.read():
+                pass
+        return hashlib.sha256(f"{table.digest()} {digest_files(sorted(used))}".encode()).hexdigest()
+
+    source = VectorPairs(table.name, read, digest, settled, dict(table.notes))
+    return source
+
+
+def _found(folder: Path, beside: Path, name: Any) -> Path | None:
+    """The image of a row, within the folder, the folder of the table, or their folder `images`."""
+    text = str(name).strip()
+    if not text or "\0" in text:
+        return None
+    homes = [folder, beside, folder / "images", beside / "images"]
+    return next((home / text for home in homes if (home / text).is_file()), None)
+
+
+def _texts(cell: Any) -> list[Any]:
+    """One caption, or a list of them."""
+    if isinstance(cell, list | tuple | np.ndarray):
+        return list(cell) or [None]
+    return [cell]
+
+
+# ---- arrays
+
+
+def _open_npz(path: Path, reading: CaptionReading) -> VectorPairs:
+    arrays = load_npz(path)
+    if not any(name in arrays for name in CAPTION_COLUMNS):
+        return _open_beside(arrays, path, reading)
+    return _open_arrays(arrays, str(path), reading)
+
+
+def _open_beside(arrays: dict[str, Any], path: Path, reading: CaptionReading) -> VectorPairs:
+    """Images in an array, whose captions are the rows of a table."""
+    table = _table(table_in(path.parent, reading.target_file, TABLES, "captions"))
+    settled, image, caption, part = _columns(table, reading)
+    rows = list(table.rows([caption, *([part] if part else [])]))
+    if image is not None:
+        raise UsageError(f"{table.name}: column '{image}' names images, but {path} holds them by number")
+    given = {"images": _array(arrays, IMAGE_ARRAYS, str(path)), "captions": [cells[0] for _, cells in rows]}
+    if part:
+        given["parts"] = [cells[1] for _, cells in rows]
+    source = _open_arrays(given, str(path), settled, places=[table.place(number) for number, _ in rows])
+    source.notes[f"{path}: image i has the caption in row i of {table.name}"] = None
+    return source
+
+
+def _array(arrays: Mapping[str, Any], usual: Sequence[str], name: str) -> Any:
+    found = next((arrays[key] for key in usual if key in arrays), None)
+    if found is None:
+        raise DataError(f"{name}: there is no array {usual[0]}; it has {', '.join(arrays) or 'nothing'}")
+    return found
+
+
+def _bytes(image: Any, place: str) -> Pixels:
+    """An image of bytes, or of numbers between 0 and 1, [H, W], [H, W, 1] or [H, W, 3]."""
+    values = np.asarray(image)
+    if values.ndim == 3 and values.shape[2] == 1:
+        values = values[:, :, 0]
+    if values.ndim not in (2, 3) or 0 in values.shape or (values.ndim == 3 and values.shape[2] != 3):
+        raise DataError(f"{place}: found an array of shape {list(values.shape)}, expected an image [H, W, 3]")
+    if values.dtype.kind == "f" and np.isfinite(values).all() and values.min() >= 0 and values.max() <= 1:
+        values = (255 * values).round().astype(np.uint8)
+    if values.dtype != np.uint8:
+        raise DataError(f"{place}: expected bytes, or numbers between 0 and 1; found {values.dtype}")
+    return values
+
+
+def _open_arrays(
+    arrays: dict[str, Any], name: str, reading: CaptionReading, places: Sequence[str] | None = None
+) -> VectorPairs:
+    images, captions = _array(arrays, IMAGE_ARRAYS, name), _array(arrays, CAPTION_COLUMNS, name)
+    parts = next((arrays[key] for key in ("parts", *PART_COLUMNS) if key in arrays), None)
+    if len(images) != len(captions) or (parts is not None and len(parts) != len(images)):
+        raise DataError(f"{name}: found {len(images)} images and {len(captions)} captions; there must be one for each")
+
+    def read() -> Iterator[Pair]:
+        for i, (image, caption) in enumerate(zip(images, captions)):
+            place = f"{name}, image {i}" if places is None else places[i]
+            try:
+                pixels = fitted(_coloured(_bytes(image, place), reading.grey), reading.size)
+            except DataError as error:
+                source.skip(str(error))
+                continue
+            part = ALL if parts is None else given_part(parts[i], place)
+            texts = [str(text) if isinstance(text, np.str_) else text for text in _texts(caption)]
+            yield from (Pair(as_rows(pixels), text, place, part) for text in texts)
+
+    def digest() -> str:
+        result = hashlib.sha256(repr([list(map(str, _texts(text))) for text in captions]).encode())
+        for image in images:
+            result.update(np.ascontiguousarray(image).tobytes())
+        return result.hexdigest()
+
+    source = VectorPairs(name, read, digest, reading)
+    return source
+
+
+def _coloured(image: Pixels, grey: bool) -> Pixels:
+    from PIL import Image
+
+    if grey == (image.ndim == 2):
+        return image
+    return np.asarray(Image.fromarray(image).convert("L" if grey else "RGB"))
+
+
+# ---- generated
+
+
+@lru_cache(maxsize=1)
+def _shapes(examples: int, seed: int) -> ShapePictures:
+    return shape_pictures(examples, seed)
+
+
+def _open_builtin(source: str, reading: CaptionReading) -> VectorPairs:
+    name, *words = source.removeprefix(BUILTIN).split(",")
+    if name != "shapes":
+        raise UsageError(f"there are no built-in images with captions '{name}'; {nearest(name, ['shapes'])}")
+    settings = {"examples": 12_000, "seed": 0}
+    for word in words:
+        key, _, value = word.partition("=")
+        if key not in settings:
+            raise UsageError(f"{source}: there is no setting '{key}'; {nearest(key, settings)}")
+        if not value.isdigit() or (key == "examples" and int(value) < 20):
+            raise UsageError(f"{source}: {key} = '{value}' is not possible: a whole number, for examples 20 or more")
+        settings[key] = int(value)
+
+    def read() -> Iterator[Pair]:
+        made = _shapes(settings["examples"], settings["seed"])
+        for i, image in enumerate(made.images):
+            rows = as_rows(fitted(_coloured(image, reading.grey), reading.size))
+            yield Pair(rows, made.captions[i], f"{source}, picture {i}", made.parts[i])
+
+    mark = f"shapes {sorted(settings.items())}"
+    return VectorPairs(source, read, lambda: hashlib.sha256(mark.encode()).hexdigest(), reading)

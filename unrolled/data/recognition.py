@@ -1,0 +1,193 @@
+"""Sounds and strokes of a pen with the text that they are: what `recognise` learns from.
+
+| data | what belongs together |
+|---|---|
+| a folder of .wav .flac .ogg files with a table (transcripts.csv: file, text) | a row: a clip, its text |
+| a folder of such files in folders by text, or with --pattern for their names | a clip and the name |
+| .npz with `audio` or `points` after each other, `offsets` [n+1], `text` [n]; for sound `rate` | number i of each |
+| .csv .tsv .jsonl .ndjson .json .parquet with a column of clips, or of strokes (see strokes) | a row |
+| {"train": .., "valid": .., "test": ..} | any of these, in the parts that the names say |
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from unrolled.core.errors import DataError, UsageError
+from unrolled.data.captions import column_of, table_in
+from unrolled.data.labelled import (
+    ALL,
+    PARTS,
+    SOUNDS,
+    LabelledSource,
+    digest_files,
+    ending_of,
+    given_part,
+    open_labelled,
+)
+from unrolled.data.labelled_arrays import load_npz, open_arrays
+from unrolled.data.pairs import Pair
+from unrolled.data.plain import TextFile
+from unrolled.data.reading import Reading
+from unrolled.data.sound import features, read_clip
+from unrolled.data.strokes import PART_COLUMNS, TEXT_COLUMNS, as_strokes, headed, open_stroke_table
+from unrolled.data.tables import ListTable, Table, open_table
+from unrolled.data.vector_pairs import RecognitionReading, VectorPairs
+
+CLIP_COLUMNS = ("audio", "file", "filename", "file_name", "path", "clip", "wav", "sound")
+ARRAYS = ("audio", "points", "strokes", "x")
+TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
+
+
+def open_recognition(source: Any, reading: RecognitionReading) -> VectorPairs:
+    """Whatever was handed over as sounds or strokes with their texts."""
+    if isinstance(source, Mapping):
+        if source and set(source) <= {*PARTS, "val", "dev", "validation"}:
+            parts = {given_part(name, "the data"): open_recognition(each, reading) for name, each in source.items()}
+            return _joined(parts)
+        return _open_arrays(dict(source), "the data", reading)
+    if isinstance(source, list):
+        return open_stroke_table(ListTable(source), reading)
+    if not isinstance(source, str | os.PathLike):
+        raise UsageError("sounds or strokes with texts are a folder, a table, an .npz file, or arrays by name")
+    path = Path(source)
+    if path.is_dir():
+        return _open_folder(path, reading)
+    TextFile(path).open().close()  # there is such a file, and it may be read
+    if ending_of(path) == ".npz":
+        return _open_arrays(load_npz(path), str(path), reading)
+    table = open_table(path)
+    if table is None:
+        raise DataError(f"{path}: expected a folder of sounds, an .npz file, or one of {', '.join(TABLES)}")
+    return _open_table(table, path.parent, reading)
+
+
+def _joined(parts: Mapping[str, VectorPairs]) -> VectorPairs:
+    first = next(iter(parts.values()))
+
+    def read() -> Iterator[Pair]:
+        for part, each in parts.items():
+            yield from (pair._replace(part=part) for pair in each.read())
+            whole.notes.update(each.notes)
+            whole.skipped.update(each.skipped)
+
+    def digest() -> str:
+        text = "\n".join(f"{part} {each.digest()}" for part, each in parts.items())
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    whole = VectorPairs("the data", read, digest, first.reading)
+    return whole
+
+
+# ---- sounds
+
+
+def _open_folder(folder: Path, reading: RecognitionReading) -> VectorPairs:
+    if reading.target_file is None and not any(ending_of(path) in TABLES for path in folder.iterdir()):
+        own = Reading(pattern=reading.pattern, sound=reading.sound)
+        return _from_labelled(open_labelled(folder, own, "class"), reading, strokes=False)
+    path = table_in(folder, reading.target_file, TABLES, "transcripts")
+    table = open_table(path)
+    if table is None:
+        raise DataError(f"{path}: expected a table, one of {', '.join(TABLES)}")
+    return _open_table(table, folder, reading)
+
+
+def _open_table(table: Table, folder: Path, reading: RecognitionReading) -> VectorPairs:
+    table = headed(table)
+    names = table.columns()
+    clip = column_of(names, None, CLIP_COLUMNS, "source-column", table.name)
+    clip = reading.source_column or clip
+    first = next(iter(table.rows([clip])))[1][0] if clip in names else None
+    if not isinstance(first, str) or ending_of(Path(first)) not in SOUNDS:
+        return open_stroke_table(table, reading)
+    return _open_clips(table, str(clip), folder, reading)
+
+
+def _open_clips(table: Table, clip: str, folder: Path, reading: RecognitionReading) -> VectorPairs:
+    """Rows that name a clip and say its text."""
+    names = table.columns()
+    text = column_of(names, reading.target_column, TEXT_COLUMNS, "target-column", table.name)
+    part = column_of(names, reading.part_column, PART_COLUMNS, "part-column", table.name)
+    if text is None:
+        raise UsageError(
+            f"{table.name}: say which column holds the text with --target-column; it has {', '.join(names)}"
+        )
+    columns = [clip, text, *([part] if part else [])]
+    files: dict[Path, None] = {}
+
+    def read() -> Iterator[Pair]:
+        common: int | None = None
+        for number, cells in table.rows(columns):
+            place = table.place(number)
+            file = folder / str(cells[0])
+            if not file.is_file():
+                source.skip(f"{place}, column '{clip}': there is no clip '{cells[0]}' in {folder}")
+                continue
+            try:
+                samples, rate = read_clip(file)
+            except DataError as error:
+                source.skip(f"{place}: {error}")
+                continue
+            common = common or rate
+            if rate != common:
+                source.skip(f"{place}: {file} has {rate} samples a second, but those before have {common}")
+                continue
+            files[file] = None
+            side = given_part(cells[2], f"{place}, column '{part}'") if part else ALL
+            yield Pair(features(samples, rate, reading.sound), reading.said(cells[1]), place, side)
+        source.notes.update(table.notes)
+
+    def digest() -> str:
+        if not files:
+            for _ in source.read():
+                pass
+        return hashlib.sha256(f"{table.digest()} {digest_files(sorted(files))}".encode()).hexdigest()
+
+    settled = reading.updated({"source_column": clip, "target_column": text, "part_column": part})
+    source = VectorPairs(table.name, read, digest, settled, dict(table.notes))
+    return source
+
+
+# ---- arrays
+
+
+def _open_arrays(arrays: dict[str, Any], name: str, reading: RecognitionReading) -> VectorPairs:
+    bare = [key for part in PARTS for key in _without(arrays, part)] or list(arrays)
+    column = reading.source_column or next((key for key in ARRAYS if key in bare), None)
+    target = reading.target_column or next((key for key in TEXT_COLUMNS if key in bare), None)
+    if column is None or target is None:
+        side, option = ("sounds or strokes", "source") if column is None else ("texts", "target")
+        raise UsageError(f"{name}: name the array of {side} with --{option}-column; it has {', '.join(arrays)}")
+    strokes = "rate" not in arrays
+    opened = open_arrays(arrays, name, Reading(column=column, target=target, sound=reading.sound), "class")
+    return _from_labelled(opened, reading.updated({"source_column": column, "target_column": target}), strokes)
+
+
+def _without(arrays: Mapping[str, Any], part: str) -> list[str]:
+    """The names of the arrays of a part, x of x_train and train_x."""
+    cut = [key.removesuffix(f"_{part}").removeprefix(f"{part}_") for key in arrays]
+    return [name for name, key in zip(cut, arrays) if name != key]
+
+
+def _from_labelled(opened: LabelledSource, reading: RecognitionReading, strokes: bool) -> VectorPairs:
+    """Examples with a class, whose name is the text."""
+
+    def read() -> Iterator[Pair]:
+        for example in opened.read():
+            value = example.input
+            if strokes:
+                try:
+                    value = as_strokes(value, example.place)
+                except DataError as error:
+                    source.skip(str(error))
+                    continue
+            yield Pair(value, reading.said(example.answer), example.place, example.part)
+        source.notes.update(opened.notes)
+
+    source = VectorPairs(opened.name, read, opened.digest, reading, dict(opened.notes))
+    return source
