@@ -73,6 +73,17 @@ def test_mixing_trains(fit: Fit) -> None:
     assert math.isfinite(run.result["valid"]["nats"])
 
 
+def test_the_share_of_truth_falls_from_one(fit: Fit) -> None:
+    """As long as all inputs are the truth, nothing differs from plain training; afterwards something does."""
+    plain, late, early = (
+        fit(name, {"steps": 3, "teacher": 0.2, "teacher_steps": n} if n else {"steps": 3})
+        for name, n in (("plain", 0), ("late", 10**9), ("early", 2))
+    )
+    for one, two in zip(plain.model.parameters(), late.model.parameters(), strict=True):
+        torch.testing.assert_close(one, two)
+    assert not same(plain, early)
+
+
 @pytest.mark.parametrize("settings", [
     {"back": 20}, {"windows": "cut"}, {"windows": "random"}, {"accumulate": 3}, {"optimiser": "sgd", "lr": 0.1},
     {"schedule": "plateau"}, {"schedule": "cosine"}, {"label_smoothing": 0.1}, {"tied": True, "d_embedding": 12},

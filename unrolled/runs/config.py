@@ -77,6 +77,8 @@ class Optimiser(Config):
     """Arithmetic of the matrix products; auto measures both on this machine and records the faster."""
     teacher: float = Field(1.0, ge=0, le=1)
     """Probability that an input is the true previous token rather than the model's own choice (scheduled mixing)."""
+    teacher_steps: int = Field(0, ge=0)
+    """Steps over which that probability falls linearly from 1; 0: it is the same from the start."""
 
 
 class Batching(Config):

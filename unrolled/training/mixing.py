@@ -9,6 +9,20 @@ from unrolled.core.causal import Causal
 from unrolled.core.state import State
 from unrolled.decode.choose import draw, scheduled
 from unrolled.decode.rollout import rollout
+from unrolled.runs.config import Optimiser
+
+
+def truth_share(settings: Optimiser, step: int) -> float:
+    """The probability that an input is the truth: e_i = max(e, 1 - (1 - e) i / n) at step i, n = teacher_steps.
+
+    The linear decay of Bengio et al. (2015), section 2.4, from e_0 = 1 to e = teacher.
+
+    >>> [truth_share(Optimiser(teacher=0.6, teacher_steps=4), step) for step in (0, 1, 4, 9)]
+    [1.0, 0.9, 0.6, 0.6]
+    """
+    if step >= settings.teacher_steps:
+        return settings.teacher
+    return 1 - (1 - settings.teacher) * step / settings.teacher_steps
 
 
 def mixed(decoder: Causal, x: Tensor, state: State, teacher: float, seed: int) -> tuple[Tensor, State]:
