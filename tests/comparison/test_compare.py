@@ -202,6 +202,15 @@ def test_a_short_time_is_not_spent_on_held_out_data(tmp_path):
     assert make_plan(path, None, {"steps": 5, "models": "elman"}).settings == {}
 
 
+def test_without_equal_conditions_runs_end_when_they_stop_getting_better(text):
+    plan = make_plan(text, None, {"match": "none", "time": 600, "models": "elman,gru"})
+    jobs = [job for job in plan.jobs if job.kind == "model"]
+    assert {job.settings["patience"] for job in jobs} == {plans.PATIENCE}
+    for other in ({"match": "time", "time": 600}, {"match": "none", "steps": 5}):
+        plan = make_plan(text, None, {**other, "models": "elman"})
+        assert all("patience" not in job.settings for job in plan.jobs)
+
+
 def test_a_budget_that_is_too_short_is_refused(text, tmp_path):
     with pytest.raises(UsageError, match="too short for"):
         unrolled.compare(text, out=tmp_path / "out", settings={"time": 2, "models": "elman"})

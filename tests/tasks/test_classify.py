@@ -15,7 +15,9 @@ from tests.commands import run_unrolled
 from unrolled.comparison.api import make_plan
 from unrolled.core.errors import DataError, UsageError
 from unrolled.pictures.draw import html, is_drawn, svg
+from unrolled.runs.build import make_task
 from unrolled.runs.run import Run, load
+from unrolled.training.api import configure
 
 QUICK = {"steps": 5, "d_embedding": 8, "batch_size": 16, "warmup": 1, "threads": 1, "lr": 0.01}
 SMALL = {"bilstm": {"d_state": 8}, "lstm": {"d_state": 8}, "dan": {"d_hidden": 8},
@@ -113,7 +115,7 @@ def test_the_temperature_is_saved_and_used(run: Run) -> None:
     text = rows(2)[1]["text"]
     batch, _ = again.task.example(text)
     with torch.no_grad():
-        logits = again.model(batch.x, batch.mask)[0][0, 0].double()
+        logits = again.model(batch.x, batch.mask)[0][0, 0, : again.task.answers.n_known].double()
     p = (logits / again.task.temperature).softmax(0)
     assert again.predict([text])[0]["p"] == pytest.approx(float(p.max()), rel=1e-5)
 
@@ -129,6 +131,36 @@ def test_lines_of_predictions(run: Run) -> None:
         said = run.predict([run.task.input_of(line)])[0]
         assert said["prediction"] == line["prediction"]
         assert said["p"] == pytest.approx(line["p"], rel=1e-4)
+
+
+def test_a_class_of_test_data_alone_is_never_said(tmp_path: Path) -> None:
+    """Whatever its logit: it counts as wrong, and probabilities are those of the others."""
+    some = [row | {"part": ["train", "valid", "test"][i % 3]} for i, row in enumerate(rows(90, rare=4))]
+    some += [{"id": "x", "text": "tick tick tick new", "label": "new", "part": "test"}]
+    settings = QUICK | {"tokens": "word", "task.reading.part": "part"}
+    run = unrolled.train(some, task="classify", model="dan", out=tmp_path / "run", settings=settings)
+    assert run.task.answers.names == ["bad", "good", "<unseen>"]
+    with torch.no_grad():
+        run.model.head.bias[2] = 50.0
+    said = run.predict([row["text"] for row in some])
+    assert {line["prediction"] for line in said} <= {"bad", "good"}
+    assert all(line["p"] >= 0.5 for line in said)
+    wrong = sum(line["prediction"] != row["label"] for line, row in zip(said, some, strict=True))
+    assert run.evaluate(some)["error"] == pytest.approx(wrong / len(some))
+
+
+def test_a_model_that_is_not_better_is_said_not_to_be(tmp_path: Path) -> None:
+    """No step was taken that could help, so class frequencies are as good."""
+    settings = QUICK | {"tokens": "word", "steps": 1, "lr": 1e-9}
+    write(tmp_path / "rows.csv", rows(90))
+    done = run_unrolled("train", tmp_path / "rows.csv", "--task", "classify", "--model", "dan", "-o", tmp_path / "run",
+                        *(word for key, value in settings.items() for word in ("--set", f"{key}={value}")))  # fmt: skip
+    said = [line for line in done.stdout.splitlines() if "does not beat" in line]
+    assert len(said) == 1
+    assert "naive Bayes" in said[0]
+    assert "logistic regression" in said[0]
+    assert "does not beat" in (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
+    assert "does not beat" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
 
 
 def test_class_weights_help_a_rare_class(tmp_path: Path) -> None:
@@ -158,11 +190,22 @@ def test_pictures_are_drawn(run: Run) -> None:
 # ---- the command line, and comparisons
 
 
+def test_a_limit_of_held_out_data_is_told_in_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unrolled.comparison.api.LEAST_HELD_OUT", 10)
+    monkeypatch.setattr("unrolled.comparison.api.HELD_OUT_RATE", 0)
+    plan = make_plan(rows(120), "classify", {"models": "dan", "time": 60, "split": "60/20/20"})
+    assert plan.notes == ["figures are on 10 examples of valid and test; --held-out N changes that"]
+    task = make_task(configure("classify", "dan", "memory", plan.settings))
+    task.prepare(rows(120))
+    assert (task.size("valid"), task.size("test")) == (10, 10)
+    assert task.size("train") > 60
+
+
 def test_a_comparison_guesses_the_task(folder: Path) -> None:
     plan = make_plan(folder / "rows.csv", None, {"models": "dan,lstm", "steps": 5})
     assert plan.task == "classify"
     assert plan.guessed
-    assert {"prior", "naive-bayes"} <= {job.model for job in plan.jobs if job.kind == "baseline"}
+    assert {"prior", "naive-bayes", "logistic"} <= {job.model for job in plan.jobs if job.kind == "baseline"}
 
 
 def test_rows_keep_their_cells_and_order(run: Run, tmp_path: Path) -> None:
@@ -191,13 +234,15 @@ def test_rows_keep_their_cells_and_order(run: Run, tmp_path: Path) -> None:
     (["taken.csv", "-o", "out.csv"], 2, "'prediction' already"),
     (["other.csv"], 2, "did you mean 'texts'"),
     (["empty.csv", "-o", "out.csv"], 3, "line 3"),
+    (["-"], 3, "line 301"),
 ])  # fmt: skip
 def test_bad_rows_get_one_sentence(run: Run, folder: Path, words: list[str], code: int, says: str) -> None:
     (folder / "lines.txt").write_text("tick bad state\n")
     (folder / "taken.csv").write_text("text,prediction\ntick bad state,x\n")
     (folder / "other.csv").write_text("id,texts\n1,tick\n")
     (folder / "empty.csv").write_text("id,text\n1,tick\n2,\n")
-    done = run_unrolled("predict", run.path, *words, code=code, cwd=folder)
+    lines = "tick bad state\n" * 300 + "\n"
+    done = run_unrolled("predict", run.path, *words, code=code, cwd=folder, stdin=lines if words == ["-"] else None)
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (folder / "out.csv").exists()

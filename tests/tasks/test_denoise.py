@@ -48,6 +48,35 @@ def test_it_beats_doing_nothing(run: Run) -> None:
     assert run.result["test"]["snr_gain"] > 1.5
 
 
+def test_clean_series_are_enough(tmp_path: Path) -> None:
+    """Noise is put on them: fresh ones in training, the same in every figure; a new series is taken as it is."""
+    t = np.arange(50)
+    x = np.stack([np.sin(t / (2 + i % 7) + i) for i in range(80)]).astype(np.float32)[..., None]  # [80, 50, 1]
+    np.savez(tmp_path / "clean.npz", x=x)
+    settings = QUICK | {"noise": "pink", "snr": 6.0, "steps": 20, "split": "60/20/20"}
+    made = unrolled.train(tmp_path / "clean.npz", task="denoise", model="gru", out=tmp_path / "run", settings=settings)
+    line = next(iter(made.directory.read_lines("predictions.jsonl")))
+    assert min(np.abs(x - np.array(line["target"])).max((1, 2))) < 1e-4
+    noise = np.array(line["input"]) - np.array(line["target"])
+    assert 0.05 < np.square(noise).mean() / np.array(line["target"]).var() < 1.0
+    assert made.result["baselines"]["left as it is"]["test"]["snr_gain"] == pytest.approx(0.0, abs=1e-9)
+    again = unrolled.load(made.path)
+    assert again.evaluate(split="test") == pytest.approx(made.result["test"], rel=1e-6)
+    assert again.evaluate(tmp_path / "clean.npz")["tokens"] == 80 * 50
+    [some] = again.task.read_examples(str(tmp_path / "clean.npz"), again.config.data)
+    assert np.array_equal(some[0].text, x[0])
+    assert guess_task(tmp_path / "clean.npz", {"noise": "white"})[0] == "denoise"
+
+
+@pytest.mark.parametrize(("source", "task", "says"), [
+    (SINES, "denoise", "has noise already"),
+    ("builtin:digits", "classify", "for the task denoise"),
+])  # fmt: skip
+def test_noise_where_it_does_not_belong_is_refused(tmp_path: Path, source: str, task: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        unrolled.train(source, task=task, model="gru", out=tmp_path / "run", settings={"noise": "white"})
+
+
 def test_a_saved_run_is_the_same_run(run: Run) -> None:
     again = unrolled.load(run.path)
     assert again.evaluate(split="test") == pytest.approx(run.result["test"], rel=1e-6)

@@ -131,6 +131,22 @@ def test_a_tag_that_training_never_shows_counts_as_wrong(run: Run, tmp_path: Pat
     assert figures["error"] >= 0.5
 
 
+def test_a_tag_that_training_never_shows_is_never_said(run: Run) -> None:
+    again = unrolled.load(run.path)
+    assert again.task.answers.names[-1] == "<unseen>"
+    with torch.no_grad():
+        again.model.layers[-1].causal.module.bias[-1] = 50.0
+    said = again.predict(["ra bdgo gdbo"])[0]
+    assert said["prediction"] == ["O", "B-PER", "I-PER"]
+    assert said["p"] == pytest.approx(run.predict(["ra bdgo gdbo"])[0]["p"], abs=1e-5)
+
+
+def test_a_plain_text_is_cut_into_words(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "plain.txt").write_text("ra bdgo gdbo\nra\n", encoding="utf-8")
+    [some] = run.task.read_examples(str(tmp_path / "plain.txt"), run.config.data)
+    assert [example.text for example in some] == [["ra", "bdgo", "gdbo"], ["ra"]]
+
+
 def test_on_the_command_line(run: Run) -> None:
     done = run_unrolled("predict", run.path, "-", stdin="ra bdgo gdbo\n")
     assert '"prediction": ["O", "B-PER", "I-PER"]' in done.stdout

@@ -10,6 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from unrolled.runs.card import not_beaten
 from unrolled.training.progress import short_number
 
 
@@ -18,9 +19,9 @@ def print_result(run: Any) -> None:
     split = "test" if "test" in run.result else "valid"
     rows = {name: figures[split] for name, figures in run.result.get("baselines", {}).items()}
     own = rows[run.config.model] = run.result[split]
-    print_figures(f"{run.path}: {split} data, {own['tokens']:,} tokens", rows, run.task)
+    print_figures(f"{run.path}: {split} data, {own['tokens']:,} {run.task.UNIT}", rows, run.task)
     say = Console(file=sys.stdout, highlight=False, markup=False, soft_wrap=True).print
-    beaten_by = [name for name, figures in rows.items() if figures[run.task.SCORE] < own[run.task.SCORE]]
+    beaten_by = not_beaten(run.result, split)
     if beaten_by:
         say(f"{run.config.model} does not beat {' and '.join(beaten_by)} here.")
     if own.get("unknown_share"):
@@ -88,6 +89,8 @@ def _columns(found: dict[str, Any], width: int) -> dict[str, Cell]:
         return lambda row: format(row["figures"][key], ".3f") if key in row["figures"] else ""
 
     columns: dict[str, Cell] = {found["score"]: number("score", ".4f"), "95 % interval": _interval}
+    if found.get("folds"):
+        columns = {f"{found['folds']} folds": number("valid", ".4f"), **columns}
     if len(found["seeds"]) > 1:
         columns["± seeds"] = number("spread", ".4f")
     if width >= 120:

@@ -6,13 +6,22 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.engine import Engine, Inline, Processes
-from unrolled.comparison.plan import Job, Plan, baseline_jobs, chosen_models, guess_task, model_jobs, sizes_of
+from unrolled.comparison.plan import (
+    Job,
+    Plan,
+    baseline_jobs,
+    chosen_models,
+    guess_task,
+    in_folds,
+    model_jobs,
+    sizes_of,
+)
 from unrolled.comparison.table import make_table
 from unrolled.comparison.view import Silent, View
 from unrolled.core import discover
@@ -23,6 +32,7 @@ from unrolled.runs import atomic, formats
 from unrolled.runs.build import make_task
 from unrolled.runs.directory import TABLE
 from unrolled.runs.run import Run, load
+from unrolled.tasks._labelled import LabelledTask
 from unrolled.training.api import configure
 from unrolled.training.signals import StopFlag
 
@@ -115,15 +125,25 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
         configure(task, name, data, rest, own_file=own_file if name == own else None)  # a wrong setting is told now
     sizes, notes = sizes_of(asked, names, prepared)
     jobs = [*baseline_jobs(prepared), *model_jobs(asked, names, sizes)]
+    if asked.folds is not None:
+        if not isinstance(prepared, LabelledTask):
+            raise UsageError(
+                f"folds are for tasks with given answers (classify, regress, tag, denoise), not for {task}"
+            )
+        jobs = in_folds(jobs, asked.folds)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     source = str(data) if isinstance(data, str | Path) else "memory"
     at_once = 1 if source == "memory" else min(asked.jobs or min(cores, MOST_AT_ONCE), len(jobs))
-    held_out, more = _held_out(asked, rest, prepared, sum(job.kind == "model" for job in jobs) / at_once)
+    held_out, more = _held_out(asked, rest, prepared, _n_trained(jobs) / at_once)
     return Plan(
         data=source, task=task, guessed=guessed, asked=asked, settings=rest | held_out, jobs=jobs, at_once=at_once,
         threads=int(rest.get("threads") or max(1, cores // at_once)), notes=[*notes, *more],
         own_file=None if own_file is None else str(own_file),
     )  # fmt: skip
+
+
+def _n_trained(jobs: Sequence[Job]) -> int:
+    return sum(job.kind == "model" and not job.members for job in jobs)
 
 
 def _held_out(
@@ -136,7 +156,8 @@ def _held_out(
     larger = [part for part in task.splits() if part != "train" and task.size(part) > most]
     if not larger:
         return {}, []
-    return {"held_out": most}, [f"figures are on {most:,} tokens of {' and '.join(larger)}; --held-out N changes that"]
+    where = " and ".join(larger)
+    return {"held_out": most}, [f"figures are on {most:,} {task.UNIT} of {where}; --held-out N changes that"]
 
 
 def repeat_command(plan: Plan) -> str:
@@ -206,7 +227,13 @@ class _Work:
             raise Interrupted(f"stopped and saved; go on with: unrolled compare --resume {self.folder}")
 
     def _phase(self, kind: str, flag: StopFlag) -> None:
-        jobs = [job for job in self.plan.jobs if job.kind == kind]
+        """All runs of a kind; those of one model's folds before they are joined."""
+        for joined in (False, True):
+            jobs = [job for job in self.plan.jobs if job.kind == kind and bool(job.members) is joined]
+            if jobs and not flag.asked:
+                self._do(jobs, flag)
+
+    def _do(self, jobs: Sequence[Job], flag: StopFlag) -> None:
         for job in jobs:
             if self._is_done(job):
                 self.view.event({"event": "done", "folder": job.folder})
@@ -220,7 +247,7 @@ class _Work:
             if flag.asked and not told:
                 told = True
                 self.engine.stop()
-            if event["event"] in ("done", "failed") and kind == "model":
+            if event["event"] in ("done", "failed") and jobs[0].kind == "model":
                 self._save(finished=False)
 
     def _is_done(self, job: Job) -> bool:
@@ -231,7 +258,7 @@ class _Work:
         plan = self.plan
         if plan.asked.steps is not None or plan.share is not None:
             return
-        n = sum(job.kind == "model" for job in plan.jobs)
+        n = _n_trained(plan.jobs)
         rounds = -(-n // plan.at_once)
         share = (plan.asked.time - (time.monotonic() - self.started) - LEFT_OVER) / rounds
         if share < LEAST_SHARE:
@@ -255,15 +282,16 @@ class _Work:
         return {
             "folder": job.folder, "out": str(self.folder / job.folder), "data": plan.data, "task": plan.task,
             "model": job.model, "settings": settings, "own_file": own,
-            "baselines": {} if job.kind == "baseline" else self._baselines(),
+            "members": [str(self.folder / member) for member in job.members],
+            "baselines": {} if job.kind == "baseline" else self._baselines(job.fold),
         }  # fmt: skip
 
-    def _baselines(self) -> dict[str, Any]:
-        """The figures of the baselines that came to an end, as every run keeps them."""
+    def _baselines(self, fold: int | None) -> dict[str, Any]:
+        """The figures of the baselines that came to an end, on the same fold, as every run keeps them."""
         figures = {}
         for job in self.plan.jobs:
             place = self.folder / job.folder / "result.json"
-            if job.kind == "baseline" and place.exists():
+            if job.kind == "baseline" and job.fold == fold and place.exists():
                 result = json.loads(place.read_text(encoding="utf-8"))
                 figures[job.label] = {split: result[split] for split in ("valid", "test") if split in result}
         return figures

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from unrolled.core.config import Config
 from unrolled.runs.config import Seconds
@@ -30,6 +30,9 @@ class CompareConfig(Config):
     """about how many parameters each model gets (0.1, 0.4 or 1.6 million); without it each has its default size"""
     seeds: int = Field(1, ge=1, le=100)
     """runs of each model, with seeds 0, 1, ..; the spread between them is told"""
+    folds: int | None = Field(None, ge=2, le=100)
+    """cut all that is not for test into so many parts, train each model once without each of them, and rank by the mean
+    score on these; the models of all folds then answer test data together (tasks with given answers only)"""
     fractions: str = "1"
     """shares of the training data to train on, such as 0.01,0.1,1: a learning curve over data size"""
     jobs: int | None = Field(None, ge=1)
@@ -40,6 +43,14 @@ class CompareConfig(Config):
     def _check_fractions(cls, text: str) -> str:
         fractions_of(text)
         return text
+
+    @model_validator(mode="after")
+    def _check_folds(self) -> Self:
+        if self.folds is not None and (self.seeds > 1 or len(fractions_of(self.fractions)) > 1):
+            raise ValueError(
+                "folds cannot be asked for together with seeds or fractions: each fold is a run of its own"
+            )
+        return self
 
     @field_validator("models", mode="before")
     @classmethod

@@ -32,6 +32,9 @@ class Job(Config):
     seed: int = 0
     fraction: float = 1.0
     settings: dict[str, Any] = {}
+    fold: int | None = None
+    members: list[str] = []
+    """Folders of the runs that answer together in this one, which is then not trained."""
 
 
 class Plan(Config):
@@ -117,6 +120,23 @@ def model_jobs(asked: CompareConfig, names: list[str], sizes: Mapping[str, Sized
                     seed=seed, fraction=fraction, settings=settings,
                 ))  # fmt: skip
     return jobs
+
+
+def in_folds(jobs: list[Job], n: int) -> list[Job]:
+    """Each run once without each of n folds, and then all of a model together, which is what is shown of it."""
+    found = []
+    for job in jobs:
+        name = job.folder.removesuffix("-0")
+        parts = [
+            job.model_copy(update={
+                "folder": f"{name}-fold-{k}", "fold": k,
+                "settings": {**job.settings, "task.reading.fold.of": n, "task.reading.fold.number": k},
+            })
+            for k in range(n)
+        ]  # fmt: skip
+        members = [part.folder for part in parts]
+        found += [*parts, job.model_copy(update={"folder": name, "members": members})]
+    return found
 
 
 def sizes_of(asked: CompareConfig, names: list[str], task: Task) -> tuple[dict[str, Sized], list[str]]:

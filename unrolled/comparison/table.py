@@ -24,7 +24,7 @@ def make_table(folder: Path, plan: Plan, command: str, failed: Mapping[str, str]
     rows, samples = [], {}
     for label in dict.fromkeys(job.label for job in plan.jobs):
         jobs = [job for job in plan.jobs if job.label == label]
-        done = [job for job in jobs if job.folder in found]
+        done = [job for job in jobs if job.folder in found and (job.members or job.fold is None)]
         row = _row(jobs, [found[job.folder] for job in done], failed, task)
         if done:
             samples[label] = _sample([found[job.folder] for job in done])
@@ -34,14 +34,15 @@ def make_table(folder: Path, plan: Plan, command: str, failed: Mapping[str, str]
     for row in rows:
         row["interval"] = list(interval(drawn[row["label"]])) if row["label"] in drawn else None
         row["beaten_by"] = _beaten_by(row, rows)
-    rows.sort(key=lambda row: (row["score"] is None, row["score"] or 0.0))
-    winner, verdict = _verdict(rows, drawn, task.SCORE)
+    ranked = "valid" if plan.asked.folds is not None else "score"
+    rows.sort(key=lambda row: (row[ranked] is None, row[ranked] or 0.0))
+    winner, verdict = _verdict(rows, drawn, task.SCORE, plan.asked.folds)
     facts = next(iter(found.values())).read_json("data.json")["facts"] if found else {}
     split = "test" if any("test" in run.read_json("result.json") for run in found.values()) else "valid"
     asked = plan.asked
     return {
         "format": TABLE_FORMAT, "name": folder.name, "data": plan.data, "task": plan.task, "guessed": plan.guessed,
-        "score": task.SCORE, "figures": list(task.FIGURES), "split": split, "match": asked.match,
+        "score": task.SCORE, "figures": list(task.FIGURES), "split": split, "match": asked.match, "folds": asked.folds,
         "budget_seconds": asked.time if asked.steps is None else None, "share_seconds": plan.share,
         "steps": asked.steps, "seeds": list(range(asked.seeds)), "threads": plan.threads, "jobs": plan.at_once,
         "facts": facts, "versions": _versions(found), "command": command, "winner": winner, "verdict": verdict,
@@ -67,7 +68,8 @@ def _row(jobs: Sequence[Job], runs: Sequence[RunDirectory], failed: Mapping[str,
     why = [failed[job.folder] for job in jobs if job.folder in failed]
     row: dict[str, Any] = {
         "label": first.label, "kind": first.kind, "model": first.model, "fraction": first.fraction,
-        "runs": [run.path.name for run in runs], "score": None, "spread": None, "figures": {}, "parameters": None,
+        "runs": [run.path.name for run in runs], "score": None, "spread": None, "valid": None, "figures": {},
+        "parameters": None,
         "training_seconds": None, "tokens_per_second": None, **dict.fromkeys(NAMES),
         "failed": why[0] if why else None if runs else "not run yet",
     }  # fmt: skip
@@ -77,6 +79,7 @@ def _row(jobs: Sequence[Job], runs: Sequence[RunDirectory], failed: Mapping[str,
     split = "test" if "test" in results[0] else "valid"
     names = [name for name in task.FIGURES if all(name in result[split] for result in results)]
     row["figures"] = {name: _mean(result[split][name] for result in results) for name in names}
+    row["valid"] = _mean(result["valid"][task.SCORE] for result in results) if "valid" in results[0] else None
     row["parameters"] = results[0]["parameters"]
     for name in ("training_seconds", "tokens_per_second"):
         row[name] = _mean(result[name] for result in results) if all(name in r for r in results) else None
@@ -112,7 +115,9 @@ def _beaten_by(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> lis
     ]
 
 
-def _verdict(rows: Sequence[Mapping[str, Any]], drawn: Mapping[str, Array], score: str) -> tuple[str | None, str]:
+def _verdict(
+    rows: Sequence[Mapping[str, Any]], drawn: Mapping[str, Array], score: str, folds: int | None
+) -> tuple[str | None, str]:
     """Who has won, if the intervals of the differences to all others say so, in words."""
     scored = [row for row in rows if row["score"] is not None]
     if not scored:
@@ -120,12 +125,23 @@ def _verdict(rows: Sequence[Mapping[str, Any]], drawn: Mapping[str, Array], scor
     best, others = scored[0], scored[1:]
     close = [row["label"] for row in others if not is_below(drawn[best["label"]], drawn[row["label"]])]
     said = f"{best['score']:.4f} {score}"
+    if folds is not None:
+        return (None if close else best["label"]), _picked(scored, close, score, folds)
     if best["kind"] == "baseline":
         return None, f"No model beats the baseline {best['label']} ({said})."
     if not close:
         return best["label"], f"{best['label']} is best: {said}, and its lead over every other row is beyond chance."
     many = f"{best['label']} and {' and '.join(close)}"
     return None, f"{best['label']} has the best score ({said}), but this data does not tell {many} apart."
+
+
+def _picked(rows: Sequence[Mapping[str, Any]], close: Sequence[str], score: str, folds: int) -> str:
+    """What cross-validation on the training part says, and what came of it on data that it never saw."""
+    best = rows[0]
+    who = f"the baseline {best['label']}" if best["kind"] == "baseline" else best["label"]
+    sure = f"; this data does not tell it from {' and '.join(close)}" if close else ""
+    picked = f"Picked by {folds} folds of the training part alone: {who}, {best['valid']:.4f} {score} in the mean."
+    return f"{picked} Its {folds} models together have {best['score']:.4f} {score} on test{sure}."
 
 
 def _versions(found: Mapping[str, RunDirectory]) -> dict[str, str]:

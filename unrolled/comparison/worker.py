@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -16,7 +17,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from unrolled.core.errors import Interrupted, UnrolledError
+from unrolled.core.errors import DataError, Interrupted, UnrolledError
 
 Event = dict[str, Any]
 OFTEN = 0.2  # seconds between two reports of progress
@@ -48,10 +49,18 @@ def perform(order: Event, data: Any, tell: Callable[[Event], None]) -> None:
     """Train the run of an order, or go on with it; whatever goes wrong is told, and stops nobody else."""
     from unrolled.report.page import write_report
     from unrolled.training.api import train
+    from unrolled.training.together import join
 
     out = Path(order["out"])
     try:
-        if (out / "config.json").exists():
+        if order.get("members"):
+            missing = [member for member in order["members"] if not (Path(member) / "result.json").exists()]
+            if missing:
+                raise DataError(f"{len(missing)} of its {len(order['members'])} folds did not come to their end")
+            shutil.rmtree(out, ignore_errors=True)  # whatever an interrupted comparison left of it
+            source = order["data"] if data is None else data
+            run = join(order["members"], source, out, own_file=order["own_file"], baselines=order["baselines"])
+        elif (out / "config.json").exists():
             run = train(resume=out, data=data, own_file=order["own_file"], progress=Reporter(tell))
         else:
             run = train(

@@ -5,7 +5,7 @@ A task file defines `Config` (its own settings) and `Task`, a subclass of the cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
@@ -148,6 +148,7 @@ class Task:
     SCORE: ClassVar[str]  # the figure by which weights are chosen; smaller is better
     FIGURES: ClassVar[tuple[str, ...]]  # the figures that tables show, in this order
     ACCEPTS: ClassVar[tuple[str, ...]]  # kinds of model
+    UNIT: ClassVar[str] = "tokens"  # what the figure `tokens` and `size` count
 
     def __init__(self, config: Config, data: Config) -> None:
         self.config = config
@@ -209,6 +210,9 @@ class Task:
 
     def after_training(self, model: Any) -> None:
         """Learn from validation data what the chosen weights leave open (how sure to be of an answer, say)."""
+
+    def learn_from(self, members: Sequence[Task]) -> None:
+        """Take over what the tasks of models that now answer together learned from their validation data."""
 
     def loss(self, y: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Training loss as (total, count)."""

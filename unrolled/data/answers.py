@@ -97,6 +97,11 @@ class ClassCodec(AnswerCodec):
     def size(self) -> int:
         return len(self.names)
 
+    @property
+    def n_known(self) -> int:
+        """How many can be said: all but `<unseen>`, which stands last and only marks what is wrong whatever is said."""
+        return len(self.names) - (self.names[-1] == UNSEEN)
+
     def number(self, name: str, place: str) -> int:
         if name not in self._number_of:
             if UNSEEN in self._number_of:

@@ -31,11 +31,12 @@ from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.labelled import ALL, PARTS, Labelled, LabelledSource
 from unrolled.data.labelled_batch import LabelledSection, section_of
-from unrolled.data.reading import Answers, Kind
-from unrolled.data.split import grouped, row_key, stratified
+from unrolled.data.reading import Answers, Fold, Kind
+from unrolled.data.split import folds, grouped, row_key, stratified
 from unrolled.data.word_list import WordListCodec
 
 InputCodec = Codec | WordListCodec | NumberScaler
+WHOLE = Fold()  # no cross-validation
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,16 @@ def prepare_labelled(
     distinct: bool = False,
     allow_unseen: bool = False,
     offered: Codec | WordListCodec | None = None,
+    fold: Fold = WHOLE,
 ) -> LabelledData:
     """Read a source, keep its own parts or split it, and encode it.
 
     Of `config` the split, the seed, the fraction and, for texts, tokens, vocabulary and lengths count. `letters` and
     `least` are for words (see word_list); `distinct` drops examples whose input and answer were there before.
     A class or tag that is only in validation or test is an error, or with `allow_unseen` one more class, `<unseen>`.
-    The codec of a saved run that is `offered` is used where it reads inputs of this kind, cut in the same way.
+    With a `fold` validation is one part of cross-validation; codecs are then those of all that is not for test, so that
+    the models of all folds can answer together. The codec of a saved run that is `offered` is used where it reads
+    inputs of this kind, cut in the same way.
     """
     if config.too_long == "split" and config.max_length is not None:
         raise UsageError("too_long = split is not possible here: an example has one answer; choose truncate or error")
@@ -87,10 +91,11 @@ def prepare_labelled(
     if distinct:
         keep[:] = False
         keep[np.unique(scan.pairs, return_index=True)[1]] = True
-    side, names, facts = sides(scan, keep, config, source.name)
+    side, names, facts = sides(scan, keep, config, source.name, fold)
+    seen = {0} if fold.of is None else {0, names.index("valid")}
 
     def training() -> Iterator[Labelled]:
-        return (example for example, number in zip(examples, side) if number == 0)
+        return (example for example, number in zip(examples, side) if number in seen)
 
     inputs: InputCodec
     if offered is not None and _reads(offered, source.kind, config, letters):
@@ -114,8 +119,16 @@ def prepare_labelled(
         "notes": [*source.notes, *facts["notes"], *_more_notes(facts, truncated, config), *_unseen(answers, sections)],
     }
     fingerprint = _fingerprint(sections, inputs, answers)
-    sections["train"] = sections["train"].share(config.fraction)
+    sections = {part: _some(section, part, config) for part, section in sections.items()}
     return LabelledData(source.kind, source.answers, inputs, answers, sections, facts, fingerprint)
+
+
+def _some(section: LabelledSection, part: str, config: DataConfig) -> LabelledSection:
+    """The share of a part that is used: of training as asked for, of the others no more answers than asked for."""
+    if part == "train":
+        return section.share(config.fraction)
+    size = section.n_steps if section.aligned else section.n_examples
+    return section if config.held_out is None else section.share(config.held_out / size)
 
 
 def _scan(examples: Iterable[Labelled], seed: int) -> Scan:
@@ -141,7 +154,7 @@ def _scan(examples: Iterable[Labelled], seed: int) -> Scan:
 
 
 def sides(
-    scan: Scan, keep: NDArray[np.bool_], config: DataConfig, name: str
+    scan: Scan, keep: NDArray[np.bool_], config: DataConfig, name: str, fold: Fold = WHOLE
 ) -> tuple[NDArray[np.int64], list[str], dict[str, Any]]:
     """The number of the part of every example (-1: left out), the names of the parts, and facts of the split."""
     shares = config.shares()
@@ -166,6 +179,8 @@ def sides(
             wanted = shares
         own = _split(scan, open_rows, wanted, config.seed, name)
         side[open_rows] = np.where(own == 1, len(given), 0) if given else own
+    if fold.of is not None:
+        how = _cross(scan, side, names, fold, config.seed, name)
     facts = {"examples": int(keep.sum()), "dropped": int((~keep).sum()), "split_is": how}
     return side, names, facts | _repeats(scan, side, names)
 
@@ -174,6 +189,22 @@ def _split(scan: Scan, rows: NDArray[np.int64], shares: Mapping[str, float], see
     if scan.groups is not None:
         return grouped([scan.groups[row] for row in rows], shares, seed, name)
     return stratified(scan.keys[rows], scan.classes[rows], shares, name)
+
+
+def _cross(scan: Scan, side: NDArray[np.int64], names: list[str], fold: Fold, seed: int, name: str) -> str:
+    """Divide all that is not for test anew between training and validation, in place; returns how."""
+    if "test" not in names:
+        raise UsageError(f"{name}: folds need a part for test, which none of them sees; give a --split of three parts")
+    assert fold.of is not None
+    rows = np.flatnonzero((side >= 0) & (side != names.index("test")))
+    if scan.groups is not None:
+        own = grouped([scan.groups[row] for row in rows], {str(k): 1 / fold.of for k in range(fold.of)}, seed, name)
+    else:
+        own = folds(scan.keys[rows], scan.classes[rows], fold.of, name)
+    side[rows] = np.where(own == (-1 if fold.number is None else fold.number), names.index("valid"), 0)
+    if fold.number is None:
+        return f"all that is not for test, of which models saw {fold.of - 1} of {fold.of} parts each"
+    return f"fold {fold.number + 1} of {fold.of} for validation"
 
 
 def _repeats(scan: Scan, side: NDArray[np.int64], names: list[str]) -> dict[str, Any]:
@@ -265,6 +296,8 @@ def _encode(
     sections = {}
     for part in (part for part in PARTS if part in names):
         xs, ys, rows = held[names.index(part)]
+        if not xs and part == "valid":  # a model of many, which were validated one by one
+            continue
         sections[part] = section_of(xs, ys, aligned, rows)
         xs.clear()
     return sections, truncated

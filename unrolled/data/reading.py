@@ -51,6 +51,16 @@ class SoundReading(Config):
     """mel bands"""
 
 
+class Fold(Config):
+    """Cross-validation: all that is not for test is cut into equal parts, of which one is for validation."""
+
+    of: int | None = Field(None, ge=2, le=100)
+    """how many parts; none: no cross-validation"""
+
+    number: int | None = Field(None, ge=0)
+    """which of them is for validation, counted from 0; none: nothing is, and training has all"""
+
+
 class Reading(Config):
     """Where inputs and answers are in a source; what is not said is chosen by name and reported."""
 
@@ -85,6 +95,12 @@ class Reading(Config):
     window: int | None = Field(None, ge=2)
     """cut series with an answer at each step into pieces of this many steps"""
 
+    noise: Literal["white", "pink"] | None = None
+    """noise to be put on series that are clean, so that cleaning them is learned; none: noisy and clean are given"""
+
+    snr: float = Field(0.0, ge=-100, le=100)
+    """how much stronger than its noise a series is, in decibels"""
+
     tag_column: int = -1
     """which column of CoNLL-style lines is the tag, counted from 0, or from the end with -1"""
 
@@ -95,6 +111,7 @@ class Reading(Config):
     """a regular expression for file names with the named groups `answer` and perhaps `group`, `part`; for instance
     `(?P<answer>\\d)_(?P<speaker>\\w+)_\\d+`"""
 
+    fold: Fold = Fold()
     images: ImageReading = ImageReading()
     sound: SoundReading = SoundReading()
 

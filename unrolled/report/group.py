@@ -88,7 +88,7 @@ def _from_runs(runs: list[RunFacts]) -> Group:
     scores = {row["label"]: row["score"] for row in rows if row["kind"] == "baseline" and row["score"] is not None}
     for row in rows:
         if row["kind"] == "model" and row["score"] is not None:
-            row["beaten_by"] = [label for label, score in scores.items() if score < row["score"]]
+            row["beaten_by"] = [label for label, score in scores.items() if _reaches(score, row)]
     source = str(first.config.get("source") or "?")
     table = {
         "name": first.name, "task": first.task, "data": source, "score": first.score_name, "split": first.split,
@@ -141,6 +141,11 @@ def _figure_names(runs: list[RunFacts]) -> list[str]:
     usual = ("nats", "nats_after_first", "bits_per_character", "bits_per_byte", "perplexity", "accuracy")
     there = [name for name in runs[0].figures if name not in ("tokens", "unknown_share")]
     return sorted(there, key=lambda name: usual.index(name) if name in usual else len(usual))
+
+
+def _reaches(score: float, row: dict[str, Any]) -> bool:
+    """Whether a baseline is at least as good as a model; one that was solved may be that very baseline."""
+    return bool(score <= row["score"] if row.get("steps") else score < row["score"])
 
 
 def _verdict(table: dict[str, Any], n_runs: int) -> str:

@@ -19,7 +19,8 @@ def measure_baselines(config: RunConfig, task: Task, measure: Callable[[Model], 
     """What `measure` says of each baseline, by label; one is in memory at a time."""
     results = {}
     for baseline in task.baselines():
-        chosen = config.model_copy(update={"model": baseline.model, "model_settings": dict(baseline.settings)})
+        own = {"model": baseline.model, "model_settings": dict(baseline.settings), "members": 1}
+        chosen = config.model_copy(update=own)
         model = build(chosen, task.ports(), task.ACCEPTS)
         task.solve(model.decoder if isinstance(model, Conditional) else model, limit=TOKENS)
         results[baseline.label] = measure(model)

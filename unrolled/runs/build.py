@@ -20,6 +20,7 @@ from unrolled.layers.conditioning import Started
 from unrolled.layers.encdec import EncoderDecoder, Halves, SourcedSerial
 from unrolled.layers.ends import Affine, Lookup
 from unrolled.layers.pooling import readout_named
+from unrolled.layers.together import Together
 from unrolled.layers.words import SpeltWords
 from unrolled.runs.config import Ends, RunConfig
 from unrolled.runs.parts import part
@@ -91,6 +92,9 @@ def fits_table(module: ModuleType, ports: Ports) -> bool:
 
 def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...]) -> Model:
     """A model whose input and output fit the task; its initial weights are a function of the seed."""
+    if config.members > 1:
+        alone = config.model_copy(update={"members": 1})
+        return Together([build(alone, ports, accepts) for _ in range(config.members)])  # type: ignore[misc]
     module = model_file(config.model)
     if module.KIND not in accepts:
         fitting = [name for name in discover.models.names() if model_file(name).KIND in accepts]

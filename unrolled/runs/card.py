@@ -16,8 +16,8 @@ A `{model}` model with {parameters:,} parameters{some}, trained on the task `{ta
 
 {table}
 
-Baselines were fitted on the same training data and measured on the same tokens. Weights were chosen on validation
-data (step {best_step} of {steps}); test data was looked at once, at the end.
+{said}Baselines were fitted on the same training data and measured on the same {unit}. Weights were chosen on validation
+data ({chosen}); test data was looked at once, at the end.
 
 ## Data
 
@@ -30,17 +30,25 @@ data (step {best_step} of {steps}); test data was looked at once, at the end.
 
 ## Repeat it
 
-    unrolled train {source} --recipe recipe.toml
-
-`recipe.toml` beside this file holds every setting; seed {seed}, {threads} threads, torch {torch}.
+{repeat}; seed {seed}, {threads} threads, torch {torch}.
 """
+ALONE = """    unrolled train {source} --recipe recipe.toml
+
+`recipe.toml` beside this file holds every setting"""
+TOGETHER = """    unrolled compare {source} --task {task} --models {model} --folds {members}
+
+{members} models answer together, each trained without one of {members} folds"""
 
 
 def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[str, Any]) -> None:
     """README.md and recipe.toml of a run directory."""
     left_out = {"versions", "source", "own_file", "own_file_sha256", "from_run_sha256", "from_vocabularies"}
-    recipe = config.model_copy(update={"budget": _as_steps(config, result)})
-    run.write_text("recipe.toml", RunConfig.parse(recipe.model_dump(exclude=left_out)).to_toml())
+    chosen, repeat = f"step {result.get('best_step', 0)} of {result.get('steps', 0)}", ALONE
+    if config.members > 1:
+        chosen, repeat = "of each model on its own fold, and their figures there are a mean", TOGETHER
+    else:
+        recipe = config.model_copy(update={"budget": _as_steps(config, result)})
+        run.write_text("recipe.toml", RunConfig.parse(recipe.model_dump(exclude=left_out)).to_toml())
     text = CARD.format(
         model=config.model,
         task=config.task,
@@ -50,8 +58,10 @@ def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[st
         version=config.versions.get("unrolled"),
         torch=config.versions.get("torch"),
         table=_table(config.model, result, task.FIGURES),
-        best_step=result.get("best_step", 0),
-        steps=result.get("steps", 0),
+        said=_said(config.model, result),
+        unit=task.UNIT,
+        chosen=chosen,
+        repeat=repeat.format(source=config.source, task=config.task, model=config.model, members=config.members),
         facts=_facts(task.facts()),
         path=run.path.name,
         seed=config.seed,
@@ -65,6 +75,18 @@ def _beginning(config: RunConfig, result: dict[str, Any]) -> str:
     trained, origin = result.get("trained_parameters"), config.start.from_run
     some = "" if trained is None else f" ({trained:,} of them trained, {', '.join(config.start.freeze)} kept fixed)"
     return some + ("" if origin is None else f", begun with the weights of {origin}")
+
+
+def not_beaten(result: dict[str, Any], split: str) -> list[str]:
+    """The baselines that a model is not better than on a part; one that was solved may be that very baseline."""
+    own, solved = result[split][result["score"]], not result.get("steps")
+    scores = {label: parts[split][result["score"]] for label, parts in result["baselines"].items() if split in parts}
+    return [label for label, score in scores.items() if score < own or (score == own and not solved)]
+
+
+def _said(model: str, result: dict[str, Any]) -> str:
+    better = not_beaten(result, "test" if "test" in result else "valid")
+    return f"**{model} does not beat {' and '.join(better)} here.**\n\n" if better else ""
 
 
 def _as_steps(config: RunConfig, result: dict[str, Any]) -> Any:

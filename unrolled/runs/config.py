@@ -164,6 +164,8 @@ class RunConfig(Config):
     """Its fingerprint."""
     from_run_sha256: str | None = None
     """The fingerprint of the weights that this run began with, where they came from a saved run."""
+    members: int = Field(1, ge=1, le=100)
+    """Models that answer together, each trained on other folds of the data; 1: one alone."""
     from_vocabularies: list[str] = []
     """Parts whose vocabulary came from there."""
     task_settings: dict[str, Any] = {}

@@ -23,10 +23,10 @@ from unrolled.data.batch import Batch
 from unrolled.data.cells import as_number, as_series, as_words
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
-from unrolled.data.labelled import Labelled, open_labelled
+from unrolled.data.labelled import Labelled, LabelledSource, open_labelled
 from unrolled.data.labelled_batch import LabelledBatches, LabelledSection, labelled_batches
 from unrolled.data.labelled_guess import guess_answers
-from unrolled.data.labelled_prepare import InputCodec, LabelledData, encode_examples, prepare_labelled
+from unrolled.data.labelled_prepare import InputCodec, LabelledData, encode_examples, encode_input, prepare_labelled
 from unrolled.data.reading import Answers, Kind, Reading
 from unrolled.data.tables import Example
 from unrolled.data.word_list import FILE as WORDS
@@ -57,6 +57,7 @@ class LabelledTask(task.Task):
 
     ACCEPTS: ClassVar[tuple[str, ...]] = ("encoder", "causal", "table")
     KINDS: ClassVar[tuple[Answers, ...]]  # of answers, that the task is for
+    UNIT = "examples"
 
     data: DataConfig
     config: Config
@@ -84,11 +85,21 @@ class LabelledTask(task.Task):
 
     def prepare(self, source: Any) -> None:
         answers = self._answers_of(source)
-        opened = open_labelled(source, self.reading, answers)
-        self.labelled = prepare_labelled(opened, self._data_config(), **self._preparation(), offered=self._offered)
+        opened = self._opened(source, answers)
+        self.labelled = prepare_labelled(
+            opened, self._data_config(), **self._preparation(), offered=self._offered, fold=self.config.reading.fold
+        )
         found = self.labelled
         self.inputs, self.answers, self.kind, self.answers_are = found.inputs, found.answers, found.kind, answers
         self.reading = opened.reading
+
+    def _opened(self, source: Any, answers: Answers) -> LabelledSource:
+        """The examples of a source with their answers."""
+        if self.reading.noise is not None:
+            raise UsageError(
+                f"noise = {self.reading.noise} is for the task denoise; leave it out, or say --task denoise"
+            )
+        return open_labelled(source, self.reading, answers)
 
     def _answers_of(self, source: Any) -> Answers:
         """Which of the kinds of answers that the task is for."""
@@ -221,7 +232,7 @@ class LabelledTask(task.Task):
         y = y[0, at].detach()  # [D']
         names = self.answers.names if isinstance(self.answers, ClassCodec) else []
         if self.answers_are in ("class", "tags"):
-            best = int(y.argmax())
+            best = int(y[: self.answers.n_known].argmax())  # type: ignore[attr-defined]
             return task.Explained(names[best], "log p", "nats", lambda y: y[:, at].log_softmax(-1)[:, best])
         if self.answers_are == "classes":
             signs = torch.where(y > 0, 1.0, -1.0).to(y)  # [C]
@@ -265,13 +276,19 @@ class LabelledTask(task.Task):
     def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
         """The inputs of another source, some at a time, so that one of any size passes; `-` is standard input."""
         if source == "-":
-            found = (Example(line.rstrip("\n"), None, number) for number, line in enumerate(sys.stdin, 1))
+            placed = ((line.rstrip("\n"), f"line {number}") for number, line in enumerate(sys.stdin, 1))
         else:
             inputs_only = self.reading.updated({"group": None, "part": None})
-            opened = open_labelled(source, inputs_only, "none")
-            found = (Example(each.input, None, number) for number, each in enumerate(opened, 1))
+            placed = ((each.input, each.place) for each in open_labelled(source, inputs_only, "none"))
+        found = (Example(self._checked(value, place), None, number) for number, (value, place) in enumerate(placed, 1))
         while some := list(islice(found, AT_ONCE)):
             yield some
+
+    def _checked(self, value: Any, place: str) -> Any:
+        """An input that can be read, or an error that says where it stands; afterwards only its number is known."""
+        value = self.value_of(value, place)
+        encode_input(self.inputs, value, place)
+        return value
 
     def predict(
         self, model: Any, examples: Sequence[Any], conditions: Sequence[str | None] | None = None
@@ -293,7 +310,7 @@ class LabelledTask(task.Task):
 
     def evaluate_source(self, model: Any, source: Any) -> dict[str, float]:
         """The figures on a whole other source, whose answers are known."""
-        examples = list(open_labelled(source, self.reading, self.answers_are))
+        examples = list(self._opened(source, self.answers_are))
         return self.measure(model, encode_examples(examples, self.inputs, self.answers), None)
 
     def evaluate(

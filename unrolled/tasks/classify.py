@@ -8,7 +8,8 @@ Probabilities are calibrated: logits are divided by a temperature that was fitte
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,10 +92,12 @@ class Task(_labelled.LabelledTask):
         logits, y = self.answers_to(model, section), torch.from_numpy(section.y)  # [n, C], [n] or [n, C]
         if self.answers_are == "classes":
             return self._measure_sets(logits, y, ledger)
-        wrong = (logits.argmax(1) != y).double()  # [n]
+        known = logits[:, : self.answers.n_known]  # [n, C'], of which one is said
+        said = known.argmax(1)
+        wrong = (said != y).double()  # [n]
         if ledger is not None:
             ledger.add(torch.arange(len(y)), wrong, torch.ones(len(y)))
-        hits = classes.hits_of(classes.confusion_matrix(logits.argmax(1), y, self.answers.size))
+        hits = classes.hits_of(classes.confusion_matrix(said, y, self.answers.size))
         nats, count = answers.label_cross_entropy(logits, y)
         p = logits.softmax(1)
         figures = {
@@ -103,7 +106,9 @@ class Task(_labelled.LabelledTask):
             "macro_f1": float(classes.macro_f1(hits)),
             "mean_recall": float(classes.mean_recall(hits)),
             "nats": float(nats / count),
-            "calibration_error": float(calibration.expected_calibration_error(calibration.reliability(p, y))),
+            "calibration_error": float(
+                calibration.expected_calibration_error(calibration.reliability(known.softmax(1), y))
+            ),
             "tokens": len(y),
         }
         if len(y.unique()) > 1:
@@ -112,6 +117,7 @@ class Task(_labelled.LabelledTask):
 
     def _measure_sets(self, logits: Tensor, y: Tensor, ledger: task.Ledger | None) -> dict[str, float]:
         said = logits > 0
+        said[:, self.answers.n_known :] = False
         wrong = (said != (y > 0)).any(1).double()  # [n] a set that is not all right
         if ledger is not None:
             ledger.add(torch.arange(len(y)), wrong, torch.ones(len(y)))
@@ -130,10 +136,17 @@ class Task(_labelled.LabelledTask):
 
     def after_training(self, model: Any) -> None:
         """Fit the temperature on validation data."""
+        if "valid" not in self._found().sections:
+            return
         section = self._found().sections["valid"]
         logits, y = self.answers_to(model, section), torch.from_numpy(section.y)
         fit = calibration.fit_temperature_of_bits if self.answers_are == "classes" else calibration.fit_temperature
         self.temperature = float(fit(logits, y))
+
+    def learn_from(self, members: Sequence[task.Task]) -> None:
+        """The (geometric) mean of their temperatures."""
+        found = [member.temperature for member in members if isinstance(member, Task)]
+        self.temperature = math.exp(sum(map(math.log, found)) / len(found))
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "temperature": self.temperature}
@@ -163,7 +176,8 @@ class Task(_labelled.LabelledTask):
 
     def _answer(self, logits: Tensor) -> dict[str, Any]:
         """[C] in words; probabilities are calibrated."""
-        names = self.answers.names
+        names = self.answers.names[: self.answers.n_known]
+        logits = logits[: len(names)]
         if self.answers_are == "classes":
             p = (logits.double() / self.temperature).sigmoid()
             chosen = [name for name, q in zip(names, p.tolist()) if q > 0.5]
@@ -177,8 +191,9 @@ class Task(_labelled.LabelledTask):
         if self.answers_are == "classes" or self.answers.size > SHOWN:
             return {}
         logits, y = self.answers_to(model, section), torch.from_numpy(section.y)
-        confusion = classes.confusion_matrix(logits.argmax(1), y, self.answers.size)
-        bins = calibration.reliability((logits / self.temperature).softmax(1), y)
+        known = logits[:, : self.answers.n_known]
+        confusion = classes.confusion_matrix(known.argmax(1), y, self.answers.size)
+        bins = calibration.reliability((known / self.temperature).softmax(1), y)
         full = [i for i, n in enumerate(bins.n.tolist()) if n]
         line = kinds.Plot(
             title="Reliability", alt="Share of right answers against the probability that the model gave them.",

@@ -23,8 +23,11 @@ from unrolled.core.causal import Causal
 from unrolled.core.compose import AsEncoder, Serial, SerialEncoder
 from unrolled.core.errors import UsageError
 from unrolled.data.answers import SeriesScaler
-from unrolled.data.labelled_batch import LabelledSection
+from unrolled.data.labelled import BUILTIN, LabelledSource, open_labelled
+from unrolled.data.labelled_batch import LabelledBatches, LabelledSection
 from unrolled.data.labelled_prepare import encode_input
+from unrolled.data.noise import FreshNoise, with_noise
+from unrolled.data.reading import Answers
 from unrolled.objectives import losses, numbers
 from unrolled.pictures import kinds
 from unrolled.tasks import _labelled
@@ -41,6 +44,7 @@ class Task(_labelled.LabelledTask):
     SCORE = "mse"
     FIGURES = ("mse", "snr_gain")
     KINDS = ("series",)
+    UNIT = "steps"
 
     config: Config
     answers: SeriesScaler
@@ -58,6 +62,16 @@ class Task(_labelled.LabelledTask):
             self.labelled = replace(found, inputs=self.answers, sections=sections)
             self.inputs = self.answers
 
+    def _opened(self, source: Any, answers: Answers) -> LabelledSource:
+        """Pairs as they are given, or clean series with noise put on them."""
+        if self.reading.noise is None:
+            return super()._opened(source, answers)
+        if isinstance(source, str) and source.startswith(BUILTIN):
+            raise UsageError(f"{source} has noise already, and settings for it; leave out noise = {self.reading.noise}")
+        clean = open_labelled(source, self.reading, "none")
+        asked = {key: getattr(self.reading, key) for key in ("noise", "snr", "window")}
+        return with_noise(replace(clean, reading=clean.reading.updated(asked)))
+
     def _is_pair(self) -> bool:
         return self.inputs.size == self.answers.size
 
@@ -65,6 +79,12 @@ class Task(_labelled.LabelledTask):
         return self._found().sections[split].n_steps
 
     # ---- training
+
+    def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
+        """Noise that is ours is drawn anew for every batch."""
+        batches = LabelledBatches(self._found().sections["train"], batching.batch_size, seed)
+        noise = self.reading.noise
+        return batches if noise is None else FreshNoise(batches, noise, self.reading.snr)
 
     def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
         return losses.mse(y.float(), batch.y, batch.mask)  # [B, T, D]

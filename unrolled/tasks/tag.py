@@ -40,6 +40,7 @@ class Task(_labelled.LabelledTask):
     SCORE = "error"
     FIGURES = ("error", "accuracy", "unseen_accuracy", "macro_f1", "span_f1")
     KINDS = ("tags",)
+    UNIT = "words"
 
     config: Config
     answers: TagCodec
@@ -65,7 +66,7 @@ class Task(_labelled.LabelledTask):
 
     def measure(self, model: Any, section: LabelledSection, ledger: task.Ledger | None) -> dict[str, float]:
         y = torch.from_numpy(section.y)  # [N]
-        said = self.answers_along(model, section).argmax(1)  # [N]
+        said = self.answers_along(model, section)[:, : self.answers.n_known].argmax(1)  # [N]
         wrong = (said != y).double()
         if ledger is not None:
             sentences = torch.from_numpy(np.repeat(np.arange(section.n_examples), section.lengths))  # [N]
@@ -117,14 +118,14 @@ class Task(_labelled.LabelledTask):
 
     def _answer(self, logp: Tensor) -> dict[str, Any]:
         """[T, C] in words."""
-        p, best = logp.exp().max(1)
+        p, best = logp[:, : self.answers.n_known].log_softmax(1).exp().max(1)
         return {"prediction": self.answers.decode(best), "p": [round(each, 6) for each in p.tolist()]}
 
     def pictures(self, model: Any, split: str) -> dict[str, Any]:
         if self.answers.size > SHOWN:
             return {}
         section = self._found().sections[split]
-        said = self.answers_along(model, section).argmax(1)
+        said = self.answers_along(model, section)[:, : self.answers.n_known].argmax(1)
         confusion = classes.confusion_matrix(said, torch.from_numpy(section.y), self.answers.size)
         return _labelled.confusion_pictures(confusion, self.answers.names, split, "tag")
 

@@ -1,0 +1,80 @@
+"""`join`: runs of several folds, answering together, as a run of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unrolled.core.errors import DataError
+from unrolled.layers.together import Together
+from unrolled.runs import build
+from unrolled.runs.directory import RunDirectory
+from unrolled.runs.run import Run, load
+from unrolled.training.api import finish
+
+
+def join(
+    members: Sequence[str | Path],
+    data: Any,
+    out: str | Path,
+    own_file: str | Path | None = None,
+    baselines: Mapping[str, Any] | None = None,
+) -> Run:
+    """A run whose model is all of theirs: the mean of what they say.
+
+    They must be of one model and of the same data, cut into the same folds. The figures on test data are those of all
+    together; the figures on validation data are the mean of theirs, each on the fold that it has not seen.
+    """
+    started = time.monotonic()
+    runs = [load(path, own_file=own_file) for path in members]
+    first = runs[0].config
+    reading = {**first.task_settings.get("reading", {}), "fold": {"of": len(runs)}}
+    config = first.model_copy(
+        update={"members": len(runs), "task_settings": {**first.task_settings, "reading": reading}}
+    )
+    task = build.make_task(config)
+    task.prepare(data)
+    model = build.build(config, task.ports(), task.ACCEPTS)
+    assert isinstance(model, Together)
+    for member, run in zip(model.members, runs, strict=True):
+        if run.task.ports() != task.ports():
+            raise DataError(f"{run.path}: this run saw other data than the others; train it again")
+        member.load_state_dict(run.model.state_dict())
+    task.learn_from([run.task for run in runs])
+    directory = RunDirectory.create(Path(out))
+    task.save_codec(directory.path / "codec")
+    directory.seal()
+    directory.write_json("config.json", config.model_dump(mode="json"))
+    directory.write_json("baselines.json", dict(baselines or {}))
+    directory.write_tensors("model.safetensors", model.state_dict())
+    outcome = _outcome([run.result for run in runs]) | {"baselines": dict(baselines or {})}
+    finish(directory, config, task, model, outcome, started)
+    return load(directory.path, own_file=own_file)
+
+
+def _outcome(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What training came to: the mean figures on validation data, all folds, and the sum of the work."""
+    found: dict[str, Any] = {
+        "valid": mean_figures([result["valid"] for result in results]),
+        "folds": [result["valid"] for result in results],
+        "steps": sum(result["steps"] for result in results),
+        "training_seconds": round(sum(result["training_seconds"] for result in results), 2),
+    }
+    if all("tokens_per_second" in result for result in results):
+        found["tokens_per_second"] = round(float(np.mean([result["tokens_per_second"] for result in results])))
+    return found
+
+
+def mean_figures(figures: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Each figure that all folds have, in the mean; `tokens` are counted together.
+
+    >>> mean_figures([{"error": 0.5, "tokens": 10}, {"error": 0.25, "tokens": 11}])
+    {'error': 0.375, 'tokens': 21}
+    """
+    names = [name for name in figures[0] if all(name in each for each in figures)]
+    means = {name: float(np.mean([each[name] for each in figures])) for name in names}
+    return means | {"tokens": int(sum(each["tokens"] for each in figures))}
