@@ -329,12 +329,14 @@ class SelfAttention(Encoder):
 class Source(NamedTuple):
     """What is attended to: keys [B, H, S, m], values [B, H, S, m_v] and what of it may be seen, [B, 1, 1, S].
 
-    Where nothing is real all is seen, and is zeros: softmax has no value over nothing.
+    `bias` says the same as a number that is added to scores, 0 or -inf. Where nothing is real all is seen, and is
+    zeros: softmax has no value over nothing.
     """
 
     keys: Tensor
     values: Tensor
     mask: Tensor
+    bias: Tensor
 
 
 class CrossAttention(Causal):
@@ -356,13 +358,14 @@ class CrossAttention(Causal):
         if mask is None:
             mask = torch.ones(source.shape[:2], dtype=torch.bool, device=source.device)
         k, v = self.heads.key_value(source.masked_fill(~mask.unsqueeze(-1), 0))
-        seen = mask | ~mask.any(1, keepdim=True)
-        return Fixed(Source(k.contiguous(), v.contiguous(), seen[:, None, None]))
+        seen = (mask | ~mask.any(1, keepdim=True))[:, None, None]  # [B, 1, 1, S]
+        bias = torch.zeros_like(seen, dtype=k.dtype).masked_fill(~seen, -torch.inf)
+        return Fixed(Source(k.contiguous(), v.contiguous(), seen, bias))
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         if state is None:
             raise UsageError("cross-attention needs a source: begin with the state that condition(source, mask) gives")
-        k, v, mask = state.tree
+        k, v, mask, _ = state.tree
         return self.heads.join(attend(self.score, self.heads.query(x), k, v, mask)), state
 
     def tick_multiply_adds(self, position: int) -> int:

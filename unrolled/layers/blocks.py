@@ -24,6 +24,7 @@ from unrolled.core.errors import UsageError
 from unrolled.core.state import State
 from unrolled.layers.attention import CausalSelfAttention, CrossAttention, SelfAttention
 from unrolled.layers.tick_block import tick_block
+from unrolled.layers.tick_rows import tick_rows
 
 
 class BlocksConfig(Config):
@@ -134,6 +135,10 @@ class DecoderBlock(Causal):
         if state is None:
             raise UsageError("a decoder block needs a source: begin with the state that start(source, mask) gives")
         past, about = state
+        if x.size(1) == 1 and past is not None and not torch.is_grad_enabled():
+            ticked = None if self.training and self.dropout.p else tick_rows(self, x, past, about)
+            if ticked is not None:
+                return ticked
         if self.norm == "pre":
             u, past = self.attention(self.norm_1(x), past)
             x = x + self.dropout(u)
