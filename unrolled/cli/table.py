@@ -45,9 +45,9 @@ def print_figures(title: str, rows: dict[str, dict[str, float]], task: Any) -> N
     for label, figures in sorted(rows.items(), key=lambda row: -row[1][task.SCORE]):
         table.add_row(label, *(f"{figures[name]:.4f}" if name in figures else "" for name in shown))
     Console(file=sys.stdout).print(table)
-
     for name, how in task.how_measured().items():
         Console(file=sys.stdout, highlight=False, markup=False, soft_wrap=True).print(f"{name}: {how}")
+
 
 def print_comparison(path: Any, found: dict[str, Any], to: Any) -> None:
     """The table of a comparison: best first, baselines marked, and what can be said for sure."""

@@ -224,10 +224,6 @@ class Task:
         """The figures of a model on a part of the data, among them SCORE = total / count over what `ledger` is told."""
         raise NotImplementedError
 
-    def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
-        """Examples of a part with their losses, for the run directory."""
-        raise NotImplementedError
-
     def more_seconds(self) -> float:
         """How much longer the final figures will take than the last evaluation lets expect (texts written out, say)."""
         return 0.0
@@ -235,6 +231,10 @@ class Task:
     def how_measured(self) -> dict[str, str]:
         """By figure, how it was computed, where its name does not say it all: the signature of BLEU."""
         return {}
+
+    def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
+        """Examples of a part with their losses, for the run directory."""
+        raise NotImplementedError
 
     def baselines(self) -> list[Baseline]:
         raise NotImplementedError
