@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.state import Fixed
 from unrolled.decode.beam import beam_search, length_divisor
 from unrolled.decode.choose import greedy
 from unrolled.decode.rollout import Candidate, collect, rollout
@@ -116,6 +117,31 @@ def test_fixed_is_not_copied(make_toy: Make) -> None:
     beam_search(toy, toy.start(2), torch.tensor([0, 1]), (), 3, 10)
     assert len(toy.fed) == 10
     assert len(set(toy.fixed[1:])) == 1
+
+
+def test_what_has_ended_costs_nothing_more() -> None:
+    """Row r stops for sure after r + 1 tokens: then its beams are no more given to the step, nor its Fixed part."""
+    seen: list[list[int]] = []
+
+    def step(tokens: torch.Tensor, state: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        t, row = state["t"], state["row"].tree
+        assert len(tokens) == len(t) == len(row)
+        seen.append(row[:, 0].tolist())
+        over = (t[:, 0] >= row[:, 0])[:, None]
+        p = torch.where(over, torch.tensor([0.0, 0.0, 0.0, 1.0]), torch.tensor([0.5, 0.3, 0.2, 0.0]))
+        return p.log()[:, None], {"t": t + tokens.shape[1], "row": state["row"]}
+
+    start = {"t": torch.zeros(3, 1), "row": Fixed(torch.tensor([[2.0], [0.0], [1.0]]))}
+    results = beam_search(step, start, torch.tensor([0, 0, 0]), STOP, 2, 9)
+    assert [len(candidates[0].tokens) for candidates in results] == [3, 1, 2]
+    assert seen == [[2.0, 0.0, 1.0], [2.0, 2.0, 1.0, 1.0], [2.0, 2.0]]
+
+
+def test_a_prompt_is_read_by_one_beam(make_toy: Make) -> None:
+    """As long as nobody has chosen anything, all beams of an example are one."""
+    toy = make_toy(V)
+    beam_search(toy, toy.start(2), torch.tensor([[1, 2, 0], [0, 0, 0]]), (), 3, 2, lengths=torch.tensor([3, 2]))
+    assert [len(tokens) for tokens in toy.fed] == [2, 6, 3]
 
 
 def test_without_a_stop_token_the_limit_ends_it(make_toy: Make) -> None:

@@ -10,7 +10,7 @@ favours longer sequences (Wu et al. 2016, eq. 14, without their coverage term).
 
 The search of an example ends when no live beam can win any more. Further tokens never raise log P <= 0, so the most
 that a beam of l tokens can still reach is log P / lp at the length that favours it: the longest for a > 0, the next
-for a < 0.
+for a < 0. What has ended leaves the batch, so it costs nothing more.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from unrolled.core import state as tree
-from unrolled.core.errors import UsageError
+from unrolled.core.errors import DataError, UsageError
 from unrolled.core.state import State
-from unrolled.decode.choose import check_possible, forbid, log_probabilities
+from unrolled.decode.likeliest import Continuations, likeliest, without
 from unrolled.decode.rollout import Candidate, Step, check_prompt, token_ids
 
 
@@ -59,22 +61,21 @@ class _Found:
 
 
 class _Beams:
-    """The live beams of all examples: W rows each, best first; a dead beam has log P = -inf."""
+    """The beams of the examples that are still searched: w each, best first; a dead beam has log P = -inf."""
 
-    def __init__(self, n_rows: int, width: int, like: Tensor) -> None:
-        self.log_p = like.new_full((n_rows, width), -math.inf)  # [B, W]
-        self.log_p[:, 0] = 0.0  # the beams of an example are equal at first, so one lives
-        self.tokens = torch.zeros(n_rows, width, 0, dtype=torch.long, device=like.device)  # after the first chunk
+    def __init__(self, n_examples: int) -> None:
+        self.examples = np.arange(n_examples)  # [L] their numbers
+        self.log_p = np.zeros((n_examples, 1))  # [L, w]; one beam, for at first all would be equal
+        self.tokens = np.zeros((n_examples, 1, 0), np.int64)  # [L, w, t] after the first chunk
 
-    def keep(self, totals: Tensor) -> Tensor:
-        """Let the best of the continuations [B, W, V] live on; returns the beam [B, W] that each came from."""
-        W, V = totals.shape[1:]
-        best = totals.flatten(1).topk(W)
-        origin = best.indices // V  # [B, W]
-        past = self.tokens.gather(1, origin[:, :, None].expand_as(self.tokens))
-        self.log_p = best.values
-        self.tokens = torch.cat([past, (best.indices % V)[:, :, None]], dim=2)  # [B, W, t]
-        return origin
+    def move(self, best: Continuations) -> None:
+        """Let the given continuations [L, w] live on."""
+        past = np.take_along_axis(self.tokens, best.beam[:, :, None], 1)
+        self.tokens = np.concatenate([past, best.token[:, :, None]], axis=2)
+        self.log_p = best.log_p
+
+    def keep(self, examples: NDArray[np.bool_]) -> None:
+        self.examples, self.log_p, self.tokens = self.examples[examples], self.log_p[examples], self.tokens[examples]
 
 
 @torch.no_grad()
@@ -99,50 +100,81 @@ def beam_search(
     lengths = check_prompt(prompt, lengths, max_steps)
     if not 1 <= n_best <= width:
         raise UsageError(f"n_best = {n_best} with width = {width} is not possible: take 1 <= n_best <= width")
-    t, stops, B, W = int(lengths.min()), token_ids(stop), len(prompt), width
-    found = [_Found(n_best, max_steps, length_penalty) for _ in range(B)]
-    own = (lengths - t).tolist()  # where each row's generated tokens begin
-    base = torch.arange(B, device=prompt.device)[:, None] * W  # [B, 1]
+    t, stops, never = int(lengths.min()), token_ids(stop), list(forbidden)
+    given, until = prompt.cpu().numpy(), lengths.cpu().numpy()  # [B, P], [B]
+    found = [_Found(n_best, max_steps, length_penalty) for _ in range(len(prompt))]
+    own = (until - t).tolist()  # where each row's generated tokens begin
+    beams = _Beams(len(prompt))
 
     y, state = step(prompt[:, :t], state)
-    y, state = y[:, -1].repeat_interleave(W, dim=0), tree.repeat(state, W)  # [B * W, V]
-    beams = _Beams(B, W, like=log_probabilities(y))
     while True:
-        next_p = forbid(log_probabilities(y), forbidden).view(B, W, -1)
-        check_possible(next_p)
-        totals = beams.log_p[:, :, None] + next_p  # [B, W, V]
-        going_on = forbid(totals, stops)
-        prompted = (t < lengths)[:, None, None]  # nothing to choose yet: the first beam takes the prompt's token
-        if bool(prompted.any()):
-            forced = torch.full_like(totals, -math.inf)
-            forced[:, 0].scatter_(-1, prompt[:, t, None], 0.0)
-            totals, going_on = totals.masked_fill(prompted, -math.inf), torch.where(prompted, forced, going_on)
-        _add_finished(found, beams.tokens, totals, stops, own)
-        origin = beams.keep(going_on)
+        w, prompted = beams.log_p.shape[1], t < until[beams.examples]  # [L]
+        best = likeliest(y[:, -1], beams.log_p, width + w * (len(stops) + len(never)))
+        best = without(best, np.isin(best.token, never), width + w * len(stops))
+        _check_possible(best, beams)
+        ended = np.isin(best.token, stops)  # [L, n]
+        _add_finished(found, beams, best, ended & ~prompted[:, None], width, own)
+        chosen = without(best, ended, width)
+        if prompted.any():
+            chosen = _forced(chosen, prompted, given[beams.examples, min(t, given.shape[1] - 1)])
+        beams.move(chosen)
         t += 1
-        _settle(found, beams, (t - lengths).tolist(), own, max_steps)
-        if bool((beams.log_p == -math.inf).all()):
+        live = _unsettled(found, beams, (t - until[beams.examples]).tolist(), own, max_steps)
+        if not live.any():
             return [example.candidates for example in found]
-        state = tree.regroup(state, (base + origin).flatten())
-        logits, state = step(beams.tokens[:, :, -1].reshape(B * W, 1), state)
-        y = logits[:, -1]
+        state = _rows_of(state, chosen.beam, live, w)
+        beams.keep(live)
+        tokens = torch.from_numpy(np.ascontiguousarray(beams.tokens[:, :, -1]).reshape(-1, 1))  # [L w, 1]
+        y, state = step(tokens.to(prompt.device), state)
 
 
-def _add_finished(found: list[_Found], tokens: Tensor, totals: Tensor, stops: list[int], own: list[int]) -> None:
-    """Those among the W best continuations [B, W, V] that end in a stop token are finished."""
-    W, V = totals.shape[1:]
-    best = totals.flatten(1).topk(W)
-    ended = torch.isin(best.indices % V, tokens.new_tensor(stops)) & (best.values > -math.inf)  # [B, W]
-    for b, i in ended.nonzero().tolist():
-        beam, token = divmod(int(best.indices[b, i]), V)
-        found[b].add([*tokens[b, beam, own[b] :].tolist(), token], float(best.values[b, i]), finished=True)
+def _check_possible(best: Continuations, beams: _Beams) -> None:
+    """Every example must have a token to choose, and no beam may have outputs that are not finite."""
+    bad = ~np.isfinite(best.log_p[:, 0])  # NaN ranks before all numbers
+    if bad.any():
+        row = int(beams.examples[bad][0])
+        raise DataError(
+            f"the model leaves row {row} no token to choose: all are forbidden or its outputs are not finite"
+        )
 
 
-def _settle(found: list[_Found], beams: _Beams, n_own: list[int], own: list[int], max_steps: int) -> None:
-    """Take the beams that reached the limit, and end the search of every example that is decided."""
-    for b, n in enumerate(n_own):
+def _add_finished(
+    found: list[_Found], beams: _Beams, best: Continuations, ended: NDArray[np.bool_], width: int, own: list[int]
+) -> None:
+    """Those among the W best continuations that end in a stop token are finished."""
+    for i, j in zip(*np.nonzero(ended[:, :width] & (best.log_p[:, :width] > -math.inf)), strict=True):
+        b, past = int(beams.examples[i]), beams.tokens[i, best.beam[i, j]]
+        found[b].add([*past[own[b] :].tolist(), int(best.token[i, j])], float(best.log_p[i, j]), finished=True)
+
+
+def _forced(chosen: Continuations, prompted: NDArray[np.bool_], tokens: NDArray[np.int64]) -> Continuations:
+    """Where the prompt goes on there is nothing to choose yet: the first beam takes its token, others are dead."""
+    w = chosen.log_p.shape[1] if not prompted.all() else 1
+    first = np.where(np.arange(w) == 0, 0.0, -math.inf)  # [w]
+    log_p = np.where(prompted[:, None], first, chosen.log_p[:, :w])
+    beam = np.where(prompted[:, None], 0, chosen.beam[:, :w])
+    return Continuations(log_p, beam, np.where(prompted[:, None], tokens[:, None], chosen.token[:, :w]))
+
+
+def _unsettled(
+    found: list[_Found], beams: _Beams, n_own: list[int], own: list[int], max_steps: int
+) -> NDArray[np.bool_]:
+    """Take the beams that reached the limit; which examples [L] are not decided yet."""
+    live = np.ones(len(n_own), bool)
+    for i, (b, n, log_p) in enumerate(zip(beams.examples.tolist(), n_own, beams.log_p[:, 0].tolist(), strict=True)):
         if n == max_steps:
-            for beam in (beams.log_p[b] > -math.inf).nonzero()[:, 0].tolist():
-                found[b].add(beams.tokens[b, beam, own[b] :].tolist(), float(beams.log_p[b, beam]), finished=False)
-        if n >= 1 and found[b].settled(float(beams.log_p[b, 0]), n):
-            beams.log_p[b] = -math.inf
+            for beam in np.flatnonzero(beams.log_p[i] > -math.inf):
+                found[b].add(beams.tokens[i, beam, own[b] :].tolist(), float(beams.log_p[i, beam]), finished=False)
+        live[i] = n < 1 or not found[b].settled(log_p, n)
+    return live
+
+
+def _rows_of(state: State, beam: NDArray[np.int64], live: NDArray[np.bool_], w: int) -> State:
+    """The state of the beams [L, W] that live on, of which each comes from one of the w of its example."""
+    rows = torch.from_numpy((np.arange(len(beam))[:, None] * w + beam)[live].reshape(-1))
+    where = next(tree.leaves(state), rows).device
+    if live.all() and beam.shape[1] == w:
+        if np.array_equal(beam, np.broadcast_to(np.arange(w), beam.shape)):
+            return state
+        return tree.regroup(state, rows.to(where))
+    return tree.take(state, rows.to(where))

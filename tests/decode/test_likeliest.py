@@ -1,0 +1,50 @@
+"""The best continuations by blocks are those of an ordered look at all."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from unrolled.decode.likeliest import BLOCK, Continuations, likeliest, log_sum_exp, without
+
+
+@pytest.mark.parametrize("V", [2, BLOCK, 3 * BLOCK, 40 * BLOCK, 40 * BLOCK + 17])
+@pytest.mark.parametrize(("L", "w"), [(1, 1), (3, 1), (1, 5), (4, 3)])
+def test_they_are_the_largest_of_all(V: int, L: int, w: int) -> None:
+    generator = torch.Generator().manual_seed(V + L + w)
+    y = 3 * torch.randn(L * w, V, generator=generator)
+    log_p = -5 * torch.rand(L, w, generator=generator).double().numpy()
+    log_p[0, -1] = -math.inf if w > 1 else log_p[0, -1]
+    best = likeliest(y, log_p, 7)
+    every = (y.double().log_softmax(-1).view(L, w, V) + torch.from_numpy(log_p)[:, :, None]).flatten(1)
+    wanted = every.topk(min(7, w * V))
+    np.testing.assert_allclose(best.log_p, wanted.values.numpy(), atol=1e-6)
+    real = best.log_p > -math.inf
+    assert ((best.beam * V + best.token) == wanted.indices.numpy())[real].all()
+
+
+def test_the_largest_may_all_stand_in_one_block_or_behind_the_last() -> None:
+    V = 50 * BLOCK + 9
+    y = torch.zeros(2, V)
+    y[1, BLOCK : BLOCK + 6] = torch.arange(6, 0, -1).float()
+    y[0, V - 2] = 30.0
+    best = likeliest(y, np.zeros((1, 2)), 4)
+    assert (best.beam[0, 0], best.token[0, 0]) == (0, V - 2)
+    assert best.token[0, 1:].tolist() == [BLOCK, BLOCK + 1, BLOCK + 2]
+
+
+def test_the_normaliser_is_as_good_as_in_double_precision() -> None:
+    y = 8 * torch.randn(6, 9000, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(log_sum_exp(y), y.double().logsumexp(-1), rtol=0, atol=1e-7)
+
+
+def test_what_is_banned_is_passed_over_and_missing_ones_are_dead() -> None:
+    best = Continuations(np.array([[-1.0, -2.0, -3.0]]), np.array([[0, 1, 2]]), np.array([[7, 8, 9]]))
+    kept = without(best, np.array([[True, False, False]]), 2)
+    assert kept.token.tolist() == [[8, 9]]
+    few = without(best, np.array([[True, True, False]]), 4)
+    assert few.token[0, 0] == 9
+    assert few.log_p[0].tolist() == [-3.0, -math.inf, -math.inf, -math.inf]
