@@ -14,7 +14,7 @@ import os
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -261,50 +261,25 @@ def fsdd(time: str = "5m") -> dict[str, Any]:
     return {"protocol": "spoken digits, log-mel by us, official split and each speaker left out", "runs": runs}
 
 
-def ucr(time: str = "20s") -> dict[str, Any]:
-    """One recipe for all sets; the model is picked by cross-validation in the training part, and those of its folds
-    answer together."""
+def ucr(steps: int = 400) -> dict[str, Any]:
+    """One recipe for all sets: `unrolled compare SET --folds 5`, which picks by cross-validation in the training part."""
+    import unrolled
+
+    settings = {"models": "tcn,bigru", "folds": UCR_FOLDS, "steps": steps, "batch_size": 8, "lr": 2e-3,
+                "ends.dropout": 0.2, "evaluate_every": 25, "jobs": 1}  # fmt: skip
     sets = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in UCR:
-            sets[name] = _ucr_set(name, time, Path(folder))
-    return {"protocol": f"UCR sets, {UCR_FOLDS} folds of the training part", "sets": sets}
-
-
-def _ucr_set(name: str, time: str, folder: Path) -> dict[str, Any]:
-    from unrolled.data.labelled import open_labelled
-    from unrolled.data.reading import Reading
-
-    found = list(open_labelled(place("ucr") / name, Reading(), "class"))
-    train = sorted((each for each in found if each.part == "train"), key=lambda each: each.answer)
-    test = [each for each in found if each.part == "test"]
-    fold_of = np.arange(len(train)) % UCR_FOLDS  # sorted by class: each fold has its share of each
-    settings = {"batch_size": 8, "lr": 3e-3, "ends.dropout": 0.2}
-    errors, answered = {}, {}
-    for model in ("tcn", "bigru"):
-        valid, p = [], np.zeros(1)
-        for fold in range(UCR_FOLDS):
-            data = {
-                "train": _arrays(each for each, f in zip(train, fold_of) if f != fold),
-                "valid": _arrays(each for each, f in zip(train, fold_of) if f == fold),
-                "test": _arrays(test),
+            found = unrolled.compare(place("ucr") / name, "classify", Path(folder) / name, settings)
+            rows = [row for row in found.rows if row["score"] is not None]
+            sets[name] = {
+                "picked": rows[0]["label"],
+                "accuracy": rows[0]["figures"]["accuracy"],
+                "validation_errors": {row["label"]: row["valid"] for row in rows},
+                "accuracies": {row["label"]: row["figures"]["accuracy"] for row in rows},
+                "verdict": found.table["verdict"],
             }
-            run, kept = trained(data, "classify", model, time, settings, folder)
-            run.task.prepare(data)
-            logits = run.task.answers_to(run.model, run.task.labelled.sections["test"])
-            p = p + logits.softmax(1).numpy()
-            valid.append(kept["figures"]["valid"]["error"])
-        names = np.array(run.task.answers.names)
-        truth = np.array([each.answer for each in test])
-        errors[model] = float(np.mean(valid))
-        answered[model] = float(np.mean(names[p.argmax(1)] == truth))
-    picked = min(errors, key=lambda model: errors[model])
-    return {"picked": picked, "accuracy": answered[picked], "validation_errors": errors, "accuracies": answered}
-
-
-def _arrays(examples: Iterable[Any]) -> tuple[list[Any], list[str]]:
-    some = list(examples)
-    return [each.input for each in some], [each.answer for each in some]
+    return {"protocol": f"UCR sets, {UCR_FOLDS} folds of the training part", "settings": settings, "sets": sets}
 
 
 PIECES: dict[str, Callable[..., dict[str, Any]]] = {
