@@ -262,7 +262,7 @@ def fsdd(time: str = "5m") -> dict[str, Any]:
 
 
 def ucr(steps: int = 400) -> dict[str, Any]:
-    """One recipe for all sets: `unrolled compare SET --folds 5`, which picks by cross-validation in the training part."""
+    """One recipe for all sets: `unrolled compare SET --folds 5` picks by cross-validation in the training part."""
     import unrolled
 
     settings = {"models": "tcn,bigru", "folds": UCR_FOLDS, "steps": steps, "batch_size": 8, "lr": 2e-3,
