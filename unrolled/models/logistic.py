@@ -41,6 +41,7 @@ MOST_WEIGHTS = 1 << 21  # n-grams times classes, so that the solver's memory is 
 PENDING = 1 << 21  # n-grams that wait to be counted
 KEPT = 4  # times as many n-grams as are wanted are held while they are counted
 PASSES, CLOSE = 60, 1e-3  # over the data at most, and the relative change of weights at which it ends
+FEWEST, WORK = 10, 400_000_000  # passes over much data, which together move about so many weights
 
 Rows = NDArray[np.int64]
 
@@ -176,7 +177,8 @@ class Logistic(Stored):
         from sklearn.linear_model import LogisticRegression
 
         C = 1 / self.config.regularisation
-        solver = LogisticRegression(C=C, solver="saga", max_iter=PASSES, tol=CLOSE, random_state=0)
+        passes = min(PASSES, max(FEWEST, WORK // max(1, z.nnz * len(np.unique(y)))))
+        solver = LogisticRegression(C=C, solver="saga", max_iter=passes, tol=CLOSE, random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a minimum that is not quite reached is good enough for a baseline
             solver.fit(z, y, sample_weight=weights)
