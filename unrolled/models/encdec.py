@@ -57,8 +57,8 @@ class Config(config.Config):
     """Which model writes the target."""
     context: Literal["attention", "every-step", "start"] = "attention"
     """How the source reaches the decoder: attended to, or by one vector (see seq2seq)."""
-    readout: Literal["last", "first-last", "mean", "max", "attention", "query"] = "last"
-    """That one vector: the source at its last position, at both ends, its mean, .."""
+    readout: Literal["last", "first-last", "mean", "attention"] = "last"
+    """That one vector: the source at its last position, at both ends, its mean, a learned weighted mean."""
     encoder_settings: dict[str, Any] = {}
     """The encoder's own settings."""
     decoder_settings: dict[str, Any] = {}

@@ -33,9 +33,9 @@ class Config(BlocksConfig):
     """Blocks of the encoder; not given: as many as the decoder has."""
     d_ff: int = Field(1024, ge=1)
     """Hidden units of the feed-forward network (N_1)."""
-    position: Literal["sinusoid", "rotary", "learned", "sinusoid-appended", "one-hot", "joint", "none"] = "sinusoid"
+    position: Literal["sinusoid", "rotary", "learned", "none"] = "sinusoid"
     """How positions enter, in both halves: sinusoids added (7.30); turned queries and keys of self-attention; a learned
-    table added; sinusoids (7.29) or one-hot appended and mapped back; jointly learned (7.28); not at all."""
+    table added; not at all."""
 
 
 TINY = Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, n_positions=24)
