@@ -210,6 +210,44 @@ def _beside(path: Path, reading: PairReading) -> Path | None:
     return found[0]
 
 
+# ---- sources alone
+
+
+def sources_in(path: Path, reading: PairReading) -> Iterator[tuple[int, str]]:
+    """The sources of a file, to write for, with their lines or rows: of a table the source column or its only one, of
+    other files every line. What is missing is an empty text."""
+    if ending_of(path) in TABLES:
+        yield from _table_sources(path, reading.source_column)
+        return
+    at, skip = 0, False
+    for number, line in enumerate(TextFile(path).lines(), start=1):
+        if ending_of(path) != ".tsv":
+            yield number, line
+            continue
+        cells = line.split("\t")
+        if number == 1:
+            wanted = str(reading.source_column)
+            skip = has_header(cells, reading) and wanted in cells
+            at = cells.index(wanted) if skip else int(wanted) - 1 if wanted.isdigit() else 0
+        if not (skip and number == 1):
+            yield number, cells[at] if at < len(cells) else ""
+
+
+def _table_sources(path: Path, wanted: str | None) -> Iterator[tuple[int, str]]:
+    table = open_table(path)
+    assert table is not None
+    if isinstance(table, CsvTable) and wanted is not None and wanted.isdigit():
+        width = len(next((cells for _, cells in table._records()), []))
+        table = Headerless(TextFile(path), ",", width)
+    names = table.columns()
+    column = names[0] if len(names) == 1 else wanted
+    if column not in names:
+        raise UsageError(f"{path}: there is no column '{column}', which the run reads; {nearest(str(column), names)}")
+    rows = _records(table, [column]) if isinstance(table, RecordTable) else table.rows([column])
+    for number, (cell, *_) in rows:
+        yield number, "" if cell is None else str(cell)
+
+
 # ---- folders
 
 

@@ -23,14 +23,12 @@ from unrolled.core.causal import Conditional
 from unrolled.core.errors import DataError, UsageError
 from unrolled.data.codec import UNKNOWN, Codec
 from unrolled.data.config import DataConfig
-from unrolled.data.labelled import ending_of
 from unrolled.data.pairs import open_pairs
 from unrolled.data.pairs_batch import PairSection
 from unrolled.data.pairs_config import PairReading
-from unrolled.data.pairs_files import TABLES
+from unrolled.data.pairs_files import sources_in
 from unrolled.data.pairs_guess import guess_pairs
 from unrolled.data.pairs_prepare import PairData, encode_pairs, prepare_pairs
-from unrolled.data.plain import TextFile
 from unrolled.data.tables import Example
 from unrolled.data.windows import windows
 from unrolled.tasks import _written
@@ -175,11 +173,5 @@ class Task(_written.WrittenTask):
         if source == "-":
             numbered = (Example(line.rstrip("\r\n"), None, number) for number, line in enumerate(sys.stdin, 1))
             return windows(numbered, _written.AT_ONCE)
-        path = Path(source)
-        if ending_of(path) in (*TABLES, ".tsv"):
-            inputs = self.reading.updated({"target_file": None, "part_column": None, "skip_bad": False})
-            opened = open_pairs(source, inputs)
-            rows = (Example(pair.source, None, number) for number, pair in enumerate(opened.read(), 1))
-            return windows(rows, _written.AT_ONCE, live=False)
-        lines = (Example(line, None, number) for number, line in enumerate(TextFile(path).lines(), 1))
-        return windows(lines, _written.AT_ONCE, live=False)
+        found = (Example(text, None, number) for number, text in sources_in(Path(source), self.reading))
+        return windows(found, _written.AT_ONCE, live=False)

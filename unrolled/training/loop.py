@@ -103,16 +103,20 @@ class Loop:
         if (teacher := truth_share(self.config.optimiser, self.at.step)) < 1:
             seed = noise_seed(self.config.seed, self.at.step)
             y, state = mixed(decoder, batch.x, state, teacher, seed)
-            self.state = states.detach(state)
+            self.state = self._carried(state, batch)
             return y
         if batch.keep is None or batch.keep >= batch.x.shape[1]:
             y, state = decoder(batch.x, state)
-            self.state = states.detach(state)
+            self.state = self._carried(state, batch)
             return y
         y, state = decoder(batch.x[:, : batch.keep], state)
         self.state = states.detach(state)
         rest, _ = decoder(batch.x[:, batch.keep :], state)
         return torch.cat([y, rest], dim=1)  # [B, T, V]
+
+    def _carried(self, state: State, batch: Batch) -> State:
+        """What the next batch may go on from; one with a source of its own starts every row from that."""
+        return None if batch.source_mask is not None else states.detach(state)
 
     def _gradient(self, step: int) -> tuple[float, float]:
         """Loss and gradient norm of one optimiser step's batches."""

@@ -1,0 +1,201 @@
+"""The task translate from data to predictions, with a small model that learns to turn words round."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+import torch
+
+import unrolled
+from unrolled.comparison.config import CompareConfig
+from unrolled.comparison.plan import chosen_models, guess_task
+from unrolled.core.causal import begin
+from unrolled.core.errors import DataError, UsageError
+from unrolled.data.config import DataConfig
+from unrolled.data.tables import Example
+from unrolled.decode.config import Sampling
+from unrolled.runs.build import build
+from unrolled.runs.config import RunConfig
+from unrolled.tasks import _writing, translate
+from unrolled.training.mixing import mixed
+
+WORDS = ["".join(letters) for n in (1, 2, 3) for letters in itertools.product("abcd", repeat=n)]
+PAIRS = [(word, word[::-1].upper()) for word in WORDS]
+SMALL = {"d_state": 24, "d_embedding": 12, "lr": 1e-2, "split": "80/10/10"}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    settings = SMALL | {"steps": 160, "evaluate_every": 80, "batch_size": 16, "label_smoothing": 0.02}
+    return unrolled.train(PAIRS, task="translate", model="seq2seq", out=folder / "turn", settings=settings)
+
+
+@pytest.fixture
+def task():
+    task = translate.Task(translate.Config(), DataConfig(split="80/10/10"))
+    task.prepare(PAIRS)
+    return task
+
+
+def model_of(task, **settings):
+    config = RunConfig(task="translate", model="seq2seq", model_settings={"d_state": 8} | settings)
+    return build(config, task.ports(), task.ACCEPTS)
+
+
+def test_it_is_learned_and_measured(run):
+    test, copied = run.result["test"], run.result["baselines"]["copy"]["test"]
+    assert test["exact_match"] > 0.6
+    assert copied["exact_match"] < 0.3
+    assert test["nats"] < copied["nats"]
+    assert test["perplexity"] == pytest.approx(2.718281828 ** test["nats"], rel=1e-4)
+    assert 0 <= test["bleu"] <= 100 and test["chrf"] > 50
+    assert run.result["how_measured"]["bleu"].startswith("nrefs:1|case:mixed")
+    assert run.result["figures"] == ["nats", "perplexity", "token_accuracy", "exact_match", "chrf", "bleu"]
+
+
+def test_predictions_are_kept_with_source_and_target(run):
+    lines = list(run.directory.read_lines("predictions.jsonl"))
+    assert lines[0].keys() >= {"source", "target", "prediction", "nats_per_token", "right"}
+    assert all(line["target"] == line["source"][::-1].upper() for line in lines)
+    assert all(line["right"] == (line["target"] == line["prediction"]) for line in lines)
+
+
+def test_what_is_loaded_writes_the_same(run):
+    again = unrolled.load(run.path)
+    words = ["abc", "d", "cba", "ab"]
+    assert again.predict(words) == run.predict(words)
+    assert again.result["test"]["exact_match"] == pytest.approx(again.evaluate(PAIRS)["exact_match"], abs=0.35)
+
+
+def test_order_and_empty_lines_stay(run):
+    said = run.predict(["abc", "", "d", "  ", "ba"])
+    assert [line["source"] for line in said] == ["abc", "", "d", "  ", "ba"]
+    assert said[1]["prediction"] == said[3]["prediction"] == ""
+    alone = [run.predict([word])[0]["prediction"] for word in ("abc", "d", "ba")]
+    assert [said[i]["prediction"] for i in (0, 2, 4)] == alone
+
+
+def test_beams_and_samples(run):
+    beam = run.predict(["abc"], options={"beam": 4, "n_best": 3, "length_penalty": 0.6})[0]
+    assert len(beam["candidates"]) == 3
+    assert [c["score"] for c in beam["candidates"]] == sorted((c["score"] for c in beam["candidates"]), reverse=True)
+    assert beam["logp"] >= run.predict(["abc"], options={"sampling": Sampling(temperature=2.0)})[0]["logp"]
+    with pytest.raises(UsageError, match="give one of the two"):
+        run.predict(["abc"], options={"beam": 2, "sampling": Sampling()})
+    with pytest.raises(UsageError, match="give --beam too"):
+        run.predict(["abc"], options={"length_penalty": 1.0})
+
+
+def test_a_line_is_sampled_the_same_in_any_company(run):
+    hot = Sampling(temperature=3.0, seed=1)
+    search = run.task.search(run.model, sampling=hot)
+    lines = [Example(word, None, number) for number, word in enumerate(["abc", "d", "ab", "dcb"], 1)]
+    together = [line["prediction"] for line in run.task.say(run.model, lines, search, hot)]
+    alone = [next(run.task.say(run.model, [line], search, hot))["prediction"] for line in lines]
+    assert together == alone
+
+
+def test_inspection_shows_source_by_target(run):
+    answer = run.inspect("attention", "abc\tCBA")
+    (picture, *_) = answer.pictures
+    assert picture.columns == ["a", "b", "c"]
+    assert picture.rows == ["<start>", "C", "B", "A"]
+    drawn = json.loads((run.path / "figures" / "alignment.json").read_text())
+    assert len(drawn["values"]) == len(drawn["rows"])
+    assert drawn["rows"][-1] == "<stop>"
+    samples = json.loads((run.path / "figures" / "samples.json").read_text())
+    assert samples["columns"] == ["source", "target", "prediction"]
+    assert run.inspect("surprise", ("abc", "CBA")).numbers
+
+
+def test_figures_of_kinds_are_told_apart():
+    task = translate.Task(translate.Config(), DataConfig())
+    task.prepare("builtin:dates,examples=300")
+    assert task.FIGURES[-2:] == ("exact_match_new_dates", "exact_match_new_combinations")
+    model = model_of(task)
+    figures = task.evaluate(model, "test")
+    both = (figures["exact_match_new_dates"] + figures["exact_match_new_combinations"]) / 2
+    assert figures["exact_match"] == pytest.approx(both)
+    assert "exact_match_new_dates" not in task.evaluate(model, "valid")
+    other = translate.Task(translate.Config(), DataConfig())
+    other.recall(json.loads(json.dumps(task.describe())))
+    assert other.FIGURES == task.FIGURES
+    assert translate.Task.FIGURES[-1] == "bleu"
+
+
+def test_unknown_tokens_are_seen():
+    task = translate.Task(translate.Config(), DataConfig(tokens="word", vocabulary=8))
+    task.prepare([(f"x {i}", "a b" if i % 2 else "c d") for i in range(60)])
+    known = {task.codec.name(token): token for token in range(task.codec.size)}
+    assert task.text_of([1, 1]) == "<unk> <unk>"
+    assert task.text_of([known["a"], 1, known["␣b"]]) == "a <unk> b"
+
+
+def test_the_ledger_has_the_score_of_every_example(task):
+    from unrolled.core.task import Ledger
+
+    ledger, model = Ledger(), model_of(task)
+    figures = task.evaluate(model, "test", ledger=ledger)
+    assert len(ledger.totals) == task.sections["test"].n_examples
+    assert float(ledger.totals.sum() / ledger.counts.sum()) == pytest.approx(figures["nats"], rel=1e-5)
+    assert int(ledger.counts.sum()) == task.size("test") == figures["tokens"]
+
+
+def test_the_time_that_writing_takes_is_foreseen(task):
+    model = model_of(task)
+    assert task.more_seconds() == 0
+    few = translate.Task(translate.Config(decoded=1), DataConfig(split="80/10/10"))
+    few.prepare(PAIRS)
+    few.evaluate(model, "valid", limit=10)
+    assert few.more_seconds() > 0
+
+
+def test_mixing_with_the_truth_alone_is_teacher_forcing(task):
+    model = model_of(task).eval()
+    batch = task.sampler(RunConfig().batching, False, 0).batch(0)
+    forced, _ = model.decoder(batch.x, begin(model, batch.source, batch.source_mask)[1])
+    same, _ = mixed(*begin_with(model, batch), teacher=1.0, seed=0)
+    own, _ = mixed(*begin_with(model, batch), teacher=0.0, seed=0)
+    assert torch.allclose(forced, same, atol=1e-5)
+    assert not torch.allclose(forced, own, atol=1e-3)
+    task.loss(own, batch)[0].backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def begin_with(model, batch):
+    decoder, state = begin(model, batch.source, batch.source_mask)
+    return decoder, batch.x, state
+
+
+def test_a_source_longer_than_the_positions_is_told(task):
+    model = model_of(task)
+    model.encoder.max_length = 2
+    with pytest.raises(DataError, match=r"row \d+ \(of the part train\): the source has 3 tokens, .* at most 2"):
+        task.look_at_training(model)
+    with pytest.raises(DataError, match="line 7: the source has 3 tokens, but this model reads at most 2"):
+        list(task.say(model, [Example("ab", None, 6), Example("abc", None, 7)], task.search(model), _writing.GREEDY))
+    model.encoder.max_length = None
+    model.decoder.max_length = 3
+    with pytest.raises(DataError, match="the target has 3 tokens, but this model writes at most 2"):
+        task.look_at_training(model)
+    assert task.search(model).max_tokens == 3
+
+
+def test_it_is_guessed_and_compared_with_models_that_fit(tmp_path, task):
+    file = tmp_path / "pairs.tsv"
+    file.write_text("".join(f"{s}\t{t}\n" for s, t in PAIRS))
+    assert guess_task(str(file), {}) == ("translate", "its examples are pairs of texts")
+    names = chosen_models(CompareConfig(), task, "translate")
+    assert "seq2seq" in names
+    assert not {"lstm", "memoryless", "copy-source", "dictionary"} & set(names)
+    with pytest.raises(UsageError, match=r"does not fit the task 'translate', which takes conditional models"):
+        build(RunConfig(task="translate", model="lstm"), task.ports(), task.ACCEPTS)
+
+
+def test_columns_of_other_tasks_are_refused():
+    task = translate.Task(translate.Config(), DataConfig(column="text"))
+    with pytest.raises(UsageError, match="give --source-column and --target-column"):
+        task.prepare(PAIRS)
