@@ -39,7 +39,9 @@ def test_it_is_the_equations() -> None:
     for block, stride in zip(net.blocks, (1, 2)):
         u = F.relu(layer_norm(F.conv2d(z, block.first.conv.weight, stride=stride, padding=1), block.first.norm))
         u = layer_norm(F.conv2d(u, block.second.conv.weight, padding=1), block.second.norm)
-        z = F.relu(u + (z if block.P is None else layer_norm(F.conv2d(z, block.P.conv.weight, stride=2), block.P.norm)))
+        z = F.relu(
+            u + (z if block.P is None else layer_norm(F.conv2d(z, block.P.W[:, :, None, None], stride=2), block.P.norm))
+        )
     wanted = layer_norm(z, net.norm)  # [B, 8, 2, 2]
     torch.testing.assert_close(y, wanted.flatten(2).transpose(1, 2))
     assert mask.all()
@@ -95,6 +97,16 @@ def test_a_table_of_positions_ends() -> None:
     net = body(8 * 3, d_first=4, n_stages=1, position="learned", n_positions=2)
     with pytest.raises(UsageError, match="has 4 rows of regions, but the table of positions has 2"):
         net(torch.zeros(1, 8, 24, dtype=torch.float64), torch.ones(1, 8, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 6, 8, 12])
+def test_few_channels_have_gradients_too(width: int) -> None:
+    """A convolution of single pixels with a stride ended the process where channels were few."""
+    for size in (7, 24, 33):
+        net = CNN.make(CNN.Config(d_first=width), size * 3, 2)
+        y, _ = net(torch.rand(16, size, size * 3), torch.ones(16, size, dtype=torch.bool))
+        y.square().sum().backward()
+        assert all(parameter.grad.isfinite().all() for parameter in net.parameters())
 
 
 def test_resized_keeps_the_last_width() -> None:
