@@ -126,7 +126,8 @@ def _verdict(
     close = [row["label"] for row in others if not is_below(drawn[best["label"]], drawn[row["label"]])]
     said = f"{best['score']:.4f} {score}"
     if folds is not None:
-        return (None if close else best["label"]), _picked(scored, close, score, folds)
+        won = best["kind"] == "model" and not close
+        return (best["label"] if won else None), _picked(scored, close, score, folds)
     if best["kind"] == "baseline":
         return None, f"No model beats the baseline {best['label']} ({said})."
     if not close:

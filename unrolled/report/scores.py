@@ -65,6 +65,9 @@ def columns_of(group: Group) -> list[Column]:
     unit, split = title_words(group.score), group.table.get("split") or "test"
     seeds = group.table.get("seeds") or []
     found = [Column(unit, f"the score, on {split} data; smaller is better", lambda row: score_words(row.get("score")))]
+    if folds := group.table.get("folds"):
+        hint = f"the score in the mean over {folds} folds of the training part, which ranks the rows"
+        found.insert(0, Column(f"{folds} folds", hint, lambda row: score_words(row.get("valid"))))
     found.append(
         Column("± seeds", f"standard deviation over {len(seeds)} seeds", lambda row: score_words(row.get("spread")))
     )
