@@ -1,0 +1,159 @@
+"""Cross-validation: who is in which fold, who is picked, and the models of all folds as one run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+import unrolled
+from unrolled.comparison.api import make_plan
+from unrolled.core.errors import UsageError
+from unrolled.data.config import DataConfig
+from unrolled.data.labelled import open_labelled
+from unrolled.data.labelled_prepare import prepare_labelled
+from unrolled.data.reading import Fold, Reading
+from unrolled.training.together import join
+
+K = 2
+SETTINGS = {
+    "models": "dan", "steps": 12, "folds": K, "tokens": "word", "vocabulary": 60, "d_embedding": 8, "split": "60/20/20",
+    "lr": 0.02, "warmup": 1, "threads": 1, "batch_size": 16, "jobs": 1,
+}  # fmt: skip
+
+
+def rows(n: int = 90) -> list[dict[str, str]]:
+    """A third is `bad`, which one of ten words says; documents of five rows each."""
+    words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+    made = []
+    for i in range(n):
+        label = "bad" if i % 3 == 0 else "good"
+        text = f"{words[i % 10]} {words[i // 10]} {'poor' if label == 'bad' else 'fine'} {i}"
+        made.append({"text": text, "label": label, "document": str(i // 5)})
+    return made
+
+
+def sections(fold: Fold, group: str | None = None):
+    reading = Reading(column="text", target="label", group=group)
+    config = DataConfig(tokens="word", vocabulary=60, split="60/20/20")
+    return prepare_labelled(open_labelled(rows(), reading, "class"), config, fold=fold)
+
+
+@pytest.mark.parametrize("group", [None, "document"])
+def test_each_example_is_left_out_once_and_test_never_moves(group):
+    usual = sections(Fold(), group)
+    found = [sections(Fold(of=K, number=k), group) for k in range(K)]
+    test = set(usual.sections["test"].rows)
+    left_out: list[int] = []
+    for each in found:
+        assert set(each.sections["test"].rows) == test
+        train, valid = set(each.sections["train"].rows), set(each.sections["valid"].rows)
+        assert not train & valid and train | valid | test == set(range(90))
+        left_out += valid
+        if group:
+            assert not {row // 5 for row in train} & {row // 5 for row in valid}
+        else:
+            shares = np.bincount(each.sections["valid"].y, minlength=2) / len(valid)
+            assert shares[0] == pytest.approx(1 / 3, abs=0.08)
+    assert sorted(left_out) == sorted(set(range(90)) - test)
+    assert len({each.inputs.to_json() for each in found} | {sections(Fold(of=K), group).inputs.to_json()}) == 1
+
+
+def test_without_a_number_training_has_all():
+    whole = sections(Fold(of=K))
+    assert list(whole.sections) == ["train", "test"]
+    assert whole.sections["train"].n_examples + whole.sections["test"].n_examples == 90
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    path = tmp_path_factory.mktemp("folds")
+    (path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows())), encoding="utf-8")
+    return unrolled.compare(path / "rows.jsonl", "classify", out=path / "out", settings=SETTINGS)
+
+
+def test_rows_are_ranked_by_the_mean_over_folds(done):
+    assert done.table["finished"] and done.table["folds"] == K
+    by_label = {row["label"]: row for row in done.rows}
+    assert {"dan", "class frequencies", "naive Bayes", "logistic regression"} <= set(by_label)
+    for row in done.rows:
+        [folder] = row["runs"]
+        folds = [done.run(f"{folder}-fold-{k}").result for k in range(K)]
+        assert row["valid"] == pytest.approx(np.mean([result["valid"]["error"] for result in folds]))
+        assert row["score"] == pytest.approx(done.run(folder).result["test"]["error"])
+    assert [row["valid"] for row in done.rows] == sorted(row["valid"] for row in done.rows)
+    assert done.table["verdict"].startswith(f"Picked by {K} folds")
+    assert done.table["winner"] in (None, "dan", "memoryless")
+    assert f"{K} folds" in (done.path / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_models_of_all_folds_answer_together(done):
+    run = done.run("dan")
+    members = [done.run(f"dan-fold-{k}") for k in range(K)]
+    assert run.config.members == K and len(run.model.members) == K
+    text = "one two poor 3"
+    batch, _ = run.task.example(text)
+    with torch.no_grad():
+        each = torch.stack([member.model(batch.x, batch.mask)[0] for member in members])
+        torch.testing.assert_close(run.model(batch.x, batch.mask)[0], each.mean(0))
+    assert len({float(y.sum()) for y in each}) == K
+    temperatures = [member.task.temperature for member in members]
+    assert run.task.temperature == pytest.approx(np.exp(np.mean(np.log(temperatures))))
+    again = unrolled.load(run.path)
+    assert again.predict([text]) == run.predict([text])
+    assert again.evaluate() == pytest.approx(run.result["test"], rel=1e-6)
+    with pytest.raises(UsageError, match="there is no part 'valid'"):
+        again.evaluate(split="valid")
+    assert set(run.result["baselines"]) == {"class frequencies", "naive Bayes", "logistic regression"}
+    assert set(again.evaluate_baselines()) == set(run.result["baselines"])
+    assert f"--folds {K}" in (run.path / "README.md").read_text(encoding="utf-8")
+    assert done.best.path.name == "dan" or done.rows[0]["kind"] == "baseline"
+
+
+def test_an_interrupted_comparison_goes_on(done, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(done.path, copy)
+    shutil.rmtree(copy / "dan")
+    shutil.rmtree(copy / "dan-fold-1")
+    again = unrolled.compare(resume=copy)
+    assert [(row["label"], row["valid"], row["score"]) for row in again.rows] == [
+        (row["label"], row["valid"], row["score"]) for row in done.rows
+    ]
+
+
+@pytest.mark.parametrize(("source", "task", "change", "says"), [
+    ("builtin:unicode-names", "next-token", {}, "folds are for tasks with given answers"),
+    (rows(), "classify", {"seeds": 2}, "together with seeds or fractions"),
+    (rows(), "classify", {"folds": 1}, "folds"),
+])  # fmt: skip
+def test_what_does_not_go_together_is_refused(source, task, change, says):
+    with pytest.raises(UsageError, match=says):
+        make_plan(source, task, {"models": "lstm", "steps": 2, "folds": K} | change)
+
+
+def test_folds_need_a_test_part(tmp_path):
+    settings = {"split": "80/20", "task.reading.fold.of": K, "task.reading.fold.number": 0, "steps": 1}
+    with pytest.raises(UsageError, match="folds need a part for test"):
+        unrolled.train(rows(), task="classify", model="dan", out=tmp_path / "run", settings=settings)
+    with pytest.raises(UsageError, match="compare DATA --folds"):
+        unrolled.train(rows(), task="classify", model="dan", out=tmp_path / "run", settings={"members": 3})
+
+
+def test_numbers_are_answered_by_their_mean(tmp_path):
+    source = "builtin:maximum,length=8,examples=60"
+    members = []
+    for k in range(2):
+        settings = {"split": "60/20/20", "task.reading.fold.of": 2, "task.reading.fold.number": k}
+        members.append(
+            unrolled.train(source, "regress", "nearest", out=tmp_path / str(k), settings=settings, baselines={})
+        )
+    run = join([member.path for member in members], source, tmp_path / "both")
+    for height in (0.2, 0.6):
+        series = np.linspace(0, height, 8)[:, None].tolist()
+        said = [member.predict([series])[0]["prediction"] for member in members]
+        assert run.predict([series])[0]["prediction"] == pytest.approx(np.mean(said), rel=1e-4)
+    assert run.result["valid"]["mse"] == pytest.approx(np.mean([each.result["valid"]["mse"] for each in members]))
+    assert run.result["valid"]["tokens"] == 48
