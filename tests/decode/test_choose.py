@@ -122,11 +122,11 @@ def test_scheduled_takes_the_truth_with_its_probability() -> None:
     truth = torch.tensor([[0, 6, 7]]).expand(n, -1)
     past = torch.zeros(n, 1, dtype=torch.long)
     for probability in (0.0, 0.25, 1.0):
-        tokens = c.scheduled(truth, probability, otherwise=c.draw)(y.expand(n, -1), past, EVEN)
+        tokens = c.Scheduled(truth, probability, otherwise=c.draw)(y.expand(n, -1), past, EVEN)
         own = y[0].softmax(-1)
         expected = (1 - probability) * own + probability * torch.eye(V)[6]
         assert_shares(torch.bincount(tokens, minlength=V) / n, expected)
-    beyond = c.scheduled(truth[:1], 1.0)(y, torch.zeros(1, 3, dtype=torch.long), EVEN[:1])
+    beyond = c.Scheduled(truth[:1], 1.0)(y, torch.zeros(1, 3, dtype=torch.long), EVEN[:1])
     assert beyond.item() == y.argmax().item()
 
 

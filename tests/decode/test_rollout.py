@@ -10,7 +10,8 @@ import torch
 
 from unrolled.core import state as tree
 from unrolled.core.errors import UsageError
-from unrolled.decode.choose import Chooser, draw, greedy, make_chooser, scheduled
+from unrolled.core.state import Fixed
+from unrolled.decode.choose import Chooser, Scheduled, draw, greedy, make_chooser
 from unrolled.decode.config import Sampling
 from unrolled.decode.rollout import best_of, collect, rollout
 
@@ -49,7 +50,7 @@ def test_rows_in_a_batch_are_what_they_are_alone(make_toy: Make, choose: Chooser
 def test_first_chunk_then_own_tokens_never_padding(make_toy: Make) -> None:
     toy = make_toy(V)
     prompt, lengths = padded(PROMPTS[::2])  # lengths 6 and 3
-    columns = list(rollout(toy, toy.start(2), prompt, lengths, lambda y, h, u: torch.tensor([2, 2]), (), 4))
+    columns = list(rollout(toy, toy.start(2), prompt, lengths, lambda y, h, u: torch.full((len(y),), 2), (), 4))
     assert toy.fed[0].tolist() == [PROMPTS[0][:3], PROMPTS[2]]
     assert [chunk[0, 0].item() for chunk in toy.fed[1:]] == [*PROMPTS[0][3:], 2, 2, 2]  # the last choice is not fed
     assert not any((chunk == JUNK).any() for chunk in toy.fed)
@@ -69,8 +70,9 @@ def test_choosers_see_the_whole_history_of_each_row(make_toy: Make) -> None:
     prompt, lengths = padded(PROMPTS)
     tokens = [column.tokens for column in rollout(toy, toy.start(4), prompt, lengths, watch, (), 20)]
     expected = torch.cat([prompt[:, :1], torch.stack(tokens, dim=1)], dim=1)
+    left = {4: [0, 1, 2, 3], 2: [0, 2], 1: [0]}  # the rows with shorter prompts end before and leave
     for t, history in enumerate(seen, start=1):
-        assert torch.equal(history, expected[:, :t])
+        assert torch.equal(history, expected[left[len(history)], :t])
     for row, own in enumerate(PROMPTS):
         assert expected[row, : len(own)].tolist() == own
 
@@ -156,7 +158,7 @@ def test_scheduled_mixing_trains_through_the_rollout(make_toy: Make) -> None:
     toy.E.requires_grad_()
     truth = torch.tensor([[1, 4, 2, 6, 0], [1, 0, 0, 2, 4]])
     for probability in (1.0, 0.5, 0.0):
-        columns = list(rollout(toy, toy.start(2), truth[:, :1], None, scheduled(truth, probability), (), 4))
+        columns = list(rollout(toy, toy.start(2), truth[:, :1], None, Scheduled(truth, probability), (), 4))
         y = torch.stack([column.y for column in columns], dim=1)  # [B, T, V]
         loss = torch.nn.functional.cross_entropy(y.flatten(0, 1), truth[:, 1:].flatten())
         (gradient,) = torch.autograd.grad(loss, toy.E, retain_graph=True)
@@ -169,6 +171,37 @@ def test_scheduled_mixing_trains_through_the_rollout(make_toy: Make) -> None:
             assert torch.equal(own, truth[:, 1:])
     log_p = sum(column.log_p.sum() for column in columns)  # type: ignore[misc]
     assert torch.autograd.grad(log_p, toy.E)[0].abs().sum() > 0
+
+
+def test_rows_that_ended_leave_when_they_are_half_of_the_batch() -> None:
+    """Row r stops after r + 1 tokens; what is left is as it would be alone, in the order of the rows."""
+    ends = torch.tensor([3.0, 0.0, 5.0, 1.0, 0.0, 2.0])
+    seen: list[list[float]] = []
+
+    def step(tokens: torch.Tensor, state: Any) -> Any:
+        t, row = state[0], state[1].tree
+        seen.append(row.tolist())
+        over = (t >= row)[:, None]
+        p = torch.where(over, torch.tensor([0.0, 0.0, 1.0]), torch.tensor([0.6, 0.4, 0.0]))
+        return p.log()[:, None], (t + tokens.shape[1], state[1])
+
+    start = (torch.zeros(6), Fixed(ends))
+    columns = list(rollout(step, start, torch.zeros(6, 1, dtype=torch.long), None, draw, 2, 9, seed=4))
+    assert seen == [ends.tolist()] * 2 + [[3.0, 5.0, 2.0]] * 2 + [[5.0]] * 2
+    assert all(len(part) == 6 for column in columns for part in column[:4])
+    together = collect(columns)
+    for row in range(6):
+        alone = rollout(step, (torch.zeros(1), Fixed(ends[row : row + 1])), torch.zeros(1, 1, dtype=torch.long), None,
+                        draw, 2, 9, rows=torch.tensor([row]), seed=4)  # fmt: skip
+        assert collect(alone)[0] == together[row]
+    assert [len(candidate.tokens) for candidate in together] == [4, 1, 6, 2, 1, 3]
+
+
+def test_the_truth_of_scheduled_mixing_leaves_with_its_row(make_toy: Make) -> None:
+    toy = make_toy(V)
+    truth = torch.tensor([[1, 5, 5, 5, 5], [1, 3, 5, 5, 5], [1, 3, 5, 5, 5], [1, 2, 4, 6, 0]])
+    rows = collect(rollout(toy, toy.start(4), truth[:, :1], None, Scheduled(truth, 1.0), {3, 5}, 4))
+    assert [candidate.tokens for candidate in rows] == [[5], [3], [3], [2, 4, 6, 0]]
 
 
 def test_no_graph_is_kept_when_collecting(make_toy: Make) -> None:

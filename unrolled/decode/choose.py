@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -112,20 +113,32 @@ def make_chooser(sampling: Sampling, forbidden: Collection[int] = ()) -> Chooser
     return choose
 
 
-def scheduled(truth: Tensor, probability: float, otherwise: Chooser = greedy) -> Chooser:
+@dataclass(frozen=True)
+class Scheduled:
     """The true next token with some probability, else the model's own choice (scheduled sampling, Bengio et al. 2015).
 
     truth [B, T] are the true sequences from the first token of the prompt on; behind their end the choice is free.
     probability 1 is teacher forcing, 0 is free running. A rollout with gradients and this chooser trains on it.
     """
 
-    def choose(y: Tensor, history: Tensor, noise: Tensor) -> Tensor:
-        t = history.shape[1]
-        if t >= truth.shape[1]:
-            return otherwise(y, history, noise)
-        forced = noise < probability  # [B]
-        rest = (noise - probability) / max(1 - probability, 1e-12)  # uniform again, given that it is not forced
-        own = otherwise(y, history, rest.clamp(0, 1 - 2**-52))
-        return torch.where(forced.to(own.device), truth[:, t].to(own), own)
+    truth: Tensor
+    probability: float
+    otherwise: Chooser = greedy
 
-    return choose
+    def take(self, rows: Tensor) -> Scheduled:
+        return replace(self, truth=self.truth[rows.to(self.truth.device)])
+
+    def __call__(self, y: Tensor, history: Tensor, noise: Tensor) -> Tensor:
+        t = history.shape[1]
+        if t >= self.truth.shape[1]:
+            return self.otherwise(y, history, noise)
+        forced = noise < self.probability  # [B]
+        rest = (noise - self.probability) / max(1 - self.probability, 1e-12)  # uniform again, given it is not forced
+        own = self.otherwise(y, history, rest.clamp(0, 1 - 2**-52))
+        return torch.where(forced.to(own.device), self.truth[:, t].to(own), own)
+
+
+def choice_of(choose: Chooser, rows: Tensor) -> Chooser:
+    """The chooser for some of the rows: one that tells rows apart has a method `take(rows)`."""
+    taken: Chooser = choose.take(rows) if hasattr(choose, "take") else choose
+    return taken

@@ -46,6 +46,10 @@ class Noise:
         self.rows = rows.cpu().numpy().astype(np.uint64)
         self._number, self._block = -1, torch.empty(0)
 
+    def take(self, rows: Tensor) -> Noise:
+        """The noise of some of the rows."""
+        return Noise(self.seed, torch.from_numpy(self.rows.astype(np.int64))[rows.cpu()])
+
     def __call__(self, tick: int) -> Tensor:
         number, place = divmod(tick, BLOCK)
         if number != self._number:

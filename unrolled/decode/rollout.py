@@ -6,6 +6,7 @@ Written against a function and values: `step(tokens [B, T], state) -> (logits [B
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 from unrolled.core import state as tree
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State
-from unrolled.decode.choose import Chooser
+from unrolled.decode.choose import Chooser, choice_of
 from unrolled.decode.noise import Noise
 
 Step = Callable[[Tensor, State], tuple[Tensor, State]]
@@ -25,11 +26,11 @@ SAMPLE = 2**32  # sample j of row r draws the noise of row r + j * SAMPLE, so sa
 class Column(NamedTuple):
     """One tick of all rows."""
 
-    tokens: Tensor  # [B] the row's own choice, or the next token of its prompt while that lasts
+    tokens: Tensor  # [B] the row's own choice, or the next token of its prompt while that lasts; 0 if it has left
     active: Tensor  # [B] True where the token was chosen now, by a row that had not ended
     stopped: Tensor  # [B] True where this token is a stop token and ends the row
     log_p: Tensor  # [B] log-probability of the chosen token under the model as it is; 0 where not active
-    y: Tensor  # [B, V] the logits that the choice was made from
+    y: Tensor  # the logits that the choice was made from, [B, V], or those of the rows that have not left the batch
 
 
 class Candidate(NamedTuple):
@@ -57,6 +58,7 @@ def rollout(
     The first min(lengths) tokens go in one chunk; then each row is fed its own prompt while it lasts and after that
     its own choice, so no row is ever fed padding, and all rows have equally many tokens behind them at every tick.
     A row ends with a stop token (`()`: none) or after `max_steps` tokens of its own; the rollout ends with its rows.
+    When half of the rows in the batch have ended, these leave it: neither state nor step knows them any more.
 
     prompt   [B, P] right-padded, lengths [B] of at least 1 (None: all P); a caller without a prompt gives <start>
     rows     [B] numbers by which rows draw their noise (None: 0 .. B-1); the tick of the noise is the number of tokens
@@ -86,6 +88,8 @@ def _go_on(
     stop = torch.tensor(stops, dtype=torch.long, device=prompt.device)
     alive = torch.ones_like(lengths, dtype=torch.bool)  # [B]
     history = prompt[:, :t].clone()  # [B, room], filled up to t
+    rows = torch.arange(len(prompt), device=prompt.device)  # [B] those that have not left
+    column = partial(_column, n_rows=len(prompt))
     while True:
         with torch.no_grad():
             choice = choose(y.detach(), history[:, :t], noise(t))  # [B]
@@ -95,15 +99,30 @@ def _go_on(
         stopped = active & (tokens[:, None] == stop).any(1)  # [B]
         log_q = torch.log_softmax(y, dim=-1, dtype=torch.promote_types(y.dtype, torch.float32))  # [B, V]
         log_p = torch.where(active, log_q.gather(-1, tokens[:, None])[:, 0], 0.0)
-        yield Column(tokens, active, stopped, log_p, y)
+        yield column(rows, Column(tokens, active, stopped, log_p, y))
         alive = alive & ~stopped & (t + 1 < end)
-        if not bool(alive.any()):
+        left = int(alive.sum())
+        if left == 0:
             return
         if t == history.shape[1]:
             history = torch.cat([history, torch.zeros_like(history)], dim=1)
         history[:, t] = tokens
+        if 2 * left <= len(alive):
+            going = alive.nonzero()[:, 0]
+            state, noise, choose = tree.take(state, going), noise.take(going), choice_of(choose, going)
+            rows, tokens, alive, history, prompt, lengths, end = (
+                part[going] for part in (rows, tokens, alive, history, prompt, lengths, end)
+            )
         logits, state = step(tokens[:, None], state)
         y, t = logits[:, -1], t + 1
+
+
+def _column(rows: Tensor, part: Column, n_rows: int) -> Column:
+    """The column of all rows from that of those [L] that are still in the batch."""
+    if len(rows) == n_rows:
+        return part
+    tokens, active, stopped, log_p = (values.new_zeros(n_rows).index_copy(0, rows, values) for values in part[:4])
+    return Column(tokens, active, stopped, log_p, part.y)
 
 
 def collect(columns: Iterable[Column]) -> list[Candidate]:

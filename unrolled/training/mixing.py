@@ -7,7 +7,7 @@ from torch import Tensor
 
 from unrolled.core.causal import Causal
 from unrolled.core.state import State
-from unrolled.decode.choose import draw, scheduled
+from unrolled.decode.choose import Scheduled, draw
 from unrolled.decode.rollout import rollout
 from unrolled.runs.config import Optimiser
 
@@ -38,5 +38,5 @@ def mixed(decoder: Causal, x: Tensor, state: State, teacher: float, seed: int) -
         return y, state
 
     n = x.shape[1]
-    columns = rollout(step, state, x[:, :1], None, scheduled(x, teacher, draw), (), max_steps=n, seed=seed)
+    columns = rollout(step, state, x[:, :1], None, Scheduled(x, teacher, draw), (), max_steps=n, seed=seed)
     return torch.stack([column.y for column in columns], dim=1), last[0]  # [B, T, V]
