@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from unrolled.core.state import Fixed
 from unrolled.core.trace import tracing
-from unrolled.layers.attention import CausalSelfAttention, MultiHead
+from unrolled.layers.attention import CausalSelfAttention, CrossAttention, MultiHead, Source
 from unrolled.layers.feed_forward import FeedForward
 from unrolled.layers.key_value import KeyValue, may_overwrite, with_room
 from unrolled.layers.tick import Array, arrays, plain
@@ -36,6 +37,25 @@ class Parts(Protocol):
     def norm_1(self) -> nn.LayerNorm: ...
     @property
     def norm_2(self) -> nn.LayerNorm: ...
+
+
+class DecoderParts(Protocol):
+    """What a decoder block is made of."""
+
+    @property
+    def attention(self) -> CausalSelfAttention: ...
+    @property
+    def cross(self) -> CrossAttention: ...
+    @property
+    def feed_forward(self) -> nn.Module: ...
+    @property
+    def norm(self) -> str: ...
+    @property
+    def norm_1(self) -> nn.LayerNorm: ...
+    @property
+    def norm_2(self) -> nn.LayerNorm: ...
+    @property
+    def norm_3(self) -> nn.LayerNorm: ...
 
 
 def tick_block(block: Parts, x: Tensor, state: KeyValue) -> tuple[Tensor, KeyValue] | None:
@@ -62,6 +82,37 @@ def tick_block(block: Parts, x: Tensor, state: KeyValue) -> tuple[Tensor, KeyVal
         z = normalised(block.norm_1, z + u)
         z = normalised(block.norm_2, z + _feed(feed_forward, z))
     return torch.from_numpy(z[None, None]), state
+
+
+def tick_decoder_block(
+    block: DecoderParts, x: Tensor, past: KeyValue, about: Fixed
+) -> tuple[Tensor, tuple[KeyValue, Fixed]] | None:
+    """The same for a block that attends to a source."""
+    attention, cross, feed_forward = block.attention, block.cross, block.feed_forward
+    if (
+        not plain(x, past.keys)
+        or not may_overwrite(past.keys)
+        or tracing()
+        or torch.is_autocast_enabled("cpu")
+        or attention.score.scale is None
+        or cross.score.scale is None
+        or type(attention.heads) is not MultiHead
+        or type(cross.heads) is not MultiHead
+        or type(feed_forward) is not FeedForward
+    ):
+        return None
+    z = x.numpy()[0, 0]  # [D]
+    if block.norm == "pre":
+        u, past = _attend(normalised(block.norm_1, z), past, attention, attention.heads)
+        z = z + u
+        z += _look(normalised(block.norm_2, z), about.tree, cross.heads, cross.score.scale)
+        z += _feed(feed_forward, normalised(block.norm_3, z))
+    else:
+        u, past = _attend(z, past, attention, attention.heads)
+        z = normalised(block.norm_1, z + u)
+        z = normalised(block.norm_2, z + _look(z, about.tree, cross.heads, cross.score.scale))
+        z = normalised(block.norm_3, z + _feed(feed_forward, z))
+    return torch.from_numpy(z[None, None]), (past, about)
 
 
 def normalised(norm: nn.LayerNorm, z: Array) -> Array:
@@ -120,11 +171,26 @@ def _attend(h: Array, state: KeyValue, attention: CausalSelfAttention, heads: Mu
     all_values[:, slot] = v
     q *= attention.score.scale
     s = np.matmul(all_keys[:, :seen], q[:, :, None])[:, :, 0]  # [H, S]
+    u = _weighted(s, all_values[:, :seen])  # [H m_v]
+    return linear(heads.W_c, u), KeyValue(keys, values, state.length + 1)
+
+
+def _look(h: Array, source: Source, heads: MultiHead, scale: float) -> Array:
+    """The same for a source (eq. 7.33)."""
+    q = linear(heads.W_q, h).reshape(heads.n_heads, heads.d_key)
+    q *= scale
+    s = np.matmul(source.keys.numpy()[0], q[:, :, None])[:, :, 0]  # [H, S]
+    s += source.bias.numpy()[0, 0]
+    return linear(heads.W_c, _weighted(s, source.values.numpy()[0]))
+
+
+def _weighted(s: Array, values: Array) -> Array:
+    """softmax(s) times values [H, S, m_v], heads side by side; s [H, S] is used up."""
     s -= np.maximum.reduce(s, axis=1, keepdims=True)
     np.exp(s, out=s)
     s /= np.add.reduce(s, axis=1, keepdims=True)
-    u = np.matmul(s[:, None], all_values[:, :seen])  # [H, 1, m_v]
-    return linear(heads.W_c, u.reshape(H * m_v)), KeyValue(keys, values, state.length + 1)
+    u: Array = np.matmul(s[:, None], values)  # [H, 1, m_v]
+    return u.reshape(-1)
 
 
 def _feed(feed_forward: FeedForward, h: Array) -> Array:

@@ -8,7 +8,7 @@ returns None where this does not apply.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,27 +19,9 @@ from unrolled.core.trace import tracing
 from unrolled.layers.attention import CausalSelfAttention, CrossAttention, MultiHead, Source
 from unrolled.layers.feed_forward import FeedForward
 from unrolled.layers.key_value import KeyValue, common_length, may_overwrite, written
+from unrolled.layers.tick_block import DecoderParts
 
 Ticked = tuple[Tensor, tuple[KeyValue, Fixed]]
-
-
-class DecoderParts(Protocol):
-    """What a decoder block is made of."""
-
-    @property
-    def attention(self) -> CausalSelfAttention: ...
-    @property
-    def cross(self) -> CrossAttention: ...
-    @property
-    def feed_forward(self) -> nn.Module: ...
-    @property
-    def norm(self) -> str: ...
-    @property
-    def norm_1(self) -> nn.LayerNorm: ...
-    @property
-    def norm_2(self) -> nn.LayerNorm: ...
-    @property
-    def norm_3(self) -> nn.LayerNorm: ...
 
 
 def tick_rows(block: DecoderParts, x: Tensor, past: KeyValue, about: Fixed) -> Ticked | None:
@@ -96,6 +78,7 @@ def _attend(
         at = torch.tensor([n], device=h.device)  # [1]
         q, k = attention.rotary(q, at), attention.rotary(k, at)
     keys, values = written(past.keys, k, n, attention.window), written(past.values, v, n, attention.window)
+    assert attention.score.scale is not None
     s = torch.matmul(q * attention.score.scale, keys[:, :, : n + 1].mT)  # [B, H, 1, n + 1]
     u = torch.matmul(s.softmax(-1), values[:, :, : n + 1])  # [B, H, 1, m_v]
     return linear(heads.W_c, u.view(B, -1)), KeyValue(keys, values, past.length + 1)
@@ -104,6 +87,7 @@ def _attend(
 def _look(cross: CrossAttention, heads: MultiHead, h: Tensor, source: Source) -> Tensor:
     """The same for a source (eq. 7.33)."""
     q = linear(heads.W_q, h).view(len(h), heads.n_heads, 1, heads.d_key)
+    assert cross.score.scale is not None
     s = torch.matmul(q * cross.score.scale, source.keys.mT).add_(source.bias)  # [B, H, 1, S]
     u = torch.matmul(s.softmax(-1), source.values)  # [B, H, 1, m_v]
     return linear(heads.W_c, u.view(len(h), -1))
