@@ -11,7 +11,7 @@ from unrolled.data.labelled import open_labelled
 from unrolled.data.labelled_batch import LabelledBatches
 from unrolled.data.labelled_prepare import encode_examples
 from unrolled.data.noise import FreshNoise, add_noise, draw, with_noise
-from unrolled.data.reading import Reading
+from unrolled.data.reading import Noise, Reading
 
 
 def random(seed: int = 0) -> np.random.Generator:
@@ -44,10 +44,7 @@ def test_the_strength_is_as_asked_for_in_each_channel():
 
 
 def opened(**settings):
-    reading = Reading(noise="white", snr=3.0, **settings)
-    clean = open_labelled((sines(),), reading, "none")
-    clean.reading = reading
-    return with_noise(clean)
+    return with_noise(open_labelled((sines(),), Reading(), "none"), Noise(noise="white", snr=3.0), **settings)
 
 
 def test_noise_that_stays_belongs_to_the_series():
@@ -70,9 +67,8 @@ def test_series_are_cut_into_windows():
 
 def test_texts_are_refused():
     clean = open_labelled([{"text": "a b"}, {"text": "c"}], Reading(), "none")
-    clean.reading = Reading(noise="pink")
     with pytest.raises(DataError, match="noise is put on series"):
-        with_noise(clean)
+        with_noise(clean, Noise(noise="pink"))
 
 
 def test_fresh_noise_is_a_function_of_seed_epoch_and_example():

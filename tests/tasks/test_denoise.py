@@ -70,7 +70,7 @@ def test_clean_series_are_enough(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("source", "task", "says"), [
     (SINES, "denoise", "has noise already"),
-    ("builtin:digits", "classify", "for the task denoise"),
+    ("builtin:digits", "classify", "there is no setting 'noise'"),
 ])  # fmt: skip
 def test_noise_where_it_does_not_belong_is_refused(tmp_path: Path, source: str, task: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):

@@ -12,10 +12,18 @@ from unrolled.comparison.config import CompareConfig
 from unrolled.core.config import parse_assignments
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs_config import PairReading
-from unrolled.data.reading import Reading
+from unrolled.data.reading import Noise, Reading
+
+GROUPS = {
+    "": CompareConfig,
+    "data": DataConfig,
+    "task.reading": Reading,
+    "task.pairs": PairReading,
+    "task.clean": Noise,
+}
 
 
-@with_options({"": CompareConfig, "data": DataConfig, "task.reading": Reading, "task.pairs": PairReading})
+@with_options(GROUPS)
 def command(
     data: Annotated[str | None, typer.Argument(help="A file, a folder, or builtin:NAME (see `unrolled data`).")] = None,
     task: Annotated[str | None, typer.Option(help="What to learn; guessed from the data when not given.")] = None,

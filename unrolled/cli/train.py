@@ -13,13 +13,14 @@ from unrolled.core.config import parse_assignments
 from unrolled.core.errors import UnrolledError
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs_config import PairReading
-from unrolled.data.reading import Reading
+from unrolled.data.reading import Noise, Reading
 from unrolled.runs.config import Batching, Budget, Ends, Optimiser, Start, Watching
 
 GROUPS = {
     "budget": Budget,
     "data": DataConfig,
     "task.reading": Reading,
+    "task.clean": Noise,
     "task.pairs": PairReading,
     "optimiser": Optimiser,
     "batching": Batching,

@@ -21,8 +21,6 @@ MOST_WHOLE = 20  # different whole numbers that are still taken for classes
 
 def guess_answers(source: Any, reading: Reading) -> Answers | None:
     """The kind of answers that the beginning of a source shows; None: it shows none, so it is no labelled data."""
-    if reading.noise is not None:
-        return "series"
     if isinstance(source, str) and source.startswith(BUILTIN):
         return _builtin(source)
     if isinstance(source, str | os.PathLike):

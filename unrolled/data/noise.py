@@ -24,6 +24,7 @@ from unrolled.data.batch import Batch
 from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.labelled_batch import LabelledBatches
 from unrolled.data.long_table import pieces
+from unrolled.data.reading import Noise
 from unrolled.data.split import row_key
 
 Colour = Literal["white", "pink"]
@@ -50,24 +51,23 @@ def add_noise(
     return (clean + s * draw(random, clean.shape, colour)).astype(np.float32)  # type: ignore[arg-type]
 
 
-def with_noise(clean: LabelledSource) -> LabelledSource:
-    """Series with noise on them, which stays the same, as inputs; the series themselves are the answers."""
-    reading = clean.reading
+def with_noise(clean: LabelledSource, asked: Noise, window: int | None = None) -> LabelledSource:
+    """Series, or windows of them, with noise that stays the same as inputs, and as they are as answers."""
     if clean.kind != "series":
         raise DataError(f"{clean.name}: noise is put on series, but this holds {clean.kind}; give numbers or sound")
-    assert reading.noise is not None
-    colour: Colour = reading.noise
+    assert asked.noise is not None
+    colour: Colour = asked.noise
 
     def read() -> Iterator[Labelled]:
         for example in clean:
-            for start, c, _ in pieces(example.input, example.input, reading.window):
+            for start, c, _ in pieces(example.input, example.input, window):
                 random = np.random.Generator(np.random.PCG64(row_key(c, None, 0)))
-                place = example.place if reading.window is None else f"{example.place}, step {start + 1}"
-                yield example._replace(input=add_noise(c, colour, reading.snr, random), answer=c, place=place)
+                place = example.place if window is None else f"{example.place}, step {start + 1}"
+                yield example._replace(input=add_noise(c, colour, asked.snr, random), answer=c, place=place)
 
         result.notes.update(clean.notes)
 
-    note = f"{colour} noise was put on the series, which are the answers, at {reading.snr:g} dB"
+    note = f"{colour} noise was put on the series, which are the answers, at {asked.snr:g} dB"
     result = replace(clean, answers="series", read=read, notes={note: None})
     return result
 

@@ -51,6 +51,16 @@ class SoundReading(Config):
     """mel bands"""
 
 
+class Noise(Config):
+    """Noise that is put on clean series."""
+
+    noise: Literal["white", "pink"] | None = None
+    """noise to be put on series that are clean, so that cleaning them is learned; none: noisy and clean are given"""
+
+    snr: float = Field(0.0, ge=-100, le=100)
+    """how much stronger than its noise a series is, in decibels"""
+
+
 class Fold(Config):
     """Cross-validation: all that is not for test is cut into equal parts, of which one is for validation."""
 
@@ -94,12 +104,6 @@ class Reading(Config):
 
     window: int | None = Field(None, ge=2)
     """cut series with an answer at each step into pieces of this many steps"""
-
-    noise: Literal["white", "pink"] | None = None
-    """noise to be put on series that are clean, so that cleaning them is learned; none: noisy and clean are given"""
-
-    snr: float = Field(0.0, ge=-100, le=100)
-    """how much stronger than its noise a series is, in decibels"""
 
     tag_column: int = -1
     """which column of CoNLL-style lines is the tag, counted from 0, or from the end with -1"""

@@ -95,10 +95,6 @@ class LabelledTask(task.Task):
 
     def _opened(self, source: Any, answers: Answers) -> LabelledSource:
         """The examples of a source with their answers."""
-        if self.reading.noise is not None:
-            raise UsageError(
-                f"noise = {self.reading.noise} is for the task denoise; leave it out, or say --task denoise"
-            )
         return open_labelled(source, self.reading, answers)
 
     def _answers_of(self, source: Any) -> Answers:

@@ -10,7 +10,7 @@ A causal model has y_t from x_1 .. x_t alone, so it also runs live: a value in, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from unrolled.data.labelled import BUILTIN, LabelledSource, open_labelled
 from unrolled.data.labelled_batch import LabelledBatches, LabelledSection
 from unrolled.data.labelled_prepare import encode_input
 from unrolled.data.noise import FreshNoise, with_noise
-from unrolled.data.reading import Answers
+from unrolled.data.reading import Answers, Noise
 from unrolled.objectives import losses, numbers
 from unrolled.pictures import kinds
 from unrolled.tasks import _labelled
@@ -36,7 +36,9 @@ DECIMALS = 6
 
 
 class Config(_labelled.Config):
-    """Nothing but how the data is read."""
+    """How the data is read, and what noise is put on it where it is clean."""
+
+    clean: Noise = Noise()
 
 
 class Task(_labelled.LabelledTask):
@@ -48,6 +50,10 @@ class Task(_labelled.LabelledTask):
 
     config: Config
     answers: SeriesScaler
+
+    @classmethod
+    def guess(cls, source: Any, given: Mapping[str, Any]) -> task.Guess | None:
+        return task.Guess(0.95, "noise is to be put on it") if given.get("noise") else super().guess(source, given)
 
     def prepare(self, source: Any) -> None:
         """With as many channels in as out, both are on the scale of the clean series: doing nothing is then y = x."""
@@ -64,13 +70,12 @@ class Task(_labelled.LabelledTask):
 
     def _opened(self, source: Any, answers: Answers) -> LabelledSource:
         """Pairs as they are given, or clean series with noise put on them."""
-        if self.reading.noise is None:
+        asked = self.config.clean
+        if asked.noise is None:
             return super()._opened(source, answers)
         if isinstance(source, str) and source.startswith(BUILTIN):
-            raise UsageError(f"{source} has noise already, and settings for it; leave out noise = {self.reading.noise}")
-        clean = open_labelled(source, self.reading, "none")
-        asked = {key: getattr(self.reading, key) for key in ("noise", "snr", "window")}
-        return with_noise(replace(clean, reading=clean.reading.updated(asked)))
+            raise UsageError(f"{source} has noise already, and settings for it; leave out noise = {asked.noise}")
+        return with_noise(open_labelled(source, self.reading, "none"), asked, self.config.reading.window)
 
     def _is_pair(self) -> bool:
         return self.inputs.size == self.answers.size
@@ -83,8 +88,8 @@ class Task(_labelled.LabelledTask):
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
         """Noise that is ours is drawn anew for every batch."""
         batches = LabelledBatches(self._found().sections["train"], batching.batch_size, seed)
-        noise = self.reading.noise
-        return batches if noise is None else FreshNoise(batches, noise, self.reading.snr)
+        asked = self.config.clean
+        return batches if asked.noise is None else FreshNoise(batches, asked.noise, asked.snr)
 
     def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
         return losses.mse(y.float(), batch.y, batch.mask)  # [B, T, D]
