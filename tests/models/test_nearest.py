@@ -9,6 +9,7 @@ import pytest
 import torch
 from sklearn.neighbors import KNeighborsClassifier
 
+from unrolled.layers import neighbours
 from unrolled.models import nearest
 
 
@@ -91,7 +92,7 @@ def test_distances_in_pieces_are_the_same(monkeypatch):
     model.solve([(x, mask, y)])
     new, there, _ = series(51)
     whole = model(new, there)[0]
-    monkeypatch.setattr(nearest, "NUMBERS", 100)
+    monkeypatch.setattr(neighbours, "NUMBERS", 100)
     torch.testing.assert_close(model(new, there)[0], whole)
 
 

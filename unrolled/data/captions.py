@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.core.errors import DataError, UnrolledError, UsageError, nearest
+from unrolled.core.task import Guess
 from unrolled.data.images import read_image
 from unrolled.data.labelled import ALL, BUILTIN, IMAGES, digest_files, ending_of, given_part
 from unrolled.data.labelled_arrays import load_npz
@@ -85,6 +86,11 @@ def open_captions(source: Any, reading: CaptionReading) -> VectorPairs:
     if ending_of(path) == ".npz":
         return _open_npz(path, reading)
     return _open_table(path, path.parent, reading)
+
+
+def _pictured(source: VectorPairs, reading: CaptionReading) -> VectorPairs:
+    source.channels = 1 if reading.grey else 3
+    return source
 
 
 # ---- files
@@ -181,7 +187,7 @@ def _open_table(path: Path, folder: Path, reading: CaptionReading) -> VectorPair
                 pass
         return hashlib.sha256(f"{table.digest()} {digest_files(sorted(used))}".encode()).hexdigest()
 
-    source = VectorPairs(table.name, read, digest, settled, dict(table.notes))
+    source = _pictured(VectorPairs(table.name, read, digest, settled, dict(table.notes)), reading)
     return source
 
 
@@ -259,7 +265,7 @@ def _open_arrays(
         for i, (image, caption) in enumerate(zip(images, captions)):
             place = f"{name}, image {i}" if places is None else places[i]
             try:
-                pixels = fitted(_coloured(_bytes(image, place), reading.grey), reading.size)
+                pixels = fitted(coloured(_bytes(image, place), reading.grey), reading.size)
             except DataError as error:
                 source.skip(str(error))
                 continue
@@ -273,11 +279,12 @@ def _open_arrays(
             result.update(np.ascontiguousarray(image).tobytes())
         return result.hexdigest()
 
-    source = VectorPairs(name, read, digest, reading)
+    source = _pictured(VectorPairs(name, read, digest, reading), reading)
     return source
 
 
-def _coloured(image: Pixels, grey: bool) -> Pixels:
+def coloured(image: Pixels, grey: bool) -> Pixels:
+    """An image of bytes in grey [H, W] or in colours [H, W, 3]."""
     from PIL import Image
 
     if grey == (image.ndim == 2):
@@ -309,8 +316,53 @@ def _open_builtin(source: str, reading: CaptionReading) -> VectorPairs:
     def read() -> Iterator[Pair]:
         made = _shapes(settings["examples"], settings["seed"])
         for i, image in enumerate(made.images):
-            rows = as_rows(fitted(_coloured(image, reading.grey), reading.size))
+            rows = as_rows(fitted(coloured(image, reading.grey), reading.size))
             yield Pair(rows, made.captions[i], f"{source}, picture {i}", made.parts[i])
 
     mark = f"shapes {sorted(settings.items())}"
-    return VectorPairs(source, read, lambda: hashlib.sha256(mark.encode()).hexdigest(), reading)
+    return _pictured(VectorPairs(source, read, lambda: hashlib.sha256(mark.encode()).hexdigest(), reading), reading)
+
+
+# ---- images alone, and whether some data is such
+
+
+def pictures_in(source: str, reading: CaptionReading) -> Iterator[Any]:
+    """The images of a folder, an image file, or of data with captions, in their order."""
+    path = Path(source)
+    if path.is_dir() and (files := sorted(file for file in path.rglob("*") if ending_of(file) in IMAGES)):
+        return map(str, files)
+    if ending_of(path) in IMAGES:
+        return iter([str(path)])
+    return (pair.source for pair in open_captions(source, reading))
+
+
+def guess_captions(source: Any) -> Guess | None:
+    """Whether some data is images with captions."""
+    if isinstance(source, str) and source.startswith(BUILTIN):
+        name = source.removeprefix(BUILTIN).split(",")[0]
+        return Guess(0.95, "it is built-in images with captions") if name == "shapes" else None
+    if isinstance(source, Mapping):
+        return Guess(0.9, "it has images and captions") if _has_both(source) else None
+    if not isinstance(source, str | os.PathLike):
+        return None
+    path = Path(source)
+    try:
+        if path.is_dir():
+            files = [file for file in path.iterdir() if file.is_file()]
+            told = any(file.name.lower().startswith("caption") and ending_of(file) in TABLES for file in files)
+            shown = any(ending_of(file) in (*IMAGES, ".npz") for file in files) or (path / "images").is_dir()
+            return Guess(0.95, "it is a folder of images with captions") if told and shown else None
+        if ending_of(path) == ".npz" and path.is_file():
+            return Guess(0.9, "it has images and captions") if _has_both(load_npz(path)) else None
+        table = open_table(path) if path.is_file() else None
+        if table is None:
+            return None
+        _, image, _, _ = _columns(table, CaptionReading())
+        first = str(next(iter(table.rows([image])))[1][0]) if image else ""
+        return Guess(0.95, "its rows name images and captions") if ending_of(Path(first)) in IMAGES else None
+    except (UnrolledError, OSError):
+        return None
+
+
+def _has_both(arrays: Mapping[str, Any]) -> bool:
+    return any(key in arrays for key in IMAGE_ARRAYS) and any(key in arrays for key in CAPTION_COLUMNS[:2])

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from unrolled.core.errors import DataError, UsageError
-from unrolled.data.codec import check_text
+from unrolled.data.codec import Codec, check_text
+from unrolled.data.config import DataConfig
 from unrolled.data.labelled import ALL, BUILTIN, PARTS, given_part
 from unrolled.data.pairs_config import PairReading
 
@@ -66,6 +67,10 @@ class PairSource:
             yield pair
         if not found:
             raise DataError(f"{self.name}: there is no pair of texts in it; there is nothing to learn from")
+
+    def fit_source(self, sources: Iterable[Any], config: DataConfig) -> Any:
+        """The codec of sources, from those of the training part."""
+        return Codec.fit(sources, config)
 
     def skip(self, sentence: str) -> None:
         """Leave a pair out where that was asked for, otherwise refuse it."""

@@ -42,7 +42,8 @@ class Longest(NamedTuple):
 class PairData:
     """Prepared pairs: their codecs, their sections by part, and what is known about them."""
 
-    source_codec: Codec
+    source_codec: Any
+    """a Codec of texts, or a VectorCodec"""
     target_codec: Codec
     shared: bool
     sections: dict[str, PairSection]
@@ -56,7 +57,7 @@ def is_joint(config: DataConfig, reading: PairReading) -> bool:
 
 
 def prepare_pairs(
-    source: PairSource, config: DataConfig, codecs: tuple[Codec, Codec] | None = None
+    source: PairSource, config: DataConfig, codecs: tuple[Any, Codec] | None = None
 ) -> PairData:  # fmt: skip
     """Read pairs, keep their own parts or split them, and encode them; with saved `codecs` (source, target) these are
     used instead of fitted ones."""
@@ -69,14 +70,14 @@ def prepare_pairs(
         return (pair for pair, number in zip(source, side) if number == 0)
 
     joint = is_joint(config, source.reading)
-    first, second = codecs or _fit(training, config, joint)
+    first, second = codecs or _fit(source, training, config, joint)
     encoder = _Encoder(source, first, second, config)
     sections, longest = encoder.parts(zip(source, side, kinds), names)
     facts = {
         "source": source.name,
         **facts,
         "skipped": {"count": len(source.skipped), "first": list(source.skipped)[:LISTED]} if source.skipped else None,
-        "tokens_are": first.kind + (" (small letters)" if source.reading.lower else ""),
+        "tokens_are": second.kind + (" (small letters)" if source.reading.lower else ""),
         "vocabulary": {"both": first.size} if joint else {"source": first.size, "target": second.size},
         "lengths": _both_lengths(sections),
         "truncated": encoder.truncated,
@@ -88,7 +89,7 @@ def prepare_pairs(
     return PairData(first, second, joint, sections, longest, facts, fingerprint)
 
 
-def encode_pairs(source: PairSource, codecs: tuple[Codec, Codec], config: DataConfig) -> tuple[PairSection, Longest]:
+def encode_pairs(source: PairSource, codecs: tuple[Any, Codec], config: DataConfig) -> tuple[PairSection, Longest]:
     """The whole of another source as one section, in its own order, in the tokens of a saved run."""
     encoder = _Encoder(source, *codecs, config)
     triples = ((pair, 0, pair.kind) for pair in source)
@@ -107,20 +108,20 @@ def _scan(source: PairSource, seed: int) -> tuple[Scan, list[str]]:
     return Scan(numbers, numbers, np.zeros(len(keys), np.int64), parts, None, Counter(parts)), kinds
 
 
-def _fit(training: Any, config: DataConfig, joint: bool) -> tuple[Codec, Codec]:
+def _fit(source: PairSource, training: Any, config: DataConfig, joint: bool) -> tuple[Any, Codec]:
     if joint:
         both = Codec.fit(chain.from_iterable((pair.source, pair.target) for pair in training()), config)
         return both, both
     return (
-        Codec.fit((pair.source for pair in training()), config),
+        source.fit_source((pair.source for pair in training()), config),
         Codec.fit((pair.target for pair in training()), config),
     )
 
 
 class _Encoder:
-    """The last pass: texts to ids, part by part."""
+    """The last pass: texts to ids, part by part; vectors stay vectors, and only their targets can be too long."""
 
-    def __init__(self, source: PairSource, first: Codec, second: Codec, config: DataConfig) -> None:
+    def __init__(self, source: PairSource, first: Any, second: Codec, config: DataConfig) -> None:
         self.source, self.codecs, self.config = source, (first, second), config
         self.truncated = 0
 
@@ -145,12 +146,12 @@ class _Encoder:
             held[number] = []
         return sections, furthest
 
-    def _pair(self, pair: Pair) -> tuple[NDArray[np.int32], NDArray[np.int32], bool] | None:
-        source, target = (
-            codec.encode(text).astype(np.int32) for codec, text in zip(self.codecs, (pair.source, pair.target))
-        )
+    def _pair(self, pair: Pair) -> tuple[NDArray[Any], NDArray[np.int32], bool] | None:
+        source, target = (codec.encode(text) for codec, text in zip(self.codecs, (pair.source, pair.target)))
+        target, vectors = target.astype(np.int32), source.ndim == 2
+        source = source if vectors else source.astype(np.int32)
         limit = self.config.max_length
-        if limit is None or max(len(source), len(target)) <= limit:
+        if limit is None or ((vectors or len(source) <= limit) and len(target) <= limit):
             return source, target, True
         if self.config.too_long == "error":
             if self.source.reading.skip_bad:
@@ -161,7 +162,7 @@ class _Encoder:
                 "choose --too-long truncate, --skip-bad, or a larger --max-length"
             )
         self.truncated += 1
-        return source[:limit], target[:limit], len(target) <= limit
+        return source if vectors else source[:limit], target[:limit], len(target) <= limit
 
 
 def _longer(known: Longest, source: int, target: int, place: str) -> Longest:
@@ -201,7 +202,7 @@ def _part_facts(section: PairSection) -> dict[str, Any]:
         "pairs": section.n_examples,
         "source_tokens": len(section.source),
         "target_tokens": len(section.target),
-        "unknown_source": int((section.source == UNKNOWN).sum()),
+        **({"unknown_source": int((section.source == UNKNOWN).sum())} if section.source.ndim == 1 else {}),
         "unknown_target": int((section.target == UNKNOWN).sum()),
         **({} if section.kinds is None else {"kinds": dict(Counter(section.kinds))}),
     }
@@ -215,7 +216,7 @@ def _more_notes(source: PairSource, truncated: int, config: DataConfig) -> Itera
         yield f"{truncated} pairs were truncated to {config.max_length} tokens"
 
 
-def _fingerprint(sections: Mapping[str, PairSection], first: Codec, second: Codec) -> str:
+def _fingerprint(sections: Mapping[str, PairSection], first: Any, second: Codec) -> str:
     digest = hashlib.sha256()
     for part, section in sections.items():
         digest.update(f"{part} {section.n_examples}\n".encode())

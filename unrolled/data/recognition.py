@@ -17,7 +17,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError, UnrolledError, UsageError
+from unrolled.core.task import Guess
 from unrolled.data.captions import column_of, table_in
 from unrolled.data.labelled import (
     ALL,
@@ -34,7 +35,7 @@ from unrolled.data.pairs import Pair
 from unrolled.data.plain import TextFile
 from unrolled.data.reading import Reading
 from unrolled.data.sound import features, read_clip
-from unrolled.data.strokes import PART_COLUMNS, TEXT_COLUMNS, as_strokes, headed, open_stroke_table
+from unrolled.data.strokes import PART_COLUMNS, STROKE_COLUMNS, TEXT_COLUMNS, as_strokes, headed, open_stroke_table
 from unrolled.data.tables import ListTable, Table, open_table
 from unrolled.data.vector_pairs import RecognitionReading, VectorPairs
 
@@ -191,3 +192,41 @@ def _from_labelled(opened: LabelledSource, reading: RecognitionReading, strokes:
 
     source = VectorPairs(opened.name, read, opened.digest, reading, dict(opened.notes))
     return source
+
+
+# ---- sources alone, and whether some data is such
+
+
+def sources_in(source: str, reading: RecognitionReading) -> Iterator[Any]:
+    """The clips of a folder, a clip, or the sources of data with texts, in their order."""
+    path = Path(source)
+    if path.is_dir() and (files := sorted(file for file in path.rglob("*") if ending_of(file) in SOUNDS)):
+        return map(str, files)
+    if ending_of(path) in SOUNDS:
+        return iter([str(path)])
+    return (pair.source for pair in open_recognition(source, reading))
+
+
+def guess_recognition(source: Any) -> Guess | None:
+    """Whether some data is clips with a table of transcripts, or strokes with texts."""
+    if not isinstance(source, str | os.PathLike):
+        return None
+    path = Path(source)
+    try:
+        if path.is_dir():
+            files = [file for file in path.iterdir() if file.is_file()]
+            told = any(ending_of(file) in TABLES for file in files)
+            heard = any(ending_of(file) in SOUNDS for file in files)
+            return Guess(0.9, "it is a folder of clips with a table of texts") if told and heard else None
+        table = open_table(path) if path.is_file() and ending_of(path) in TABLES else None
+        if table is None:
+            return None
+        cells = dict(zip(table.columns(), next(iter(table.rows(table.columns())))[1]))
+    except (UnrolledError, OSError, StopIteration):
+        return None
+    for name, cell in cells.items():
+        if name.lower() in STROKE_COLUMNS[:2] and isinstance(cell, list):
+            return Guess(0.9, f"its column '{name}' holds strokes of a pen")
+        if name.lower() in CLIP_COLUMNS and isinstance(cell, str) and ending_of(Path(cell)) in SOUNDS:
+            return Guess(0.9, f"its column '{name}' names clips of sound")
+    return None

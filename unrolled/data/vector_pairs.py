@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from unrolled.core.errors import DataError
 from unrolled.data.codec import check_text
+from unrolled.data.config import DataConfig
 from unrolled.data.labelled import check_series
 from unrolled.data.number_words import LARGEST, english
 from unrolled.data.pairs import Pair, PairSource
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.reading import SoundReading
+from unrolled.data.vector_codec import VectorCodec
 
 
 class CaptionReading(PairReading):
     """Where images and captions are: `source_column` names the image, `target_column` its caption, `target_file` the
     file of captions."""
+
+    vocabularies: Literal["separate"] = "separate"  # type: ignore[assignment]
+    """only the targets have one"""
 
     size: int | None = Field(None, ge=4, le=1024)
     """bring every image to this many pixels a side, with white beside it where it is not square; none: as they are"""
@@ -31,6 +36,9 @@ class CaptionReading(PairReading):
 class RecognitionReading(PairReading):
     """Where sounds or strokes and their texts are: `source_column` names a clip or holds strokes, `target_column` the
     text, `target_file` is a table of the clips of a folder."""
+
+    vocabularies: Literal["separate"] = "separate"  # type: ignore[assignment]
+    """only the targets have one"""
 
     spell: bool = False
     """write a text that is a whole number in English words: 7 as seven"""
@@ -51,6 +59,12 @@ class RecognitionReading(PairReading):
 
 class VectorPairs(PairSource):
     """Vectors and texts that can be read again and again."""
+
+    channels: int | None = None
+    """numbers of a pixel, where a vector is a row of them"""
+
+    def fit_source(self, sources: Iterable[Any], config: DataConfig) -> VectorCodec:
+        return VectorCodec.fit(sources, self.channels, self.name)
 
     def __iter__(self) -> Iterator[Pair]:
         first: Pair | None = None

@@ -1,16 +1,17 @@
-"""Encoders that keep what they were solved from: tables as large as the data made them."""
+"""Layers that keep what they were solved from: tables as large as the data made them."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
 import torch
+from torch import nn
 
 from unrolled.core.causal import Encoder
 
 
-class Stored(Encoder):
-    """The base: buffers named in TABLES are loaded with whatever sizes they were saved with.
+class Tables(nn.Module):
+    """What they share: buffers named in TABLES are loaded with whatever sizes they were saved with.
 
     A subclass says by `fault` what would make such tables lead astray; they are then refused.
     """
@@ -35,3 +36,7 @@ class Stored(Encoder):
                 return
             self.keep({name: torch.empty_like(table) for name, table in found.items()})
         super()._load_from_state_dict(state_dict, prefix, *others)
+
+
+class Stored(Tables, Encoder):
+    """An encoder of this kind."""

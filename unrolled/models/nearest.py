@@ -17,8 +17,8 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from unrolled.core.compose import without_padding
 from unrolled.core.config import Config as Base
+from unrolled.layers.neighbours import nearest, resampled
 from unrolled.layers.stored import Stored
 
 KIND = "encoder"
@@ -29,7 +29,6 @@ REFERENCE = "Cover & Hart 1967"
 PRESET = "thorough"
 
 TRIED = 1000  # training examples, evenly spread, whose own neighbours are looked for
-NUMBERS = 1 << 22  # differences that are in memory at once
 
 
 class Config(Base):
@@ -102,43 +101,11 @@ class Nearest(Stored):
         return y
 
 
-def resampled(x: Tensor, mask: Tensor, L: int) -> Tensor:
-    """Series of any length as L steps [B, L, D], on straight lines between neighbours."""
-    x = without_padding(x, mask)
-    last = (mask.sum(1) - 1).clamp(min=0)  # [B]
-    at = torch.linspace(0, 1, L, device=x.device, dtype=torch.float64) * last[:, None]  # [B, L]
-    low = at.floor().long()
-    part = (at - low).to(x)[..., None]  # [B, L, 1]
-    high = torch.minimum(low + 1, last[:, None])
-    if not x.shape[1]:
-        return x.new_zeros(len(x), L, x.shape[2])
-    row = torch.arange(len(x), device=x.device)[:, None]
-    return x[row, low] * (1 - part) + x[row, high] * part
-
-
 def normalised(z: Tensor) -> Tensor:
     """[n, L, D] with each channel of each series at mean 0 and standard deviation 1; one that never varies is 0."""
     z = z - z.mean(1, keepdim=True)
     scale = z.square().mean(1, keepdim=True).sqrt()
     return torch.where(scale > 1e-6, z / scale.clamp(min=1e-6), 0.0)
-
-
-def nearest(z: Tensor, examples: Tensor, own: Tensor | None = None) -> Tensor:
-    """The number [B] of the example [n, L, D] that is nearest to each z [B, L, D], the first of equal ones.
-
-    Where z are examples themselves, `own` [B] are their numbers, which do not count.
-    """
-    if not len(z):
-        return torch.zeros(0, dtype=torch.long, device=z.device)
-    z, examples = z.flatten(1), examples.flatten(1).to(z)  # [B, F], [n, F]
-    size = max(1, NUMBERS // max(len(examples), z.shape[1]))
-    found = []
-    for start in range(0, len(z), size):
-        distance = torch.cdist(z[start : start + size], examples)  # [b, n]
-        if own is not None:
-            distance.scatter_(1, own[start : start + size, None], torch.inf)
-        found.append(distance.argmin(1))
-    return torch.cat(found)
 
 
 def _miss(z: Tensor, y: Tensor) -> float:

@@ -188,10 +188,14 @@ def _pair(config: RunConfig, ports: Ports, module: ModuleType) -> Conditional:
     if ports.source is None:
         raise UsageError(f"the model '{config.model}' reads a source, but the task '{config.task}' has none")
     own, ends = settings(config), config.ends
-    if getattr(module, "OWNS_HEAD", False):  # a whole model, solved from tokens as they are
-        if ports.source.d_in is not None:
-            raise UsageError(f"the model '{config.model}' counts tokens, but the source of '{config.task}' is vectors")
-        whole: Conditional = module.make(own, ports.n_tokens, ports.d_out, ports.source.n_tokens)
+    if getattr(module, "OWNS_HEAD", False):  # a whole model, solved from sources and targets as they are
+        offered = "tokens" if ports.source.d_in is None else "vectors"
+        if getattr(module, "INPUT", offered) != offered:
+            raise UsageError(
+                f"the model '{config.model}' reads {module.INPUT}, but the source of '{config.task}' is {offered}"
+            )
+        d_source = ports.source.n_tokens if ports.source.d_in is None else ports.source.d_in
+        whole: Conditional = module.make(own, ports.n_tokens, ports.d_out, d_source)
         return whole
     entry, width = _entry(ports.d_in, ports.n_tokens, ends)
     front, d_source = _source_entry(config, ports.source, module, entry)

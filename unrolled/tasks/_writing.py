@@ -67,9 +67,9 @@ def device_of(model: nn.Module) -> str:
     return str(next((tensor.device for tensor in (*model.parameters(), *model.buffers())), "cpu"))
 
 
-def longest_source(model: Conditional) -> int | None:
+def longest_source(model: nn.Module) -> int | None:
     """The most positions of a source that a model can read; None: any number."""
-    writes = {id(module) for module in model.decoder.modules()}
+    writes = {id(module) for module in model.decoder.modules()} if isinstance(model, Conditional) else set()
     limits = [getattr(module, "max_length", None) for module in model.modules() if id(module) not in writes]
     return min((limit for limit in limits if limit is not None), default=None)
 

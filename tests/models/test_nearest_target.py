@@ -1,0 +1,71 @@
+"""Targets that are recalled: of the nearest source, or the most frequent one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from unrolled.core import discover
+from unrolled.data.pairs_batch import pad_pairs, section_of_pairs
+
+FILE = discover.models.load("nearest-target")
+V, D, STOP = 9, 2, 3
+RANDOM = np.random.default_rng(0)
+TARGETS = [[4, 5], [6], [4, 5], [7, 8, 4], [5]]
+SOURCES = [np.full((3 + i, D), 10.0 * i, np.float32) for i in range(5)]
+
+
+def section(sources: list[Any] = SOURCES, targets: list[Any] = TARGETS) -> Any:
+    return section_of_pairs(sources, [np.array(target, np.int32) for target in targets])
+
+
+def solved(**settings: Any) -> Any:
+    model = FILE.make(FILE.Config(**settings), V, V, D)
+    model.decoder.solve(section())
+    return model
+
+
+def written(model: Any, batch: Any) -> list[list[int]]:
+    """What is likeliest at each step up to <stop>."""
+    y, _ = model.decoder(
+        torch.zeros(len(batch.x), 6, dtype=torch.long), model.condition(batch.source, batch.source_mask)
+    )
+    torch.testing.assert_close(y.exp().sum(-1), torch.ones(y.shape[:2]))
+    return [row[: row.index(STOP)] for row in y.argmax(-1).tolist()]
+
+
+def test_every_training_source_recalls_its_own_target() -> None:
+    batch = pad_pairs(section(), np.arange(5))
+    assert written(solved(), batch) == TARGETS
+    moved = section([source + RANDOM.normal(0, 1, source.shape).astype(np.float32) for source in SOURCES])
+    assert written(solved(), pad_pairs(moved, np.arange(5))) == TARGETS
+
+
+def test_the_most_frequent_target_whatever_the_source() -> None:
+    assert written(solved(kept="frequent"), pad_pairs(section(), np.arange(5))) == [[4, 5]] * 5
+
+
+def test_how_sure_it_is_comes_from_other_examples() -> None:
+    """Neighbours that agree make it sure of what it recalls, neighbours that do not make it unsure."""
+    same, unlike = (FILE.make(FILE.Config(), V, V, D) for _ in range(2))
+    places = [np.full((2, D), float(i), np.float32) for i in range(40)]
+    same.decoder.solve(section(places, [[4 + (i // 20)] for i in range(40)]))
+    unlike.decoder.solve(section(places, [[4 + i % 5] for i in range(40)]))
+    assert same.decoder.e < 0.1 < 0.3 < unlike.decoder.e
+
+
+def test_few_examples_are_kept_and_loaded_again() -> None:
+    model = solved(examples=2)
+    assert model.decoder.sources.shape == (2, 16, D)
+    again = FILE.make(FILE.Config(examples=2), V, V, D)
+    again.load_state_dict(model.state_dict())
+    batch = pad_pairs(section(), np.arange(5))
+    assert written(again, batch) == written(model, batch)
+    damaged = {**model.state_dict(), "decoder.targets": torch.full((2, 2), 99)}
+    with pytest.raises(RuntimeError, match="what was stored is damaged: the targets that it keeps are not possible"):
+        again.load_state_dict(damaged)
+    with pytest.raises(RuntimeError, match="the sizes of its tables do not fit together"):
+        again.load_state_dict({**model.state_dict(), "decoder.sources": torch.zeros(3, 16, D)})

@@ -1,0 +1,42 @@
+"""Series of unlike lengths beside each other: brought to one length, and the nearest by Euclidean distance."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from unrolled.core.compose import without_padding
+
+NUMBERS = 1 << 22  # differences that are in memory at once
+
+
+def resampled(x: Tensor, mask: Tensor, L: int) -> Tensor:
+    """Series of any length as L steps [B, L, D], on straight lines between neighbours."""
+    x = without_padding(x, mask)
+    last = (mask.sum(1) - 1).clamp(min=0)  # [B]
+    at = torch.linspace(0, 1, L, device=x.device, dtype=torch.float64) * last[:, None]  # [B, L]
+    low = at.floor().long()
+    part = (at - low).to(x)[..., None]  # [B, L, 1]
+    high = torch.minimum(low + 1, last[:, None])
+    if not x.shape[1]:
+        return x.new_zeros(len(x), L, x.shape[2])
+    row = torch.arange(len(x), device=x.device)[:, None]
+    return x[row, low] * (1 - part) + x[row, high] * part
+
+
+def nearest(z: Tensor, examples: Tensor, own: Tensor | None = None) -> Tensor:
+    """The number [B] of the example [n, L, D] that is nearest to each z [B, L, D], the first of equal ones.
+
+    Where z are examples themselves, `own` [B] are their numbers, which do not count.
+    """
+    if not len(z):
+        return torch.zeros(0, dtype=torch.long, device=z.device)
+    z, examples = z.flatten(1), examples.flatten(1).to(z)  # [B, F], [n, F]
+    size = max(1, NUMBERS // max(len(examples), z.shape[1]))
+    found = []
+    for start in range(0, len(z), size):
+        distance = torch.cdist(z[start : start + size], examples)  # [b, n]
+        if own is not None:
+            distance.scatter_(1, own[start : start + size, None], torch.inf)
+        found.append(distance.argmin(1))
+    return torch.cat(found)

@@ -1,0 +1,118 @@
+"""Writing by CTC: a model answers at every frame of its source, and what it says is merged to a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unrolled.core import task
+from unrolled.core.causal import Encoder
+from unrolled.core.errors import DataError, UsageError
+from unrolled.data.batch import Batch
+from unrolled.data.codec import Codec
+from unrolled.data.pairs_batch import PairExamples, PairSection, pair_batches
+from unrolled.decode import ctc as decoding
+from unrolled.decode.text import Search
+from unrolled.objectives import ctc
+from unrolled.tasks._writing import Written, device_of, text_of
+
+TOKENS = 8192  # positions of a batch
+NARROWEST = 8  # prefixes that a search follows at least
+
+
+def as_frames(batch: Batch) -> Batch:
+    """A batch of pairs as frames x [B, S, D] with their mask, and targets y [B, T] without <start> and <stop>."""
+    assert batch.source is not None
+    return Batch(batch.source, batch.x[:, 1:], rows=batch.rows, mask=batch.source_mask)
+
+
+class FrameExamples:
+    """Training batches of frames, in the order of `PairExamples`."""
+
+    def __init__(self, pairs: PairExamples) -> None:
+        self._pairs = pairs
+        self.steps_per_epoch, self.tokens_per_step = pairs.steps_per_epoch, pairs.tokens_per_step
+        self.notes = pairs.notes
+
+    def epoch(self, step: int) -> int:
+        return self._pairs.epoch(step)
+
+    def batch(self, step: int) -> Batch:
+        return as_frames(self._pairs.batch(step))
+
+
+def check_frames(section: PairSection, part: str) -> None:
+    """Refuse a target that its frames are too few for, before any work is done."""
+    target, offsets = section.target, section.target_offsets
+    repeats = np.concatenate([[0], np.cumsum(target[1:] == target[:-1])])  # up to and with each token
+    first, last = offsets[:-1], np.maximum(offsets[1:] - 1, offsets[:-1])
+    if not len(target):
+        return
+    inside = repeats[np.minimum(last, len(target) - 1)] - repeats[np.minimum(first, len(target) - 1)]
+    needed = section.target_lengths + inside
+    if (short := np.flatnonzero(section.source_lengths < needed)).size:
+        i = int(short[0])
+        frames, tokens = int(section.source_lengths[i]), int(section.target_lengths[i])
+        raise DataError(
+            f"example {int(section.rows[i]) + 1} of the data (part {part}): {frames} frames cannot say {tokens} tokens "
+            f"by CTC, which needs {int(needed[i])}; take frames that follow one another faster (a smaller hop), "
+            "longer tokens (--tokens bpe), or the attention objective"
+        )
+
+
+def loss(y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
+    return ctc.ctc_loss(y, mask_of(y, batch), batch.y)
+
+
+def mask_of(y: Tensor, batch: task.Batch) -> Tensor:
+    """Which outputs [B, S, V] are real: those of the frames, one by one."""
+    assert batch.mask is not None
+    if y.shape[1] != batch.mask.shape[1]:
+        raise UsageError(
+            f"this model gives {y.shape[1]} outputs for {batch.mask.shape[1]} frames, but CTC needs one for each; "
+            "choose a model that keeps the length, such as bilstm"
+        )
+    return batch.mask
+
+
+@torch.no_grad()
+def outputs(model: Encoder, section: PairSection) -> Iterator[tuple[Tensor, Batch]]:
+    """The model's outputs [B, S, V] batch by batch; `rows` says which examples they are for."""
+    device, was_training = device_of(model), model.training
+    model.eval()
+    try:
+        for pairs in pair_batches(section, TOKENS):
+            batch = as_frames(pairs.to(device))
+            yield task.read_whole(model, batch).float(), batch
+    finally:
+        model.train(was_training)
+
+
+def losses(model: Encoder, section: PairSection) -> tuple[Tensor, Tensor]:
+    """Nats of every target [n], and how many tokens it has [n]."""
+    nats, counts = torch.zeros(section.n_examples, dtype=torch.float64), torch.from_numpy(section.target_lengths)
+    for y, batch in outputs(model, section):
+        assert batch.rows is not None
+        nats[batch.rows.cpu()] = ctc.sequence_losses(y, mask_of(y, batch), batch.y).double().cpu()
+    return nats, counts
+
+
+def write(codec: Codec, model: Encoder, section: PairSection, search: Search) -> list[list[Written]]:
+    """The n best texts for every source: by the best path, or with a beam by a search over prefixes."""
+    result: list[list[Written]] = [[] for _ in range(section.n_examples)]
+    for y, batch in outputs(model, section):
+        assert batch.rows is not None
+        mask = mask_of(y, batch)
+        if search.beam is None:
+            found = [[candidate] for candidate in decoding.best_paths(y, mask)]
+        else:
+            found = decoding.prefix_search(y, mask, max(search.beam, NARROWEST), search.n)
+        for row, candidates in zip(batch.rows.tolist(), found):
+            result[row] = [
+                Written(text_of(codec, each.tokens), each.log_p, len(each.tokens), True, each.score)
+                for each in candidates
+            ]
+    return result

@@ -1,0 +1,104 @@
+"""What tasks share that write a text for something other than a text: an image, a sound, strokes of a pen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from unrolled.core import task
+from unrolled.core.causal import Conditional
+from unrolled.core.errors import DataError, UsageError
+from unrolled.data.config import DataConfig
+from unrolled.data.pairs_config import PairReading
+from unrolled.data.pairs_prepare import PairData, encode_pairs, prepare_pairs
+from unrolled.data.vector_codec import VectorCodec
+from unrolled.data.vector_pairs import VectorPairs
+from unrolled.tasks import _written
+
+
+class SensedTask(_written.WrittenTask):
+    """The base: sources are vectors [S, D], scaled by what training showed. A task adds how they are read."""
+
+    READING: ClassVar[type[PairReading]]
+
+    def __init__(self, config: _written.Config, data: DataConfig, reading: PairReading) -> None:
+        super().__init__(config, data)
+        self.pairs: PairData | None = None
+        self.source_codec: VectorCodec
+        self.reading = reading
+
+    def open(self, source: Any, reading: Any) -> VectorPairs:
+        """Whatever a user hands over."""
+        raise NotImplementedError
+
+    def vectors_of(self, value: Any, place: str) -> np.ndarray:
+        """One source as a user gives it, as it would be read from data: [S, D]."""
+        raise NotImplementedError
+
+    # ---- data
+
+    def prepare(self, source: Any) -> None:
+        if self.data.column is not None or self.data.condition is not None:
+            raise UsageError("this task has two columns: give --source-column and --target-column instead of --column")
+        opened = self.open(source, self.reading)
+        codecs = (self.source_codec, self.codec) if hasattr(self, "codec") else None
+        self.pairs = prepare_pairs(opened, self.data, codecs)
+        self.source_codec, self.codec = self.pairs.source_codec, self.pairs.target_codec
+        self.reading = opened.reading
+        self.take(self.pairs.sections, self.pairs.longest)
+
+    def save_codec(self, directory: Path) -> None:
+        super().save_codec(directory)
+        self.source_codec.save(directory)
+
+    def load_codec(self, directory: Path) -> None:
+        super().load_codec(directory)
+        self.source_codec = VectorCodec.load(directory)
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "reading": self.reading.model_dump(mode="json")}
+
+    def recall(self, facts: Mapping[str, Any]) -> None:
+        super().recall(facts)
+        self.reading = self.READING.parse(facts["reading"])
+
+    def facts(self) -> dict[str, Any]:
+        if self.pairs is None:
+            raise UsageError("no data has been read yet: call prepare(source) first")
+        return {**self.pairs.facts, "fingerprint": self.pairs.fingerprint}
+
+    # ---- the model
+
+    def ports(self) -> task.Ports:
+        source = task.SourcePorts(0, d_in=self.source_codec.size)
+        return task.Ports(self.codec.size, self.codec.size, source=source)
+
+    def solve(self, model: Any, limit: int | None = None) -> None:
+        section = self._section("train")
+        model.solve(section if limit is None else section.share(min(1.0, limit / section.n_targets)))
+
+    def baselines(self) -> list[task.Baseline]:
+        return [
+            task.Baseline("most frequent text", "nearest-target", {"kept": "frequent"}),
+            task.Baseline("text of the nearest", "nearest-target", {}),
+        ]
+
+    # ---- examples
+
+    def evaluate_source(self, model: Conditional, source: Any) -> dict[str, float]:
+        """The figures on a whole other set, read as the run's own was."""
+        section, longest = encode_pairs(self.open(source, self.reading), (self.source_codec, self.codec), self.data)
+        self.check_lengths(model, longest)
+        return self.measure(model, section, None)
+
+    def encode_source(self, value: Any, place: str) -> np.ndarray:
+        vectors = self.vectors_of(value, place)
+        if vectors.ndim != 2 or vectors.shape[1] != self.source_codec.size:
+            raise DataError(
+                f"{place}: found vectors of shape {list(vectors.shape)}, but this run reads [steps, "
+                f"{self.source_codec.size}]; give them as in training"
+            )
+        return self.source_codec.encode(vectors, place)

@@ -1,0 +1,162 @@
+"""Caption: an image in, a text that says what is in it out.
+
+    C = - sum_t log p(y_t | y_1 .. y_{t-1}, image)
+
+An image is read as the sequence of its rows [H, W C]; the encoder `cnn` makes regions of it that a decoder attends to.
+Every score stands beside the most frequent caption and the caption of the most similar training image.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unrolled.core import task
+from unrolled.core.causal import Conditional, begin
+from unrolled.core.errors import DataError
+from unrolled.core.trace import trace
+from unrolled.data.captions import as_rows, coloured, fitted, guess_captions, open_captions, pictures_in
+from unrolled.data.config import DataConfig
+from unrolled.data.images import read_image
+from unrolled.data.inline_images import HEAD, from_text, to_text
+from unrolled.data.tables import Example
+from unrolled.data.vector_pairs import CaptionReading, VectorPairs
+from unrolled.data.windows import windows
+from unrolled.pictures import alignment, kinds
+from unrolled.pictures.images import as_text, heated
+from unrolled.tasks import _sensed, _written
+from unrolled.tasks._writing import device_of
+
+LOOKS = 14  # words whose looks are shown
+
+
+class Config(_written.Config):
+    pairs: CaptionReading = CaptionReading()
+
+
+class Task(_sensed.SensedTask):
+    READING: ClassVar[type[CaptionReading]] = CaptionReading
+
+    config: Config
+    reading: CaptionReading
+
+    def __init__(self, config: Config, data: DataConfig) -> None:
+        super().__init__(config, data, config.pairs)
+
+    @classmethod
+    def guess(cls, source: Any, given: Mapping[str, Any]) -> task.Guess | None:
+        if given.get("column") or given.get("target") or given.get("condition"):
+            return None  # said of the data of other tasks
+        return guess_captions(source)
+
+    def open(self, source: Any, reading: Any) -> VectorPairs:
+        return open_captions(source, reading)
+
+    # ---- images
+
+    def vectors_of(self, value: Any, place: str) -> np.ndarray:
+        """An image file, a data URI, bytes [H, W, 3] or [H, W], or rows of brightness [H, W C]."""
+        if isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind == "f":
+            return value
+        if isinstance(value, str) and value.startswith(HEAD):
+            pixels = from_text(value, place)
+        elif isinstance(value, str | Path):
+            pixels = read_image(Path(value), self.reading.grey)
+        else:
+            pixels = np.asarray(value)
+            if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3):
+                raise DataError(f"{place}: expected the name of an image file, or bytes [height, width, 3]")
+        pixels = fitted(coloured(pixels, self.reading.grey), self.reading.size)
+        wide, wanted = pixels.shape[1], self.source_codec.size // (1 if self.reading.grey else 3)
+        if wide != wanted:
+            raise DataError(
+                f"{place}: the image is {wide} pixels wide, but this run reads {wanted}; bring it to that size, or "
+                "train with --set size=32 or so, which does it by itself"
+            )
+        return as_rows(pixels)
+
+    def pixels_of(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of brightness [H, W C] as bytes [H, W, 3] or [H, W]."""
+        pixels = (255 * np.asarray(rows, np.float64)).round().clip(0, 255).astype(np.uint8)
+        return pixels if self.reading.grey else pixels.reshape(len(pixels), -1, 3)
+
+    def shown_source(self, value: Any) -> Any:
+        if isinstance(value, str) and value.startswith(HEAD):
+            return "an image"
+        return str(value) if isinstance(value, str | Path) else f"an image of {len(value)} rows"
+
+    def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
+        """Names of image files from standard input (`-`), a folder, an image, or what holds images with captions."""
+        found = (line.strip() for line in sys.stdin) if source == "-" else pictures_in(source, self.reading)
+        numbered = (Example(value, None, number) for number, value in enumerate(found, 1))
+        return windows(numbered, _written.AT_ONCE, live=source == "-")
+
+    def is_nothing(self, value: Any) -> bool:
+        return isinstance(value, str) and not value.strip()
+
+    def predictions(self, model: Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
+        section = self._section(split)
+        for i, line in enumerate(super().predictions(model, split, limit)):
+            image = to_text(self.pixels_of(self.source_at(section, i)))
+            yield {**line, "source": f"image {int(section.rows[i]) + 1} of the data", "image": image}
+
+    def input_of(self, line: Mapping[str, Any]) -> Any:
+        return {"source": line["image"], "target": line["target"]}
+
+    # ---- pictures
+
+    def pictures(self, model: Conditional, split: str) -> dict[str, Any]:
+        """Images with what was written, and where the model looked for each word of the first."""
+        lines = list(self.predictions(model, split, _written.SHOWN))
+        images = [as_text(from_text(line["image"], "an image")) for line in lines]
+        said = [
+            line["prediction"] if line["right"] else f"{line['prediction']} [{line['target']}]"
+            for line in lines
+        ]  # fmt: skip
+        found = {
+            "samples": kinds.Images(
+                title="What the model writes", captions=said, images=images,
+                alt=f"Images of the {split} data with what was written; where it is wrong, the right one in brackets.",
+            )
+        }  # fmt: skip
+        looks = self.looks(model, lines[0])
+        return found | ({} if looks is None else {"looks": looks})
+
+    @torch.no_grad()
+    def looks(self, model: Conditional, line: Mapping[str, Any]) -> kinds.Images | kinds.Heatmap | None:
+        """Where the model looks for each word: over the image, or over its rows; None: it does not look."""
+        batch, _ = self.example({"source": line["image"], "target": line["prediction"] or line["target"]})
+        batch = batch.to(device_of(model))
+        was_training = model.training
+        model.eval()
+        try:
+            with trace() as seen:
+                decoder, state = begin(model, batch.source, batch.source_mask)
+                before = len(seen["attention"])
+                decoder(batch.x, state)
+        finally:
+            model.train(was_training)
+        assert batch.source is not None
+        grid = seen["grid"][-1] if seen["grid"] else None
+        n = batch.source.shape[1] if grid is None else grid[0] * grid[1]
+        weights = alignment.of_source([each[0] for each in seen["attention"][before:]], n)
+        if not weights:
+            return None
+        alpha: Tensor = weights[-1].mean(0)  # [T, S']
+        names = [self.codec.name(token) for token in batch.x[0, 1:].tolist()]
+        if grid is None:
+            return alignment.picture(alpha[:-1], names, self.source_names(batch.source[0]))
+        image = from_text(line["image"], "an image")
+        image = image if image.ndim == 3 else image[:, :, None].repeat(3, axis=2)
+        heats = alpha[:-1].view(-1, *grid).double().cpu().numpy()[:LOOKS]  # [T, H', W']
+        return kinds.Images(
+            title="Where the model looks for each word", captions=names[:LOOKS],
+            alt="The image once for each word that is written, dark where the model does not look.",
+            images=[as_text(heated(image, heat)) for heat in heats],
+        )  # fmt: skip

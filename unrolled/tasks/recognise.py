@@ -1,0 +1,266 @@
+"""Recognise: a sound or strokes of a pen in, the text that they are out.
+
+    attention    C = - sum_t log p(y_t | y_1 .. y_{t-1}, source)               the models that write for a source
+    ctc          C = - log sum over alignments of prod_s q_s(pi_s)             the models that read, one answer a frame
+
+Sound is read as frames of its log-mel spectrum, strokes as the ways of the pen. Error rates are edits of characters or
+words per character or word of the text. Scores of the attention objective stand beside the most frequent text and that
+of the nearest training example.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unrolled.core import task
+from unrolled.core.errors import DataError, UsageError
+from unrolled.data.batch import Batch
+from unrolled.data.config import DataConfig
+from unrolled.data.pairs_batch import PairExamples, PairSection
+from unrolled.data.pairs_prepare import Longest
+from unrolled.data.recognition import guess_recognition, open_recognition, sources_in
+from unrolled.data.sound import features, read_clip
+from unrolled.data.strokes import as_strokes
+from unrolled.data.tables import Example
+from unrolled.data.vector_pairs import RecognitionReading, VectorPairs
+from unrolled.data.windows import windows
+from unrolled.decode.config import Sampling
+from unrolled.decode.text import Search
+from unrolled.objectives import edits, metrics
+from unrolled.objectives.written import exact_matches
+from unrolled.pictures import kinds
+from unrolled.tasks import _frames, _sensed, _written
+from unrolled.tasks._writing import GREEDY, Written, device_of, longest_source, search_of
+
+STROKES = 3  # numbers of a way of the pen
+MOST_NAMES, LEAST = 40, 0.05  # tokens of a picture of frames, and how probable they are somewhere
+
+
+class Config(_written.Config):
+    pairs: RecognitionReading = RecognitionReading()
+    objective: Literal["attention", "ctc"] = "attention"
+    """Write for the source token by token, or answer at every frame and merge."""
+
+
+class Task(_sensed.SensedTask):
+    FIGURES: ClassVar[tuple[str, ...]] = ("nats", "character_error_rate", "word_error_rate", "exact_match")
+    ACCEPTS: ClassVar[tuple[str, ...]] = ("conditional", "encoder", "causal")
+    READING: ClassVar[type[RecognitionReading]] = RecognitionReading
+
+    config: Config
+    reading: RecognitionReading
+
+    def __init__(self, config: Config, data: DataConfig) -> None:
+        super().__init__(config, data, config.pairs)
+        self.by_frames = config.objective == "ctc"
+        self.ACCEPTS = ("encoder", "causal") if self.by_frames else ("conditional",)  # type: ignore[misc]
+
+    @classmethod
+    def guess(cls, source: Any, given: Mapping[str, Any]) -> task.Guess | None:
+        if given.get("column") or given.get("target") or given.get("condition"):
+            return None  # said of the data of other tasks
+        return guess_recognition(source)
+
+    def open(self, source: Any, reading: Any) -> VectorPairs:
+        return open_recognition(source, reading)
+
+    # ---- the model
+
+    def ports(self) -> task.Ports:
+        if not self.by_frames:
+            return super().ports()
+        return task.Ports(0, self.codec.size, d_in=self.source_codec.size, answers="each")
+
+    def baselines(self) -> list[task.Baseline]:
+        return [] if self.by_frames else super().baselines()
+
+    def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
+        pairs = super().sampler(batching, carried, seed)
+        assert isinstance(pairs, PairExamples)
+        return _frames.FrameExamples(pairs) if self.by_frames else pairs
+
+    def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
+        return _frames.loss(y, batch) if self.by_frames else super().loss(y, batch)
+
+    def look_at_training(self, model: Any) -> None:
+        super().look_at_training(model)
+        if self.by_frames:
+            for part, section in self.sections.items():
+                _frames.check_frames(section, part)
+
+    def check_lengths(self, model: Any, found: Longest, where: str = "") -> None:
+        if not self.by_frames:
+            super().check_lengths(model, found, where)
+            return
+        most = longest_source(model)
+        if most is not None and found.source > most:
+            raise DataError(
+                f"{found.source_place}{where}: {found.source} frames, but this model reads at most {most}; "
+                f"{_written.SHORTEN}"
+            )
+
+    # ---- figures
+
+    def measure(
+        self, model: Any, section: PairSection, decoded: int | None, ledger: task.Ledger | None = None
+    ) -> dict[str, float]:
+        if not self.by_frames:
+            return super().measure(model, section, decoded, ledger)
+        nats, counts = _frames.losses(model, section)
+        if ledger is not None:
+            ledger.add(torch.arange(section.n_examples), nats, counts)
+        some = section if decoded is None else section.spread(decoded)
+        begun = time.monotonic()
+        written = [best[0].text for best in self.write(model, some)]
+        self._estimate(time.monotonic() - begun, some.n_examples, decoded)
+        per_token = metrics.nats_per_token(float(nats.sum()), int(counts.sum()))
+        return {"nats": per_token, **self.compare(written, some), "tokens": int(counts.sum())}
+
+    def compare(self, written: list[str], section: PairSection) -> dict[str, float]:
+        references = self.references(section)
+        return {
+            "character_error_rate": metrics.mean(*edits.character_edits(written, references)),
+            "word_error_rate": metrics.mean(*edits.word_edits(written, references)),
+            "exact_match": metrics.mean(*exact_matches(written, references)),
+        }
+
+    # ---- writing
+
+    def most_tokens(self, model: Any) -> int:
+        return self.longest_target + _written.ROOM if self.by_frames else super().most_tokens(model)
+
+    def search(
+        self,
+        model: Any,
+        beam: int | None = None,
+        length_penalty: float = 0.0,
+        n_best: int = 1,
+        sampling: Sampling | None = None,
+        max_tokens: int | None = None,
+    ) -> Search:
+        if not self.by_frames:
+            return super().search(model, beam, length_penalty, n_best, sampling, max_tokens)
+        if sampling is not None or length_penalty or max_tokens is not None:
+            raise UsageError("frames say one text: --beam and --n-best are possible here, samples and lengths are not")
+        return search_of(beam, 0.0, n_best, None, self.most_tokens(model))
+
+    def write(
+        self,
+        model: Any,
+        section: PairSection,
+        search: Search | None = None,
+        sampling: Sampling = GREEDY,
+        numbers: Tensor | None = None,
+    ) -> list[list[Written]]:
+        if not self.by_frames:
+            return super().write(model, section, search, sampling, numbers)
+        return _frames.write(self.codec, model, section, search or Search())
+
+    # ---- examples
+
+    def vectors_of(self, value: Any, place: str) -> np.ndarray:
+        """A file of sound, strokes of a pen as data has them, or the vectors themselves."""
+        if isinstance(value, str | Path):
+            samples, rate = read_clip(Path(value))
+            return features(samples, rate, self.reading.sound)
+        if self.source_codec.size == STROKES:
+            return as_strokes(value, place)
+        return np.asarray(value, np.float32)
+
+    def shown_source(self, value: Any) -> Any:
+        if isinstance(value, str | Path):
+            return str(value)
+        return f"{len(value)} {'strokes or points' if self.source_codec.size == STROKES else 'frames'}"
+
+    def is_nothing(self, value: Any) -> bool:
+        return isinstance(value, str) and not value.strip()
+
+    def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
+        """Names of clips, or strokes as JSON, from standard input (`-`); a folder, a clip, or data with texts."""
+        found = map(_line, sys.stdin) if source == "-" else sources_in(source, self.reading)
+        numbered = (Example(value, None, number) for number, value in enumerate(found, 1))
+        return windows(numbered, _written.AT_ONCE, live=source == "-")
+
+    def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
+        section = self._section(split).take(np.arange(min(limit, self._section(split).n_examples)))
+        lines = self._by_frames(model, section) if self.by_frames else super().predictions(model, split, limit)
+        for i, line in enumerate(lines):
+            vectors = np.asarray(self.source_at(section, i), np.float64).round(5).tolist()
+            yield {**line, "source": f"example {int(section.rows[i]) + 1} of the data", "vectors": vectors}
+
+    def _by_frames(self, model: Any, section: PairSection) -> Iterator[dict[str, Any]]:
+        (nats, counts), references = _frames.losses(model, section), self.references(section)
+        for i, best in enumerate(self.write(model, section)):
+            text = best[0].text
+            yield {
+                "target": references[i], "prediction": text, "right": text == references[i], "tokens": int(counts[i]),
+                "nats_per_token": float(nats[i] / counts[i].clamp(min=1)),
+            }  # fmt: skip
+
+    def input_of(self, line: Mapping[str, Any]) -> Any:
+        return {"source": line["vectors"], "target": line["target"]}
+
+    def example(self, value: Any) -> tuple[Batch, list[str]]:
+        batch, names = super().example(value)
+        if not self.by_frames:
+            return batch, names
+        frames = _frames.as_frames(batch)
+        return frames, [str(s) for s in range(frames.x.shape[1])]
+
+    def explained(self, y: Tensor, at: int) -> task.Explained:
+        """The token that a frame says by its log p."""
+        best = int(y[0, at].argmax())
+        return task.Explained(self.codec.name(best), "log p", "nats", lambda y: y[:, at].log_softmax(-1)[:, best])
+
+    # ---- pictures
+
+    def pictures(self, model: Any, split: str) -> dict[str, Any]:
+        lines = list(self.predictions(model, split, _written.SHOWN))
+        table = kinds.Table(
+            title="What the model writes", alt=f"Texts of the {split} data beside what was written.",
+            columns=["source", "target", "prediction"],
+            rows=[[line["source"], line["target"], line["prediction"]] for line in lines],
+        )  # fmt: skip
+        asked = {"source": lines[0]["vectors"], "target": lines[0]["target"], "prediction": lines[0]["prediction"]}
+        found = self.frames_of(model, asked) if self.by_frames else self.alignment_of(model, asked)
+        return {"samples": table} | ({} if found is None else {"alignment": found})
+
+    @torch.no_grad()
+    def frames_of(self, model: Any, line: Mapping[str, Any]) -> kinds.Heatmap:
+        """The probability of each token at each frame, of those that are likely anywhere."""
+        batch, _ = self.example(line)
+        was_training = model.training
+        model.eval()
+        try:
+            y = task.read_whole(model, batch.to(device_of(model)))[0]
+        finally:
+            model.train(was_training)
+        p = y.double().softmax(-1).cpu()  # [S, V]
+        highest = p.amax(0)  # [V]
+        likely = [token for token in range(len(highest)) if highest[token] > LEAST][:MOST_NAMES]
+        names = ["(blank)" if token == 0 else self.codec.name(token) for token in likely]
+        return kinds.Heatmap(
+            title="What each frame says", alt="Each row is a token and shows how probable it is at every frame.",
+            values=p[:, likely].T.round(decimals=5).tolist(), rows=names, x_label="frame", y_label="token", low=0.0,
+            high=1.0,
+        )  # fmt: skip
+
+
+def _line(line: str) -> Any:
+    """A line of standard input: strokes as JSON, or the name of a clip."""
+    text = line.strip()
+    if not text.startswith("["):
+        return text
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DataError(f"'{text[:20]}…' is not a JSON list of strokes ({error.msg})") from None
