@@ -186,9 +186,7 @@ def tweets() -> dict[str, Any]:
         in_parts(rows, fold_of == fold, (fold_of != fold) & tenth, TEXTS) | {"fold": fold}
         for fold in range(TWEET_FOLDS)
     ]
-    by_time = in_parts(
-        rows, n >= len(rows) * 4 // 5, (n >= len(rows) * 7 // 10) & (n < len(rows) * 4 // 5), TEXTS, time
-    )
+    by_time = in_parts(rows, n >= len(rows) * 4 // 5, (n >= len(rows) * 7 // 10) & (n < len(rows) * 4 // 5), TEXTS)
     auc = {
         f"{TWEET_FOLDS} folds": {name: float(np.mean([f["auc"][name] for f in folds])) for name in folds[0]["auc"]},
         "chronological": by_time["auc"],
