@@ -29,6 +29,7 @@ def blocks(language: str) -> list[tuple[str, str]]:
 def quick(command: str) -> str:
     """The same command with a budget that a test can afford."""
     command = re.sub(r"--(budget|epochs|steps) \S+", "--steps 5", command)
+    command = command.replace("builtin:dates", "builtin:dates,examples=200")
     if " compare " in command and "--resume" not in command:
         command = re.sub(r"--models \S+", "", command) + " --models elman --set threads=1"
     return command.replace("--max-tokens 400", "--max-tokens 20")

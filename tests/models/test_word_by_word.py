@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from unrolled.core.causal import begin
-from unrolled.data.codec import START, STOP
+from unrolled.data.codec import START, STOP, UNKNOWN
 from unrolled.data.config import DataConfig
 from unrolled.decode.choose import greedy
 from unrolled.decode.rollout import collect, rollout
@@ -48,6 +48,13 @@ def test_a_dictionary_is_learned_from_sentences(task):
     assert written(task, model, "le chat mange") == "the cat eats"
     assert float(model.decoder.e) < 0.05
     assert task.evaluate(model, "test")["exact_match"] == 1
+
+
+def test_a_word_that_was_never_seen_is_unknown_and_no_end(task):
+    model = solved(task, dictionary)
+    source = torch.tensor([[0, 0]])  # <empty> is in no source
+    y, _ = model.decoder(torch.zeros(1, 3, dtype=torch.long), model.condition(source))
+    assert y.argmax(-1).tolist() == [[UNKNOWN, UNKNOWN, STOP]]
 
 
 def test_probabilities_sum_to_one(task):

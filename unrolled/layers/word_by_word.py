@@ -16,7 +16,7 @@ from unrolled.core.causal import Causal, Conditional
 from unrolled.core.errors import DataError
 from unrolled.core.state import Fixed, State
 
-STOP = 3  # the id of <stop>
+STOP = 3  # the id of <stop>, as in every codec
 ROUNDS = 10  # of estimating e
 PIECE = 1 << 18  # targets at a time
 

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from unrolled.core import config
+from unrolled.data.codec import UNKNOWN
 from unrolled.layers.word_by_word import Pairs, WordByWord, Worded
 
 KIND = "conditional"
 INPUT = "tokens"
 OWNS_HEAD = True
 REFERENCE = "Brown et al. 1993"
-MOST = 4_000_000  # pairs of a source and a target token that are looked at: bounds memory and time
+MOST = 6_000_000  # pairs of a source and a target token that are looked at: bounds memory and time
 
 Whole = NDArray[np.int64]
 
@@ -72,12 +73,12 @@ class Dictionary(WordByWord):
         self.fill(*self._likeliest(entries, of, d), data)
 
     def _likeliest(self, entries: Whole, of: Whole, d: NDArray[np.float64]) -> tuple[torch.Tensor, torch.Tensor]:
-        """The K best entries of each source token, as probabilities that sum to one; unseen ones stop."""
+        """The K best entries of each source token, as probabilities that sum to one; unseen ones are <unknown>."""
         K = self.best.shape[1]
         order = np.lexsort((-d, of))
         rank = np.arange(len(order)) - np.searchsorted(of[order], of[order])
         chosen, rank = order[rank < K], rank[rank < K]
-        best, p = np.full((self.n_source, K), 3, np.int64), np.zeros((self.n_source, K))
+        best, p = np.full((self.n_source, K), UNKNOWN, np.int64), np.zeros((self.n_source, K))
         best[of[chosen], rank] = entries[chosen] % self.d_out
         p[of[chosen], rank] = d[chosen]
         p[p.sum(1) == 0, 0] = 1.0
