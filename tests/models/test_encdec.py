@@ -12,6 +12,7 @@ from unrolled.layers.encdec import EncoderDecoder, body_of
 from unrolled.models import encdec
 from unrolled.runs.build import build, settings
 from unrolled.runs.config import Ends, RunConfig, full_keys
+from unrolled.testing import check_conditional
 
 FILES = {name: discover.models.load(name) for name in discover.models.names()}
 READERS = [name for name, file in FILES.items() if encdec.can_read(file)]
@@ -97,6 +98,8 @@ def test_built_between_tokens():
     assert isinstance(model, EncoderDecoder)
     y, _ = model.decoder(torch.randint(9, (2, 5)), model.condition(torch.randint(7, (2, 4)), None))
     assert y.shape == (2, 5, 9)
+    source, mask = torch.randint(7, (3, 6)), torch.ones(3, 6, dtype=torch.bool)
+    assert {"padding", "condition", "rows"} <= set(check_conditional(model, source, mask, torch.randint(9, (3, 7))))
     with pytest.raises(UsageError, match="one vocabulary"):
         build(run_config(Ends(shared=True)), ports, ("conditional",))
     with pytest.raises(UsageError, match="has none"):
