@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import unrolled
+from unrolled.cli.inspect import _read as typed
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.plan import chosen_models, guess_task
 from unrolled.core.causal import begin
@@ -99,7 +100,7 @@ def test_a_line_is_sampled_the_same_in_any_company(run):
 
 
 def test_inspection_shows_source_by_target(run):
-    answer = run.inspect("attention", "abc\tCBA")
+    answer = run.inspect("attention", typed(run, "abc\tCBA"))
     (picture, *_) = answer.pictures
     assert picture.columns == ["a", "b", "c"]
     assert picture.rows == ["<start>", "C", "B", "A"]

@@ -156,6 +156,12 @@ class Task(_written.WrittenTask):
             raise DataError(f"{place}: there is no text to read; fill it in")
         return ids.astype(np.int32)
 
+    def value_of(self, value: Any, place: str) -> Any:
+        """A source as it is typed, or a source and a target with a tab between; it need not be in a file."""
+        if self.is_nothing(value):
+            raise DataError(f"{place}: there is no text to read; fill it in")
+        return value
+
     def is_nothing(self, value: Any) -> bool:
         return not str(value).strip()
 
