@@ -7,11 +7,7 @@ baselines and learning curves to benchmarks/results/answers-PIECE.json.
 
 from __future__ import annotations
 
-import argparse
 import csv
-import json
-import os
-import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -20,60 +16,14 @@ from typing import Any
 
 import numpy as np
 
-RESULTS = Path(__file__).parent / "results"
+from benchmarks.pieces import place, plain, run_pieces, trained
+
 FOLDS = 10
 UCR = ("GunPoint", "ItalyPowerDemand", "ArrowHead", "BasicMotions")
 UCR_FOLDS = 5
 TWEET_FOLDS = 5
 LEFT_OUT = "2m"  # the time of each speaker left out
 VIRAL = 1502  # retweets, the 75th percentile
-
-
-def place(name: str) -> Path:
-    """Data below UNROLLED_DATA, or a sentence that says what is missing."""
-    path = Path(os.environ.get("UNROLLED_DATA", ".")) / name
-    if "UNROLLED_DATA" not in os.environ or not path.exists():
-        sys.exit(f"{name} is missing: set UNROLLED_DATA to a folder that has it")
-    return path
-
-
-def trained(
-    data: Any,
-    task: str,
-    model: str,
-    time: str,
-    settings: Mapping[str, Any],
-    folder: Path,
-    baselines: Mapping[str, Any] | None = None,
-) -> tuple[Any, dict]:
-    """A run in a folder of its own, and what is kept of it; baselines that are known already are not solved again."""
-    import unrolled
-    from unrolled.training.progress import Lines
-
-    out = Path(tempfile.mkdtemp(dir=folder)) / "run"
-    budget = {} if "steps" in settings else {"time": time}
-    run = unrolled.train(
-        data, task=task, model=model, out=out, settings={**budget, **settings}, progress=Lines(), baselines=baselines
-    )
-    score = run.task.SCORE
-    curve = [
-        {"step": line["step"], "seconds": line["seconds"], score: line[score]}
-        for line in run.directory.read_metrics()
-        if score in line
-    ]
-    kept = {
-        "model": model, "settings": dict(settings), "time": time, "threads": run.config.threads,
-        "versions": run.config.versions, "figures": {k: v for k, v in run.result.items() if k != "baselines"},
-        "baselines": run.result["baselines"], "curve": curve,
-    }  # fmt: skip
-    return run, kept
-
-
-def plain(data: Any, task: str, models: Mapping[str, Mapping[str, Any]], time: str, protocol: str) -> dict[str, Any]:
-    """The same data and time for some models."""
-    with tempfile.TemporaryDirectory() as folder:
-        runs = [trained(data, task, model, time, own, Path(folder))[1] for model, own in models.items()]
-    return {"protocol": protocol, "runs": runs}
 
 
 # ---- built-in data
@@ -289,20 +239,5 @@ PIECES: dict[str, Callable[..., dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pieces", nargs="*", help=f"any of {', '.join(PIECES)}; all without a name")
-    parser.add_argument("--time", help="training time of each run, such as 5m, instead of the piece's own")
-    asked = parser.parse_args()
-    unknown = [piece for piece in asked.pieces if piece not in PIECES]
-    if unknown:
-        sys.exit(f"there is no piece {', '.join(unknown)}; there are {', '.join(PIECES)}")
-    RESULTS.mkdir(exist_ok=True)
-    for piece in asked.pieces or PIECES:
-        print(f"== {piece}", flush=True)
-        result = PIECES[piece](**({"time": asked.time} if asked.time else {}))
-        (RESULTS / f"answers-{piece}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    run_pieces(PIECES, "answers", __doc__)

@@ -25,6 +25,7 @@ from benchmarks.recurrent import cpu_name, interleaved
 from unrolled.core.causal import Conditional, begin
 from unrolled.core.task import Ports, SourcePorts
 from unrolled.decode.beam import beam_search
+from unrolled.layers.packed import packed_weights
 from unrolled.runs.build import build
 from unrolled.runs.config import Ends, RunConfig
 
@@ -70,7 +71,8 @@ def our_search(model: Conditional, source: Tensor) -> Callable[[], int]:
         with torch.no_grad():
             decoder, state = begin(model, source, mask)
         never = [EMPTY, UNKNOWN, START, STOP]
-        found = beam_search(decoder, state, first, STOP, WIDTH, NEW, forbidden=never)
+        with packed_weights():
+            found = beam_search(decoder, state, first, STOP, WIDTH, NEW, forbidden=never)
         return sum(len(candidates[0].tokens) for candidates in found)
 
     return search
