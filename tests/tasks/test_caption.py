@@ -98,6 +98,14 @@ def test_other_models_read_the_rows_of_an_image(
     assert isinstance(run.task.pictures(run.model, "valid").get("looks"), kind)
 
 
+def test_questions_are_asked_of_it(run: Run) -> None:
+    seen = run.inspect("attention")
+    assert seen.pictures[-1].x_label == "regions of the source"
+    assert len(seen.pictures[-1].columns) == 36
+    assert run.inspect("parameters").numbers
+    assert run.inspect("surprise").numbers
+
+
 def test_arrays_sizes_and_grey(tmp_path: Path) -> None:
     made = shape_pictures(60)
     data = {"images": made.images, "captions": made.captions, "parts": made.parts}

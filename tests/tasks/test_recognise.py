@@ -91,6 +91,11 @@ def test_pictures_and_predictions(by_frames: Run, folder: Path) -> None:
     assert picture.rows[0] == "(blank)"
 
 
+def test_questions_are_asked_of_frames(by_frames: Run) -> None:
+    assert by_frames.inspect("saliency").numbers
+    assert by_frames.inspect("gates").numbers
+
+
 def test_attention_stands_beside_its_baselines(folder: Path, tmp_path: Path) -> None:
     settings = QUICK | {"model.d_state": 8}
     run = unrolled.train(

@@ -110,6 +110,8 @@ def axes(alpha: Tensor, look: Look, run: Run) -> tuple[list[str], list[str], str
     if source is not None and source.dim() > 1 and is_of_source(alpha, source.shape[1]):
         named = getattr(run.task, "source_names", lambda ids: [str(s) for s in range(len(ids))])
         return rows, named(source[0]), "positions of the source"
+    if source is not None and source.dim() > 2 and is_of_source(alpha, S):  # an encoder that made other positions of it
+        return rows, [str(s) for s in range(S)], "regions of the source"
     labels = getattr(run.task, "labels", None)
     before = [f"({label})" for label in [labels[int(source[0])]]] if labels and source is not None else []
     older = S - T - len(before)
