@@ -49,6 +49,7 @@ reproduce: $(STAMP)
 	for set in jsb nottingham; do for model in tcn lstm gru; do \
 	  $(BIN)/python -m benchmarks.polymusic $$set $$model || exit 1; done; done
 	$(BIN)/python -m benchmarks.answers
+	$(BIN)/python -m benchmarks.writing
 	$(BIN)/python -m benchmarks.tables
 
 docs: $(STAMP)

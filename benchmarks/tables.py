@@ -197,6 +197,12 @@ def answered() -> str:
     return answer_tables.report(read, table, picture)
 
 
+def written() -> str:
+    from benchmarks import writing_tables
+
+    return writing_tables.report(read, table, picture)
+
+
 def autoregression() -> str:
     """The closed form beside the lagged matrix."""
     found = read("autoregression")
@@ -245,7 +251,18 @@ def readme(text: str) -> str:
 def main() -> None:
     place = HERE.parent / "README.md"
     place.write_text(readme(place.read_text(encoding="utf-8")), encoding="utf-8")
-    parts = (recurrent, generation, attention, autoregression, shakespeare, copy_memory, music, answered, memory)
+    parts = (
+        recurrent,
+        generation,
+        attention,
+        autoregression,
+        shakespeare,
+        copy_memory,
+        music,
+        answered,
+        written,
+        memory,
+    )
     PAGE.write_text(HEAD + "".join(part() for part in parts), encoding="utf-8")
     print(f"wrote {PAGE.relative_to(HERE.parent)}")
 

@@ -115,8 +115,12 @@ def shapes(time: str = "5m") -> dict[str, Any]:
 
 def emoji(time: str = "10m") -> dict[str, Any]:
     """Training captions are to be memorised."""
-    settings = {**CAPTIONS, "vocabulary": 4000}
-    return once(place("emoji-captions"), "caption", "encdec", time, settings, "emoji and their English names")
+    settings = {**CAPTIONS, "vocabulary": 4000, "time": time}
+    with tempfile.TemporaryDirectory() as folder:
+        run, kept = trained(place("emoji-captions"), "caption", "encdec", time, settings, Path(folder))
+        memorised = run.task.evaluate(run.model, "train")["exact_match"]
+        samples = run.directory.read_lines("predictions.jsonl")[:8]
+    return {"protocol": "emoji and their English names", **kept, "memorised": memorised, "samples": samples}
 
 
 PIECES: Pieces = {
