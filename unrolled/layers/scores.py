@@ -84,7 +84,7 @@ class Concatenation(Score):
 
     def __init__(self, m_q: int, m_k: int, d_score: int | None = None) -> None:
         super().__init__()
-        d_score = max(m_q, m_k) if d_score is None else d_score
+        d_score = m_q if d_score is None else d_score  # as wide as the state that asks (Bahdanau et al. 2015, A.2.2)
         self.m_q = m_q
         self.W = uniform(m_q + m_k, d_score, m_q + m_k)
         self.v = uniform(d_score, d_score)
@@ -103,7 +103,7 @@ class Additive(Score):
 
     def __init__(self, m_q: int, m_k: int, d_score: int | None = None) -> None:
         super().__init__()
-        d_score = max(m_q, m_k) if d_score is None else d_score
+        d_score = m_q if d_score is None else d_score  # as wide as the state that asks (Bahdanau et al. 2015, A.2.2)
         self.W_a = uniform(m_q + m_k, d_score, m_q)
         self.U_a = uniform(m_q + m_k, d_score, m_k)
         self.v_a = uniform(d_score, d_score)
