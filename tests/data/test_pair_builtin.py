@@ -50,6 +50,16 @@ def test_held_out_combinations_are_new_but_their_halves_are_not():
         )
 
 
+def test_what_is_held_out_is_not_trained_on(dates):
+    new = set(held_out())
+    for pair in [pair for pair in dates if pair.part != "test"][::20]:
+        day = datetime.date.fromisoformat(pair.target)
+        assert any(write(day, each) == pair.source for each in combinations() if each not in new), pair
+    for pair in [pair for pair in dates if pair.kind == NEW_STYLES][::10]:
+        day = datetime.date.fromisoformat(pair.target)
+        assert any(write(day, each) == pair.source for each in new), pair
+
+
 def test_dates_of_the_parts_are_disjoint(dates):
     days = defaultdict(set)
     for pair in dates:

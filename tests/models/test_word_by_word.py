@@ -50,6 +50,18 @@ def test_a_dictionary_is_learned_from_sentences(task):
     assert task.evaluate(model, "test")["exact_match"] == 1
 
 
+def test_words_that_always_stand_together_are_told_apart():
+    """`chat` is seen with `the` as often as with `cat`; but `the` is what `le` brings about."""
+    pairs = [(f"le {word}", f"the {WORDS[word]}") for word in ("chat", "chien", "dort", "mange")] * 3
+    task = translate.Task(translate.Config(), DataConfig(tokens="word"))
+    task.prepare({"train": pairs, "valid": pairs[:1]})
+    decoder = solved(task, dictionary).decoder
+    for word in ("chat", "chien", "dort", "mange"):
+        token = int(task.encode_source(f"le {word}", "")[1])
+        assert task.codec.decode([int(decoder.best[token, 0])]) == f" {WORDS[word]}"
+        assert decoder.p[token, 0] > 0.8
+
+
 def test_a_word_that_was_never_seen_is_unknown_and_no_end(task):
     model = solved(task, dictionary)
     source = torch.tensor([[0, 0]])  # <empty> is in no source
