@@ -102,8 +102,8 @@ def test_questions_are_asked_of_it(run: Run) -> None:
     seen = run.inspect("attention")
     assert seen.pictures[-1].x_label == "regions of the source"
     assert len(seen.pictures[-1].columns) == 36
-    assert run.inspect("parameters").numbers
-    assert run.inspect("surprise").numbers
+    for question in ("parameters", "surprise", "causality", "gradients", "receptive-field", "saliency"):
+        assert run.inspect(question).reading
 
 
 def test_arrays_sizes_and_grey(tmp_path: Path) -> None:

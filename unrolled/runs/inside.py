@@ -38,8 +38,16 @@ class Whole(Causal):
 
 
 def start(model: Model, source: Any = None, mask: Tensor | None = None) -> tuple[Causal, State]:
-    """What reads the input and the state it starts from, whatever kind of model it is."""
-    return (Whole(model), None) if isinstance(model, Encoder) else begin(model, source, mask)
+    """What reads the input and the state it starts from, whatever kind of model it is.
+
+    A source of numbers is brought to the model's own dtype: models that are looked into are copies in float64.
+    """
+    if isinstance(model, Encoder):
+        return Whole(model), None
+    weight = next(model.parameters(), None)
+    if weight is not None and isinstance(source, Tensor) and source.is_floating_point():
+        source = source.to(weight.dtype)
+    return begin(model, source, mask)
 
 
 def longest(model: Model) -> int | None:
