@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from unrolled.core.compose import Each
 from unrolled.core.state import State
+from unrolled.layers import packed
 from unrolled.layers.tick import affine, arrays, is_plain, plain
 
 
@@ -40,4 +41,4 @@ class Affine(Each):
             linear: Any = self._modules["module"]  # self.module would cost a microsecond
             if plain(x, x) and linear._parameters["weight"].dtype == x.dtype:
                 return torch.from_numpy(affine(linear, x.numpy()[0, 0])[None, None]), ()  # [1, 1, D']
-        return self.module(x), ()
+        return packed.linear(x, self.module.weight, self.module.bias), ()

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from unrolled.core.state import Fixed
 from unrolled.core.trace import tracing
+from unrolled.layers import packed
 from unrolled.layers.attention import CausalSelfAttention, CrossAttention, MultiHead, Source
 from unrolled.layers.feed_forward import FeedForward
 from unrolled.layers.key_value import KeyValue, common_length, may_overwrite, written
@@ -94,4 +95,7 @@ def _look(cross: CrossAttention, heads: MultiHead, h: Tensor, source: Source) ->
 
 
 def _feed(feed_forward: FeedForward, h: Tensor) -> Tensor:
-    return linear(feed_forward.W_2, feed_forward.activation(linear(feed_forward.W_1, h)))
+    """W_2 S(W_1 x + b_1) + b_2."""
+    W_1, W_2, relu = feed_forward.W_1._parameters, feed_forward.W_2._parameters, feed_forward.activation is F.relu
+    inner = packed.linear(h, W_1["weight"], W_1["bias"], "relu" if relu else "none")  # type: ignore[arg-type]
+    return packed.linear(inner if relu else feed_forward.activation(inner), W_2["weight"], W_2["bias"])  # type: ignore[arg-type]

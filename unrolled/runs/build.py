@@ -15,6 +15,7 @@ from unrolled.core.compose import Acceptor, Each, Ending, Read, Serial, SerialEn
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
 from unrolled.core.task import Model, Ports, SourcePorts, Task
+from unrolled.layers import packed
 from unrolled.layers.bag import Bag, Nothing, Solved
 from unrolled.layers.conditioning import Started
 from unrolled.layers.encdec import EncoderDecoder, Halves, SourcedSerial
@@ -52,7 +53,7 @@ class TiedHead(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         h = h if self.scale == 1 else h * self.scale
-        return F.linear(h, self.embedding.weight[: len(self.bias)], self.bias)  # [B, T, V]
+        return packed.linear(h, self.embedding.weight[: len(self.bias)], self.bias)  # [B, T, V]
 
 
 def model_file(name: str) -> ModuleType:
