@@ -35,13 +35,13 @@ def test_it_is_the_equations() -> None:
     image = torch.randn(2, 3, 7, 6, dtype=torch.float64)
     x = image.permute(0, 2, 3, 1).flatten(2)  # [B, H, W C]
     y, mask = net(x, torch.ones(2, 7, dtype=torch.bool))
-    z = F.relu(layer_norm(F.conv2d(image, net.first.conv.weight, stride=2, padding=2), net.first.norm))
-    for block, stride in zip(net.blocks, (1, 2)):
-        u = F.relu(layer_norm(F.conv2d(z, block.first.conv.weight, stride=stride, padding=1), block.first.norm))
-        u = layer_norm(F.conv2d(u, block.second.conv.weight, padding=1), block.second.norm)
-        z = F.relu(
-            u + (z if block.P is None else layer_norm(F.conv2d(z, block.P.W[:, :, None, None], stride=2), block.P.norm))
-        )
+    z = F.relu(F.conv2d(image, net.first.weight, net.first.bias, stride=2, padding=2))
+    for block, s in zip(net.blocks, (1, 2)):
+        u = F.conv2d(z, block.first.weight, block.first.bias, stride=s, padding=1)
+        u = F.conv2d(F.relu(layer_norm(u, block.norm_1)), block.second.weight, block.second.bias, padding=1)
+        if block.P is not None:
+            z = layer_norm(F.conv2d(z, block.P.W[:, :, None, None], block.P.b, stride=s), block.P.norm)
+        z = F.relu(layer_norm(u, block.norm_2) + z)
     wanted = layer_norm(z, net.norm)  # [B, 8, 2, 2]
     torch.testing.assert_close(y, wanted.flatten(2).transpose(1, 2))
     assert mask.all()
@@ -111,3 +111,12 @@ def test_few_channels_have_gradients_too(width: int) -> None:
 
 def test_resized_keeps_the_last_width() -> None:
     assert body(30, **CNN.Config().resized(256).model_dump()).d_out == 256
+
+
+def test_a_pale_region_differs_from_a_strong_one() -> None:
+    """LN alone would take all strengths of one colour for the same."""
+    net = body(12 * 3, d_first=8, n_stages=1, position="none")
+    mask = torch.ones(1, 12, dtype=torch.bool)
+    strong = torch.ones(1, 12, 36, dtype=torch.float64)
+    a, b = (net(scale * strong, mask)[0][0, 14] for scale in (1.0, 0.2))  # a region in the middle
+    assert (a - b).norm() > 0.1 * a.norm()

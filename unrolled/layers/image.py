@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unrolled.core.errors import UsageError
+from unrolled.layers.cells import uniform
 from unrolled.layers.position import sinusoids
 
 BASE = 100.0  # of the sinusoids: a map is some tens of regions wide, so slower waves than these would tell nothing
@@ -43,23 +44,19 @@ class ChannelNorm(nn.LayerNorm):
         return super().forward(z.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
-class ConvNorm(nn.Module):
-    """LN(W * x): a convolution without bias and a normalisation; with stride s, ceil(h / s) of h rows are real."""
+class RowConv(nn.Conv2d):
+    """W * x + b without what lies below an image; with stride s, ceil(h / s) of h rows are real."""
 
     def __init__(self, d_in: int, d_out: int, kernel: int, stride: int = 1) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(d_in, d_out, kernel, stride, padding=kernel // 2, bias=False)
-        nn.init.kaiming_normal_(self.conv.weight, mode="fan_out", nonlinearity="relu")
-        self.norm = ChannelNorm(d_out)
-        self.stride = stride
+        super().__init__(d_in, d_out, kernel, stride, padding=kernel // 2)
+        nn.init.kaiming_normal_(self.weight, mode="fan_out", nonlinearity="relu")
 
-    def forward(self, z: Tensor, real: Tensor | None) -> Tensor:
-        y: Tensor = self.norm(self.conv(above(z, real)))  # [B, D', H', W']
-        return y
+    def forward(self, z: Tensor, real: Tensor | None) -> Tensor:  # type: ignore[override]
+        return super().forward(above(z, real))  # [B, D', H', W']
 
 
 class PixelNorm(nn.Module):
-    """LN(W x) of every `stride`-th pixel: a convolution of single pixels, as the product that it is.
+    """LN(W x + b) of every `stride`-th pixel: a convolution of single pixels, as the product that it is.
 
     torch's own with a stride ended the process in its backward pass where channels were few (2.13, channels last).
     """
@@ -67,32 +64,35 @@ class PixelNorm(nn.Module):
     def __init__(self, d_in: int, d_out: int, stride: int) -> None:
         super().__init__()
         self.W = nn.Parameter(torch.randn(d_out, d_in) * (2 / d_out) ** 0.5)  # as kaiming_normal_ above
+        self.b = uniform(d_in, d_out)
         self.norm = nn.LayerNorm(d_out)
         self.stride = stride
 
     def forward(self, z: Tensor) -> Tensor:
         kept = z[:, :, :: self.stride, :: self.stride].permute(0, 2, 3, 1)  # [B, H', W', D]
-        y: Tensor = self.norm(F.linear(kept, self.W))
+        y: Tensor = self.norm(F.linear(kept, self.W, self.b))
         return y.permute(0, 3, 1, 2)  # [B, D', H', W']
 
 
 class ResidualBlock(nn.Module):
-    """y = relu(F(x) + P x),   F(x) = LN(W_2 * relu(LN(W_1 * x)))       (He et al. 2016, eqs 1 and 2)
+    """y = relu(F(x) + P x),   F(x) = LN(W_2 * relu(LN(W_1 * x + b_1)) + b_2)       (He et al. 2016, eqs 1 and 2)
 
+    Without biases before LN a pale region would look like a strong one: LN is blind to scale.
     P is the identity, or where the shape changes a linear map of single pixels with the block's stride.
     """
 
     def __init__(self, d_in: int, d_out: int, stride: int = 1, dropout: float = 0.0) -> None:
         super().__init__()
-        self.first = ConvNorm(d_in, d_out, 3, stride)
-        self.second = ConvNorm(d_out, d_out, 3)
+        self.first, self.norm_1 = RowConv(d_in, d_out, 3, stride), ChannelNorm(d_out)
+        self.second, self.norm_2 = RowConv(d_out, d_out, 3), ChannelNorm(d_out)
         self.P = PixelNorm(d_in, d_out, stride) if stride > 1 or d_in != d_out else None
         self.dropout = nn.Dropout(dropout)
         self.stride = stride
 
     def forward(self, x: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor | None]:
         kept = None if real is None else real[:, :: self.stride]  # [B, H']
-        u = self.second(self.dropout(F.relu(self.first(x, real))), kept)
+        u = self.dropout(F.relu(self.norm_1(self.first(x, real))))
+        u = self.norm_2(self.second(u, kept))
         straight = x if self.P is None else self.P(x)
         return F.relu(u + straight), kept
 

@@ -1,8 +1,9 @@
 """Convolutional encoder: an image, row by row, becomes a map of regions that a decoder attends to or a readout pools.
 
-    z_0  = relu(LN(W_0 * image))                                        kernel 5, stride `first_stride`
-    z_k  = relu(F(z) + P z),   F(z) = LN(W_2 * relu(LN(W_1 * z)))       n_blocks blocks in each of n_stages stages
-    y_ij = LN(z_ij) + r_i + c_j                                         the regions, and where each one stands
+    z_0  = relu(W_0 * image + b_0)                            kernel 5, stride `first_stride`
+    z_k  = relu(F(z) + P z)                                   n_blocks blocks in each of n_stages stages
+    F(z) = LN(W_2 * relu(LN(W_1 * z + b_1)) + b_2)
+    y_ij = LN(z_ij) + r_i + c_j                               the regions, and where each one stands
 
 He et al. (2016), eqs 1 and 2. Each stage after the first halves height and width and doubles the channels. LN stands
 where the paper normalises over the batch: it goes over the channels of one pixel, so that no image sees another.
@@ -25,7 +26,7 @@ from unrolled.core.causal import Encoder
 from unrolled.core.compose import require_right_padding, without_padding
 from unrolled.core.errors import UsageError
 from unrolled.core.trace import note
-from unrolled.layers.image import ChannelNorm, ConvNorm, ImagePosition, ResidualBlock, fold, unfold
+from unrolled.layers.image import ChannelNorm, ImagePosition, ResidualBlock, RowConv, fold, unfold
 
 KIND = "encoder"
 INPUT = "vectors"  # pixels as they are: a linear layer before them would mix columns
@@ -73,7 +74,7 @@ class ImageEncoder(Encoder):
             )
         self.channels, self.first_stride = C, config.first_stride
         widths = [config.d_first << stage for stage in range(config.n_stages)]
-        self.first = ConvNorm(C, widths[0], 5, config.first_stride)
+        self.first = RowConv(C, widths[0], 5, config.first_stride)
         before, blocks = widths[0], list[ResidualBlock]()
         for stage, width in enumerate(widths):
             for block in range(config.n_blocks):
