@@ -11,8 +11,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from unrolled.core.errors import DataError
+from unrolled.layers.grams import START, STOP
 from unrolled.models import logistic
-from unrolled.models.logistic import START, STOP
 
 V = 9  # ids 0 to 8, of which 4 to 8 are in texts
 

@@ -2,39 +2,59 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 import torch
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 
 from unrolled.core.errors import DataError
+from unrolled.layers.grams import START, STOP
 from unrolled.models import naive_bayes, prior
 
 
-@pytest.fixture
-def data() -> tuple[torch.Tensor, torch.Tensor]:
-    generator = torch.Generator().manual_seed(0)
-    return torch.randint(0, 4, (60, 7), generator=generator).float(), torch.randint(0, 3, (60,), generator=generator)
+def texts() -> tuple[list[list[int]], torch.Tensor]:
+    random = np.random.default_rng(0)
+    rows = [random.integers(4, 9, random.integers(1, 12)).tolist() for _ in range(60)]
+    return rows, torch.from_numpy(random.integers(0, 3, 60))
+
+
+def batch(rows, y):
+    x = torch.full((len(rows), max(map(len, rows)) + 1), 8)  # what stands in the padding is a token too
+    mask = torch.zeros(x.shape, dtype=torch.bool)
+    for i, row in enumerate(rows):
+        x[i, : len(row)], mask[i, : len(row)] = torch.tensor(row), True
+    return x, mask, y
+
+
+def pairs(row: list[int]) -> list[str]:
+    marked = [START, *row, STOP]
+    return [str(token) for token in row] + [f"{a} {b}" for a, b in itertools.pairwise(marked)]
 
 
 @pytest.mark.parametrize("once", [True, False])
-def test_the_same_probabilities_as_scikit_learn(data, once):
-    x, y = data
-    model = naive_bayes.make(naive_bayes.Config(once=once, smoothing=0.5), 7, 3)
-    model.solve([(x[:25], y[:25]), (x[25:], y[25:])])
-    counts = (x > 0).float() if once else x
+@pytest.mark.parametrize("longest", [1, 2])
+def test_the_same_probabilities_as_scikit_learn(once, longest):
+    rows, y = texts()
+    model = naive_bayes.make(naive_bayes.Config(once=once, smoothing=0.5, longest=longest), 9, 3)
+    model.solve([batch(rows[:25], y[:25]), batch(rows[25:], y[25:])])
+    analyzer = pairs if longest == 2 else lambda row: [str(token) for token in row]
+    counts = CountVectorizer(analyzer=analyzer, binary=once).fit_transform(rows)
     prior_of = (np.bincount(y, minlength=3) + 0.5) / (len(y) + 1.5)
-    peer = MultinomialNB(alpha=0.5, class_prior=prior_of).fit(counts.numpy(), y.numpy())
-    np.testing.assert_allclose(model(x).softmax(-1).numpy(), peer.predict_proba(counts.numpy()), atol=1e-5)
-    assert model(x.view(4, 15, 7)).shape == (4, 15, 3)
+    peer = MultinomialNB(alpha=0.5, class_prior=prior_of).fit(counts, y.numpy())
+    x, mask, _ = batch(rows, y)
+    logits, real = model(x, mask)
+    np.testing.assert_allclose(logits[:, 0].softmax(-1).numpy(), peer.predict_proba(counts), atol=1e-5)
+    assert real.shape == (60, 1)
 
 
 def test_sets_and_numbers_are_refused():
-    model = naive_bayes.make(naive_bayes.Config(), 2, 2)
+    model = naive_bayes.make(naive_bayes.Config(), 9, 2)
     with pytest.raises(DataError, match="chooses one class"):
-        model.solve([(torch.ones(1, 2), torch.ones(1, 2))])
+        model.solve([batch([[4, 5]], torch.ones(1, 2))])
 
 
 def test_a_prior_counts_classes_sets_and_numbers():
