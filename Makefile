@@ -39,6 +39,7 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.recurrent --threads 1 2
 	$(BIN)/python -m benchmarks.streaming
 	$(BIN)/python -m benchmarks.attention
+	$(BIN)/python -m benchmarks.beam
 	$(BIN)/python -m benchmarks.autoregression
 	$(BIN)/python -m benchmarks.memory
 

@@ -122,7 +122,7 @@ def report(found: dict[str, Any]) -> str:
     """The figures as text for the page of results."""
     text = (
         f"\n## Beam search against Hugging Face\n\n{found['cpu']}, torch {found['torch']}, transformers "
-        f"{found['transformers']}, threads: {found['threads']}. {N_LAYERS} + {N_LAYERS} blocks of width {D_MODEL}, "
+        f"{found['transformers']}, threads: {found['threads']}, clock {found['clock']}. {N_LAYERS} + {N_LAYERS} blocks of width {D_MODEL}, "
         f"{VOCABULARY:,} tokens, width {WIDTH}, sources of {SOURCE} tokens, {NEW} new ones; tokens/s, the encoder "
         "included.\n\n"
     )
@@ -149,6 +149,7 @@ def main() -> None:
     found = {
         "cpu": cpu_name(), "torch": torch.__version__, "transformers": version("transformers"),
         "python": platform.python_version(), "threads": given.threads, "repeats": given.repeats, "rows": rows,
+        "clock": "of the process" if given.threads == 1 else "on the wall",
     }  # fmt: skip
     RESULTS.write_text(json.dumps(found, indent=2) + "\n")
     print(f"wrote {RESULTS.relative_to(RESULTS.parents[2])}")

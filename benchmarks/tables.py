@@ -140,6 +140,13 @@ def generation() -> str:
     return streaming.report(found) if found else ""
 
 
+def beams() -> str:
+    from benchmarks import beam
+
+    found = read("beam")
+    return beam.report(found) if found else ""
+
+
 def copy_memory() -> str:
     """Recall over 1000 blanks beside the published figures."""
     found = [json.loads(place.read_text()) for place in sorted((HERE / "results").glob("copy-memory-*.json"))]
@@ -255,6 +262,7 @@ def main() -> None:
         recurrent,
         generation,
         attention,
+        beams,
         autoregression,
         shakespeare,
         copy_memory,

@@ -72,26 +72,27 @@ def _attend(
 ) -> tuple[Tensor, KeyValue]:
     """sum_h W_c^h u^h (eqs 7.25, 7.26) for the newest position, h [B, D]."""
     B, H, m, m_v = len(h), heads.n_heads, heads.d_key, heads.d_value
-    q = linear(heads.W_q, h).view(B, H, 1, m)
+    q = linear(heads.W_q, h).view(B * H, 1, m)
     kv = linear(heads.W_kv, h)  # [B, H (m + m_v)]
     k, v = kv[:, : H * m].view(B, H, 1, m), kv[:, H * m :].view(B, H, 1, m_v)
     if attention.rotary is not None:
         at = torch.tensor([n], device=h.device)  # [1]
-        q, k = attention.rotary(q, at), attention.rotary(k, at)
+        q, k = attention.rotary(q.view(B, H, 1, m), at).view(B * H, 1, m), attention.rotary(k, at)
     keys, values = written(past.keys, k, n, attention.window), written(past.values, v, n, attention.window)
-    assert attention.score.scale is not None
-    s = torch.matmul(q * attention.score.scale, keys[:, :, : n + 1].mT)  # [B, H, 1, n + 1]
-    u = torch.matmul(s.softmax(-1), values[:, :, : n + 1])  # [B, H, 1, m_v]
+    seen_keys, seen_values = keys.flatten(0, 1)[:, : n + 1], values.flatten(0, 1)[:, : n + 1]  # [B H, n + 1, .]
+    s = torch.bmm(q * attention.score.scale, seen_keys.mT)  # type: ignore[operator]  # [B H, 1, n + 1]
+    u = torch.bmm(torch.softmax(s, -1), seen_values)  # [B H, 1, m_v]
     return linear(heads.W_c, u.view(B, -1)), KeyValue(keys, values, past.length + 1)
 
 
 def _look(cross: CrossAttention, heads: MultiHead, h: Tensor, source: Source) -> Tensor:
     """The same for a source (eq. 7.33)."""
-    q = linear(heads.W_q, h).view(len(h), heads.n_heads, 1, heads.d_key)
-    assert cross.score.scale is not None
-    s = torch.matmul(q * cross.score.scale, source.keys.mT).add_(source.bias)  # [B, H, 1, S]
-    u = torch.matmul(s.softmax(-1), source.values)  # [B, H, 1, m_v]
-    return linear(heads.W_c, u.view(len(h), -1))
+    B, H, S = len(h), heads.n_heads, source.keys.shape[2]
+    q = linear(heads.W_q, h).view(B * H, 1, heads.d_key)
+    s = torch.bmm(q * cross.score.scale, source.keys.flatten(0, 1).mT)  # type: ignore[operator]  # [B H, 1, S]
+    s.view(B, H, 1, S).add_(source.bias)
+    u = torch.bmm(torch.softmax(s, -1), source.values.flatten(0, 1))  # [B H, 1, m_v]
+    return linear(heads.W_c, u.view(B, -1))
 
 
 def _feed(feed_forward: FeedForward, h: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from unrolled.data.pairs_batch import PairSection, pair_batches
 from unrolled.decode.config import Sampling
 from unrolled.decode.rollout import Candidate
 from unrolled.decode.text import Begun, Search, Writer
+from unrolled.layers.packed import packed_weights
 from unrolled.pictures.alignment import of_source
 
 TOKENS = 8192  # positions of a batch, all beams together
@@ -88,6 +89,7 @@ def search_of(
 
 
 @torch.no_grad()
+@packed_weights()
 def write(
     codec: Codec, model: Conditional, section: PairSection, search: Search, sampling: Sampling, numbers: Tensor | None
 ) -> list[list[Written]]:

@@ -30,6 +30,7 @@ from unrolled.data.prepare import TextData, prepare, prepare_all
 from unrolled.data.store import Section, section_from
 from unrolled.decode.config import Sampling
 from unrolled.decode.text import Begun, Generated, Search, Writer
+from unrolled.layers.packed import packed_weights
 from unrolled.objectives import losses, metrics
 from unrolled.pictures import kinds
 
@@ -312,7 +313,8 @@ class Task(task.Task):
     ) -> list[Generated]:
         """n texts that go on from the prompt, the most probable first: sampled, best of more samples, or by beam."""
         search = Search(n, best_of_n, beam, length_penalty, max_tokens)
-        return self._writer(stop).write(self._begin(model, prompt, condition), search, sampling)
+        with packed_weights():
+            return self._writer(stop).write(self._begin(model, prompt, condition), search, sampling)
 
     def stream(
         self,
