@@ -122,7 +122,8 @@ def report(found: dict[str, Any]) -> str:
     """The figures as text for the page of results."""
     text = (
         f"\n## Beam search against Hugging Face\n\n{found['cpu']}, torch {found['torch']}, transformers "
-        f"{found['transformers']}, threads: {found['threads']}, clock {found['clock']}. {N_LAYERS} + {N_LAYERS} blocks of width {D_MODEL}, "
+        f"{found['transformers']}, threads: {found['threads']}, clock {found['clock']}. "
+        f"{N_LAYERS} + {N_LAYERS} blocks of width {D_MODEL}, "
         f"{VOCABULARY:,} tokens, width {WIDTH}, sources of {SOURCE} tokens, {NEW} new ones; tokens/s, the encoder "
         "included.\n\n"
     )
