@@ -115,6 +115,7 @@ def test_data_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there are no images in this folder"):
         pairs(tmp_path)
     Image.fromarray(PIXELS[0]).save(tmp_path / "0.png")
+    (tmp_path / "readme.txt").write_text("what these are")
     with pytest.raises(DataError, match=r"there is no table of captions; add captions.csv"):
         pairs(tmp_path)
     (tmp_path / "a.csv").write_text(CSV)

@@ -8,12 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
+from torch import Tensor
 
 import unrolled
 from tests.commands import run_unrolled
+from unrolled.core.causal import begin
 from unrolled.core.errors import DataError, UsageError
 from unrolled.data.shapes import picture, shape_pictures
+from unrolled.layers.dropout import WordDropout
 from unrolled.pictures.draw import html
 from unrolled.pictures.kinds import Heatmap, Images
 from unrolled.runs.run import Run, load
@@ -114,6 +118,22 @@ def test_arrays_sizes_and_grey(tmp_path: Path) -> None:
     assert run.task.ports().source.d_in == 24
     (line,) = run.task.predict(run.model, [np.zeros((30, 50, 3), np.uint8)])  # brought to the size
     assert isinstance(line["prediction"], str)
+
+
+def test_words_before_can_be_hidden_in_training(tmp_path: Path) -> None:
+    settings = QUICK | {"steps": 2, "target_dropout": 0.75}
+    run = unrolled.train(DATA, task="caption", model="encdec", out=tmp_path / "run", settings=settings)
+    assert any(isinstance(layer, WordDropout) and layer.p == 0.75 for layer in run.model.decoder.modules())
+    batch, _ = run.task.example((picture(0).image, picture(0).caption))
+    decoder, state = begin(run.model, batch.source, batch.source_mask)
+
+    def said() -> Tensor:
+        return decoder(batch.x, state)[0]
+
+    assert torch.equal(said(), said())  # nothing is hidden in use
+    run.model.train()
+    torch.manual_seed(0)
+    assert not torch.equal(said(), said())
 
 
 def test_the_task_is_guessed(tmp_path: Path) -> None:

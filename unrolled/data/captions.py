@@ -113,7 +113,8 @@ def table_in(folder: Path, asked: str | None, endings: Sequence[str], word: str)
     if asked is not None:
         return Path(asked)
     tables = sorted(path for path in folder.iterdir() if ending_of(path) in endings)
-    named = [path for path in tables if path.name.lower().startswith(word[:-1])] or tables
+    named = [path for path in tables if path.name.lower().startswith(word[:-1])]
+    named = named or [path for path in tables if ending_of(path) != ".txt"]  # any other .txt is a text for people
     if len(named) > 1:
         listed = ", ".join(path.name for path in named)
         raise UsageError(f"{folder}: say which of these holds the {word} with --target-file: {listed}")

@@ -18,6 +18,7 @@ from unrolled.core.task import Model, Ports, SourcePorts, Task
 from unrolled.layers import packed
 from unrolled.layers.bag import Bag, Nothing, Solved
 from unrolled.layers.conditioning import Started
+from unrolled.layers.dropout import WordDropout
 from unrolled.layers.encdec import EncoderDecoder, Halves, SourcedSerial
 from unrolled.layers.ends import Affine, Lookup
 from unrolled.layers.pooling import readout_named
@@ -206,7 +207,8 @@ def _pair(config: RunConfig, ports: Ports, module: ModuleType) -> Conditional:
     head = _head(entry, body, ports, ends, scale=width**-0.5)  # the table has entries of size 1, logits start small
     first = Lookup(entry) if isinstance(entry, nn.Embedding) else Each(entry)
     last = Affine(head) if isinstance(head, nn.Linear) else Each(head)
-    decoder = SourcedSerial(first, *_dropout(ends), body, *_dropout(ends), last, d_out=ports.d_out)
+    front_of_body = [*([Each(WordDropout(ends.target_dropout))] if ends.target_dropout else []), *_dropout(ends)]
+    decoder = SourcedSerial(first, *front_of_body, body, *_dropout(ends), last, d_out=ports.d_out)
     return EncoderDecoder(SerialEncoder(*front), part("encoder.body", halves.encoder), decoder)
 
 

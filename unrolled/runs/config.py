@@ -128,6 +128,9 @@ class Ends(Config):
     """The head uses the embedding table (needs d_embedding equal to the body's output width)."""
     shared: bool = False
     """Source and target are embedded by one table (needs one vocabulary for both)."""
+    target_dropout: float = Field(0.0, ge=0, lt=1)
+    """Share of the true tokens before each that a decoder with a source is not shown in training, so that it looks at
+    the source instead of learning which words follow each other (Bowman et al. 2016)."""
 
 
 def words(value: Any) -> Any:
