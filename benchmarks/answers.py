@@ -22,6 +22,7 @@ FOLDS = 10
 UCR = ("GunPoint", "ItalyPowerDemand", "ArrowHead", "BasicMotions")
 UCR_FOLDS = 5
 TWEET_FOLDS = 5
+MR_FOLDS = 4  # inside what is not for test
 LEFT_OUT = "2m"  # the time of each speaker left out
 VIRAL = 1502  # retweets, the 75th percentile
 
@@ -72,21 +73,40 @@ def names18(time: str = "5m") -> dict[str, Any]:
 
 
 def mr() -> dict[str, Any]:
-    """Ten folds; in each the model with the smallest validation error is picked, solved or not. Naive Bayes: 78.7 %."""
+    """Ten folds for test; in the rest of each `compare --folds` picks a model, and those of its folds answer together.
+
+    Published: naive Bayes 78.7 %, deep averaging without pre-trained vectors 77.3 %.
+    """
+    import unrolled
+
     rows = [
         {"text": line, "label": kind}
         for kind in ("pos", "neg")
         for line in place(f"mr-polarity/rt-polarity.{kind}").read_text(encoding="utf-8").splitlines()
         if line.strip()
     ]
+    settings = {"models": "dan,bigru", "folds": MR_FOLDS, "steps": 900, "tokens": "word", "vocabulary": 10_000,
+                "readout": "max", "label_smoothing": 0.1, "ends.dropout": 0.5, "batch_size": 64,
+                "lr": 1e-3, "evaluate_every": 150}  # fmt: skip
     fold_of = np.random.default_rng(0).permutation(len(rows)) % FOLDS
-    folds = [
-        in_parts(rows, fold_of == fold, fold_of == (fold + 1) % FOLDS, TEXTS) | {"fold": fold} for fold in range(FOLDS)
-    ]
-    names = folds[0]["accuracy"]
-    figures = {name: float(np.mean([fold["accuracy"][name] for fold in folds])) for name in names}
+    folds = []
+    with tempfile.TemporaryDirectory() as folder:
+        for fold in range(FOLDS):
+            data = {
+                "train": [row for row, f in zip(rows, fold_of) if f != fold],
+                "test": [row for row, f in zip(rows, fold_of) if f == fold],
+            }
+            found = unrolled.compare(data, "classify", Path(folder) / str(fold), settings)
+            ranked = [row for row in found.rows if row["score"] is not None]
+            folds.append({
+                "picked": ranked[0]["label"],
+                "accuracy": {row["label"]: row["figures"]["accuracy"] for row in ranked},
+                "valid": {row["label"]: row["valid"] for row in ranked},
+            })  # fmt: skip
+            print(fold, folds[-1], flush=True)
+    figures = {name: float(np.mean([fold["accuracy"][name] for fold in folds])) for name in folds[0]["accuracy"]}
     figures["picked"] = float(np.mean([fold["accuracy"][fold["picked"]] for fold in folds]))
-    return {"protocol": f"MR sentences, {FOLDS} folds", "accuracy": figures, "folds": folds}
+    return {"protocol": f"MR sentences, {FOLDS} folds", "settings": settings, "accuracy": figures, "folds": folds}
 
 
 TEXTS: dict[str, dict[str, Any]] = {
