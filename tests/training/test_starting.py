@@ -94,6 +94,21 @@ def test_a_classifier_becomes_a_writer(old: Run, file: Path, tmp_path: Path) -> 
     assert run.task.codec.to_json() == old.task.codec.to_json()
 
 
+def test_an_encoder_stays_while_its_decoder_is_trained(tmp_path: Path) -> None:
+    """Both vocabularies of a translation are taken, also where the new pairs have fewer letters."""
+    pairs = [{"source": f"ab{i % 7}c{i}", "target": f"c{i}b{i % 7}"} for i in range(60)]
+    settings = {"steps": 4, "split": "60/20/20"}
+    widths = {"d_state": 8, "d_embedding": 8}
+    first, _ = train(pairs, tmp_path / "first", task="translate", model="seq2seq", settings=settings | widths)
+    run, said = train(pairs[:40], tmp_path / "run", from_run=first.path, freeze="encoder", settings=settings)
+    assert "begun anew" not in said[0]
+    assert run.config.from_vocabularies == ["encoder.embedding", "decoder.embedding"]
+    before, after = tensors(first), tensors(run)
+    same = {name for name in after if torch.equal(before[name], after[name])}
+    assert {name for name in after if name.startswith("encoder.")} <= same
+    assert "decoder.embedding.weight" not in same
+
+
 @pytest.mark.parametrize("optimiser", ["adamw", "sgd"])
 def test_the_optimiser_holds_only_what_is_trained(
     old: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimiser: str

@@ -108,6 +108,9 @@ class WrittenTask(task.Task):
     def load_codec(self, directory: Path) -> None:
         self.codec = Codec.load(directory)
 
+    def vocabularies(self) -> dict[str, task.Vocabulary]:
+        return {"decoder.embedding": task.Vocabulary(self.codec), "head": task.Vocabulary(self.codec)}
+
     def describe(self) -> dict[str, Any]:
         return {"longest_target": self.longest_target, "kinds": self.kinds, "signatures": self.signatures}
 

@@ -28,7 +28,7 @@ from unrolled.data.pairs_batch import PairSection
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_files import sources_in
 from unrolled.data.pairs_guess import guess_pairs
-from unrolled.data.pairs_prepare import PairData, encode_pairs, prepare_pairs
+from unrolled.data.pairs_prepare import PairData, encode_pairs, is_joint, prepare_pairs
 from unrolled.data.tables import Example
 from unrolled.data.windows import windows
 from unrolled.tasks import _written
@@ -110,6 +110,18 @@ class Task(_written.WrittenTask):
         super().load_codec(directory)
         self.shared = not (directory / SOURCE).exists()
         self.source_codec = self.codec if self.shared else Codec.load(directory / SOURCE)
+
+    def vocabularies(self) -> dict[str, task.Vocabulary]:
+        return {"encoder.embedding": task.Vocabulary(self.source_codec), **super().vocabularies()}
+
+    def reuse(self, vocabularies: Mapping[str, task.Vocabulary]) -> None:
+        """Both or none, as fits the settings: one vocabulary for both sides, or one for each."""
+        found = [
+            vocabularies[part].codec for part in ("encoder.embedding", "decoder.embedding") if part in vocabularies
+        ]
+        cut_alike = len(found) == 2 and all(getattr(codec, "kind", None) == self.data.tokens for codec in found)
+        if cut_alike and (found[0] is found[1]) == is_joint(self.data, self.config.pairs):
+            self.source_codec, self.codec = found
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "reading": self.reading.model_dump(mode="json")}
