@@ -15,6 +15,7 @@ from unrolled.core import discover
 from unrolled.core.errors import UsageError
 from unrolled.inspect import attention, parameters, positions, states
 from unrolled.layers.attention import CausalSelfAttention
+from unrolled.layers.encdec import body_of
 from unrolled.models import transformer
 from unrolled.runs.looking import Look, noted, principal_plane
 from unrolled.runs.run import Run
@@ -108,6 +109,7 @@ def test_attention_to_a_source_is_target_by_source(make: Make) -> None:
     run = make("transformer", **SMALL)
     source, x = tokens(run, "dcbadcb"), tokens(run, "ab")
     look = Look(x, source, ["<start>", "a", "b"], "")
+    run.task.source_names = lambda ids: [run.task.codec.name(int(token)) for token in ids]
     rows, columns, label = attention.axes(torch.full((3, source.shape[1]), 1 / 8), look, run)
     assert (rows, columns) == (["<start>", "a", "b"], ["<start>", *"dcbadcb"])
     assert "source" in label
@@ -302,7 +304,7 @@ def test_gated_cells_beside_the_books_count(make: Make, model: str, settings: An
 @pytest.mark.parametrize("name", discover.models.names())
 def test_every_number_of_every_model_is_listed_once(name: str) -> None:
     module = discover.models.load(name)
-    body = module.make(module.TINY, 6, 6)
+    body = body_of(module, module.TINY, 6, 6)
     found = parameters.groups(body)
     tables = [tensor for key, tensor in body.state_dict().items() if key in dict(body.named_buffers())]
     assert sum(group.count for group in found) == sum(tensor.numel() for tensor in [*body.parameters(), *tables])
