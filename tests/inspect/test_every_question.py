@@ -27,9 +27,13 @@ CLASSES = [{"text": line, "label": "short" if len(line) < 10 else "long"} for li
 NUMBERS = [{"text": line, "size": len(line) + 0.5} for line in LINES]
 TAGS = [{"words": line.split(), "tags": [word[0] for word in line.split()]} for line in LINES]
 SERIES = np.random.default_rng(0).normal(size=(2, 30, 7, 2)).astype(np.float32)  # noisy and clean, [n, T, D] each
+PAIRS = [(line, line[::-1]) for line in LINES]
+PICTURES = np.random.default_rng(1).integers(0, 256, (30, 6, 6, 3), dtype=np.uint8)
+STROKES = [{"strokes": [SERIES[0, i % 30].tolist()], "text": WORDS[i % 12]} for i in range(36)]
 DATA = {
     "next-token": LINES, "next-frame": ROLLS, "classify": CLASSES, "regress": NUMBERS, "tag": TAGS,
-    "denoise": (SERIES[0] + SERIES[1], SERIES[1]),
+    "denoise": (SERIES[0] + SERIES[1], SERIES[1]), "translate": PAIRS,
+    "caption": (PICTURES, [WORDS[i % 12] for i in range(30)]), "recognise": STROKES,
 }  # fmt: skip
 SETTINGS = {"steps": 2, "batch_size": 4, "evaluate_every": 2, "evaluate_tokens": 50, "warmup": 1, "threads": 1,
             "d_embedding": 6}  # fmt: skip
@@ -62,13 +66,14 @@ def test_every_task_is_walked() -> None:
     assert set(DATA) == set(discover.tasks.names())
 
 
-LIKE_CLASSIFY = {"regress", "tag", "denoise"}  # their models are put together in the same way, so some are enough
-SOME = {"elman", "lstm", "tcn", "bilstm", "transformer-encoder"}
+# models of some tasks are put together as those of `classify` or `translate` are, so some are enough
+LIKE_OTHERS = {"regress", "tag", "denoise", "caption", "recognise"}
+SOME = {"elman", "lstm", "tcn", "bilstm", "transformer-encoder", "seq2seq", "encdec"}
 PRODUCT = [
     (task, model, question)
     for task in DATA
     for model in fitting(task)
-    if task not in LIKE_CLASSIFY or model in SOME
+    if task not in LIKE_OTHERS or model in SOME
     for question in discover.questions.names()
 ]
 
