@@ -83,7 +83,7 @@ def test_beams_and_samples(run):
     beam = run.predict(["abc"], options={"beam": 4, "n_best": 3, "length_penalty": 0.6})[0]
     assert len(beam["candidates"]) == 3
     assert [c["score"] for c in beam["candidates"]] == sorted((c["score"] for c in beam["candidates"]), reverse=True)
-    assert beam["logp"] >= run.predict(["abc"], options={"sampling": Sampling(temperature=2.0)})[0]["logp"]
+    assert beam["logp"] >= run.predict(["abc"], options={"sampling": Sampling(temperature=2.0)})[0]["logp"] - 1e-5
     with pytest.raises(UsageError, match="give one of the two"):
         run.predict(["abc"], options={"beam": 2, "sampling": Sampling()})
     with pytest.raises(UsageError, match="give --beam too"):

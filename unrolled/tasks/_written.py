@@ -327,9 +327,7 @@ class WrittenTask(task.Task):
             line = {"source": self.shown_source(each.text), "prediction": best.text, "logp": best.logp}
             line["finished"] = best.finished
             if search.n > 1:
-                line["candidates"] = [
-                    {"text": one.text, "logp": one.logp, "score": one.score} for one in candidates
-                ]  # fmt: skip
+                line["candidates"] = [{"text": one.text, "logp": one.logp, "score": one.score} for one in candidates]
             yield line
 
     def predictions(self, model: Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
