@@ -127,7 +127,7 @@ def test_stopped_in_the_middle_of_an_evaluation(text: str, tmp_path: Path) -> No
     assert_same(tmp_path / "whole", tmp_path / "run")
 
 
-@pytest.mark.parametrize("moment", ["_baselines", "_finish"])
+@pytest.mark.parametrize("moment", ["_baselines", "finish"])
 def test_stopped_outside_the_loop(text: str, tmp_path: Path, moment: str) -> None:
     def terminated(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGTERM)

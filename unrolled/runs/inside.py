@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
 
 from unrolled.core.causal import Causal, Conditional, Encoder, begin
-from unrolled.core.compose import AsEncoder, Each, Read, Serial, SerialEncoder
+from unrolled.core.compose import AsEncoder, Each, Ending, Read, Serial, SerialEncoder
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State, detach
 from unrolled.core.task import Batch, Model
@@ -60,8 +60,19 @@ def longest(model: Model) -> int | None:
 
 
 def by_position(model: Model) -> Model:
-    """The model up to where it answers at each position: of one that answers once, what its readout reads."""
-    return model.body if isinstance(model, Read) else model
+    """The model up to where it answers at each position: of one that answers once, what its readout reads.
+
+    A layer that gives its last output alone (`Ending`) is asked for all of them.
+    """
+    if not isinstance(model, Read):
+        return model
+    body = model.body
+    if not isinstance(body, SerialEncoder) or not any(isinstance(layer, Ending) for layer in body.layers):
+        return body
+    layers: list[Any] = [
+        AsEncoder(cast(Causal, layer.causal)) if isinstance(layer, Ending) else layer for layer in body.layers
+    ]
+    return SerialEncoder(*layers).train(body.training)
 
 
 def answers_by_position(model: Model, look: Tensor) -> bool:
