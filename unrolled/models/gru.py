@@ -26,7 +26,7 @@ PRESET = "quick"
 class Config(RecurrentConfig):
     reset: Literal["after", "before"] = "after"
     """Where the reset gate acts: after the matrix product (weights interchange with torch.nn.GRU) or before it."""
-    memory: int | None = Field(None, ge=2)
+    memory: int | None = Field(None, ge=1)
     """Steps that units begin by remembering, from 1 to so many, through the bias of the update gate; none: a few."""
 
 

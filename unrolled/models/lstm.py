@@ -26,7 +26,7 @@ PRESET = "quick"
 class Config(RecurrentConfig):
     d_proj: int | None = Field(None, ge=1)
     """Width of the projected h; none: as d_state."""
-    memory: int | None = Field(None, ge=2)
+    memory: int | None = Field(None, ge=1)
     """Steps that units begin by remembering, from 1 to so many, through the bias of the forget gate; none: a few."""
 
 
