@@ -189,14 +189,13 @@ class Loop:
         at.looked = at.step
         self.reserve = self._reserve(spent, figures["tokens"])
         score = figures[self.task.SCORE]
-        best = score < at.best
+        better, best = score < at.best, score <= at.best  # of equal ones the later is kept: it was trained longer
         if best:
-            at.best, at.best_step, at.stale = score, at.step, 0
+            at.best, at.best_step = score, at.step
             self.run.write_tensors("model.safetensors", self.model.state_dict())
-        else:
-            at.stale += 1
-            if self.config.optimiser.schedule == "plateau" and at.stale % PLATEAU_PATIENCE == 0:
-                at.plateau *= PLATEAU_CUT
+        at.stale = 0 if better else at.stale + 1
+        if at.stale and self.config.optimiser.schedule == "plateau" and at.stale % PLATEAU_PATIENCE == 0:
+            at.plateau *= PLATEAU_CUT
         train = sum(self.running) / len(self.running) if self.running else math.nan
         self.running = []
         shown = {self.task.SCORE: score} | ({"train": train} if math.isfinite(train) else {})
