@@ -33,7 +33,7 @@ from unrolled.data.pairs import Pair
 from unrolled.data.plain import TextFile
 from unrolled.data.shapes import ShapePictures, shape_pictures
 from unrolled.data.tables import CsvTable, Table, open_table
-from unrolled.data.vector_pairs import CaptionReading, VectorPairs
+from unrolled.data.vector_pairs import CaptionReading, VectorPairs, sources_alone
 
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".txt")
 IMAGE_COLUMNS = ("image", "file", "filename", "file_name", "path", "img", "picture", "image_name")
@@ -329,12 +329,7 @@ def _open_builtin(source: str, reading: CaptionReading) -> VectorPairs:
 
 def pictures_in(source: str, reading: CaptionReading) -> Iterator[Any]:
     """The images of a folder, an image file, or of data with captions, in their order."""
-    path = Path(source)
-    if path.is_dir() and (files := sorted(file for file in path.rglob("*") if ending_of(file) in IMAGES)):
-        return map(str, files)
-    if ending_of(path) in IMAGES:
-        return iter([str(path)])
-    return (pair.source for pair in open_captions(source, reading))
+    return sources_alone(source, IMAGES, lambda: open_captions(source, reading))
 
 
 def guess_captions(source: Any) -> Guess | None:

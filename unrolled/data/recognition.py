@@ -37,7 +37,7 @@ from unrolled.data.reading import Reading
 from unrolled.data.sound import features, read_clip
 from unrolled.data.strokes import PART_COLUMNS, STROKE_COLUMNS, TEXT_COLUMNS, as_strokes, headed, open_stroke_table
 from unrolled.data.tables import ListTable, Table, open_table
-from unrolled.data.vector_pairs import RecognitionReading, VectorPairs
+from unrolled.data.vector_pairs import RecognitionReading, VectorPairs, sources_alone
 
 CLIP_COLUMNS = ("audio", "file", "filename", "file_name", "path", "clip", "wav", "sound")
 ARRAYS = ("audio", "points", "strokes", "x")
@@ -199,12 +199,7 @@ def _from_labelled(opened: LabelledSource, reading: RecognitionReading, strokes:
 
 def sources_in(source: str, reading: RecognitionReading) -> Iterator[Any]:
     """The clips of a folder, a clip, or the sources of data with texts, in their order."""
-    path = Path(source)
-    if path.is_dir() and (files := sorted(file for file in path.rglob("*") if ending_of(file) in SOUNDS)):
-        return map(str, files)
-    if ending_of(path) in SOUNDS:
-        return iter([str(path)])
-    return (pair.source for pair in open_recognition(source, reading))
+    return sources_alone(source, SOUNDS, lambda: open_recognition(source, reading))
 
 
 def guess_recognition(source: Any) -> Guess | None:

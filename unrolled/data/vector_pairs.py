@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ from pydantic import Field
 from unrolled.core.errors import DataError
 from unrolled.data.codec import check_text
 from unrolled.data.config import DataConfig
-from unrolled.data.labelled import check_series
+from unrolled.data.labelled import check_series, ending_of
 from unrolled.data.number_words import LARGEST, english
 from unrolled.data.pairs import Pair, PairSource
 from unrolled.data.pairs_config import PairReading
@@ -97,3 +98,11 @@ class VectorPairs(PairSource):
 
 def wide_of(pair: Pair) -> int:
     return int(pair.source.shape[1])
+
+
+def sources_alone(source: str, endings: Collection[str], pairs: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+    """The files of a folder with these endings, such a file, or the sources of data with targets, in their order."""
+    path = Path(source)
+    if path.is_dir() and (files := sorted(file for file in path.rglob("*") if ending_of(file) in endings)):
+        return map(str, files)
+    return iter([str(path)]) if ending_of(path) in endings else (pair.source for pair in pairs())
