@@ -86,7 +86,7 @@ def mr() -> dict[str, Any]:
         if line.strip()
     ]
     settings = {"models": "dan,bigru", "folds": MR_FOLDS, "steps": 550, "tokens": "word", "vocabulary": 10_000,
-                "d_state": 96, "readout": "max", "label_smoothing": 0.1, "ends.dropout": 0.5, "batch_size": 64,
+                "readout": "max", "label_smoothing": 0.1, "ends.dropout": 0.5, "batch_size": 64,
                 "lr": 1.5e-3, "evaluate_every": 110}  # fmt: skip
     fold_of = np.random.default_rng(0).permutation(len(rows)) % FOLDS
     folds = []
