@@ -13,6 +13,8 @@ from rich.table import Table
 from unrolled.runs.card import not_beaten
 from unrolled.training.progress import short_number
 
+WIDE = 1000  # columns: more than any table needs
+
 
 def print_result(run: Any) -> None:
     """The last split of a run (test, or valid when there is no test) against the baselines."""
@@ -36,17 +38,29 @@ def print_result(run: Any) -> None:
 
 
 def print_figures(title: str, rows: dict[str, dict[str, float]], task: Any) -> None:
-    """One row per model, the best last."""
-    table = Table(title=title, title_justify="left")
-    table.add_column("model")
+    """One row per model, the best last; one column per model where so many figures would not fit."""
     shown = [name for name in task.FIGURES if any(name in figures for figures in rows.values())]
-    for name in shown:
-        table.add_column(name.replace("_", " "), justify="right")
-    for label, figures in sorted(rows.items(), key=lambda row: -row[1][task.SCORE]):
-        table.add_row(label, *(f"{figures[name]:.4f}" if name in figures else "" for name in shown))
-    Console(file=sys.stdout).print(table)
+    ranked = sorted(rows.items(), key=lambda row: -row[1][task.SCORE])
+    cells = [[f"{figures[name]:.4f}" if name in figures else "" for name in shown] for _, figures in ranked]
+    headings, models = [name.replace("_", " ") for name in shown], [label for label, _ in ranked]
+    console = Console(file=sys.stdout)
+    table = _grid(title, "model", headings, models, cells)
+    if console.measure(table, options=console.options.update(width=WIDE)).minimum > console.width:
+        table = _grid(title, "figure", models, headings, [list(column) for column in zip(*cells, strict=True)])
+    console.print(table)
     for name, how in task.how_measured().items():
         Console(file=sys.stdout, highlight=False, markup=False, soft_wrap=True).print(f"{name}: {how}")
+
+
+def _grid(title: str, corner: str, columns: list[str], names: list[str], cells: list[list[str]]) -> Table:
+    """A name and numbers in each row."""
+    table = Table(title=title, title_justify="left")
+    table.add_column(corner, no_wrap=corner == "model")
+    for heading in columns:
+        table.add_column(heading, justify="right")
+    for name, row in zip(names, cells, strict=True):
+        table.add_row(name, *row)
+    return table
 
 
 def print_comparison(path: Any, found: dict[str, Any], to: Any) -> None:

@@ -81,6 +81,11 @@ def _paired() -> Loaded:
     raise UsageError("this built-in data is pairs of texts; use it with translate")
 
 
+def _pictured() -> Loaded:
+    """Pictures with captions are read by data/captions.py; here is no text."""
+    raise UsageError("this built-in data is pictures with captions; use it with caption")
+
+
 def _labelled() -> Loaded:
     """Examples with answers are read by data/labelled.py; here is no text."""
     raise UsageError("this built-in data has series with answers, no text; use it with classify, regress or denoise")
@@ -126,6 +131,10 @@ _SETS = {
     "reversal": Builtin(
         "letters and the same backwards, for translate; builtin:reversal,length=40",
         "generated", "20,000 pairs", "pairs", (), _paired,
+    ),
+    "shapes": Builtin(
+        "pictures of two coloured shapes with captions, for caption; pairs of a colour and a shape held out",
+        "generated", "12,000 pictures", "pictures", (), _pictured,
     ),
 }  # fmt: skip
 

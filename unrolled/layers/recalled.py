@@ -8,7 +8,7 @@ most, so that the recalled target is what is written.
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -18,20 +18,7 @@ from torch import Tensor
 from unrolled.core.causal import Conditional
 from unrolled.core.state import State
 from unrolled.layers.stored import Tables
-from unrolled.layers.word_by_word import WordByWord
-
-
-class Seen(Protocol):
-    """Sources [N, D] and targets [M] of all examples after each other, with their offsets."""
-
-    @property
-    def source(self) -> NDArray[np.float32]: ...
-    @property
-    def source_offsets(self) -> NDArray[np.int64]: ...
-    @property
-    def target(self) -> NDArray[np.int32]: ...
-    @property
-    def target_offsets(self) -> NDArray[np.int64]: ...
+from unrolled.layers.word_by_word import Seen, WordByWord
 
 
 class Beside(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -39,21 +39,13 @@ class Parts(Protocol):
     def norm_2(self) -> nn.LayerNorm: ...
 
 
-class DecoderParts(Protocol):
+class DecoderParts(Parts, Protocol):
     """What a decoder block is made of."""
 
     @property
     def attention(self) -> CausalSelfAttention: ...
     @property
     def cross(self) -> CrossAttention: ...
-    @property
-    def feed_forward(self) -> nn.Module: ...
-    @property
-    def norm(self) -> str: ...
-    @property
-    def norm_1(self) -> nn.LayerNorm: ...
-    @property
-    def norm_2(self) -> nn.LayerNorm: ...
     @property
     def norm_3(self) -> nn.LayerNorm: ...
 
@@ -88,31 +80,49 @@ def tick_decoder_block(
     block: DecoderParts, x: Tensor, past: KeyValue, about: Fixed
 ) -> tuple[Tensor, tuple[KeyValue, Fixed]] | None:
     """The same for a block that attends to a source."""
-    attention, cross, feed_forward = block.attention, block.cross, block.feed_forward
+    found = usual(block, x, past) if plain(x, past.keys) else None
+    if found is None:
+        return None
+    attention, (own, cross, scale, feed_forward) = block.attention, found
+    z = x.numpy()[0, 0]  # [D]
+    if block.norm == "pre":
+        u, past = _attend(normalised(block.norm_1, z), past, attention, own)
+        z = z + u
+        z += _look(normalised(block.norm_2, z), about.tree, cross, scale)
+        z += _feed(feed_forward, normalised(block.norm_3, z))
+    else:
+        u, past = _attend(z, past, attention, own)
+        z = normalised(block.norm_1, z + u)
+        z = normalised(block.norm_2, z + _look(z, about.tree, cross, scale))
+        z = normalised(block.norm_3, z + _feed(feed_forward, z))
+    return torch.from_numpy(z[None, None]), (past, about)
+
+
+class Usual(NamedTuple):
+    """The parts of a decoder block that the quick ways know."""
+
+    own: MultiHead
+    cross: MultiHead
+    scale: float
+    feed_forward: FeedForward
+
+
+def usual(block: DecoderParts, x: Tensor, past: KeyValue) -> Usual | None:
+    """The parts of a block where a quick way knows them and may write into its state, or None."""
+    own, cross, feed_forward = block.attention.heads, block.cross.heads, block.feed_forward
+    scale = block.cross.score.scale
     if (
-        not plain(x, past.keys)
-        or not may_overwrite(past.keys)
+        not may_overwrite(past.keys)
         or tracing()
-        or torch.is_autocast_enabled("cpu")
-        or attention.score.scale is None
-        or cross.score.scale is None
-        or type(attention.heads) is not MultiHead
-        or type(cross.heads) is not MultiHead
+        or torch.is_autocast_enabled(x.device.type)
+        or block.attention.score.scale is None
+        or scale is None
+        or type(own) is not MultiHead
+        or type(cross) is not MultiHead
         or type(feed_forward) is not FeedForward
     ):
         return None
-    z = x.numpy()[0, 0]  # [D]
-    if block.norm == "pre":
-        u, past = _attend(normalised(block.norm_1, z), past, attention, attention.heads)
-        z = z + u
-        z += _look(normalised(block.norm_2, z), about.tree, cross.heads, cross.score.scale)
-        z += _feed(feed_forward, normalised(block.norm_3, z))
-    else:
-        u, past = _attend(z, past, attention, attention.heads)
-        z = normalised(block.norm_1, z + u)
-        z = normalised(block.norm_2, z + _look(z, about.tree, cross.heads, cross.score.scale))
-        z = normalised(block.norm_3, z + _feed(feed_forward, z))
-    return torch.from_numpy(z[None, None]), (past, about)
+    return Usual(own, cross, scale, feed_forward)
 
 
 def normalised(norm: nn.LayerNorm, z: Array) -> Array:

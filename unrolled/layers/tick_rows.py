@@ -15,44 +15,34 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unrolled.core.state import Fixed
-from unrolled.core.trace import tracing
 from unrolled.layers import packed
 from unrolled.layers.attention import CausalSelfAttention, CrossAttention, MultiHead, Source
 from unrolled.layers.feed_forward import FeedForward
-from unrolled.layers.key_value import KeyValue, common_length, may_overwrite, written
-from unrolled.layers.tick_block import DecoderParts
+from unrolled.layers.key_value import KeyValue, common_length, written
+from unrolled.layers.tick_block import DecoderParts, usual
 
 Ticked = tuple[Tensor, tuple[KeyValue, Fixed]]
 
 
 def tick_rows(block: DecoderParts, x: Tensor, past: KeyValue, about: Fixed) -> Ticked | None:
     """x [B, 1, D] -> y [B, 1, D] and the state after it, or None."""
-    attention, cross, feed_forward = block.attention, block.cross, block.feed_forward
-    if (
-        tracing()
-        or not may_overwrite(past.keys)
-        or past.keys.dtype != x.dtype
-        or torch.is_autocast_enabled(x.device.type)
-        or attention.score.scale is None
-        or cross.score.scale is None
-        or type(attention.heads) is not MultiHead
-        or type(cross.heads) is not MultiHead
-        or type(feed_forward) is not FeedForward
-    ):
+    found = usual(block, x, past) if past.keys.dtype == x.dtype else None
+    if found is None:
         return None
+    attention, cross, (own, over, _, feed_forward) = block.attention, block.cross, found
     n, W = common_length(past), attention.window
     if n is None or (W is not None and n >= W):
         return None
     z = x.squeeze(1)  # [B, D]
     if block.norm == "pre":
-        u, past = _attend(attention, attention.heads, normalised(block.norm_1, z), past, n)
+        u, past = _attend(attention, own, normalised(block.norm_1, z), past, n)
         z = z + u
-        z = z + _look(cross, cross.heads, normalised(block.norm_2, z), about.tree)
+        z = z + _look(cross, over, normalised(block.norm_2, z), about.tree)
         z = z + _feed(feed_forward, normalised(block.norm_3, z))
     else:
-        u, past = _attend(attention, attention.heads, z, past, n)
+        u, past = _attend(attention, own, z, past, n)
         z = normalised(block.norm_1, z + u)
-        z = normalised(block.norm_2, z + _look(cross, cross.heads, z, about.tree))
+        z = normalised(block.norm_2, z + _look(cross, over, z, about.tree))
         z = normalised(block.norm_3, z + _feed(feed_forward, z))
     return z.unsqueeze(1), (past, about)
 

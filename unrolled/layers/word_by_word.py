@@ -5,7 +5,7 @@ p(y_t | source) = (1 - e) d(y_t | s_t) + e u(y_t)
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -21,17 +21,22 @@ ROUNDS = 10  # of estimating e
 PIECE = 1 << 18  # targets at a time
 
 
-class Pairs(Protocol):
-    """Pairs of ids: all sources, all targets; `same` [V_s] is the target token that is written like a source one."""
+class Seen(Protocol):
+    """Sources, ids [N] or vectors [N, D], and targets [M] of all examples after each other, with their offsets."""
 
     @property
-    def source(self) -> NDArray[np.int32]: ...
+    def source(self) -> NDArray[Any]: ...
     @property
     def source_offsets(self) -> NDArray[np.int64]: ...
     @property
     def target(self) -> NDArray[np.int32]: ...
     @property
     def target_offsets(self) -> NDArray[np.int64]: ...
+
+
+class Pairs(Seen, Protocol):
+    """Pairs of ids; `same` [V_s] is the target token that is written like a source one."""
+
     @property
     def same(self) -> NDArray[np.int64]: ...
 

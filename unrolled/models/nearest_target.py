@@ -21,7 +21,8 @@ from torch import Tensor
 
 from unrolled.core import config
 from unrolled.layers.neighbours import nearest, resampled
-from unrolled.layers.recalled import Recalled, Recalling, Seen, targets_of
+from unrolled.layers.recalled import Recalled, Recalling, targets_of
+from unrolled.layers.word_by_word import Seen
 
 KIND = "conditional"
 INPUT = "vectors"

@@ -40,6 +40,11 @@ class SensedTask(_written.WrittenTask):
 
     # ---- data
 
+    @staticmethod
+    def is_for_others(given: Mapping[str, Any]) -> bool:
+        """Whether what is said of the data names columns that only other tasks have."""
+        return any(given.get(name) for name in ("column", "target", "condition"))
+
     def prepare(self, source: Any) -> None:
         if self.data.column is not None or self.data.condition is not None:
             raise UsageError("this task has two columns: give --source-column and --target-column instead of --column")

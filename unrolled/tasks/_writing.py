@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -75,10 +75,20 @@ def longest_source(model: nn.Module) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def search_of(
-    beam: int | None, length_penalty: float, n_best: int, sampling: Sampling | None, max_tokens: int
-) -> Search:
+class Asked(TypedDict, total=False):
+    """What may be asked of writing."""
+
+    beam: int | None
+    length_penalty: float
+    n_best: int
+    sampling: Sampling | None
+    max_tokens: int | None
+
+
+def search_of(asked: Asked, max_tokens: int) -> Search:
     """How to look for texts; what excludes one another is refused. Several without sampling are those of a beam."""
+    beam, length_penalty, n_best = asked.get("beam"), asked.get("length_penalty", 0.0), asked.get("n_best", 1)
+    sampling = asked.get("sampling")
     if beam is not None and sampling is not None:
         raise UsageError("a beam looks for the likeliest text and a sample does not: give one of the two")
     if n_best > 1 and beam is None and sampling is None:

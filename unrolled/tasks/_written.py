@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 import torch
@@ -34,6 +34,7 @@ from unrolled.objectives.written import corpus_bleu, corpus_chrf, exact_matches
 from unrolled.pictures import alignment, kinds
 from unrolled.tasks._writing import (
     GREEDY,
+    Asked,
     Written,
     device_of,
     longest_source,
@@ -276,32 +277,20 @@ class WrittenTask(task.Task):
         model: Conditional,
         examples: Sequence[Any],
         conditions: Sequence[str | None] | None = None,
-        beam: int | None = None,
-        length_penalty: float = 0.0,
-        n_best: int = 1,
-        sampling: Sampling | None = None,
-        max_tokens: int | None = None,
+        **asked: Unpack[Asked],
     ) -> Iterator[dict[str, Any]]:
         """What is written for each source, in order: the likeliest token at each step, or by beam, or sampled."""
         if conditions is not None:
             raise UsageError("a run that writes for a source takes no --condition")
-        search = self.search(model, beam, length_penalty, n_best, sampling, max_tokens)
+        search, sampling = self.search(model, **asked), asked.get("sampling") or GREEDY
         lines = (Example(value, None, number) for number, value in enumerate(examples, 1))
         for some in iter(lambda: [each for each, _ in zip(lines, range(AT_ONCE))], []):
-            yield from self.say(model, some, search, sampling or GREEDY, "example")
+            yield from self.say(model, some, search, sampling, "example")
 
-    def search(
-        self,
-        model: Conditional,
-        beam: int | None = None,
-        length_penalty: float = 0.0,
-        n_best: int = 1,
-        sampling: Sampling | None = None,
-        max_tokens: int | None = None,
-    ) -> Search:
+    def search(self, model: Conditional, **asked: Unpack[Asked]) -> Search:
         """How to look for texts, checked."""
-        most, room = max_tokens or self.most_tokens(model), model.decoder.max_length
-        return search_of(beam, length_penalty, n_best, sampling, most if room is None else min(most, room))
+        most, room = asked.get("max_tokens") or self.most_tokens(model), model.decoder.max_length
+        return search_of(asked, most if room is None else min(most, room))
 
     def say(
         self, model: Conditional, examples: Sequence[Example], search: Search, sampling: Sampling, place: str = "line"

@@ -51,9 +51,7 @@ class Task(_sensed.SensedTask):
 
     @classmethod
     def guess(cls, source: Any, given: Mapping[str, Any]) -> task.Guess | None:
-        if given.get("column") or given.get("target") or given.get("condition"):
-            return None  # said of the data of other tasks
-        return guess_captions(source)
+        return None if cls.is_for_others(given) else guess_captions(source)
 
     def open(self, source: Any, reading: Any) -> VectorPairs:
         return open_captions(source, reading)

@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 import torch
@@ -39,7 +39,7 @@ from unrolled.objectives import edits, metrics
 from unrolled.objectives.written import exact_matches
 from unrolled.pictures import kinds
 from unrolled.tasks import _frames, _sensed, _written
-from unrolled.tasks._writing import GREEDY, Written, device_of, longest_source, search_of
+from unrolled.tasks._writing import GREEDY, Asked, Written, device_of, longest_source, search_of
 
 STROKES = 3  # numbers of a way of the pen
 MOST_NAMES, LEAST = 40, 0.05  # tokens of a picture of frames, and how probable they are somewhere
@@ -66,9 +66,7 @@ class Task(_sensed.SensedTask):
 
     @classmethod
     def guess(cls, source: Any, given: Mapping[str, Any]) -> task.Guess | None:
-        if given.get("column") or given.get("target") or given.get("condition"):
-            return None  # said of the data of other tasks
-        return guess_recognition(source)
+        return None if cls.is_for_others(given) else guess_recognition(source)
 
     def open(self, source: Any, reading: Any) -> VectorPairs:
         return open_recognition(source, reading)
@@ -138,20 +136,12 @@ class Task(_sensed.SensedTask):
     def most_tokens(self, model: Any) -> int:
         return self.longest_target + _written.ROOM if self.by_frames else super().most_tokens(model)
 
-    def search(
-        self,
-        model: Any,
-        beam: int | None = None,
-        length_penalty: float = 0.0,
-        n_best: int = 1,
-        sampling: Sampling | None = None,
-        max_tokens: int | None = None,
-    ) -> Search:
+    def search(self, model: Any, **asked: Unpack[Asked]) -> Search:
         if not self.by_frames:
-            return super().search(model, beam, length_penalty, n_best, sampling, max_tokens)
-        if sampling is not None or length_penalty or max_tokens is not None:
+            return super().search(model, **asked)
+        if any(asked.get(name) for name in ("sampling", "length_penalty", "max_tokens")):
             raise UsageError("frames say one text: --beam and --n-best are possible here, samples and lengths are not")
-        return search_of(beam, 0.0, n_best, None, self.most_tokens(model))
+        return search_of(asked, self.most_tokens(model))
 
     def write(
         self,
