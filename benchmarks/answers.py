@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.pieces import place, plain, run_pieces, trained
+from benchmarks.pieces import in_two, place, plain, run_pieces, trained
 
 FOLDS = 10
 UCR = ("GunPoint", "ItalyPowerDemand", "ArrowHead", "BasicMotions")
@@ -212,14 +212,7 @@ def fsdd(time: str = "5m") -> dict[str, Any]:
     with np.load(place("fsdd/fsdd_idx0-19.npz")) as file:
         arrays = {key: file[key] for key in file.files}
     clips = np.split(arrays["audio"].astype(np.float32) / 2**15, arrays["offsets"][1:-1])
-
-    def data(is_test: np.ndarray) -> dict[str, Any]:
-        found: dict[str, Any] = {"rate": int(arrays["rate"])}
-        for part, chosen in (("train", ~is_test), ("test", is_test)):
-            found[f"x_{part}"] = [clips[i] for i in np.flatnonzero(chosen)]
-            found[f"y_{part}"] = [str(arrays["digit"][i]) for i in np.flatnonzero(chosen)]
-        return found
-
+    columns = {"x": clips, "y": arrays["digit"].astype(str)}
     settings = {"ends.dropout": 0.3, "split": "80/15/5"}
     splits = {"official": arrays["index"] < 5}
     splits |= {f"without {name}": arrays["speaker"] == name for name in np.unique(arrays["speaker"])}
@@ -227,7 +220,8 @@ def fsdd(time: str = "5m") -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         for name, is_test in splits.items():
             budget = time if name == "official" else LEFT_OUT
-            kept = trained(data(is_test), "classify", "bigru", budget, settings, Path(folder))[1]
+            data = in_two(columns, is_test) | {"rate": int(arrays["rate"])}
+            kept = trained(data, "classify", "bigru", budget, settings, Path(folder))[1]
             runs.append(kept | {"split": name})
     return {"protocol": "spoken digits, log-mel by us, official split and each speaker left out", "runs": runs}
 

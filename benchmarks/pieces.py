@@ -7,9 +7,11 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -54,6 +56,15 @@ def trained(
         "baselines": run.result["baselines"], "curve": curve,
     }  # fmt: skip
     return run, kept
+
+
+def in_two(arrays: Mapping[str, Sequence[Any]], is_test: np.ndarray) -> dict[str, Any]:
+    """Arrays of the training and the test part: x_train, x_test, .."""
+    return {
+        f"{name}_{part}": [each[i] for i in np.flatnonzero(chosen)]
+        for name, each in arrays.items()
+        for part, chosen in (("train", ~is_test), ("test", is_test))
+    }
 
 
 def plain(data: Any, task: str, models: Mapping[str, Mapping[str, Any]], time: str, protocol: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.pieces import Pieces, place, run_pieces, trained
+from benchmarks.pieces import Pieces, in_two, place, plain, run_pieces, trained
 
 BINS = (1, 6, 11, 16, 21, 26, 31, 41)  # lengths of sources, each bin up to the next
 LONGEST = 40
@@ -123,12 +123,44 @@ def emoji(time: str = "10m") -> dict[str, Any]:
     return {"protocol": "emoji and their English names", **kept, "memorised": memorised, "samples": samples}
 
 
+DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+HEARD: dict[str, dict[str, Any]] = {  # attention writes letter by letter, CTC answers at every frame
+    "seq2seq": {"context": "attention", "d_state": 96},
+    "bigru": {"objective": "ctc", "d_state": 96},
+}
+
+
+def recognised(data: dict[str, Any], time: str, protocol: str) -> dict[str, Any]:
+    """The letters of digit words by attention and by CTC."""
+    models = {name: {"tokens": "char", "ends.dropout": 0.2, **own} for name, own in HEARD.items()}
+    return plain(data, "recognise", models, time, protocol)
+
+
+def spoken(time: str = "3m") -> dict[str, Any]:
+    """Takes 0 to 4 are test data, as published."""
+    with np.load(place("fsdd/fsdd_idx0-19.npz")) as file:
+        clips = np.split(file["audio"].astype(np.float32) / 2**15, file["offsets"][1:-1])
+        words = [DIGITS[digit] for digit in file["digit"]]
+        data = in_two({"audio": clips, "text": words}, file["index"] < 5) | {"rate": int(file["rate"])}
+    return recognised(data, time, "spoken digits as words, letter by letter")
+
+
+def pen(time: str = "3m") -> dict[str, Any]:
+    """The last 3,498 rows are those of other writers, as published."""
+    rows = np.loadtxt(place("pendigits/pendigits.csv"), delimiter=",")
+    points = list(rows[:, :16].reshape(-1, 8, 2).astype(np.float32))
+    words = [DIGITS[int(digit)] for digit in rows[:, 16]]
+    data = in_two({"points": points, "text": words}, np.arange(len(rows)) >= 7494)
+    return recognised(data, time, "digits of a pen as words, letter by letter")
+
+
 PIECES: Pieces = {
     "multi30k-start": multi30k("seq2seq", {**RECURRENT, "context": "start"}),
     "multi30k-every-step": multi30k("seq2seq", {**RECURRENT, "context": "every-step"}),
     "multi30k-attention": multi30k("seq2seq", {**RECURRENT, "context": "attention"}),
     "multi30k-transformer": multi30k("encdec-transformer", BLOCKS),
     "dates": dates, "lengths": lengths, "shapes": shapes, "emoji": emoji,
+    "spoken": spoken, "pen": pen,
 }  # fmt: skip
 
 

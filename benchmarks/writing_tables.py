@@ -104,9 +104,21 @@ def captions(read: Read, table: Table) -> str:
     )
 
 
+def recognition(read: Read, table: Table) -> str:
+    rows = []
+    for piece in ("spoken", "pen"):
+        found = read(f"writing-{piece}")
+        for run in found["runs"] if found else ():
+            test = run["figures"]["test"]
+            way = "CTC" if run["settings"].get("objective") == "ctc" else "attention"
+            rows.append([found["protocol"], f"{run['model']}, {way}", share(test["character_error_rate"]),
+                         share(test["exact_match"]), *cost(run)])  # fmt: skip
+    titles = ["source", "model", "character error rate", "words all right", *COST]
+    return f"\n### Recognition\n\n{table(titles, rows)}\n" if rows else ""
+
+
 def report(read: Read, table: Table, picture: Picture) -> str:
     """All pieces that were measured."""
-    text = (
-        translation(read, table, picture) + dates(read, table) + lengths(read, table, picture) + captions(read, table)
-    )
+    text = translation(read, table, picture) + dates(read, table) + lengths(read, table, picture)
+    text += captions(read, table) + recognition(read, table)
     return "\n## Sequence in, sequence out\n\nNothing was picked by test data.\n" + text if text else ""
