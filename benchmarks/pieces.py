@@ -61,7 +61,7 @@ def trained(
 def in_two(arrays: Mapping[str, Sequence[Any]], is_test: np.ndarray) -> dict[str, Any]:
     """Arrays of the training and the test part: x_train, x_test, .."""
     return {
-        f"{name}_{part}": [each[i] for i in np.flatnonzero(chosen)]
+        f"{name}_{part}": [each[i] for i in np.flatnonzero(chosen).tolist()]
         for name, each in arrays.items()
         for part, chosen in (("train", ~is_test), ("test", is_test))
     }
