@@ -20,15 +20,16 @@ from unrolled.layers.bag import Bag, Nothing, Solved
 from unrolled.layers.conditioning import Started
 from unrolled.layers.dropout import WordDropout
 from unrolled.layers.encdec import EncoderDecoder, Halves, SourcedSerial
-from unrolled.layers.ends import Affine, Lookup
+from unrolled.layers.ends import Affine, Lookup, QuickTable
 from unrolled.layers.pooling import readout_named
 from unrolled.layers.together import Together
 from unrolled.layers.words import SpeltWords
 from unrolled.runs.config import Ends, RunConfig
 from unrolled.runs.parts import part
 
-READ_SCALE = 0.1
-"""Of token vectors that a reader begins with: a word seen a few times moves far enough to count."""
+READ_SCALE, FEW = 0.1, 1000
+"""The size of token vectors that a reader begins with where there are more than a few tokens: a word that is seen only
+some times then moves far enough to count. Letters are seen often, and begin with vectors of size 1."""
 
 
 class OneHot(nn.Module):
@@ -45,15 +46,14 @@ class OneHot(nn.Module):
 
 
 class TiedHead(nn.Module):
-    """logits = scale h E^T + b, where E is the embedding table of the input."""
+    """logits = h E^T + b, where E is the embedding table of the input."""
 
-    def __init__(self, embedding: nn.Embedding, n_tokens: int, scale: float = 1.0) -> None:
+    def __init__(self, embedding: nn.Embedding, n_tokens: int) -> None:
         super().__init__()
-        self.embedding, self.scale = embedding, scale
+        self.embedding = embedding
         self.bias = nn.Parameter(torch.zeros(n_tokens))
 
     def forward(self, h: Tensor) -> Tensor:
-        h = h if self.scale == 1 else h * self.scale
         return packed.linear(h, self.embedding.weight[: len(self.bias)], self.bias)  # [B, T, V]
 
 
@@ -157,7 +157,7 @@ def _reading_entry(ports: Ports, ends: Ends, module: ModuleType) -> tuple[nn.Mod
         return nn.Identity(), ports.d_in
     if not ports.letters:
         entry, width = _entry(ports.d_in, ports.n_tokens, ends)
-        if isinstance(entry, nn.Embedding):
+        if isinstance(entry, nn.Embedding) and ports.n_tokens > FEW:
             entry.weight.detach().mul_(READ_SCALE)
         return part("encoder.embedding", entry), width
     spelt = SpeltWords(ports.n_tokens, ports.letters, ends.d_embedding, dropout=ends.dropout / 2)
@@ -199,12 +199,12 @@ def _pair(config: RunConfig, ports: Ports, module: ModuleType) -> Conditional:
         d_source = ports.source.n_tokens if ports.source.d_in is None else ports.source.d_in
         whole: Conditional = module.make(own, ports.n_tokens, ports.d_out, d_source)
         return whole
-    entry, width = _entry(ports.d_in, ports.n_tokens, ends)
+    entry, width = _entry(ports.d_in, ports.n_tokens, ends, QuickTable)
     front, d_source = _source_entry(config, ports.source, module, entry)
     halves: Halves = module.make(own, width, ports.d_out, d_source)
     part("decoder.embedding", entry)
     body = part("decoder.body", halves.decoder)
-    head = _head(entry, body, ports, ends, scale=width**-0.5)  # the table has entries of size 1, logits start small
+    head = _head(entry, body, ports, ends)
     first = Lookup(entry) if isinstance(entry, nn.Embedding) else Each(entry)
     last = Affine(head) if isinstance(head, nn.Linear) else Each(head)
     front_of_body = [*([Each(WordDropout(ends.target_dropout))] if ends.target_dropout else []), *_dropout(ends)]
@@ -226,15 +226,17 @@ def _source_entry(
         if not source.shared or not isinstance(target, nn.Embedding):
             raise UsageError("shared needs one vocabulary for source and target, and input = embedding")
         return [target, *_dropout(ends)], target.embedding_dim
-    entry, width = _entry(source.d_in, source.n_tokens, ends)
+    entry, width = _entry(source.d_in, source.n_tokens, ends, QuickTable)
     return [part("encoder.embedding", entry), *_dropout(ends)], width
 
 
-def _entry(d_in: int | None, n_tokens: int, ends: Ends) -> tuple[nn.Module, int]:
+def _entry(
+    d_in: int | None, n_tokens: int, ends: Ends, table: type[nn.Embedding] = nn.Embedding
+) -> tuple[nn.Module, int]:
     """What makes vectors of the input, and how wide these are."""
     if ends.input == "embedding":
         width = ends.d_embedding
-        return (nn.Embedding(n_tokens, width) if d_in is None else nn.Linear(d_in, width)), width
+        return (table(n_tokens, width) if d_in is None else nn.Linear(d_in, width)), width
     return (OneHot(n_tokens), n_tokens) if d_in is None else (nn.Identity(), d_in)
 
 
@@ -242,13 +244,13 @@ def _dropout(ends: Ends) -> list[nn.Module]:
     return [Each(nn.Dropout(ends.dropout))] if ends.dropout else []
 
 
-def _head(entry: nn.Module, body: Causal, ports: Ports, ends: Ends, scale: float = 1.0) -> nn.Module:
+def _head(entry: nn.Module, body: Causal, ports: Ports, ends: Ends) -> nn.Module:
     width = int(body.d_out)  # type: ignore[arg-type]
     if not ends.tied:
         return _linear(width, ports.d_out)
     if not isinstance(entry, nn.Embedding) or entry.embedding_dim != width:
         raise UsageError(f"tied needs input = embedding and d_embedding = {width}, the body's output width")
-    return part("head", TiedHead(entry, ports.d_out, scale))
+    return part("head", TiedHead(entry, ports.d_out))
 
 
 def _linear(width: int, d_out: int) -> nn.Linear:

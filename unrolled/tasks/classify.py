@@ -34,7 +34,8 @@ class Config(_labelled.Config):
     """How a sequence is read off a model's positions: the last one, first and last, their mean or largest, or weighted
     by attention or by a learned query."""
     class_weights: float = Field(0.0, ge=0, le=1)
-    """How far rare classes count for more: 0 all examples alike, 1 all classes alike."""
+    """How far rare classes count for more, in training and in the choice of weights: 0 all examples alike, 1 all
+    classes alike."""
     label_smoothing: float = Field(0.0, ge=0, lt=1)
     """Share of the target given to all classes alike in training; figures never use it."""
 
@@ -51,6 +52,9 @@ class Task(_labelled.LabelledTask):
         super().__init__(config, data)
         self.temperature = 1.0
         self._weights: Tensor | None = None
+        if config.class_weights and config.reading.separator is None:
+            self.SCORE = "weighted_error"  # type: ignore[misc]
+            self.FIGURES = ("weighted_error", *self.FIGURES)  # type: ignore[misc]
 
     def _answers_of(self, source: Any) -> Answers:
         return "classes" if self.reading.separator is not None else "class"
@@ -58,17 +62,18 @@ class Task(_labelled.LabelledTask):
     def _readout(self) -> str:
         return self.config.readout
 
-    def prepare(self, source: Any) -> None:
-        super().prepare(source)
-        if self.config.class_weights:
+    def weights(self) -> Tensor | None:
+        """How much each class counts [C]; None: as much as its examples."""
+        if self._weights is None and self.config.class_weights:
             counts = torch.from_numpy(self.answers.counts.clip(min=1).astype(np.float64))
             self._weights = answers.balanced_weights(counts, self.config.class_weights).float()
+        return self._weights
 
     # ---- training
 
     def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
-        logits = y[:, 0]  # [B, C]
-        weights = None if self._weights is None else self._weights.to(y.device)
+        logits, weights = y[:, 0], self.weights()  # [B, C], [C]
+        weights = None if weights is None else weights.to(y.device)
         if self.answers_are == "classes":
             return answers.multilabel_cross_entropy(logits, batch.y, weights)
         return answers.label_cross_entropy(logits, batch.y, weights, self.config.label_smoothing)
@@ -95,8 +100,10 @@ class Task(_labelled.LabelledTask):
         known = logits[:, : self.answers.n_known]  # [n, C'], of which one is said
         said = known.argmax(1)
         wrong = (said != y).double()  # [n]
+        weights = self.weights()
+        w = torch.ones(len(y), dtype=torch.double) if weights is None else weights.double()[y]  # [n]
         if ledger is not None:
-            ledger.add(torch.arange(len(y)), wrong, torch.ones(len(y)))
+            ledger.add(torch.arange(len(y)), w * wrong, w)
         hits = classes.hits_of(classes.confusion_matrix(said, y, self.answers.size))
         nats, count = answers.label_cross_entropy(logits, y)
         p = logits.softmax(1)
@@ -113,6 +120,8 @@ class Task(_labelled.LabelledTask):
         }
         if len(y.unique()) > 1:
             figures["auc"] = float(classes.macro_roc_auc(p, y))
+        if weights is not None:
+            figures["weighted_error"] = float((w * wrong).sum() / w.sum())
         return figures
 
     def _measure_sets(self, logits: Tensor, y: Tensor, ledger: task.Ledger | None) -> dict[str, float]:
