@@ -177,7 +177,7 @@ def test_class_weights_help_a_rare_class(tmp_path: Path) -> None:
         said = run.predict([row["text"] for row in some])
         recall[weights] = sum(line["prediction"] == "bad" for line in said) / len(some)
         figures = run.result["valid"]
-        assert run.task.SCORE == ("weighted_error" if weights else "error") and run.task.SCORE in figures
+        assert ("weighted_error" if weights else "error") == run.task.SCORE and run.task.SCORE in figures
         if weights:  # 60/40 by class: both parts have the shares that the weights come from
             assert figures["weighted_error"] == pytest.approx(1 - figures["mean_recall"], abs=0.02)
     assert recall[1.0] > recall[0.0]

@@ -54,7 +54,7 @@ class Task(_labelled.LabelledTask):
         self._weights: Tensor | None = None
         if config.class_weights and config.reading.separator is None:
             self.SCORE = "weighted_error"  # type: ignore[misc]
-            self.FIGURES = ("weighted_error", *self.FIGURES)  # type: ignore[misc]
+            self.FIGURES = ("weighted_error", *self.FIGURES)  # type: ignore[misc, assignment]
 
     def _answers_of(self, source: Any) -> Answers:
         return "classes" if self.reading.separator is not None else "class"
