@@ -37,21 +37,15 @@ def multi30k(model: str, own: Mapping[str, Any]) -> Callable[..., dict[str, Any]
 
     def piece(time: str = "30m") -> dict[str, Any]:
         settings = {"source_column": "de", "target_column": "en", "test_set": "test_2016_flickr", "lower": True,
-                    "tokens": "bpe", "vocabulary": 6000, "shared": True, "evaluate_every": 500,
+                    "tokens": "bpe", "vocabulary": 4000, "shared": True, "evaluate_every": 500,
                     "evaluate_tokens": 8_000, **own}  # fmt: skip
-        words = "Multi30k, German to English, small letters, joint BPE of 6,000; test_2016_flickr, greedy"
+        words = "Multi30k, German to English, small letters, joint BPE of 4,000; test_2016_flickr, greedy"
         return once(place("multi30k"), "translate", model, time, settings, words)
 
     return piece
 
 
-RECURRENT: dict[str, Any] = {
-    "d_state": 384,
-    "d_embedding": 256,
-    "ends.dropout": 0.4,
-    "batch_tokens": 2500,
-    "lr": 1.5e-3,
-}
+RECURRENT: dict[str, Any] = {"d_state": 256, "d_embedding": 256, "ends.dropout": 0.2, "batch_tokens": 1200, "lr": 2e-3}
 BLOCKS: dict[str, Any] = {"d_embedding": 256, "tied": True, "dropout": 0.15, "ends.dropout": 0.15, "batch_tokens": 2500,
                           "lr": 1e-3, "label_smoothing": 0.1}  # fmt: skip
 
@@ -157,7 +151,7 @@ def pen(time: str = "3m") -> dict[str, Any]:
 PIECES: Pieces = {
     "multi30k-start": multi30k("seq2seq", {**RECURRENT, "context": "start"}),
     "multi30k-every-step": multi30k("seq2seq", {**RECURRENT, "context": "every-step"}),
-    "multi30k-attention": multi30k("seq2seq", {**RECURRENT, "context": "attention"}),
+    "multi30k-attention": multi30k("seq2seq", {**RECURRENT, "context": "attention", "score": "general"}),
     "multi30k-transformer": multi30k("encdec-transformer", BLOCKS),
     "dates": dates, "lengths": lengths, "shapes": shapes, "emoji": emoji,
     "spoken": spoken, "pen": pen,
