@@ -184,6 +184,8 @@ def test_a_matched_run_has_the_size_that_was_planned(text, tmp_path):
         ({"fractions": "0,1"}, "is not a list of fractions"),
         ({"time": "soon"}, "is not a time"),
         ({"rubbish": 1}, "there is no setting 'rubbish'"),
+        ({"models": "elman", "gru.d_state": 8}, "settings of gru, but compared are elman"),
+        ({"models": "elman", "elman.kernel": 8}, "there is no setting 'kernel'"),
     ],
 )
 def test_wrong_wishes_are_told_before_any_run(text, tmp_path, settings, sentence):
@@ -209,6 +211,14 @@ def test_without_equal_conditions_runs_end_when_they_stop_getting_better(text):
     for other in ({"match": "time", "time": 600}, {"match": "none", "steps": 5}):
         plan = make_plan(text, None, {**other, "models": "elman"})
         assert all("patience" not in job.settings for job in plan.jobs)
+
+
+def test_a_setting_may_be_for_one_model(text, tmp_path):
+    settings = {"steps": 1, "models": "elman,gru", "d_state": 6, "gru.d_state": 9}
+    found = unrolled.compare(text, out=tmp_path / "out", settings={**settings, "memoryless.d_state": 4})
+    widths = {name: found.run(f"{name}-0").config.model_settings["d_state"] for name in ("elman", "gru")}
+    assert widths == {"elman": 6, "gru": 9}
+    assert "gru.d_state=9" in found.table["command"]
 
 
 def test_a_budget_that_is_too_short_is_refused(text, tmp_path):

@@ -16,6 +16,7 @@ from unrolled.comparison.plan import (
     Job,
     Plan,
     baseline_jobs,
+    by_model,
     chosen_models,
     guess_task,
     in_folds,
@@ -83,8 +84,9 @@ def compare(
 ) -> Comparison:
     """Train several models on the same data under equal conditions, and say which is best, and how surely.
 
-    `settings` are those of the comparison ({"models": "lstm,gru", "time": "10m", "seeds": 3}) and of all its runs alike
-    ({"tokens": "bpe", "batch_size": 16}). Every run is an ordinary run directory below `out`.
+    `settings` are those of the comparison ({"models": "lstm,gru", "time": "10m", "seeds": 3}), of all its runs alike
+    ({"tokens": "bpe", "batch_size": 16}) and of single models ({"gru.d_state": 64}). Every run is an ordinary run
+    directory below `out`.
     """
     started = time.monotonic()
     if resume is not None:
@@ -115,16 +117,20 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
     own = None if own_file is None else discover.models.add_file(own_file)
     asked = CompareConfig.parse({key: settings[key] for key in settings if key in CompareConfig.model_fields})
     rest = {key: value for key, value in settings.items() if key not in CompareConfig.model_fields}
+    rest, apart = by_model(rest)
     guessed = None
     if task is None:
         task, guessed = guess_task(data, rest)
     prepared = make_task(configure(task, "memoryless", data, {**rest, "seed": 0}))
     prepared.prepare(data)
     names = chosen_models(asked, prepared, task, own)
-    for name in names:
-        configure(task, name, data, rest, own_file=own_file if name == own else None)  # a wrong setting is told now
+    unused = [name for name in apart if name not in names]
+    if unused:
+        raise UsageError(f"there are settings of {', '.join(unused)}, but compared are {', '.join(names)}")
+    for name in names:  # a wrong setting is told now
+        configure(task, name, data, rest | apart.get(name, {}), own_file=own_file if name == own else None)
     sizes, notes = sizes_of(asked, names, prepared)
-    jobs = [*baseline_jobs(prepared), *model_jobs(asked, names, sizes)]
+    jobs = [*baseline_jobs(prepared), *model_jobs(asked, names, sizes, apart)]
     if asked.folds is not None:
         if not isinstance(prepared, LabelledTask):
             raise UsageError(
@@ -136,8 +142,8 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
     at_once = 1 if source == "memory" else min(asked.jobs or min(cores, MOST_AT_ONCE), len(jobs))
     held_out, more = _held_out(asked, rest, prepared, _n_trained(jobs) / at_once)
     return Plan(
-        data=source, task=task, guessed=guessed, asked=asked, settings=rest | held_out, jobs=jobs, at_once=at_once,
-        threads=int(rest.get("threads") or max(1, cores // at_once)), notes=[*notes, *more],
+        data=source, task=task, guessed=guessed, asked=asked, settings=rest | held_out, apart=apart, jobs=jobs,
+        at_once=at_once, threads=int(rest.get("threads") or max(1, cores // at_once)), notes=[*notes, *more],
         own_file=None if own_file is None else str(own_file),
     )  # fmt: skip
 
@@ -168,7 +174,8 @@ def repeat_command(plan: Plan) -> str:
         if value != getattr(defaults, name):
             flag = {"time": "--budget"}.get(name, f"--{name}")
             words += [flag, f"{value:g}s" if name == "time" else str(value)]
-    for key, value in plan.settings.items():
+    alone = {f"{model}.{key}": value for model, own in plan.apart.items() for key, value in own.items()}
+    for key, value in (plan.settings | alone).items():
         words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
     return shlex.join([*words, *(["--with", plan.own_file] if plan.own_file else [])])
 

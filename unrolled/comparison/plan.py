@@ -46,6 +46,8 @@ class Plan(Config):
     asked: CompareConfig
     settings: dict[str, Any]
     """Of data, optimiser and so on, for all runs alike."""
+    apart: dict[str, dict[str, Any]] = {}
+    """Settings of single models."""
     own_file: str | None = None
     jobs: list[Job]
     at_once: int
@@ -62,6 +64,23 @@ def guess_task(data: Any, settings: Mapping[str, Any]) -> tuple[str, str]:
     sure = {name: guess for name, guess in guesses.items() if guess is not None}
     best = max(sure, key=lambda name: sure[name].certainty)
     return best, sure[best].why
+
+
+def by_model(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Settings of all models, and those of single ones, which are told as MODEL.setting.
+
+    >>> by_model({"lr": 0.01, "tcn.kernel": 7, "model.dropout": 0.1})
+    ({'lr': 0.01, 'model.dropout': 0.1}, {'tcn': {'kernel': 7}})
+    """
+    known = set(discover.models.names())
+    common, apart = {}, dict[str, dict[str, Any]]()
+    for key, value in settings.items():
+        model, _, name = key.partition(".")
+        if name and model in known:
+            apart.setdefault(model, {})[name] = value
+        else:
+            common[key] = value
+    return common, apart
 
 
 def chosen_models(asked: CompareConfig, task: Task, task_name: str, own: str | None = None) -> list[str]:
@@ -102,7 +121,9 @@ def _is_small(task: Task) -> bool:
     return task.size("train") <= TOKENS
 
 
-def model_jobs(asked: CompareConfig, names: list[str], sizes: Mapping[str, Sized]) -> list[Job]:
+def model_jobs(
+    asked: CompareConfig, names: list[str], sizes: Mapping[str, Sized], apart: Mapping[str, Mapping[str, Any]]
+) -> list[Job]:
     """Every model with every fraction and seed; all models come before the second seed."""
     fractions = fractions_of(asked.fractions)
     jobs = []
@@ -110,9 +131,8 @@ def model_jobs(asked: CompareConfig, names: list[str], sizes: Mapping[str, Sized
         for fraction in fractions:
             for name in names:
                 share = "" if len(fractions) == 1 else f" {fraction:.4g}"
-                settings = (
-                    {f"model.{key}": value for key, value in sizes[name].settings.items()} if name in sizes else {}
-                )
+                sized = sizes[name].settings if name in sizes else {}
+                settings = {f"model.{key}": value for key, value in sized.items()} | dict(apart.get(name, {}))
                 if asked.match == "none" and asked.steps is None:
                     settings["patience"] = PATIENCE
                 jobs.append(Job(
