@@ -40,7 +40,7 @@ def with_options(groups: Mapping[str, Any]) -> Callable[[Callable[..., None]], C
                 made.append(_parameter(parameter, name, prefix, config))
 
         def run(**given: Any) -> None:
-            words = [f"{keys[name]}={given.pop(name)}" for name in keys if given[name] is not None]
+            words = [f"{keys[name]}={_plain(given.pop(name))}" for name in keys if given[name] is not None]
             for name in keys:
                 given.pop(name, None)
             command(**given, values=parse_assignments(words))
@@ -58,12 +58,14 @@ def _parameter(parameter: str, name: str, prefix: str, config: type[BaseModel]) 
     flag = _flag(field, name)
     text = " ".join((field.description or "").split())
     default = "" if field.default in (None, PydanticUndefined, "", []) else f" [default: {_plain(field.default)}]"
+    metavar = _metavar(allowed(field))
+    switch = metavar == "true|false"
+    names = f"{flag}/--no-{flag.removeprefix('--')}" if switch else flag
     option = typer.Option(
-        flag, help=text + default, metavar=_metavar(allowed(field)), rich_help_panel=prefix, show_default=False
+        names, help=text + default, metavar=None if switch else metavar, rich_help_panel=prefix, show_default=False
     )
-    return inspect.Parameter(
-        parameter, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option]
-    )
+    kind: Any = Annotated[bool | None, option] if switch else Annotated[str | None, option]
+    return inspect.Parameter(parameter, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
 
 
 def _flag(field: FieldInfo, name: str) -> str:

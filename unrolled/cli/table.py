@@ -45,7 +45,7 @@ def print_figures(title: str, rows: dict[str, dict[str, float]], task: Any) -> N
     headings, models = [name.replace("_", " ") for name in shown], [label for label, _ in ranked]
     console = Console(file=sys.stdout)
     table = _grid(title, "model", headings, models, cells)
-    if console.measure(table, options=console.options.update(width=WIDE)).minimum > console.width:
+    if console.measure(table, options=console.options.update(width=WIDE)).maximum > console.width:
         table = _grid(title, "figure", models, headings, [list(column) for column in zip(*cells, strict=True)])
     console.print(table)
     for name, how in task.how_measured().items():

@@ -139,6 +139,8 @@ def open_tabbed(path: Path, reading: PairReading) -> PairSource:
     """Lines of source, a tab and target (and perhaps more columns); a first line of known names is a header."""
     file = TextFile(path)
     first = next((line for line in file.lines() if line.strip()), "").split("\t")
+    if first == [""]:
+        raise DataError(f"{path}: the file is empty; give it lines of a source, a tab and a target")
     if len(first) < 2:
         raise DataError(
             f"{path}, line 1: found no tab between source and target; if the targets are in another file, name it with "

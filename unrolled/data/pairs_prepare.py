@@ -211,7 +211,8 @@ def _part_facts(section: PairSection) -> dict[str, Any]:
 def _more_notes(source: PairSource, truncated: int, config: DataConfig) -> Iterator[str]:
     if source.skipped:
         more = f" and {len(source.skipped) - LISTED} more" if len(source.skipped) > LISTED else ""
-        yield f"{len(source.skipped)} pairs were skipped: {'; '.join(list(source.skipped)[:LISTED])}{more}"
+        n = len(source.skipped)
+        yield f"{n} {'pair was' if n == 1 else 'pairs were'} skipped: {'; '.join(list(source.skipped)[:LISTED])}{more}"
     if truncated:
         yield f"{truncated} pairs were truncated to {config.max_length} tokens"
 

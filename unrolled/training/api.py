@@ -171,6 +171,8 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     task.prepare(data)
     if resuming:
         _same_data(run, task)
+    for note in [] if resuming else task.facts().get("notes", []):
+        shown.say(f"note: {note}")
     model = build.build(config, task.ports(), task.ACCEPTS)
     if hasattr(_decoder(model), "solve") and config.start != Start():
         raise UsageError(f"the model '{config.model}' is solved, not trained: leave out --from and --freeze")
