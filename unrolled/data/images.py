@@ -57,6 +57,8 @@ def read_image(path: Path, grey: bool) -> NDArray[np.uint8]:
     try:
         with Image.open(path) as file:
             image = file.convert("RGBA")
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file") from None
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         reason = "it is no image, or damaged" if isinstance(error, UnidentifiedImageError) else str(error)
         raise DataError(f"{path}: cannot be read as an image ({reason}); save it again as .png") from None
