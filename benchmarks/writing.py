@@ -97,19 +97,22 @@ def by_length(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 # ---- images, sound, strokes
 
-CAPTIONS: dict[str, Any] = {"tokens": "word", "encoder": "cnn", "decoder": "gru"}
+CAPTIONS: dict[str, Any] = {"tokens": "word", "encoder": "cnn", "decoder": "gru", "target_dropout": 0.5, "lr": 2e-3}
 
 
-def shapes(time: str = "5m") -> dict[str, Any]:
-    """Captions that are all right: 95 % are asked for, of pairs of colour and shape never seen together."""
-    return once(
-        "builtin:shapes", "caption", "encdec", time, CAPTIONS, "coloured shapes, held-out pairs of colour and shape"
-    )
+def shapes(held_out: str, words: str) -> Callable[..., dict[str, Any]]:
+    """Captions that are all right: 95 % are asked for, of pairs of shapes never seen together."""
+
+    def piece(time: str = "5m") -> dict[str, Any]:
+        data = f"builtin:shapes,held_out={held_out}"
+        return once(data, "caption", "encdec", time, CAPTIONS, f"coloured shapes, held-out pairs of {words}")
+
+    return piece
 
 
 def emoji(time: str = "10m") -> dict[str, Any]:
     """Training captions are to be memorised."""
-    settings = {**CAPTIONS, "vocabulary": 4000, "time": time}
+    settings = {**CAPTIONS, "target_dropout": 0.0, "vocabulary": 4000}
     with tempfile.TemporaryDirectory() as folder:
         run, kept = trained(place("emoji-captions"), "caption", "encdec", time, settings, Path(folder))
         memorised = run.task.evaluate(run.model, "train")["exact_match"]
@@ -153,7 +156,8 @@ PIECES: Pieces = {
     "multi30k-every-step": multi30k("seq2seq", {**RECURRENT, "context": "every-step"}),
     "multi30k-attention": multi30k("seq2seq", {**RECURRENT, "context": "attention", "score": "general"}),
     "multi30k-transformer": multi30k("encdec-transformer", BLOCKS),
-    "dates": dates, "lengths": lengths, "shapes": shapes, "emoji": emoji,
+    "dates": dates, "lengths": lengths, "shapes": shapes("together", "shapes"),
+    "shapes-bound": shapes("bound", "a colour and a shape"), "emoji": emoji,
     "spoken": spoken, "pen": pen,
 }  # fmt: skip
 

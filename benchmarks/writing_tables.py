@@ -89,7 +89,7 @@ def lengths(read: Read, table: Table, picture: Picture) -> str:
 
 def captions(read: Read, table: Table) -> str:
     rows = []
-    for piece, goal in (("shapes", 0.95), ("emoji", None)):
+    for piece, goal in (("shapes", 0.95), ("shapes-bound", None), ("emoji", None)):
         found = read(f"writing-{piece}")
         if found:
             test, valid = found["figures"]["test"], found["figures"]["valid"]

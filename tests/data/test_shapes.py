@@ -19,6 +19,7 @@ from unrolled.data.shapes import (
     picture,
     pictures,
     shape_pictures,
+    together_in,
 )
 
 FORM = re.compile(r"a (small|large) (\w+) (\w+) (left of|above) a (small|large) (\w+) (\w+)")
@@ -63,7 +64,7 @@ def test_training_never_shows_a_held_out_pair() -> None:
     for part in ("valid", "test"):
         assert [len({pair[i] for pair in owned[part]}) for i in (0, 1)] == [8, 8]  # each colour and shape once
     shown: dict[str, list[int]] = {"train": [], "valid": [], "test": []}
-    for each in pictures(600, seed=1):
+    for each in pictures(600, seed=1, held_out="bound"):
         kinds = [(thing.colour, thing.shape) for thing in each.things]
         n_own = sum(kind in owned[each.part] for kind in kinds)
         assert all(kind in owned[each.part] | owned["train"] for kind in kinds)
@@ -71,6 +72,18 @@ def test_training_never_shows_a_held_out_pair() -> None:
     assert len(shown["test"]) == len(shown["valid"]) == 30
     assert set(shown["train"]) == {2}
     assert set(shown["test"]) == set(shown["valid"]) == {1, 2}  # in either place, or in both
+
+
+def test_held_out_pictures_show_shapes_that_never_stand_together_in_training() -> None:
+    owned = {part: {frozenset(pair) for pair in together_in(part)} for part in ("train", "valid", "test")}
+    assert [len(owned[part]) for part in owned] == [24, 4, 8]
+    assert len(set.union(*owned.values())) == 36
+    for part in ("valid", "test"):
+        assert set.union(*map(set, owned[part])) == set(SHAPES)
+    for each in pictures(400, seed=1):
+        assert frozenset(thing.shape for thing in each.things) in owned[each.part]
+    seen = {(thing.colour, thing.shape) for each in pictures(2000) if each.part == "train" for thing in each.things}
+    assert len(seen) == 64  # each alone is seen in every colour
 
 
 @pytest.mark.parametrize("shape", SHAPES)

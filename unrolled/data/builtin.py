@@ -133,7 +133,7 @@ _SETS = {
         "generated", "20,000 pairs", "pairs", (), _paired,
     ),
     "shapes": Builtin(
-        "pictures of two coloured shapes with captions, for caption; pairs of a colour and a shape held out",
+        "pictures of two coloured shapes with captions, for caption; pairs of shapes held out",
         "generated", "12,000 pictures", "pictures", (), _pictured,
     ),
 }  # fmt: skip

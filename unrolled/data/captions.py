@@ -31,7 +31,7 @@ from unrolled.data.labelled import ALL, BUILTIN, IMAGES, digest_files, ending_of
 from unrolled.data.labelled_arrays import load_npz
 from unrolled.data.pairs import Pair
 from unrolled.data.plain import TextFile
-from unrolled.data.shapes import ShapePictures, shape_pictures
+from unrolled.data.shapes import HELD_OUT, ShapePictures, shape_pictures
 from unrolled.data.tables import CsvTable, Table, open_table
 from unrolled.data.vector_pairs import CaptionReading, VectorPairs, sources_alone
 
@@ -297,25 +297,30 @@ def coloured(image: Pixels, grey: bool) -> Pixels:
 
 
 @lru_cache(maxsize=1)
-def _shapes(examples: int, seed: int) -> ShapePictures:
-    return shape_pictures(examples, seed)
+def _shapes(examples: int, seed: int, held_out: str) -> ShapePictures:
+    return shape_pictures(examples, seed, held_out)
 
 
 def _open_builtin(source: str, reading: CaptionReading) -> VectorPairs:
     name, *words = source.removeprefix(BUILTIN).split(",")
     if name != "shapes":
         raise UsageError(f"there are no built-in images with captions '{name}'; {nearest(name, ['shapes'])}")
-    settings = {"examples": 12_000, "seed": 0}
+    settings: dict[str, Any] = {"examples": 12_000, "seed": 0, "held_out": "together"}
     for word in words:
         key, _, value = word.partition("=")
         if key not in settings:
             raise UsageError(f"{source}: there is no setting '{key}'; {nearest(key, settings)}")
+        if key == "held_out":
+            if value not in HELD_OUT:
+                raise UsageError(f"{source}: held_out = '{value}' is not possible; {nearest(value, HELD_OUT)}")
+            settings[key] = value
+            continue
         if not value.isdigit() or (key == "examples" and int(value) < 20):
             raise UsageError(f"{source}: {key} = '{value}' is not possible: a whole number, for examples 20 or more")
         settings[key] = int(value)
 
     def read() -> Iterator[Pair]:
-        made = _shapes(settings["examples"], settings["seed"])
+        made = _shapes(**settings)
         for i, image in enumerate(made.images):
             rows = as_rows(fitted(coloured(image, reading.grey), reading.size))
             yield Pair(rows, made.captions[i], f"{source}, picture {i}", made.parts[i])

@@ -4,9 +4,13 @@
     a large white star above a large green ring
 
 The first of the two is the left or the upper one, so that every picture has one right caption. There are 8 colours,
-8 shapes, 2 sizes and 2 relations: 32,768 captions. Of the 64 pairs of a colour and a shape, 8 are kept for
-validation and 8 for test, one of each colour and each shape: no training picture shows one of them, in either place,
-and every validation or test picture shows one or two of its own. So a right caption there was never seen.
+8 shapes, 2 sizes and 2 relations: 32,768 captions. A right caption of a held-out picture was never seen; what is held
+out is one of two things:
+
+- `together`: which two shapes stand in a picture. Of the 36 pairs of shapes, 4 are kept for validation and 8 for test;
+- `bound`: which colour a shape has. Of the 64 pairs of a colour and a shape, 8 are kept for validation and 8 for test,
+  one of each colour and each shape: no training picture shows one of them, in either place, and every validation or
+  test picture shows one or two of its own. This is much harder: nothing in training speaks against "red is no circle".
 
 Picture i is a function of (seed, i) alone. Of every 20, 18 are for training, one for validation and one for test.
 """
@@ -90,6 +94,24 @@ def part_of(index: int) -> str:
 
 
 @cache
+def together_in(part: str) -> list[tuple[str, str]]:
+    """The pairs of shapes, in either order, that stand together in pictures of a part: by how far apart they are in the
+    circle of all shapes.
+
+    >>> together_in("valid")[:2], [len({frozenset(pair) for pair in together_in(p)}) for p in ("train", "test")]
+    ([('circle', 'cross'), ('square', 'ring')], [24, 8])
+    """
+    owner, shapes = {3: "test", 4: "valid"}, list(SHAPES)
+    n = len(shapes)
+    return [
+        (shapes[i], shapes[j])
+        for i in range(n)
+        for j in range(n)
+        if owner.get(min((j - i) % n, (i - j) % n), "train") == part
+    ]
+
+
+@cache
 def pairs_of(part: str) -> list[tuple[str, str]]:
     """The pairs of a colour and a shape that a part owns: on two diagonals of the square of all pairs, or the rest.
 
@@ -121,15 +143,28 @@ def draw(image: Grid, thing: Thing, colour: Grid) -> None:
     image[rows, columns] += cover * (colour - image[rows, columns])
 
 
-def picture(index: int, seed: int = 0) -> Picture:
-    """Picture `index`: a grey ground with a little noise, and two shapes beside or above each other."""
-    random = np.random.Generator(np.random.PCG64([seed, index]))
-    part = part_of(index)
+def _bound(part: str, random: np.random.Generator) -> list[tuple[str, str]]:
+    """Two pairs of a colour and a shape, one or both of which the part owns."""
     own = pairs_of(part)
     other = own if random.random() < 0.5 else pairs_of("train")
     kinds = [own[random.integers(len(own))], other[random.integers(len(other))]]
-    if random.random() < 0.5:
-        kinds.reverse()
+    return kinds[::-1] if random.random() < 0.5 else kinds
+
+
+def _together(part: str, random: np.random.Generator) -> list[tuple[str, str]]:
+    """Two pairs of a colour and a shape, whose shapes stand together in this part."""
+    pairs, colours = together_in(part), list(COLOURS)
+    return [(colours[random.integers(len(colours))], shape) for shape in pairs[random.integers(len(pairs))]]
+
+
+HELD_OUT = {"together": _together, "bound": _bound}
+
+
+def picture(index: int, seed: int = 0, held_out: str = "together") -> Picture:
+    """Picture `index`: a grey ground with a little noise, and two shapes beside or above each other."""
+    random = np.random.Generator(np.random.PCG64([seed, index]))
+    part = part_of(index)
+    kinds = HELD_OUT[held_out](part, random)
     relation = RELATIONS[random.integers(len(RELATIONS))]
     ahead = SIDE / 4 + random.uniform(-1, 1, 2)  # of the first from the edge, of the second from the opposite one
     beside = SIDE / 2 + random.uniform(-9, 9) + random.uniform(-3, 3, 2)
@@ -148,19 +183,19 @@ def picture(index: int, seed: int = 0) -> Picture:
     return Picture(image.round().clip(0, 255).astype(np.uint8), caption, part, (first, second))
 
 
-def pictures(examples: int, seed: int = 0) -> Iterator[Picture]:
-    return (picture(index, seed) for index in range(examples))
+def pictures(examples: int, seed: int = 0, held_out: str = "together") -> Iterator[Picture]:
+    return (picture(index, seed, held_out) for index in range(examples))
 
 
-def shape_pictures(examples: int = 12_000, seed: int = 0) -> ShapePictures:
+def shape_pictures(examples: int = 12_000, seed: int = 0, held_out: str = "together") -> ShapePictures:
     """The first pictures of a seed.
 
     >>> found = shape_pictures(2)
     >>> found.images.shape, found.captions[0]
-    ((2, 48, 48, 3), 'a small blue circle left of a small orange circle')
+    ((2, 48, 48, 3), 'a large purple star left of a large orange moon')
     """
     images, captions, parts = np.zeros((examples, SIDE, SIDE, 3), np.uint8), [], []
-    for i, each in enumerate(pictures(examples, seed)):
+    for i, each in enumerate(pictures(examples, seed, held_out)):
         images[i] = each.image
         captions.append(each.caption)
         parts.append(each.part)
