@@ -14,8 +14,10 @@ import tempfile
 from pathlib import Path
 
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["torch", "sklearn.linear_model", "unrolled.cli.train", "unrolled.cli.compare",
-                                  "unrolled.training.api", "unrolled.comparison.api", "unrolled.report.page"])  # fmt: skip
+PROCESSES.set_forkserver_preload([
+    "torch", "sklearn.linear_model", "unrolled.cli.train", "unrolled.cli.compare", "unrolled.training.api",
+    "unrolled.comparison.api", "unrolled.report.page",
+])  # fmt: skip
 SECONDS = 240
 
 
