@@ -116,6 +116,7 @@ def emoji(time: str = "10m") -> dict[str, Any]:
     settings = {**CAPTIONS, "target_dropout": 0.0, "vocabulary": 4000, "evaluate_every": 100_000}  # the last weights
     with tempfile.TemporaryDirectory() as folder:
         run, kept = trained(place("emoji-captions"), "caption", "encdec", time, settings, Path(folder))
+        run.task.prepare(place("emoji-captions"))
         memorised = run.task.evaluate(run.model, "train")["exact_match"]
         samples = run.directory.read_lines("predictions.jsonl")[:8]
     return {"protocol": "emoji and their English names", **kept, "memorised": memorised, "samples": samples}
