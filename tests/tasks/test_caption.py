@@ -14,6 +14,7 @@ from torch import Tensor
 
 import unrolled
 from tests.commands import run_unrolled
+from unrolled.comparison.api import make_plan
 from unrolled.core.causal import begin
 from unrolled.core.errors import DataError, UsageError
 from unrolled.data.shapes import picture, shape_pictures
@@ -21,6 +22,7 @@ from unrolled.layers.dropout import WordDropout
 from unrolled.pictures.draw import html
 from unrolled.pictures.kinds import Heatmap, Images
 from unrolled.runs.run import Run, load
+from unrolled.training.api import configure
 
 DATA = "builtin:shapes,examples=120"
 QUICK = {
@@ -37,6 +39,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def run(folder: Path) -> Run:
     return unrolled.train(DATA, task="caption", model="encdec", out=folder / "run", settings=QUICK)
+
+
+def test_images_are_read_by_a_cnn_unless_another_encoder_is_named() -> None:
+    data = "builtin:shapes,examples=40"
+    advised = configure("caption", "encdec", data, {})
+    assert advised.model_settings["encoder"] == "cnn"
+    assert configure("translate", "encdec", "x.tsv", {}).model_settings["encoder"] == "bigru"
+    assert configure("caption", "encdec", data, {"encoder": "lstm"}).model_settings["encoder"] == "lstm"
+    assert "encdec" in {job.model for job in make_plan(data, "caption", {"steps": 1, "tokens": "word"}).jobs}
 
 
 def test_figures_stand_beside_baselines(run: Run) -> None:
@@ -69,7 +80,7 @@ def test_a_saved_run_captions_files_and_folders(run: Run, folder: Path) -> None:
     Image.new("RGB", (20, 10)).save(pictures / "0.png")
     with pytest.raises(DataError, match="the image is 20 pixels wide, but this run reads 48"):
         list(saved.task.predict(saved.model, [str(pictures / "0.png")]))
-    with pytest.raises(DataError, match="cannot be read as an image"):
+    with pytest.raises(DataError, match="there is no such file"):
         list(saved.task.predict(saved.model, [str(pictures / "none.png")]))
     with pytest.raises(DataError, match="expected the name of an image file"):
         list(saved.task.predict(saved.model, [3]))

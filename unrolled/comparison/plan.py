@@ -95,7 +95,11 @@ def chosen_models(asked: CompareConfig, task: Task, task_name: str, own: str | N
                 raise UsageError(f"the model '{name}' does not fit the task '{task_name}'; {', '.join(fitting)} do")
     else:
         depth = PRESETS.index(asked.preset)
-        names = [n for n in fitting if PRESETS.index(getattr(discover.models.load(n), "PRESET", "thorough")) <= depth]
+        names = [
+            name
+            for name in fitting
+            if name in task.ADVICE or PRESETS.index(getattr(discover.models.load(name), "PRESET", "thorough")) <= depth
+        ]
     wanted = [*names, *([own] if own else []), *([ALWAYS] if ALWAYS in fitting else [])]
     if not wanted:
         raise UsageError(f"no model fits the task '{task_name}'")

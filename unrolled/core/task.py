@@ -148,6 +148,7 @@ class Task:
     SCORE: ClassVar[str]  # the figure by which weights are chosen; smaller is better
     FIGURES: ClassVar[tuple[str, ...]]  # the figures that tables show, in this order
     ACCEPTS: ClassVar[tuple[str, ...]]  # kinds of model
+    ADVICE: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # settings of models that this task is best done with
     UNIT: ClassVar[str] = "tokens"  # what the figure `tokens` and `size` count
 
     def __init__(self, config: Config, data: Config) -> None:

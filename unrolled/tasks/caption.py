@@ -42,6 +42,7 @@ class Config(_written.Config):
 
 class Task(_sensed.SensedTask):
     READING: ClassVar[type[CaptionReading]] = CaptionReading
+    ADVICE: ClassVar[Mapping[str, Mapping[str, Any]]] = {"encdec": {"encoder": "cnn"}}
 
     config: Config
     reading: CaptionReading

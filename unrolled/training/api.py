@@ -96,13 +96,14 @@ def configure(
     recipe: str | Path | None = None,
     own_file: str | Path | None = None,
 ) -> RunConfig:
-    """The full config of a run: defaults, the model's advice, what a saved run had, a recipe, then `settings`."""
+    """The config of a run: defaults, the advice of model and task, what a saved run had, a recipe, `settings`."""
     values = configs.read_toml(recipe) if recipe is not None else {}
     origin = starting.given_origin(settings, values)
     saved = RunConfig() if origin is None else saved_config(origin)
     task, model = values.pop("task", task or saved.task), values.pop("model", model or saved.model)
     module, of_task = build.model_file(model), discover.tasks.load(task)
-    advice = {**getattr(module, "RECIPE", {}), **({} if origin is None else starting.inherited(saved, model))}
+    advice = {**getattr(module, "RECIPE", {}), **of_task.Task.ADVICE.get(model, {})}
+    advice |= {} if origin is None else starting.inherited(saved, model)
     config = assemble(settings, values, advice, module.Config, of_task.Config)
     if config.members > 1:
         raise UsageError("models that answer together are made by: unrolled compare DATA --folds N")
