@@ -142,18 +142,36 @@ def test_folds_need_a_test_part(tmp_path):
         unrolled.train(rows(), task="classify", model="dan", out=tmp_path / "run", settings={"members": 3})
 
 
-def test_numbers_are_answered_by_their_mean(tmp_path):
+def in_two(model, tmp_path, more):
+    """A model once without each of two folds, and both joined."""
     source = "builtin:maximum,length=8,examples=60"
     members = []
     for k in range(2):
-        settings = {"split": "60/20/20", "task.reading.fold.of": 2, "task.reading.fold.number": k}
+        settings = {"split": "60/20/20", "task.reading.fold.of": 2, "task.reading.fold.number": k, **more}
         members.append(
-            unrolled.train(source, "regress", "nearest", out=tmp_path / str(k), settings=settings, baselines={})
+            unrolled.train(source, "regress", model, out=tmp_path / str(k), settings=settings, baselines={})
         )
-    run = join([member.path for member in members], source, tmp_path / "both")
+    return members, join([member.path for member in members], source, tmp_path / "both")
+
+
+def test_numbers_are_answered_by_their_mean(tmp_path):
+    members, run = in_two("elman", tmp_path, {"steps": 3, "d_state": 4})
     for height in (0.2, 0.6):
         series = np.linspace(0, height, 8)[:, None].tolist()
         said = [member.predict([series])[0]["prediction"] for member in members]
         assert run.predict([series])[0]["prediction"] == pytest.approx(np.mean(said), rel=1e-4)
     assert run.result["valid"]["mse"] == pytest.approx(np.mean([each.result["valid"]["mse"] for each in members]))
     assert run.result["valid"]["tokens"] == 48
+
+
+def test_a_model_that_is_solved_is_solved_again_on_all_folds(tmp_path):
+    members, run = in_two("nearest", tmp_path, {})
+    assert run.config.members == 1
+    run.task.prepare("builtin:maximum,length=8,examples=60")
+    known = run.task._found().sections["train"]
+    assert known.n_examples == 48
+    for i in (0, 20, 47):  # each of them is its own nearest neighbour, in whatever fold it was
+        series = run.task.inputs.decode(known.input(i))
+        right = float(np.ravel(run.task.answers.decode(known.answer(i)))[0])
+        assert run.predict([series])[0]["prediction"] == pytest.approx(right, rel=1e-4)
+    assert run.result["valid"]["mse"] == pytest.approx(np.mean([each.result["valid"]["mse"] for each in members]))

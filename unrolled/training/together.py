@@ -1,4 +1,4 @@
-"""`join`: runs of several folds, answering together, as a run of its own."""
+"""`join`: runs of several folds as one run of its own: answering together, or solved again on all of them."""
 
 from __future__ import annotations
 
@@ -24,26 +24,31 @@ def join(
     own_file: str | Path | None = None,
     baselines: Mapping[str, Any] | None = None,
 ) -> Run:
-    """A run whose model is all of theirs: the mean of what they say.
+    """A run whose model is all of theirs: the mean of what they say. A model that is solved, not trained, needs no
+    validation data to end by, so it is solved once more on all folds.
 
-    They must be of one model and of the same data, cut into the same folds. The figures on test data are those of all
-    together; the figures on validation data are the mean of theirs, each on the fold that it has not seen.
+    They must be of one model and of the same data, cut into the same folds. The figures on test data are those of the
+    new run; the figures on validation data are the mean of theirs, each on the fold that it has not seen.
     """
     started = time.monotonic()
     runs = [load(path, own_file=own_file) for path in members]
     first = runs[0].config
     reading = {**first.task_settings.get("reading", {}), "fold": {"of": len(runs)}}
-    config = first.model_copy(
-        update={"members": len(runs), "task_settings": {**first.task_settings, "reading": reading}}
-    )
+    solved = hasattr(runs[0].model, "solve")
+    config = first.model_copy(update={
+        "members": 1 if solved else len(runs), "task_settings": {**first.task_settings, "reading": reading},
+    })  # fmt: skip
     task = build.make_task(config)
     task.prepare(data)
-    model = build.build(config, task.ports(), task.ACCEPTS)
-    assert isinstance(model, Together)
-    for member, run in zip(model.members, runs, strict=True):
+    for run in runs:
         if run.task.ports() != task.ports():
             raise DataError(f"{run.path}: this run saw other data than the others; train it again")
-        member.load_state_dict(run.model.state_dict())
+    model = build.build(config, task.ports(), task.ACCEPTS)
+    if isinstance(model, Together):
+        for member, run in zip(model.members, runs, strict=True):
+            member.load_state_dict(run.model.state_dict())
+    else:
+        task.solve(model, limit=config.budget.train_tokens)
     task.learn_from([run.task for run in runs])
     directory = RunDirectory.create(Path(out))
     task.save_codec(directory.path / "codec")
