@@ -100,15 +100,32 @@ def test_asked_to_stop(file: Path, whole: Path, tmp_path: Path, number: int) -> 
 MEMORY = {"examples": "stream"}  # data that is passed from Python: a list with one long text
 
 
-def interrupted(text: str, path: Path) -> None:
-    """A run that was stopped after 34 steps."""
+def stopped(step: int, *words: object, **more: object) -> None:
+    """A run that was stopped after so many steps."""
 
     def show(self: Loop, loss: float) -> None:
-        self.stop.asked = self.at.step == 34
+        self.stop.asked = self.at.step == step
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted):
         patch.setattr(Loop, "_show", show)
-        unrolled.train([text], out=path, settings=SMALL | MEMORY | {"steps": 100})
+        unrolled.train(*words, **more)  # type: ignore[arg-type]
+
+
+def interrupted(text: str, path: Path) -> None:
+    stopped(34, [text], out=path, settings=SMALL | MEMORY | {"steps": 100})
+
+
+@pytest.mark.parametrize("model", ["seq2seq", "encdec-transformer"])
+def test_a_model_with_a_source_goes_on_as_if_nothing_had_happened(tmp_path: Path, model: str) -> None:
+    """With every kind of noise: dropout, hidden words, and words of its own mixed in."""
+    own = {"d_state": 8} if model == "seq2seq" else {"d_model": 8, "n_layers": 1, "d_ff": 8, "n_heads": 2}
+    settings = own | {"d_embedding": 8, "ends.dropout": 0.2, "target_dropout": 0.2, "teacher": 0.8, "steps": 30,
+                      "evaluate_every": 10, "batch_size": 8}  # fmt: skip
+    asked = ("builtin:reversal,length=6,examples=200", "translate", model)
+    stopped(17, *asked, out=tmp_path / "run", settings=settings)
+    unrolled.train(asked[0], resume=tmp_path / "run")
+    unrolled.train(*asked, out=tmp_path / "whole", settings=settings)
+    assert_same(tmp_path / "whole", tmp_path / "run")
 
 
 def test_stopped_in_the_middle_of_an_evaluation(text: str, tmp_path: Path) -> None:
