@@ -89,3 +89,17 @@ def test_what_comes_slowly_is_answered_at_once():
     assert next(found) == [1]
     with pytest.raises(ValueError, match="broken"):
         next(found)
+
+
+def test_answers_stand_beside_rows_with_and_without_names(run):
+    pairs = "".join(f"{a}{b}\t{b}{a}\n" for a in "abcde" for b in "abcde")
+    (run / "pairs.tsv").write_text(pairs)
+    (run / "named.csv").write_text("source,target\n" + pairs.replace("\t", ","))
+    run_unrolled("train", run / "pairs.tsv", "--task", "translate", "--model", "seq2seq", "--steps", 1, "--set",
+                 "d_state=4", "-o", run / "numbered")  # fmt: skip
+    for name in ("pairs.tsv", "named.csv"):
+        run_unrolled("predict", run / "numbered", run / name, "-o", run / "out.csv")
+        lines = (run / "out.csv").read_text().splitlines()
+        if name == "named.csv":
+            assert lines.pop(0) == "source,target,prediction,logp,finished"
+        assert [line.split(",")[:2] for line in lines] == [row.split("\t") for row in pairs.splitlines()]

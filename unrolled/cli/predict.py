@@ -73,7 +73,7 @@ def command(
         raise UsageError(f"--condition is not for the task '{opened.config.task}'")
     said = lines.answers(opened, data, options) if writes else answers_of(opened, data, "predict", condition)
     if out is not None:
-        write(out, data, ({key: each for key, each in line.items() if key != "source"} for line in said))
+        write(out, data, ({key: each for key, each in line.items() if key != "source"} for line in said), opened.task)
         return
     for line in said:
         plain = writes and not json and n_best == 1

@@ -29,7 +29,7 @@ Out = Annotated[
 SIGNS = {".csv": ",", ".tsv": "\t"}
 
 
-def write(out: str, data: str, said: Iterator[dict[str, Any]]) -> None:
+def write(out: str, data: str, said: Iterator[dict[str, Any]], task: Any) -> None:
     """All answers into a file, which is there only when it is complete."""
     path = Path(out)
     if path.suffix not in (*SIGNS, ".jsonl"):
@@ -44,15 +44,15 @@ def write(out: str, data: str, said: Iterator[dict[str, Any]]) -> None:
             if path.suffix == ".jsonl":
                 file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in said)
             else:
-                csv.writer(file, delimiter=SIGNS[path.suffix], lineterminator="\n").writerows(_rows(data, said))
+                csv.writer(file, delimiter=SIGNS[path.suffix], lineterminator="\n").writerows(_rows(data, said, task))
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
-def _rows(data: str, said: Iterator[dict[str, Any]]) -> Iterator[list[Any]]:
+def _rows(data: str, said: Iterator[dict[str, Any]], task: Any) -> Iterator[list[Any]]:
     """The rows of a table with the answers in columns behind; the header, where it has one, first."""
-    table, named = _table(data)
+    table, named = _table(data, task)
     names = table.columns()
     added: list[str] = []
     cells = table.rows(names)
@@ -71,11 +71,11 @@ def _rows(data: str, said: Iterator[dict[str, Any]]) -> Iterator[list[Any]]:
         raise _unlike(data, None)
 
 
-def _table(data: str) -> tuple[Table, bool]:
-    """The table in a file, and whether its columns have names."""
+def _table(data: str, task: Any) -> tuple[Table, bool]:
+    """The table in a file, as the task reads it, and whether its columns have names."""
     from unrolled.data.labelled_table import Headerless, table_in
 
-    table = None if data == "-" else table_in(Path(data))
+    table = None if data == "-" else getattr(task, "table_in", table_in)(Path(data))
     if table is None:
         raise UsageError(f"'{data}' is no table whose rows could be kept; write a .jsonl file, or give a .csv file")
     return table, not isinstance(table, Headerless)

@@ -219,7 +219,7 @@ def sources_in(path: Path, reading: PairReading) -> Iterator[tuple[int, str]]:
     """The sources of a file, to write for, with their lines or rows: of a table the source column or its only one, of
     other files every line. What is missing is an empty text."""
     if ending_of(path) in TABLES:
-        yield from _table_sources(path, reading.source_column)
+        yield from _table_sources(path, reading)
         return
     at, skip = 0, False
     for number, line in enumerate(TextFile(path).lines(), start=1):
@@ -229,20 +229,30 @@ def sources_in(path: Path, reading: PairReading) -> Iterator[tuple[int, str]]:
         cells = line.split("\t")
         if number == 1:
             wanted = str(reading.source_column)
-            skip = has_header(cells, reading) and wanted in cells
-            at = cells.index(wanted) if skip else int(wanted) - 1 if wanted.isdigit() else 0
+            skip = has_header(cells, reading) or sides(cells) is not None
+            at = cells.index(wanted) if wanted in cells else int(wanted) - 1 if wanted.isdigit() else 0
         if not (skip and number == 1):
             yield number, cells[at] if at < len(cells) else ""
 
 
-def _table_sources(path: Path, wanted: str | None) -> Iterator[tuple[int, str]]:
+def table_of_pairs(path: Path, reading: PairReading) -> Table | None:
+    """The table in a file as a run reads it: where that numbered its columns, a first line without known names is a
+    row like others."""
     table = open_table(path)
+    if isinstance(table, CsvTable) and str(reading.source_column).isdigit():
+        names = table.columns()
+        if sides(names) is None:
+            return Headerless(TextFile(path), "\t" if ending_of(path) == ".tsv" else ",", len(names))
+    return table
+
+
+def _table_sources(path: Path, reading: PairReading) -> Iterator[tuple[int, str]]:
+    table, wanted = table_of_pairs(path, reading), reading.source_column
     assert table is not None
-    if isinstance(table, CsvTable) and wanted is not None and wanted.isdigit():
-        width = len(next((cells for _, cells in table._records()), []))
-        table = Headerless(TextFile(path), ",", width)
     names = table.columns()
     column = names[0] if len(names) == 1 else wanted
+    if column not in names and str(wanted).isdigit() and int(str(wanted)) <= len(names):
+        column = names[int(str(wanted)) - 1]  # the run has numbers, this table has names
     if column not in names:
         raise UsageError(f"{path}: there is no column '{column}', which the run reads; {nearest(str(column), names)}")
     rows = _records(table, [column]) if isinstance(table, RecordTable) else table.rows([column])

@@ -26,10 +26,10 @@ from unrolled.data.config import DataConfig
 from unrolled.data.pairs import open_pairs
 from unrolled.data.pairs_batch import PairSection
 from unrolled.data.pairs_config import PairReading
-from unrolled.data.pairs_files import sources_in
+from unrolled.data.pairs_files import sources_in, table_of_pairs
 from unrolled.data.pairs_guess import guess_pairs
 from unrolled.data.pairs_prepare import PairData, encode_pairs, is_joint, prepare_pairs
-from unrolled.data.tables import Example
+from unrolled.data.tables import Example, Table
 from unrolled.data.windows import windows
 from unrolled.tasks import _written
 
@@ -185,6 +185,9 @@ class Task(_written.WrittenTask):
 
     def source_names(self, source: Tensor) -> list[str]:
         return [self.source_codec.name(int(token)) for token in source]
+
+    def table_in(self, path: Path) -> Table | None:
+        return table_of_pairs(path, self.reading)
 
     def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
         """Sources of another file, some at a time: its lines, the source column of a table; `-` is standard input."""
