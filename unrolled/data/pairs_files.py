@@ -240,9 +240,9 @@ def table_of_pairs(path: Path, reading: PairReading) -> Table | None:
     row like others."""
     table = open_table(path)
     if isinstance(table, CsvTable) and str(reading.source_column).isdigit():
-        names = table.columns()
-        if sides(names) is None:
-            return Headerless(TextFile(path), "\t" if ending_of(path) == ".tsv" else ",", len(names))
+        first = next((cells for _, cells in table._records()), [])
+        if sides(first) is None:
+            return Headerless(TextFile(path), "\t" if ending_of(path) == ".tsv" else ",", len(first))
     return table
 
 
