@@ -231,13 +231,23 @@ def _repeats(scan: Scan, side: NDArray[np.int64], names: list[str]) -> dict[str,
 # ---- codecs and sections
 
 
+def spaced(text: str, tokens: str) -> str:
+    """A text to be read: where a token takes the space before it along, the first word gets one too, so that it is the
+    same token as in the middle of a text.
+
+    >>> spaced("good film", "word"), spaced("good film", "char")
+    (' good film', 'good film')
+    """
+    return f" {text}" if tokens in ("word", "bpe") and not text[:1].isspace() else text
+
+
 def fit_inputs(
     kind: Kind, examples: Iterable[Labelled], config: DataConfig, letters: int, least: int, name: str
 ) -> InputCodec:
     """The codec of the inputs, from the examples of the training part."""
     inputs = (example.input for example in examples)
     if kind == "text":
-        return Codec.fit(inputs, config)
+        return Codec.fit((spaced(text, config.tokens) for text in inputs), config)
     if kind == "words":
         return WordListCodec.fit(inputs, config.vocabulary, least, letters)
     return fit_scaler(SeriesScaler, inputs, name)
@@ -254,7 +264,7 @@ def encode_input(inputs: InputCodec, value: Any, place: str) -> NDArray[Any]:
     if isinstance(inputs, NumberScaler):
         return inputs.encode(value, place)
     try:
-        ids = inputs.encode(value)
+        ids = inputs.encode(spaced(value, inputs.kind) if isinstance(inputs, Codec) else value)
     except DataError as error:
         raise DataError(f"{place}: {error}") from None
     return ids.astype(np.int32)

@@ -267,7 +267,7 @@ class LabelledTask(task.Task):
             return np.asarray(self.inputs.decode(x)).round(6).tolist()  # type: ignore[union-attr]
         if self.kind == "words":
             return self.names_of(x)
-        return self.inputs.decode(x)  # type: ignore[union-attr]
+        return str(self.inputs.decode(x)).removeprefix(" ")  # type: ignore[union-attr]
 
     def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
         """The inputs of another source, some at a time, so that one of any size passes; `-` is standard input."""
