@@ -148,9 +148,7 @@ def in_two(model, tmp_path, more):
     members = []
     for k in range(2):
         settings = {"split": "60/20/20", "task.reading.fold.of": 2, "task.reading.fold.number": k, **more}
-        members.append(
-            unrolled.train(source, "regress", model, out=tmp_path / str(k), settings=settings, baselines={})
-        )
+        members.append(unrolled.train(source, "regress", model, out=tmp_path / str(k), settings=settings, baselines={}))
     return members, join([member.path for member in members], source, tmp_path / "both")
 
 
