@@ -10,8 +10,11 @@ import unrolled
 
 
 def test_the_alignment_of_a_year_falls_on_the_year(tmp_path: Path) -> None:
-    settings = {"steps": 140, "d_state": 64, "d_embedding": 32, "batch_size": 48, "lr": 1e-2, "evaluate_every": 140}
-    run = unrolled.train("builtin:dates,examples=8000", "translate", "seq2seq", out=tmp_path / "run", settings=settings)
+    settings = {"steps": 140, "d_state": 64, "d_embedding": 32, "batch_size": 48, "lr": 1e-2, "evaluate_every": 140,
+                "held_out": 3000}  # fmt: skip
+    run = unrolled.train(
+        "builtin:dates,examples=8000", "translate", "seq2seq", tmp_path / "run", settings=settings, baselines={}
+    )
     found = []
     for line in run.directory.read_lines("predictions.jsonl"):
         start = line["source"].find(line["target"][:4])
