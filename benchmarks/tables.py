@@ -230,7 +230,7 @@ def overview() -> str:
     from unrolled.core import discover
 
     rows = []
-    for name in discover.models.names():
+    for name in (name for name in discover.models.names() if discover.models.file(name) is None):
         fact = facts_of(discover.models.load(name), name)
         what = fact["what"].split(": ", 1)[-1].rstrip(".")
         rows.append([f"`{name}`", what, f"{fact['parameters']:,}", field_words(fact), tick_words(fact),

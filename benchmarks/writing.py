@@ -46,8 +46,8 @@ def multi30k(model: str, own: Mapping[str, Any]) -> Callable[..., dict[str, Any]
 
 
 RECURRENT: dict[str, Any] = {"d_state": 256, "d_embedding": 256, "ends.dropout": 0.2, "batch_tokens": 1200, "lr": 2e-3}
-BLOCKS: dict[str, Any] = {"d_embedding": 256, "tied": True, "dropout": 0.15, "ends.dropout": 0.15, "batch_tokens": 2500,
-                          "lr": 1e-3, "label_smoothing": 0.1}  # fmt: skip
+BLOCKS: dict[str, Any] = {"d_embedding": 256, "d_ff": 512, "tied": True, "model.dropout": 0.1, "ends.dropout": 0.1,
+                          "batch_tokens": 1500, "lr": 1e-3, "label_smoothing": 0.1}  # fmt: skip
 
 
 def dates(time: str = "3m") -> dict[str, Any]:

@@ -21,6 +21,7 @@ from unrolled.runs.build import make_task
 from unrolled.runs.config import RunConfig
 
 WORDS = ["one two three four five six seven eight nine ten"[i % 7 : i % 7 + 24] for i in range(400)]
+MEMORY = {"examples": "stream"}
 FAST = {"steps": 6, "batch_size": 8, "evaluate_every": 3, "d_embedding": 8, "models": "elman,tcn", "threads": 1}
 
 
@@ -29,6 +30,12 @@ def text(tmp_path_factory):
     path = tmp_path_factory.mktemp("text") / "words.txt"
     path.write_text("\n".join(WORDS * 4), encoding="utf-8")
     return path
+
+
+@pytest.fixture(scope="module")
+def memory(text):
+    """The same text as Python hands it over: no other processes are begun for it."""
+    return [text.read_text(encoding="utf-8")]
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +97,7 @@ def test_a_comparison_can_be_resumed(done, tmp_path):
     assert [(row["label"], row["score"]) for row in again.rows] == [(row["label"], row["score"]) for row in done.rows]
 
 
-def test_one_model_that_fails_does_not_stop_the_others(text, tmp_path):
+def test_one_model_that_fails_does_not_stop_the_others(memory, tmp_path):
     own = tmp_path / "breaks.py"
     own.write_text(
         '"""breaks: fails in training."""\n'
@@ -103,7 +110,8 @@ def test_one_model_that_fails_does_not_stop_the_others(text, tmp_path):
         "        return self.map(x), ()\n\n\ndef make(config, d_in, d_out):\n    return Breaks(d_in)\n",
         encoding="utf-8",
     )
-    found = unrolled.compare(text, out=tmp_path / "out", settings={**FAST, "models": "elman"}, own_file=own)
+    settings = {**FAST, **MEMORY, "models": "elman"}
+    found = unrolled.compare(memory, out=tmp_path / "out", settings=settings, own_file=own)
     by_label = {row["label"]: row for row in found.rows}
     assert "as asked for" in by_label["breaks"]["failed"]
     assert by_label["elman"]["score"] is not None and by_label["elman"]["failed"] is None
@@ -168,9 +176,9 @@ def test_sizes_agree_within_five_percent(text, size):
     assert max(counts) <= (1 + TOLERANCE) * min(counts)
 
 
-def test_a_matched_run_has_the_size_that_was_planned(text, tmp_path):
-    settings = {"steps": 2, "models": "elman,transformer", "match": "params", "size": "small"}
-    found = unrolled.compare(text, out=tmp_path / "out", settings=settings)
+def test_a_matched_run_has_the_size_that_was_planned(memory, tmp_path):
+    settings = {"steps": 2, "models": "elman,transformer", "match": "params", "size": "small", **MEMORY}
+    found = unrolled.compare(memory, out=tmp_path / "out", settings=settings)
     counts = [row["parameters"] for row in found.rows if row["kind"] == "model"]
     assert len(counts) == 3
     assert max(counts) <= (1 + TOLERANCE) * min(counts)
@@ -213,9 +221,9 @@ def test_without_equal_conditions_runs_end_when_they_stop_getting_better(text):
         assert all("patience" not in job.settings for job in plan.jobs)
 
 
-def test_a_setting_may_be_for_one_model(text, tmp_path):
-    settings = {"steps": 1, "models": "elman,gru", "d_state": 6, "gru.d_state": 9}
-    found = unrolled.compare(text, out=tmp_path / "out", settings={**settings, "memoryless.d_state": 4})
+def test_a_setting_may_be_for_one_model(memory, tmp_path):
+    settings = {"steps": 1, "models": "elman,gru", "d_state": 6, "gru.d_state": 9, **MEMORY}
+    found = unrolled.compare(memory, out=tmp_path / "out", settings={**settings, "memoryless.d_state": 4})
     widths = {name: found.run(f"{name}-0").config.model_settings["d_state"] for name in ("elman", "gru")}
     assert widths == {"elman": 6, "gru": 9}
     assert "gru.d_state=9" in found.table["command"]

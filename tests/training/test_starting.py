@@ -73,9 +73,9 @@ def test_a_pre_trained_body_classifies(old: Run, tmp_path: Path) -> None:
     before, after = tensors(old), tensors(run)
     for name in (name for name in after if name.startswith("encoder.")):
         assert torch.equal(after[name], before[name.replace("encoder.", "decoder.")]), name
-    assert "tensors taken: encoder.embedding (1), encoder.body (4); begun anew: head" in said[0]
+    assert "tensors taken: encoder.embedding (1), encoder.body (4); begun anew: head" in "\n".join(said)
     head = sum(tensor.numel() for name, tensor in after.items() if name.startswith("head."))
-    assert f"{head:,} of {run.result['parameters']:,} parameters are trained" in said[1]
+    assert f"{head:,} of {run.result['parameters']:,} parameters are trained" in "\n".join(said)
     assert run.result["trained_parameters"] == head
     assert run.task.inputs.to_json() == old.task.codec.to_json()
     assert f"({head:,} of them trained, encoder kept fixed)" in (run.path / "README.md").read_text()
@@ -87,7 +87,7 @@ def test_a_classifier_becomes_a_writer(old: Run, file: Path, tmp_path: Path) -> 
     settings = {"task.readout": "mean", "split": "60/20/20"}
     middle, _ = train(ROWS, tmp_path / "middle", from_run=old.path, task="classify", settings=settings)
     run, said = train(file, tmp_path / "run", from_run=middle.path, task="next-token", freeze=["embedding", "body"])
-    assert "tensors taken: decoder.embedding (1), decoder.body (4)" in said[0]
+    assert "tensors taken: decoder.embedding (1), decoder.body (4)" in "\n".join(said)
     before, after = tensors(middle), tensors(run)
     for name in (name for name in after if name.startswith("decoder.")):
         assert torch.equal(after[name], before[name.replace("decoder.", "encoder.")]), name
