@@ -59,7 +59,7 @@ def test_commands(_name: str, block: str, folder: Path) -> None:
 
 @pytest.mark.parametrize(("name", "block"), [pytest.param(*b, id=b[0]) for b in blocks("python")])
 def test_python(name: str, block: str, folder: Path) -> None:
-    block = block.replace('"steps": 200', '"steps": 5')
+    block = re.sub(r'"steps": \d+', '"steps": 5', block)
     done = subprocess.run(
         [sys.executable, "-c", block], capture_output=True, text=True, cwd=folder, env=os.environ, timeout=240
     )
