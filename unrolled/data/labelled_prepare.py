@@ -233,12 +233,20 @@ def _repeats(scan: Scan, side: NDArray[np.int64], names: list[str]) -> dict[str,
 
 def spaced(text: str, tokens: str) -> str:
     """A text to be read: where a token takes the space before it along, the first word gets one too, so that it is the
-    same token as in the middle of a text.
+    same token as in the middle of a text. `unspaced` takes it away again.
 
     >>> spaced("good film", "word"), spaced("good film", "char")
     (' good film', 'good film')
     """
-    return f" {text}" if tokens in ("word", "bpe") and not text[:1].isspace() else text
+    return f" {text}" if tokens in ("word", "bpe") else text
+
+
+def unspaced(text: str, tokens: str) -> str:
+    """
+    >>> unspaced(spaced(" x", "word"), "word"), unspaced(spaced(" x", "char"), "char")
+    (' x', ' x')
+    """
+    return text.removeprefix(" ") if tokens in ("word", "bpe") else text
 
 
 def fit_inputs(

@@ -26,7 +26,14 @@ from unrolled.data.config import DataConfig
 from unrolled.data.labelled import Labelled, LabelledSource, open_labelled
 from unrolled.data.labelled_batch import LabelledBatches, LabelledSection, labelled_batches
 from unrolled.data.labelled_guess import guess_answers
-from unrolled.data.labelled_prepare import InputCodec, LabelledData, encode_examples, encode_input, prepare_labelled
+from unrolled.data.labelled_prepare import (
+    InputCodec,
+    LabelledData,
+    encode_examples,
+    encode_input,
+    prepare_labelled,
+    unspaced,
+)
 from unrolled.data.reading import Answers, Kind, Reading
 from unrolled.data.tables import Example
 from unrolled.data.word_list import FILE as WORDS
@@ -267,7 +274,7 @@ class LabelledTask(task.Task):
             return np.asarray(self.inputs.decode(x)).round(6).tolist()  # type: ignore[union-attr]
         if self.kind == "words":
             return self.names_of(x)
-        return str(self.inputs.decode(x)).removeprefix(" ")  # type: ignore[union-attr]
+        return unspaced(str(self.inputs.decode(x)), self.data.tokens)  # type: ignore[union-attr]
 
     def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
         """The inputs of another source, some at a time, so that one of any size passes; `-` is standard input."""
