@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from unrolled.core.causal import Causal, Encoder, serial_depth
 from unrolled.core.errors import UsageError
@@ -170,6 +171,29 @@ class SerialEncoder(Encoder):
         for layer in self.layers:
             x, mask = layer(x, mask)
         return x, mask
+
+
+class Delayed(SerialEncoder):
+    """Causal layers that may wait: y_t is what they say `delay` steps later, when they have seen x up to t + delay.
+
+    Behind the end of each row they read zeros, so that every step is answered, of a long row and of a short one beside it.
+
+    >>> import torch
+    >>> y, _ = Delayed(2, nn.Identity())(torch.arange(1.0, 5).view(1, 4, 1), torch.ones(1, 4, dtype=torch.bool))
+    >>> y.flatten().tolist()
+    [3.0, 4.0, 0.0, 0.0]
+    """
+
+    def __init__(self, delay: int, *layers: nn.Module) -> None:
+        super().__init__(*layers)
+        if not all(isinstance(layer, AsEncoder) for layer in self.layers):
+            raise UsageError("only causal layers can be delayed; an encoder has seen all when it answers")
+        self.delay = delay
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        x = F.pad(without_padding(x, mask), (0, 0) * (x.dim() - 2) + (0, self.delay))  # [B, T + delay, ..]
+        y, _ = super().forward(x, F.pad(mask, (self.delay, 0), value=True))
+        return without_padding(y[:, self.delay :], mask), mask
 
 
 class Read(Encoder):

@@ -45,6 +45,8 @@ class Ports(NamedTuple):
     """Different letters, where a token comes with those it is spelt with: x [B, T, 1 + L]."""
     source: SourcePorts | None = None
     """What is read before the first target is written; None: nothing."""
+    delay: int = 0
+    """Steps by which a causal model may answer late, where it answers at each position."""
 
 
 class Baseline(NamedTuple):

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional, Encoder
-from unrolled.core.compose import Acceptor, Each, Ending, Read, Serial, SerialEncoder
+from unrolled.core.compose import Acceptor, Delayed, Each, Ending, Read, Serial, SerialEncoder
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
 from unrolled.core.task import Model, Ports, SourcePorts, Task
@@ -145,7 +145,9 @@ def _reader(config: RunConfig, ports: Ports, module: ModuleType) -> Encoder:
         body = Ending(cast(Causal, body))
     front = [entry, *_dropout(ends), body, *_dropout(ends)]
     if ports.answers == "each":
-        return SerialEncoder(*front, _linear(d_body, ports.d_out))
+        layers = [*front, _linear(d_body, ports.d_out)]
+        late = ports.delay and isinstance(body, Causal)
+        return Delayed(ports.delay, *layers) if late else SerialEncoder(*layers)
     readout = part("head.readout", readout_named(ports.readout, d_body))
     return Read(SerialEncoder(*front), readout, _linear(int(readout.d_out), ports.d_out))
 

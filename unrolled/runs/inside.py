@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unrolled.core.causal import Causal, Conditional, Encoder, begin
-from unrolled.core.compose import AsEncoder, Each, Ending, Read, Serial, SerialEncoder
+from unrolled.core.compose import AsEncoder, Delayed, Each, Ending, Read, Serial, SerialEncoder
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State, detach
 from unrolled.core.task import Batch, Model
@@ -62,8 +62,11 @@ def longest(model: Model) -> int | None:
 def by_position(model: Model) -> Model:
     """The model up to where it answers at each position: of one that answers once, what its readout reads.
 
-    A layer that gives its last output alone (`Ending`) is asked for all of them.
+    A layer that gives its last output alone (`Ending`) is asked for all of them, one that waits (`Delayed`) for what it
+    says at once.
     """
+    if isinstance(model, Delayed):
+        return SerialEncoder(*model.layers).train(model.training)
     if not isinstance(model, Read):
         return model
     body = model.body

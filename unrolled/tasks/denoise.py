@@ -4,7 +4,8 @@
 
     gain = 10 log10( sum_t |x_t - c_t|^2 / sum_t |y_t - c_t|^2 ) dB, in the units of the data
 
-A causal model has y_t from x_1 .. x_t alone, so it also runs live: a value in, a value out (`stream_numbers`).
+A causal model has y_t from x_1 .. x_t alone, so it also runs live: a value in, a value out (`stream_numbers`). With a
+`delay` of d steps it has y_t from x_1 .. x_{t+d}, and says it d ticks later.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import task
 from unrolled.core.causal import Causal
-from unrolled.core.compose import AsEncoder, Serial, SerialEncoder
+from unrolled.core.compose import AsEncoder, Delayed, Serial, SerialEncoder
 from unrolled.core.errors import UsageError
 from unrolled.data.answers import SeriesScaler
 from unrolled.data.labelled import BUILTIN, LabelledSource, open_labelled
@@ -39,6 +41,9 @@ class Config(_labelled.Config):
     """How the data is read, and what noise is put on it where it is clean."""
 
     clean: Noise = Noise()
+
+    delay: int = Field(0, ge=0, le=10_000)
+    """steps that a causal model waits before it answers for a step: it then sees some of what follows, and still runs live"""
 
 
 class Task(_labelled.LabelledTask):
@@ -76,6 +81,9 @@ class Task(_labelled.LabelledTask):
         if isinstance(source, str) and source.startswith(BUILTIN):
             raise UsageError(f"{source} has noise already, and settings for it; leave out noise = {asked.noise}")
         return with_noise(open_labelled(source, self.reading, "none"), asked, self.config.reading.window)
+
+    def ports(self) -> task.Ports:
+        return super().ports()._replace(delay=self.config.delay)
 
     def _is_pair(self) -> bool:
         return self.inputs.size == self.answers.size
@@ -157,19 +165,45 @@ class Task(_labelled.LabelledTask):
     def stream_numbers(self, model: Any, lines: Iterable[str]) -> Iterator[str]:
         """A line for each line, at once: the clean numbers of one step for its noisy ones.
 
-        Numbers have spaces or commas between them; an empty line begins a new series and is answered by one.
+        Numbers have spaces or commas between them; an empty line begins a new series and is answered by one. A model
+        with a delay says nothing for so many ticks, and the rest when a series ends.
         """
-        layer, state = causal_inside(model).eval(), None
-        device = next(iter(model.parameters())).device
+        tick, silence = Ticks(model), torch.zeros(1, self.inputs.size)
         for number, line in enumerate(lines, start=1):
             if not line.strip():
-                state = None
+                yield from map(self._written, tick.end(silence))
                 yield ""
                 continue
             place = f"line {number}"
             x = encode_input(self.inputs, np.array([_labelled.numbers_in(line, place)]), place)  # [1, D]
-            y, state = layer(torch.from_numpy(x)[None].to(device), state)  # [1, 1, D]
-            yield " ".join(f"{value:.{DECIMALS}g}" for value in self.answers.decode(y[0, 0].float().cpu()))
+            yield from map(self._written, tick(torch.from_numpy(x)))
+        yield from map(self._written, tick.end(silence))
+
+    def _written(self, y: Tensor) -> str:
+        return " ".join(f"{value:.{DECIMALS}g}" for value in self.answers.decode(y.float().cpu()))
+
+
+class Ticks:
+    """A trained model on a stream: a step in, and out what it can say by now."""
+
+    def __init__(self, model: Any) -> None:
+        self.layer = causal_inside(model).eval()
+        self.delay = model.delay if isinstance(model, Delayed) else 0
+        self.device = next(iter(model.parameters())).device
+        self.n_read, self.state = 0, None
+
+    def __call__(self, x: Tensor) -> Iterator[Tensor]:
+        """x [1, D] -> the answer [D'] for the step `delay` ticks ago; none before there is such a step."""
+        y, self.state = self.layer(x[None].to(self.device), self.state)  # [1, 1, D']
+        self.n_read += 1
+        if self.n_read > self.delay:
+            yield y[0, 0]
+
+    def end(self, silence: Tensor) -> Iterator[Tensor]:
+        """The answers that are still owed; what comes next is a new series."""
+        for _ in range(self.delay):
+            yield from self(silence)
+        self.n_read, self.state = 0, None
 
 
 def causal_inside(model: Any) -> Causal:
