@@ -248,7 +248,10 @@ def test_serial_depth_of_composed_encoders() -> None:
 def test_delayed_says_what_the_layer_says_later():
     """y_t = layer(x_1 .. x_T, 0, .. 0)_{t+d}, in a batch of unequal rows as alone."""
     layer, rows = Recurrent(GRU(2, 3)), [torch.randn(5, 2), torch.randn(2, 2)]
-    x, mask = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=7.0), torch.tensor([[1] * 5, [1, 1, 0, 0, 0]])
+    x, mask = (
+        nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=7.0),
+        torch.tensor([[1] * 5, [1, 1, 0, 0, 0]]),
+    )
     y, _ = Delayed(4, layer)(x, mask.bool())
     for i, row in enumerate(rows):
         later, _ = layer(torch.cat([row, torch.zeros(4, 2)])[None])

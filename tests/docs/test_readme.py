@@ -36,8 +36,7 @@ def quick(command: str) -> str:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("UNROLLED_CACHE", str(tmp_path / "cache"))
+def folder(tmp_path: Path) -> Path:
     (tmp_path / "poems.txt").write_text("roses are red, violets are blue,\nand so it goes on.\n" * 300)
     names = [("Rossi", "Italian"), ("Bianchi", "Italian"), ("Smith", "English"), ("Jones", "English")]
     rows = [f"{name}{'aeiou'[i % 5]}{'nrst'[i % 4]}{i},{language}" for i in range(60) for name, language in names]

@@ -87,3 +87,11 @@ def test_a_run_config_survives_json_and_toml(tmp_path: Path) -> None:
 def test_every_setting_can_be_reached_by_its_full_key() -> None:
     for path in leaf_paths(RunConfig):
         assert full_keys({path: None}, Model, TaskConfig) == {path: None}
+
+
+def test_a_setting_of_another_task_is_refused_by_its_name() -> None:
+    from unrolled.models.gru import Config as Gru
+    from unrolled.tasks.translate import Config as Translate
+
+    with pytest.raises(UsageError, match=r"^this task has no setting 'time' \(how long to train is said by --budget\)"):
+        full_keys({"task.reading.time": "5m"}, Gru, Translate)

@@ -136,14 +136,20 @@ def test_a_delay_is_worth_its_wait(tmp_path: Path, run: Run) -> None:
     assert len(asked) == 5
     assert np.allclose([float(first), *map(float, answers)], whole, atol=2e-5)
     parts = list(again.task.stream_numbers(again.model, [*lines[:2], "", *lines, "", ""]))
-    assert parts[2] == "" and parts[12:] == ["", ""] and np.allclose([float(line) for line in parts[3:12]], whole, atol=2e-5)
+    assert (
+        parts[2] == ""
+        and parts[12:] == ["", ""]
+        and np.allclose([float(line) for line in parts[3:12]], whole, atol=2e-5)
+    )
     assert np.allclose(again.predict([series, series[:2]])[1]["prediction"], np.array([parts[:2]], float).T, atol=2e-5)
 
 
 def test_a_model_that_looks_ahead_has_no_delay(tmp_path: Path) -> None:
     settings = QUICK | {"steps": 2}
     plain, late = (
-        unrolled.train(SINES, task="denoise", model="bigru", out=tmp_path / str(delay), settings=settings | {"delay": delay})
+        unrolled.train(
+            SINES, task="denoise", model="bigru", out=tmp_path / str(delay), settings=settings | {"delay": delay}
+        )
         for delay in (0, 4)
     )
     assert plain.result["test"] == late.result["test"]

@@ -176,7 +176,7 @@ class SerialEncoder(Encoder):
 class Delayed(SerialEncoder):
     """Causal layers that may wait: y_t is what they say `delay` steps later, when they have seen x up to t + delay.
 
-    Behind the end of each row they read zeros, so that every step is answered, of a long row and of a short one beside it.
+    Behind the end of each row they read zeros, so that every step is answered, also of a short row beside a long one.
 
     >>> import torch
     >>> y, _ = Delayed(2, nn.Identity())(torch.arange(1.0, 5).view(1, 4, 1), torch.ones(1, 4, dtype=torch.bool))

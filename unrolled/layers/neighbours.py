@@ -24,6 +24,11 @@ def resampled(x: Tensor, mask: Tensor, L: int) -> Tensor:
     return x[row, low] * (1 - part) + x[row, high] * part
 
 
+def are_sets(y: Tensor) -> bool:
+    """Whether answers [n, C] that are no single classes are sets of them, 1 for each that is in, and not numbers."""
+    return bool(((y == 0) | (y == 1)).all())
+
+
 def nearest(z: Tensor, examples: Tensor, own: Tensor | None = None) -> Tensor:
     """The number [B] of the example [n, L, D] that is nearest to each z [B, L, D], the first of equal ones.
 

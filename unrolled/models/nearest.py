@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from unrolled.core.config import Config as Base
-from unrolled.layers.neighbours import nearest, resampled
+from unrolled.layers.neighbours import are_sets, nearest, resampled
 from unrolled.layers.stored import Stored
 
 KIND = "encoder"
@@ -96,7 +96,7 @@ class Nearest(Stored):
         if not y.is_floating_point():
             rest = (1 - a) / max(self.d_out - 1, 1)
             return torch.where(F.one_hot(y, self.d_out) > 0, a, rest).log()
-        if bool(((y == 0) | (y == 1)).all()):
+        if are_sets(y):
             return (2 * y - 1) * torch.tensor(a).logit().abs().clamp(min=1e-3)
         return y
 
@@ -117,7 +117,7 @@ def _miss(z: Tensor, y: Tensor) -> float:
     said, true = y[nearest(z[some], z, own=some)], y[some]
     if not y.is_floating_point():
         return float((said != true).double().mean())
-    if bool(((y == 0) | (y == 1)).all()):
+    if are_sets(y):
         return float((said != true).any(1).double().mean())
     return float((said - true).double().square().mean())
 

@@ -256,7 +256,10 @@ def full_keys(
         fitting = [path for path in fitting if path.count(".") == least]  # data.column before task.reading.column
         if not fitting:
             words = {path.split(".", 1)[-1] for path in paths} - {"model_settings", "task_settings"}
-            raise UsageError(f"there is no setting '{key}'; {nearest(given.split('.')[-1], words)}")
+            last = given.split(".")[-1]
+            what = f"this task has no setting '{last}'" if key.startswith("task.") else f"there is no setting '{key}'"
+            hint = " (how long to train is said by --budget)" if last == "time" else ""
+            raise UsageError(f"{what}{hint}; {nearest(last, words)}")
         if len(fitting) > 1:
             choices = " or ".join(path.replace("_settings", "") for path in fitting)
             raise UsageError(f"'{key}' is more than one setting: write {choices}")

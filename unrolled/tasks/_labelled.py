@@ -179,7 +179,11 @@ class LabelledTask(task.Task):
         """The nearest neighbour as a baseline, where series are few and short."""
         section = self._found().sections["train"]
         fits = self.kind == "series" and section.n_examples <= FEW and int(section.lengths.max()) <= SHORT
-        return [task.Baseline("nearest neighbour", "nearest", {})] if fits else []
+        return (
+            [task.Baseline("nearest neighbour", "nearest", {}), task.Baseline("MiniRocket", "minirocket", {})]
+            if fits
+            else []
+        )
 
     def look_at_training(self, model: Any) -> None:
         for layer in model.modules():

@@ -43,7 +43,7 @@ class Config(_labelled.Config):
     clean: Noise = Noise()
 
     delay: int = Field(0, ge=0, le=10_000)
-    """steps that a causal model waits before it answers for a step: it then sees some of what follows, and still runs live"""
+    """steps that a causal model waits before it answers: it then sees some of what follows, and still runs live"""
 
 
 class Task(_labelled.LabelledTask):
