@@ -77,7 +77,7 @@ def names18(time: str = "5m") -> dict[str, Any]:
 MR_SETTINGS: dict[str, Any] = {
     "models": "dan,bigru", "folds": MR_FOLDS, "steps": 450, "tokens": "word", "vocabulary": 15_000, "readout": "max",
     "label_smoothing": 0.1, "ends.dropout": 0.5, "batch_size": 64, "bigru.d_state": 64, "memoryless.d_state": 32,
-    "lr": 1.5e-3, "evaluate_every": 90,
+    "lr": 1.5e-3, "evaluate_every": 90, "dan.steps": 900,  # still the quickest
 }  # fmt: skip
 
 

@@ -222,11 +222,15 @@ def test_without_equal_conditions_runs_end_when_they_stop_getting_better(text):
 
 
 def test_a_setting_may_be_for_one_model(memory, tmp_path):
-    settings = {"steps": 1, "models": "elman,gru", "d_state": 6, "gru.d_state": 9, **MEMORY}
+    settings = {"steps": 1, "models": "elman,gru", "d_state": 6, "gru.d_state": 9, "gru.steps": 2, **MEMORY}
     found = unrolled.compare(memory, out=tmp_path / "out", settings={**settings, "memoryless.d_state": 4})
     widths = {name: found.run(f"{name}-0").config.model_settings["d_state"] for name in ("elman", "gru")}
     assert widths == {"elman": 6, "gru": 9}
+    assert {name: found.run(f"{name}-0").result["steps"] for name in ("elman", "gru")} == {"elman": 1, "gru": 2}
     assert "gru.d_state=9" in found.table["command"]
+    for own in ({"time": 600, "elman.steps": 2}, {"steps": 5, "elman.time": 60}):
+        with pytest.raises(UsageError, match="the budget is shared equally"):
+            make_plan(memory, None, {"models": "elman", **MEMORY, **own})
 
 
 def test_a_budget_that_is_too_short_is_refused(text, tmp_path):

@@ -21,6 +21,7 @@ from unrolled.comparison.plan import (
     guess_task,
     in_folds,
     model_jobs,
+    own_budget,
     sizes_of,
 )
 from unrolled.comparison.table import make_table
@@ -118,6 +119,7 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
     asked = CompareConfig.parse({key: settings[key] for key in settings if key in CompareConfig.model_fields})
     rest = {key: value for key, value in settings.items() if key not in CompareConfig.model_fields}
     rest, apart = by_model(rest)
+    apart = {name: own_budget(name, own_settings, asked) for name, own_settings in apart.items()}
     guessed = None
     if task is None:
         task, guessed = guess_task(data, rest)
@@ -282,7 +284,8 @@ class _Work:
         settings = {**plan.settings, **job.settings, "seed": job.seed, "fraction": job.fraction}
         settings["threads"] = plan.threads
         if job.kind == "model":
-            settings |= {"budget.steps": plan.asked.steps} if plan.asked.steps else {"budget.time": plan.share}
+            budget = {"budget.steps": plan.asked.steps} if plan.asked.steps else {"budget.time": plan.share}
+            settings = budget | settings
             if plan.share is not None and plan.share < SHORT:
                 settings = LOOK_OFTEN | settings
         own = plan.own_file if plan.own_file and job.model == discover.file_name(Path(plan.own_file).stem) else None

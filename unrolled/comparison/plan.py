@@ -16,6 +16,7 @@ from unrolled.core.errors import UsageError
 from unrolled.core.task import Task
 from unrolled.runs.baselines import TOKENS
 from unrolled.runs.build import fits
+from unrolled.runs.config import Budget
 
 PRESETS = ("quick", "standard", "thorough")
 ALWAYS = "memoryless"  # what memory is worth
@@ -81,6 +82,22 @@ def by_model(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dic
         else:
             common[key] = value
     return common, apart
+
+
+def own_budget(model: str, settings: Mapping[str, Any], asked: CompareConfig) -> dict[str, Any]:
+    """Settings of one model, in which steps may be its own; of a time all have equal shares."""
+    found = {}
+    for key, value in settings.items():
+        name = key.removeprefix("budget.")
+        if name in Budget.model_fields:
+            if name != "steps" or asked.steps is None:
+                raise UsageError(
+                    f"{model}.{key}: the budget is shared equally; only with --steps may a model have its own "
+                    f"({model}.steps)"
+                )
+            key = "budget.steps"
+        found[key] = value
+    return found
 
 
 def chosen_models(asked: CompareConfig, task: Task, task_name: str, own: str | None = None) -> list[str]:
