@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +67,12 @@ def in_two(arrays: Mapping[str, Sequence[Any]], is_test: np.ndarray) -> dict[str
     }
 
 
-def plain(data: Any, task: str, models: Mapping[str, Mapping[str, Any]], time: str, protocol: str) -> dict[str, Any]:
-    """The same data and time for some models."""
+def plain(
+    data: Any, task: str, models: Iterable[tuple[str, Mapping[str, Any]]], time: str, protocol: str
+) -> dict[str, Any]:
+    """The same data and time for some models, each with its settings."""
     with tempfile.TemporaryDirectory() as folder:
-        runs = [trained(data, task, model, time, own, Path(folder))[1] for model, own in models.items()]
+        runs = [trained(data, task, model, time, own, Path(folder))[1] for model, own in models]
     return {"protocol": protocol, "runs": runs}
 
 

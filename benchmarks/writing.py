@@ -132,7 +132,7 @@ HEARD: dict[str, dict[str, Any]] = {  # attention writes letter by letter, CTC a
 def recognised(data: dict[str, Any], time: str, protocol: str) -> dict[str, Any]:
     """The letters of digit words by attention and by CTC."""
     models = {name: {"tokens": "char", "ends.dropout": 0.2, **own} for name, own in HEARD.items()}
-    return plain(data, "recognise", models, time, protocol)
+    return plain(data, "recognise", models.items(), time, protocol)
 
 
 def spoken(time: str = "3m") -> dict[str, Any]:
