@@ -187,9 +187,9 @@ def clean(read: Read, table: Table) -> str:
         for run in found["runs"]
     ]  # fmt: skip
     words = (
-        "Gain in signal-to-noise ratio; 8 dB are asked for, and that a model which looks only at the past (`gru`, `tcn`: "
-        "live) comes within 2 dB of one that looks ahead. The past alone is half of what a step has around it; a model "
-        "that may answer some steps later (`delay`) has more, and is live too."
+        "Gain in signal-to-noise ratio; 8 dB are asked for, and that a model which looks only at the past (`gru`, "
+        "`tcn`: live) comes within 2 dB of one that looks ahead. The past alone is half of what a step has around it; "
+        "a model that may answer some steps later (`delay`) has more, and is live too."
     )
     text = f"\n### {found['protocol']}\n\n{words}\n\n"
     return text + table(["model", "gain", "behind the best", *COST], rows) + "\n"
