@@ -46,7 +46,7 @@ def multi30k(model: str, own: Mapping[str, Any]) -> Callable[..., dict[str, Any]
 
 
 RECURRENT: dict[str, Any] = {"d_state": 256, "d_embedding": 256, "ends.dropout": 0.2, "batch_tokens": 1200, "lr": 1e-3}
-BLOCKS: dict[str, Any] = {"d_embedding": 256, "d_ff": 512, "tied": True, "model.dropout": 0.1, "ends.dropout": 0.1,
+BLOCKS: dict[str, Any] = {"d_embedding": 256, "d_ff": 512, "model.dropout": 0.1, "ends.dropout": 0.1,
                           "batch_tokens": 1500, "lr": 1e-3, "label_smoothing": 0.1}  # fmt: skip
 
 
