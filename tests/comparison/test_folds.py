@@ -86,6 +86,8 @@ def test_rows_are_ranked_by_the_mean_over_folds(done):
         assert row["score"] == pytest.approx(done.run(folder).result["test"]["error"])
     assert [row["valid"] for row in done.rows] == sorted(row["valid"] for row in done.rows)
     assert done.table["verdict"].startswith(f"Picked by {K} folds")
+    what = f"Solved on all {K} it has" if done.rows[0]["kind"] == "baseline" else f"Its {K} models together have"
+    assert what in done.table["verdict"]
     assert done.table["winner"] in (None, "dan", "memoryless")
     assert f"{K} folds" in (done.path / "report.html").read_text(encoding="utf-8")
 

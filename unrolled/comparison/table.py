@@ -139,10 +139,12 @@ def _verdict(
 def _picked(rows: Sequence[Mapping[str, Any]], close: Sequence[str], score: str, folds: int) -> str:
     """What cross-validation on the training part says, and what came of it on data that it never saw."""
     best = rows[0]
-    who = f"the baseline {best['label']}" if best["kind"] == "baseline" else best["label"]
+    solved = best["kind"] == "baseline"
+    who = f"the baseline {best['label']}" if solved else best["label"]
+    what = f"Solved on all {folds} it has" if solved else f"Its {folds} models together have"
     sure = f"; this data does not tell it from {' and '.join(close)}" if close else ""
     picked = f"Picked by {folds} folds of the training part alone: {who}, {best['valid']:.4f} {score} in the mean."
-    return f"{picked} Its {folds} models together have {best['score']:.4f} {score} on test{sure}."
+    return f"{picked} {what} {best['score']:.4f} {score} on test{sure}."
 
 
 def _versions(found: Mapping[str, RunDirectory]) -> dict[str, str]:
