@@ -28,7 +28,7 @@ from unrolled.layers.family import BidirectionalConfig, RecurrentConfig, bidirec
 KIND = "conditional"
 REFERENCE = "Bahdanau et al. 2015; eqs (7.20)-(7.22)"
 PRESET = "quick"
-RECIPE = {"lr": 2e-3}
+RECIPE = {"lr": 1e-3}
 
 CELLS: dict[str, Callable[[int, int], Cell]] = {"gru": GRU, "lstm": LSTM, "elman": Elman}
 
