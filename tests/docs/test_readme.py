@@ -31,7 +31,8 @@ def quick(command: str) -> str:
     command = re.sub(r"--(budget|epochs|steps) \S+", "--steps 5", command)
     command = command.replace("builtin:dates", "builtin:dates,examples=200")
     if " compare " in command and "--resume" not in command:
-        command = re.sub(r"--(models|seeds) \S+", "", command) + " --models elman --jobs 1 --set threads=1"
+        command = re.sub(r"--(models|seeds) \S+", "", command)
+        command += " --models elman --jobs 1 --held-out 2000 --set threads=1"
     return command.replace("--max-tokens 400", "--max-tokens 20")
 
 
@@ -58,7 +59,8 @@ def test_commands(_name: str, block: str, folder: Path) -> None:
 
 @pytest.mark.parametrize(("name", "block"), [pytest.param(*b, id=b[0]) for b in blocks("python")])
 def test_python(name: str, block: str, folder: Path) -> None:
-    block = re.sub(r'"steps": \d+', '"steps": 5', block).replace('"models":', '"jobs": 1, "models":')
+    block = re.sub(r'"steps": \d+', '"steps": 5', block)
+    block = block.replace('"models":', '"jobs": 1, "held_out": 2000, "models":')
     done = subprocess.run(
         [sys.executable, "-c", block], capture_output=True, text=True, cwd=folder, env=os.environ, timeout=240
     )
