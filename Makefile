@@ -26,9 +26,8 @@ demo: $(STAMP)
 look: $(STAMP)
 	$(BIN)/python -m benchmarks.look $(LOOK)
 
-# three workers for two cores: some tests wait for processes that they began
 test: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -6,6 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+LONG = ("tests/docs", "tests/comparison", "tests/learn")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests begin first, so that no worker ends with one while the others have nothing left."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
