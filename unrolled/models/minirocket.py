@@ -70,11 +70,11 @@ class MiniRocket(Stored):
         super().__init__()
         self.config, self.d_in, self.d_out = config, d_in, d_out
         self.n_thresholds = config.features // len(FILTERS)
-        F_ = len(FILTERS) * self.n_thresholds
+        n = len(FILTERS) * self.n_thresholds
         begins = {
             "steps": torch.tensor(float(WIDTH)), "channels": torch.ones(1, len(FILTERS), d_in),
-            "thresholds": torch.zeros(len(FILTERS), self.n_thresholds), "mean": torch.zeros(F_),
-            "scale": torch.ones(F_), "weight": torch.zeros(d_out, F_), "bias": torch.zeros(d_out),
+            "thresholds": torch.zeros(len(FILTERS), self.n_thresholds), "mean": torch.zeros(n),
+            "scale": torch.ones(n), "weight": torch.zeros(d_out, n), "bias": torch.zeros(d_out),
         }  # fmt: skip
         for name, table in begins.items():
             self.register_buffer(name, table)

@@ -176,7 +176,7 @@ class LabelledTask(task.Task):
         return LabelledBatches(self._found().sections["train"], batching.batch_size, seed)
 
     def neighbours(self) -> list[task.Baseline]:
-        """The nearest neighbour as a baseline, where series are few and short."""
+        """What is hard to beat where series are few and short: the nearest neighbour, and fixed filters."""
         section = self._found().sections["train"]
         fits = self.kind == "series" and section.n_examples <= FEW and int(section.lengths.max()) <= SHORT
         return (
