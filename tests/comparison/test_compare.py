@@ -16,6 +16,7 @@ from unrolled.comparison import plan as plans
 from unrolled.comparison.api import make_plan
 from unrolled.comparison.engine import Processes
 from unrolled.comparison.match import TOLERANCE
+from unrolled.core import discover
 from unrolled.core.errors import DataError, Interrupted, UsageError
 from unrolled.runs.build import make_task
 from unrolled.runs.config import RunConfig
@@ -97,7 +98,9 @@ def test_a_comparison_can_be_resumed(done, tmp_path):
     assert [(row["label"], row["score"]) for row in again.rows] == [(row["label"], row["score"]) for row in done.rows]
 
 
-def test_one_model_that_fails_does_not_stop_the_others(memory, tmp_path):
+@pytest.fixture
+def breaks(tmp_path):
+    """A user's own model that fails in training; it leaves the room with the test."""
     own = tmp_path / "breaks.py"
     own.write_text(
         '"""breaks: fails in training."""\n'
@@ -110,8 +113,13 @@ def test_one_model_that_fails_does_not_stop_the_others(memory, tmp_path):
         "        return self.map(x), ()\n\n\ndef make(config, d_in, d_out):\n    return Breaks(d_in)\n",
         encoding="utf-8",
     )
+    yield own
+    discover.models.forget("breaks")
+
+
+def test_one_model_that_fails_does_not_stop_the_others(memory, tmp_path, breaks):
     settings = {**FAST, **MEMORY, "models": "elman"}
-    found = unrolled.compare(memory, out=tmp_path / "out", settings=settings, own_file=own)
+    found = unrolled.compare(memory, out=tmp_path / "out", settings=settings, own_file=breaks)
     by_label = {row["label"]: row for row in found.rows}
     assert "as asked for" in by_label["breaks"]["failed"]
     assert by_label["elman"]["score"] is not None and by_label["elman"]["failed"] is None
