@@ -257,6 +257,7 @@ def ucr(steps: int = 400) -> dict[str, Any]:
                 "picked": rows[0]["label"],
                 "accuracy": rows[0]["figures"]["accuracy"],
                 "validation_errors": {row["label"]: row["valid"] for row in rows},
+                "own_best_errors": {row["label"]: found.run(row["runs"][0]).result["valid"]["error"] for row in rows},
                 "accuracies": {row["label"]: row["figures"]["accuracy"] for row in rows},
                 "verdict": found.table["verdict"],
             }

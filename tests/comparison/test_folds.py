@@ -16,12 +16,13 @@ from unrolled.data.config import DataConfig
 from unrolled.data.labelled import open_labelled
 from unrolled.data.labelled_prepare import prepare_labelled
 from unrolled.data.reading import Fold, Reading
-from unrolled.training.together import join
+from unrolled.training.together import join, left_out
 
 K = 2
+STEPS, EVERY = 12, 4
 SETTINGS = {
-    "models": "dan", "steps": 12, "folds": K, "tokens": "word", "vocabulary": 60, "d_embedding": 8, "split": "60/20/20",
-    "lr": 0.02, "warmup": 1, "threads": 1, "batch_size": 16, "jobs": 1,
+    "models": "dan", "steps": STEPS, "evaluate_every": EVERY, "folds": K, "tokens": "word", "vocabulary": 60,
+    "d_embedding": 8, "split": "60/20/20", "lr": 0.02, "warmup": 1, "threads": 1, "batch_size": 16, "jobs": 1,
 }  # fmt: skip
 
 
@@ -81,8 +82,14 @@ def test_rows_are_ranked_by_the_mean_over_folds(done):
     assert {"dan", "class frequencies", "naive Bayes", "logistic regression"} <= set(by_label)
     for row in done.rows:
         [folder] = row["runs"]
-        folds = [done.run(f"{folder}-fold-{k}").result for k in range(K)]
-        assert row["valid"] == pytest.approx(np.mean([result["valid"]["error"] for result in folds]))
+        folds = [done.run(f"{folder}-fold-{k}") for k in range(K)]
+        if row["kind"] == "baseline":
+            assert row["valid"] == pytest.approx(np.mean([run.result["valid"]["error"] for run in folds]))
+        else:
+            lines = [(run.path / "metrics.jsonl").read_text(encoding="utf-8").splitlines() for run in folds]
+            curves = [[fact["error"] for fact in map(json.loads, some) if "error" in fact] for some in lines]
+            assert len(curves[0]) == 1 + STEPS // EVERY
+            assert row["valid"] == left_out(curves) == done.run(folder).result["left_out"]
         assert row["score"] == pytest.approx(done.run(folder).result["test"]["error"])
     assert [row["valid"] for row in done.rows] == sorted(row["valid"] for row in done.rows)
     assert done.table["verdict"].startswith(f"Picked by {K} folds")
@@ -90,6 +97,16 @@ def test_rows_are_ranked_by_the_mean_over_folds(done):
     assert what in done.table["verdict"]
     assert done.table["winner"] in (None, "dan", "memoryless")
     assert f"{K} folds" in (done.path / "report.html").read_text(encoding="utf-8")
+
+
+def test_no_fold_chooses_the_moment_at_which_it_is_scored():
+    first, second, third = [5.0, 1.0, 9.0], [4.0, 3.0, 2.0], [4.0, 3.0, 0.0]
+    # the others' means: of the first [4, 3, 1], of the second [4.5, 2, 4.5], of the third [4.5, 2, 5.5]
+    assert left_out([first, second, third]) == (9 + 3 + 3) / 3
+    assert left_out([[4.0], [2.0]]) == 3  # solved: there is nothing to choose
+    assert left_out([[5.0, 3.0], [4.0, 2.0, 2.0]]) == 2.5  # one that ended earlier counts with its end
+    assert left_out([[np.inf, 1.0], [2.0, 3.0], [5.0, 0.0]]) == (1 + 3 + 0) / 3  # nobody chooses what was not finite
+    assert left_out([[7.0, 8.0], [1.0, 1.0]]) == (8 + 1) / 2  # of equal moments the later, as in training
 
 
 def test_the_models_of_all_folds_answer_together(done):
@@ -113,6 +130,17 @@ def test_the_models_of_all_folds_answer_together(done):
     assert set(again.evaluate_baselines()) == set(run.result["baselines"])
     assert f"--folds {K}" in (run.path / "README.md").read_text(encoding="utf-8")
     assert done.best.path.name == "dan" or done.rows[0]["kind"] == "baseline"
+
+
+def test_the_score_that_settings_change_is_the_one_that_is_named(tmp_path):
+    settings = {**SETTINGS, "class_weights": 1.0}
+    found = unrolled.compare({"train": rows()[:60], "test": rows()[60:]}, "classify", tmp_path / "out", settings)
+    assert found.table["score"] == "weighted_error" and "weighted error on test" in found.table["verdict"]
+    assert [row["failed"] for row in found.rows] == [None] * len(
+        found.rows
+    )  # logistic regression has one too
+    for row in found.rows:
+        assert row["score"] == pytest.approx(found.run(row["runs"][0]).result["test"]["weighted_error"])
 
 
 def test_an_interrupted_comparison_goes_on(done, tmp_path):

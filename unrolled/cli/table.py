@@ -14,6 +14,7 @@ from unrolled.runs.card import not_beaten
 from unrolled.training.progress import short_number
 
 WIDE = 1000  # columns: more than any table needs
+ROOM = 90  # columns from which a comparison shows all that it has
 
 
 def print_result(run: Any) -> None:
@@ -71,7 +72,8 @@ def print_comparison(path: Any, found: dict[str, Any], to: Any) -> None:
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 0))
     table.add_column("model", no_wrap=True)
     for heading in columns:
-        table.add_column(heading, justify="right", no_wrap=True)
+        words = heading if console.width >= ROOM else "\n".join(heading.rsplit(" ", 1))
+        table.add_column(words, justify="right", no_wrap=True)
     for row in found["rows"]:
         mark = "★ " if row["label"] == found["winner"] else "· " if row["kind"] == "baseline" else "  "
         name = mark + row["label"] + (" ↓" if row["beaten_by"] else "")
@@ -82,11 +84,12 @@ def print_comparison(path: Any, found: dict[str, Any], to: Any) -> None:
     say(found["verdict"])
     beaten = [row for row in found["rows"] if row["beaten_by"]]
     if beaten:
-        say("↓ does not reach a baseline: " + "; ".join(f"{r['label']} ({', '.join(r['beaten_by'])})" for r in beaten))
+        say("↓ does not beat a baseline: " + "; ".join(f"{r['label']} ({', '.join(r['beaten_by'])})" for r in beaten))
     for row in found["rows"]:
         if row["failed"]:
             say(f"{row['label']}: {row['failed']}")
-    say("· a baseline; sees: how many positions reach an output; depth: steps of training that wait for one another")
+    depth = "; depth: steps of training that wait for one another" if "depth" in columns else ""
+    say(f"· a baseline; sees: how many positions reach an output{depth}")
     say(f"The page to look at: {path}/report.html")
 
 
@@ -102,7 +105,7 @@ def _columns(found: dict[str, Any], width: int) -> dict[str, Cell]:
     def figure(key: str) -> Cell:
         return lambda row: format(row["figures"][key], ".3f") if key in row["figures"] else ""
 
-    columns: dict[str, Cell] = {found["score"]: number("score", ".4f"), "95 % interval": _interval}
+    columns: dict[str, Cell] = {found["score"].replace("_", " "): number("score", ".4f"), "95 % interval": _interval}
     if found.get("folds"):
         columns = {f"{found['folds']} folds": number("valid", ".4f"), **columns}
     if len(found["seeds"]) > 1:
@@ -111,13 +114,13 @@ def _columns(found: dict[str, Any], width: int) -> dict[str, Cell]:
         others = [name for name in found["figures"] if name != found["score"]][:2]
         columns |= {name.replace("_", " "): figure(name) for name in others}
     columns |= {"weights": _weights, "train s": number("training_seconds", ".1f")}
-    if width >= 90:
+    if width >= ROOM:
         columns["tokens/s"] = number("tokens_per_second")
     columns["µs/tick"] = number("tick_microseconds")
-    if width >= 90:
+    if width >= ROOM:
         columns["MB"] = number("memory_megabytes")
     columns["sees"] = _sees
-    return columns | {"depth": number("serial_depth")} if width >= 90 else columns
+    return columns | {"depth": number("serial_depth")} if width >= ROOM else columns
 
 
 def _weights(row: dict[str, Any]) -> str:

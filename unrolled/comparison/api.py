@@ -21,6 +21,7 @@ from unrolled.comparison.plan import (
     guess_task,
     in_folds,
     model_jobs,
+    of_task,
     own_budget,
     sizes_of,
 )
@@ -123,6 +124,7 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
     guessed = None
     if task is None:
         task, guessed = guess_task(data, rest)
+    rest = of_task(task, rest)
     prepared = make_task(configure(task, "memoryless", data, {**rest, "seed": 0}))
     prepared.prepare(data)
     names = chosen_models(asked, prepared, task, own)

@@ -84,6 +84,16 @@ def by_model(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dic
     return common, apart
 
 
+def of_task(task: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of all models with those of the task named as such: a model may have one of the same name.
+
+    >>> of_task("classify", {"class_weights": 1, "lr": 0.01})
+    {'task.class_weights': 1, 'lr': 0.01}
+    """
+    known = discover.tasks.load(task).Config.model_fields
+    return {f"task.{key}" if key in known else key: value for key, value in settings.items()}
+
+
 def own_budget(model: str, settings: Mapping[str, Any], asked: CompareConfig) -> dict[str, Any]:
     """Settings of one model, in which steps may be its own; of a time all have equal shares."""
     found = {}

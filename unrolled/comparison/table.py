@@ -12,6 +12,7 @@ from unrolled.comparison.plan import Job, Plan
 from unrolled.comparison.statistics import Array, Sample, draw_scores, interval, is_below
 from unrolled.core import discover
 from unrolled.core.errors import UnrolledError
+from unrolled.report.words import title_words
 from unrolled.runs.directory import TABLE_FORMAT, RunDirectory
 
 NAMES = ("receptive_field", "serial_depth", "tick_microseconds", "memory_megabytes")
@@ -21,11 +22,13 @@ def make_table(folder: Path, plan: Plan, command: str, failed: Mapping[str, str]
     """Everything that the terminal, the report and scripts show."""
     task = discover.tasks.load(plan.task).Task
     found = {job.folder: run for job in plan.jobs if (run := _finished(folder / job.folder)) is not None}
+    first = next(iter(found.values())).read_json("result.json") if found else {}
+    score, figures = first.get("score", task.SCORE), first.get("figures", task.FIGURES)  # settings may change a task's
     rows, samples = [], {}
     for label in dict.fromkeys(job.label for job in plan.jobs):
         jobs = [job for job in plan.jobs if job.label == label]
         done = [job for job in jobs if job.folder in found and (job.members or job.fold is None)]
-        row = _row(jobs, [found[job.folder] for job in done], failed, task)
+        row = _row(jobs, [found[job.folder] for job in done], failed, score, figures)
         if done:
             samples[label] = _sample([found[job.folder] for job in done])
             row["score"], row["spread"] = samples[label].score, samples[label].spread
@@ -36,13 +39,13 @@ def make_table(folder: Path, plan: Plan, command: str, failed: Mapping[str, str]
         row["beaten_by"] = _beaten_by(row, rows)
     ranked = "valid" if plan.asked.folds is not None else "score"
     rows.sort(key=lambda row: (row[ranked] is None, row[ranked] or 0.0))
-    winner, verdict = _verdict(rows, drawn, task.SCORE, plan.asked.folds)
+    winner, verdict = _verdict(rows, drawn, title_words(score), plan.asked.folds)
     facts = next(iter(found.values())).read_json("data.json")["facts"] if found else {}
     split = "test" if any("test" in run.read_json("result.json") for run in found.values()) else "valid"
     asked = plan.asked
     return {
         "format": TABLE_FORMAT, "name": folder.name, "data": plan.data, "task": plan.task, "guessed": plan.guessed,
-        "score": task.SCORE, "figures": list(task.FIGURES), "split": split, "match": asked.match, "folds": asked.folds,
+        "score": score, "figures": list(figures), "split": split, "match": asked.match, "folds": asked.folds,
         "budget_seconds": asked.time if asked.steps is None else None, "share_seconds": plan.share,
         "steps": asked.steps, "seeds": list(range(asked.seeds)), "threads": plan.threads, "jobs": plan.at_once,
         "facts": facts, "versions": _versions(found), "command": command, "winner": winner, "verdict": verdict,
@@ -62,7 +65,9 @@ def _finished(path: Path) -> RunDirectory | None:
     return run
 
 
-def _row(jobs: Sequence[Job], runs: Sequence[RunDirectory], failed: Mapping[str, str], task: Any) -> dict[str, Any]:
+def _row(
+    jobs: Sequence[Job], runs: Sequence[RunDirectory], failed: Mapping[str, str], score: str, figures: Sequence[str]
+) -> dict[str, Any]:
     """A line of the table: the mean over the runs that there are."""
     first = jobs[0]
     why = [failed[job.folder] for job in jobs if job.folder in failed]
@@ -77,9 +82,10 @@ def _row(jobs: Sequence[Job], runs: Sequence[RunDirectory], failed: Mapping[str,
         return row
     results = [run.read_json("result.json") for run in runs]
     split = "test" if "test" in results[0] else "valid"
-    names = [name for name in task.FIGURES if all(name in result[split] for result in results)]
+    names = [name for name in figures if all(name in result[split] for result in results)]
     row["figures"] = {name: _mean(result[split][name] for result in results) for name in names}
-    row["valid"] = _mean(result["valid"][task.SCORE] for result in results) if "valid" in results[0] else None
+    if "valid" in results[0]:
+        row["valid"] = _mean(result.get("left_out", result["valid"][score]) for result in results)
     row["parameters"] = results[0]["parameters"]
     for name in ("training_seconds", "tokens_per_second"):
         row[name] = _mean(result[name] for result in results) if all(name in r for r in results) else None
@@ -105,7 +111,7 @@ def _sample(runs: Sequence[RunDirectory]) -> Sample:
 
 
 def _beaten_by(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The baselines that a model does not reach."""
+    """The baselines that a model does not beat."""
     if row["kind"] != "model" or row["score"] is None:
         return []
     return [

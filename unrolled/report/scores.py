@@ -66,7 +66,7 @@ def columns_of(group: Group) -> list[Column]:
     seeds = group.table.get("seeds") or []
     found = [Column(unit, f"the score, on {split} data; smaller is better", lambda row: score_words(row.get("score")))]
     if folds := group.table.get("folds"):
-        hint = f"the score in the mean over {folds} folds of the training part, which ranks the rows"
+        hint = f"the mean score on {folds} folds of the training part, each left out once, which ranks the rows"
         found.insert(0, Column(f"{folds} folds", hint, lambda row: score_words(row.get("valid"))))
     found.append(
         Column("± seeds", f"standard deviation over {len(seeds)} seeds", lambda row: score_words(row.get("spread")))

@@ -28,7 +28,8 @@ def join(
     validation data to end by, so it is solved once more on all folds.
 
     They must be of one model and of the same data, cut into the same folds. The figures on test data are those of the
-    new run; the figures on validation data are the mean of theirs, each on the fold that it has not seen.
+    new run; the figures on validation data are the mean of theirs, each on the fold that it has not seen. `left_out` is
+    the score by which models of folds are ranked.
     """
     started = time.monotonic()
     runs = [load(path, own_file=own_file) for path in members]
@@ -57,6 +58,7 @@ def join(
     directory.write_json("baselines.json", dict(baselines or {}))
     directory.write_tensors("model.safetensors", model.state_dict())
     outcome = _outcome([run.result for run in runs]) | {"baselines": dict(baselines or {})}
+    outcome["left_out"] = left_out([_curve(run, task.SCORE) for run in runs])
     finish(directory, config, task, model, outcome, started)
     return load(directory.path, own_file=own_file)
 
@@ -72,6 +74,31 @@ def _outcome(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if all("tokens_per_second" in result for result in results):
         found["tokens_per_second"] = round(float(np.mean([result["tokens_per_second"] for result in results])))
     return found
+
+
+def _curve(run: Run, score: str) -> list[float]:
+    """The scores on the fold left out while the run was trained; of a model that was solved the one that there is."""
+    lines = RunDirectory.open(run.path).read_metrics()
+    curve = [line[score] for line in lines if line.get("split") == "valid"]
+    return curve or [run.result["valid"][score]]
+
+
+def left_out(curves: Sequence[Sequence[float]]) -> float:
+    """The mean score of folds, each read at the evaluation that is best for the others.
+
+    The weights of a run are those at which its own fold is best; a score read there is kinder than new data will be,
+    the more so the smaller the fold, and kinder than that of a model with nothing to choose. The moment that the others
+    choose owes the fold nothing. A curve that ended earlier counts with its end.
+
+    >>> left_out([[3.0, 1.0, 2.0], [3.0, 2.0, 1.0]])  # the least would be 1.0
+    2.0
+    """
+    n = max(map(len, curves))
+    each = np.array([[curve[min(i, len(curve) - 1)] for i in range(n)] for curve in curves])  # [K, n]
+    others = np.stack([np.delete(each, k, axis=0).mean(0) for k in range(len(each))])
+    others = np.where(np.isfinite(others), others, np.inf)
+    chosen = n - 1 - others[:, ::-1].argmin(1)  # of equal ones the later, as in training
+    return float(np.take_along_axis(each, chosen[:, None], 1).mean())
 
 
 def mean_figures(figures: Sequence[Mapping[str, float]]) -> dict[str, float]:
