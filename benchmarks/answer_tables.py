@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from unrolled.pictures.kinds import Plot, Series
-
-Read = Callable[[str], Any]
-Table = Callable[[list[str], list[list[str]]], str]
-Picture = Callable[[str, Plot], str]
+from benchmarks.page import curves, picture, read, table
+from unrolled.pictures.kinds import Plot
 
 MNIST = {  # piece: (what, asked for, published by Bai, Kolter & Koltun 2018, table 1)
     "mnist-tcn": ("sequential", 0.975, 0.990),
@@ -41,7 +37,7 @@ def cost(run: dict[str, Any]) -> list[str]:
 COST = ["parameters", "steps", "time"]
 
 
-def digits_of_mnist(read: Read, table: Table, picture: Picture) -> str:
+def digits_of_mnist() -> str:
     """784 pixels one after the other, with the curves."""
     found = {piece: read(f"answers-{piece}") for piece in MNIST}
     runs = {piece: result["runs"][0] for piece, result in found.items() if result}
@@ -54,20 +50,16 @@ def digits_of_mnist(read: Read, table: Table, picture: Picture) -> str:
         rows.append([run["model"], what, f"{accuracy:.2%}", share(goal), judged(accuracy, goal), share(published),
                      *cost(run)])  # fmt: skip
     titles = ["model", "order of the pixels", "test accuracy", "asked for", "", "published", *COST]
-    curves = [
-        Series(name=piece.removeprefix("mnist-"), x=[p["seconds"] for p in run["curve"][1:]],
-               y=[p["error"] for p in run["curve"][1:]])
-        for piece, run in runs.items()
-    ]  # fmt: skip
+    lines = curves({piece.removeprefix("mnist-"): run for piece, run in runs.items()}, "error")
     text = "\n### Sequential MNIST\n\n784 steps of one pixel. Published: Bai, Kolter & Koltun (2018), after long "
     text += "training on a GPU.\n\n" + table(titles, rows) + "\n"
     return text + picture("mnist", Plot(
-        title="Sequential MNIST", series=curves, x_label="seconds", y_label="error on 1,500 validation images",
+        title="Sequential MNIST", series=lines, x_label="seconds", y_label="error on 1,500 validation images",
         log_y=True, alt="Validation error of each model over training time.",
     ))  # fmt: skip
 
 
-def sentences(read: Read, table: Table) -> str:
+def sentences() -> str:
     """MR by ten folds."""
     found = read("answers-mr")
     if not found:
@@ -86,7 +78,7 @@ def sentences(read: Read, table: Table) -> str:
     return text + table(["model", "accuracy", "asked for", ""], rows) + "\n"
 
 
-def names(read: Read, table: Table) -> str:
+def names() -> str:
     """Languages of names, with and without class weights."""
     found = read("answers-names18")
     if not found:
@@ -104,7 +96,7 @@ def names(read: Read, table: Table) -> str:
     return text + table(["model", "accuracy", "mean recall", "asked for", "", *COST], rows) + "\n"
 
 
-def tweets(read: Read, table: Table) -> str:
+def tweets() -> str:
     """Area under the curve by folds and by time."""
     found = read("answers-tweets")
     if not found:
@@ -117,7 +109,7 @@ def tweets(read: Read, table: Table) -> str:
     return text + table(["model", *found["auc"]], rows) + "\n"
 
 
-def series(read: Read, table: Table) -> str:
+def series() -> str:
     """The UCR sets by one recipe."""
     found = read("answers-ucr")
     if not found:
@@ -132,7 +124,7 @@ def series(read: Read, table: Table) -> str:
     return text + table(["set", "picked", "test accuracy", "asked for", "", "errors in cross-validation"], rows) + "\n"
 
 
-def speech(read: Read, table: Table) -> str:
+def speech() -> str:
     """Spoken digits."""
     found = read("answers-fsdd")
     if not found:
@@ -146,7 +138,7 @@ def speech(read: Read, table: Table) -> str:
     return text + table(["test data", "model", "accuracy", "asked for", *COST], rows) + "\n"
 
 
-def tags(read: Read, table: Table) -> str:
+def tags() -> str:
     """Parts of speech."""
     found = read("answers-masc")
     if not found:
@@ -160,7 +152,7 @@ def tags(read: Read, table: Table) -> str:
     return f"\n### {found['protocol']}\n\n" + table(["model", "token accuracy", "asked for", "", *COST], rows) + "\n"
 
 
-def numbers(read: Read, table: Table) -> str:
+def numbers() -> str:
     """The adding problem."""
     found = read("answers-adding")
     if not found:
@@ -174,7 +166,7 @@ def numbers(read: Read, table: Table) -> str:
     return text + table(["model", "MSE", "asked for", "", "published", *COST], rows) + "\n"
 
 
-def clean(read: Read, table: Table) -> str:
+def clean() -> str:
     """Sums of sinusoids in noise."""
     found = read("answers-sinusoids")
     if not found:
@@ -195,10 +187,8 @@ def clean(read: Read, table: Table) -> str:
     return text + table(["model", "gain", "behind the best", *COST], rows) + "\n"
 
 
-def report(read: Read, table: Table, picture: Picture) -> str:
+def report() -> str:
     """All pieces that were measured."""
-    parts = [part(read, table) for part in (sentences, names, tweets)]
-    parts.append(digits_of_mnist(read, table, picture))
-    parts += [part(read, table) for part in (series, speech, tags, clean, numbers)]
-    text = "".join(parts)
+    parts = (sentences, names, tweets, digits_of_mnist, series, speech, tags, clean, numbers)
+    text = "".join(part() for part in parts)
     return "\n## Sequence in, answer out\n\nNothing was picked by test data.\n" + text if text else ""

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
-from unrolled.pictures.kinds import Plot, Series
-
-HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "results.md"
+from benchmarks import answer_tables, writing_tables
+from benchmarks.page import HERE, PAGE, curves, picture, read, read_all, table
+from unrolled.pictures.kinds import Plot
 
 HEAD = """# Measured results
 
@@ -19,16 +14,6 @@ Made by `make docs` from the files that `make bench`, `make reproduce` and `pyth
 
 BEGIN, END = "<!-- made by `make docs` -->", "<!-- end -->"
 GOALS = {"lstm": 1.58, "gru": 1.60, "elman": 1.85, "tcn": 1.70, "transformer": 1.70}
-
-
-def read(name: str) -> Any:
-    place = HERE / "results" / f"{name}.json"
-    return json.loads(place.read_text()) if place.exists() else None
-
-
-def table(titles: list[str], rows: list[list[str]]) -> str:
-    lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
 def recurrent() -> str:
@@ -87,25 +72,14 @@ def shakespeare() -> str:
         points = result["curve"]
         some = points[:: max(1, len(points) // 12)] + points[-1:]
         text += f"- {model}: " + ", ".join(f"{p['seconds']:.0f}: {p['nats']:.3f}" for p in some) + "\n"
-    curves = [
-        Series(name=model, x=[p["seconds"] for p in result["curve"][1:]], y=[p["nats"] for p in result["curve"][1:]])
-        for model, result in found.items()
-    ]
     text += picture("shakespeare", Plot(
-        title="tinyshakespeare, five minutes on two cores", series=curves, x_label="seconds", y_label="nats/character",
+        title="tinyshakespeare, five minutes on two cores", series=curves(found, "nats"), x_label="seconds",
+        y_label="nats/character",
         alt="Validation loss of each model over five minutes of training.",
     ))  # fmt: skip
     sample = found.get("lstm", first)["sample"].strip().splitlines()
     text += "\nThe LSTM goes on from `ROMEO:`\n\n" + "\n".join(f"    {line}" for line in sample) + "\n"
     return text
-
-
-def picture(name: str, plot: Plot) -> str:
-    """Draw a picture beside the page, and name it there."""
-    from unrolled.pictures.draw import svg
-
-    (PAGE.parent / "images" / f"{name}.svg").write_text(svg(plot), encoding="utf-8")
-    return f"\n![{plot.alt}](images/{name}.svg)\n"
 
 
 def attention() -> str:
@@ -149,7 +123,7 @@ def beams() -> str:
 
 def copy_memory() -> str:
     """Recall over 1000 blanks beside the published figures."""
-    found = [json.loads(place.read_text()) for place in sorted((HERE / "results").glob("copy-memory-*.json"))]
+    found = read_all("copy-memory-*")
     if not found:
         return ""
     rows = [
@@ -161,12 +135,9 @@ def copy_memory() -> str:
     text = f"\n## Copy memory\n\nLoss per position; guessing gives {found[0]['guess']:.2e}. "
     text += "Published: Bai, Kolter & Koltun (2018), table 1.\n\n"
     text += table(["protocol", "model", "loss", "recalled", "published", "parameters", "steps"], rows) + "\n"
-    curves = [
-        Series(name=result["model"], x=[p["seconds"] for p in result["curve"]], y=[p["loss"] for p in result["curve"]])
-        for result in found
-    ]
+    lines = curves({result["model"]: result for result in found}, "loss", first=0)
     return text + picture("copy-memory", Plot(
-        title="Copy memory, T = 1000", series=curves, x_label="seconds", y_label="loss per position", log_y=True,
+        title="Copy memory, T = 1000", series=lines, x_label="seconds", y_label="loss per position", log_y=True,
         alt="Loss of each model over training time; only the convolution learns to recall.",
     ))  # fmt: skip
 
@@ -182,7 +153,7 @@ def memory() -> str:
 
 def music() -> str:
     """Polyphonic music beside the published table."""
-    found = [json.loads(place.read_text()) for place in sorted((HERE / "results").glob("polymusic-*.json"))]
+    found = read_all("polymusic-*")
     if not found:
         return ""
     rows = []
@@ -196,18 +167,6 @@ def music() -> str:
     )
     text += "Koltun (2018), table 1. Weights were chosen on validation pieces.\n\n"
     return text + table(["protocol", "model", "valid", "test", "published", "parameters"], rows) + "\n"
-
-
-def answered() -> str:
-    from benchmarks import answer_tables
-
-    return answer_tables.report(read, table, picture)
-
-
-def written() -> str:
-    from benchmarks import writing_tables
-
-    return writing_tables.report(read, table, picture)
 
 
 def autoregression() -> str:
@@ -267,8 +226,8 @@ def main() -> None:
         shakespeare,
         copy_memory,
         music,
-        answered,
-        written,
+        answer_tables.report,
+        writing_tables.report,
         memory,
     )
     PAGE.write_text(HEAD + "".join(part() for part in parts), encoding="utf-8")

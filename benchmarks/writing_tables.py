@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.answer_tables import COST, Picture, Read, Table, cost, judged, share
+from benchmarks.answer_tables import COST, cost, judged, share
+from benchmarks.page import curves, picture, read, table
 from unrolled.pictures.kinds import Plot, Series
 
 BLEU = {  # way: (asked for, community notebooks on GPUs with 9 to 20 M parameters)
@@ -10,7 +11,7 @@ BLEU = {  # way: (asked for, community notebooks on GPUs with 9 to 20 M paramete
 }  # fmt: skip
 
 
-def translation(read: Read, table: Table, picture: Picture) -> str:
+def translation() -> str:
     """Multi30k by the four ways in which a source reaches the decoder."""
     found = {way: read(f"writing-multi30k-{way}") for way in BLEU}
     found = {way: result for way, result in found.items() if result}
@@ -34,12 +35,9 @@ def translation(read: Read, table: Table, picture: Picture) -> str:
     text += "GPUs, of tokens cut otherwise.\n\n"
     titles = ["model", "BLEU", "chrF", "nats/token", "asked for", "", "elsewhere", *COST]
     text += table(titles, rows) + "\n"
-    curves = [
-        Series(name=way, x=[p["seconds"] for p in result["curve"][1:]], y=[p["nats"] for p in result["curve"][1:]])
-        for way, result in found.items()
-    ]
     text += picture("multi30k", Plot(
-        title="Multi30k, German to English", series=curves, x_label="seconds", y_label="nats/token, validation",
+        title="Multi30k, German to English", series=curves(found, "nats"), x_label="seconds",
+        y_label="nats/token, validation",
         alt="Validation loss of each model over training time.",
     ))  # fmt: skip
     best = list(found.values())[-1]
@@ -48,7 +46,7 @@ def translation(read: Read, table: Table, picture: Picture) -> str:
     return text + table(["source", "written", "reference"], lines) + "\n"
 
 
-def dates(read: Read, table: Table) -> str:
+def dates() -> str:
     found = read("writing-dates")
     if not found:
         return ""
@@ -62,7 +60,7 @@ def dates(read: Read, table: Table) -> str:
     return text + table(["figure", "", "asked for", "", *COST], rows) + "\n"
 
 
-def lengths(read: Read, table: Table, picture: Picture) -> str:
+def lengths() -> str:
     """How much is right by the length of the source."""
     found = read("writing-lengths")
     if not found:
@@ -87,7 +85,7 @@ def lengths(read: Read, table: Table, picture: Picture) -> str:
     ))  # fmt: skip
 
 
-def captions(read: Read, table: Table) -> str:
+def captions() -> str:
     rows = []
     for piece, goal in (("shapes", 0.95), ("shapes-bound", None), ("emoji", None)):
         found = read(f"writing-{piece}")
@@ -104,7 +102,7 @@ def captions(read: Read, table: Table) -> str:
     )
 
 
-def recognition(read: Read, table: Table) -> str:
+def recognition() -> str:
     rows = []
     for piece in ("spoken", "pen"):
         found = read(f"writing-{piece}")
@@ -117,8 +115,7 @@ def recognition(read: Read, table: Table) -> str:
     return f"\n### Recognition\n\n{table(titles, rows)}\n" if rows else ""
 
 
-def report(read: Read, table: Table, picture: Picture) -> str:
+def report() -> str:
     """All pieces that were measured."""
-    text = translation(read, table, picture) + dates(read, table) + lengths(read, table, picture)
-    text += captions(read, table) + recognition(read, table)
+    text = translation() + dates() + lengths() + captions() + recognition()
     return "\n## Sequence in, sequence out\n\nNothing was picked by test data.\n" + text if text else ""

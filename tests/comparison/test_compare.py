@@ -210,6 +210,14 @@ def test_wrong_wishes_are_told_before_any_run(text, tmp_path, settings, sentence
     assert not (tmp_path / "out").exists()
 
 
+def test_a_setting_that_few_tasks_have_tells_the_task(tmp_path):
+    rows = [{"text": f"one {i}", "genres": "war;love" if i % 2 else ""} for i in range(20)]
+    assert plans.guess_task(rows, {})[0] == "next-token"
+    assert plans.guess_task(rows, {"target": "genres", "separator": ";"})[0] == "classify"
+    with pytest.raises(UsageError, match="name one of classify, denoise, regress and tag, which have target, with"):
+        plans.guess_task(rows, {"target": "genres"})  # some of these answers are empty
+
+
 def test_a_short_time_is_not_spent_on_held_out_data(tmp_path):
     path = tmp_path / "long.txt"
     path.write_text("\n".join(WORDS * 60), encoding="utf-8")

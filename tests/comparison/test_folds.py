@@ -136,9 +136,7 @@ def test_the_score_that_settings_change_is_the_one_that_is_named(tmp_path):
     settings = {**SETTINGS, "class_weights": 1.0}
     found = unrolled.compare({"train": rows()[:60], "test": rows()[60:]}, "classify", tmp_path / "out", settings)
     assert found.table["score"] == "weighted_error" and "weighted error on test" in found.table["verdict"]
-    assert [row["failed"] for row in found.rows] == [None] * len(
-        found.rows
-    )  # logistic regression has one too
+    assert [row["failed"] for row in found.rows] == [None] * len(found.rows)  # logistic regression has one too
     for row in found.rows:
         assert row["score"] == pytest.approx(found.run(row["runs"][0]).result["test"]["weighted_error"])
 

@@ -10,6 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from unrolled.core.errors import listed
 from unrolled.runs.card import not_beaten
 from unrolled.training.progress import short_number
 
@@ -26,7 +27,7 @@ def print_result(run: Any) -> None:
     say = Console(file=sys.stdout, highlight=False, markup=False, soft_wrap=True).print
     beaten_by = not_beaten(run.result, split)
     if beaten_by:
-        say(f"{run.config.model} does not beat {' and '.join(beaten_by)} here.")
+        say(f"{run.config.model} does not beat {listed(beaten_by)} here.")
     if own.get("unknown_share"):
         say(f"{own['unknown_share']:.2%} of the tokens are <unknown>: they cost less than spelling them out.")
     steps = run.result.get("steps", 0)

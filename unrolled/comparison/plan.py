@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import BaseModel
+
 from unrolled.comparison.config import SIZES, CompareConfig, fractions_of
 from unrolled.comparison.match import TOLERANCE, Sized, match_widths
 from unrolled.core import discover
 from unrolled.core.config import Config
-from unrolled.core.errors import UsageError
+from unrolled.core.errors import UsageError, listed
 from unrolled.core.task import Task
 from unrolled.runs.baselines import TOKENS
 from unrolled.runs.build import fits
-from unrolled.runs.config import Budget
+from unrolled.runs.config import Budget, RunConfig, leaf_paths
 
 PRESETS = ("quick", "standard", "thorough")
 ALWAYS = "memoryless"  # what memory is worth
@@ -59,12 +61,23 @@ class Plan(Config):
 
 
 def guess_task(data: Any, settings: Mapping[str, Any]) -> tuple[str, str]:
-    """The task that the data, with these settings, is most surely for, and why."""
+    """The task that the data is most surely for, of those that have the settings, and why."""
     given = {key.rsplit(".", 1)[-1]: value for key, value in settings.items()}
-    guesses = {name: discover.tasks.load(name).Task.guess(data, given) for name in discover.tasks.names()}
+    known = {name: _words(discover.tasks.load(name).Config) for name in discover.tasks.names()}
+    told = (given.keys() & set().union(*known.values())) - _words(RunConfig)
+    able = [name for name, words in known.items() if told <= words] or list(known)
+    guesses = {name: discover.tasks.load(name).Task.guess(data, given) for name in able}
     sure = {name: guess for name, guess in guesses.items() if guess is not None}
+    if not sure:
+        those = f" of {listed(able)}, which have {listed(sorted(told))}," if told else ""
+        raise UsageError(f"the data does not show which task it is for; name one{those} with --task")
     best = max(sure, key=lambda name: sure[name].certainty)
     return best, sure[best].why
+
+
+def _words(config: type[BaseModel]) -> set[str]:
+    """The last words of all settings."""
+    return {path.rsplit(".", 1)[-1] for path in leaf_paths(config)}
 
 
 def by_model(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

@@ -11,7 +11,7 @@ import numpy as np
 from unrolled.comparison.plan import Job, Plan
 from unrolled.comparison.statistics import Array, Sample, draw_scores, interval, is_below
 from unrolled.core import discover
-from unrolled.core.errors import UnrolledError
+from unrolled.core.errors import UnrolledError, listed
 from unrolled.report.words import title_words
 from unrolled.runs.directory import TABLE_FORMAT, RunDirectory
 
@@ -138,7 +138,7 @@ def _verdict(
         return None, f"No model beats the baseline {best['label']} ({said})."
     if not close:
         return best["label"], f"{best['label']} is best: {said}, and its lead over every other row is beyond chance."
-    many = f"{best['label']} and {' and '.join(close)}"
+    many = listed([best["label"], *close])
     return None, f"{best['label']} has the best score ({said}), but this data does not tell {many} apart."
 
 
@@ -148,7 +148,7 @@ def _picked(rows: Sequence[Mapping[str, Any]], close: Sequence[str], score: str,
     solved = best["kind"] == "baseline"
     who = f"the baseline {best['label']}" if solved else best["label"]
     what = f"Solved on all {folds} it has" if solved else f"Its {folds} models together have"
-    sure = f"; this data does not tell it from {' and '.join(close)}" if close else ""
+    sure = f"; this data does not tell it from {listed(close)}" if close else ""
     picked = f"Picked by {folds} folds of the training part alone: {who}, {best['valid']:.4f} {score} in the mean."
     return f"{picked} {what} {best['score']:.4f} {score} on test{sure}."
 

@@ -51,6 +51,16 @@ class Interrupted(UnrolledError):
     exit_code = 75
 
 
+def listed(words: Iterable[object]) -> str:
+    """Names in a sentence.
+
+    >>> listed(["gru"]), listed(["gru", "tcn", "lstm"])
+    ('gru', 'gru, tcn and lstm')
+    """
+    *most, last = [str(word) for word in words] or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The tail of a sentence that helps with a misspelt name.
 

@@ -19,9 +19,9 @@ from torch import Tensor
 
 from unrolled.core.errors import DataError
 from unrolled.data.codec import EMPTY, START, STOP
+from unrolled.data.epochs import AlikeInLength, pooled, random_of
 from unrolled.data.store import Section
 
-POOL = 100  # batches that are sorted by length together: short padding, and still a random order
 WARM_UP = 256  # tokens of context before a row of an evaluation that carries its state
 
 
@@ -63,10 +63,6 @@ class Batch:
         return int((self.y != EMPTY).sum() if self.mask is None else self.mask.sum())
 
 
-def _random(seed: int, epoch: int) -> np.random.Generator:
-    return np.random.default_rng((seed, epoch))
-
-
 def _gather(section: Section, starts: NDArray[np.int64], length: int, ahead: int) -> tuple[Tensor, Tensor]:
     """Windows [B, length] from these starts, and the same `ahead` tokens later."""
     wide = np.stack([section.tokens[start : start + length + ahead] for start in starts]).astype(np.int64)
@@ -75,11 +71,11 @@ def _gather(section: Section, starts: NDArray[np.int64], length: int, ahead: int
 
 
 class Sampler:
-    """The base of all samplers: counts steps and epochs."""
+    """The base of samplers of a stream: counts steps and epochs."""
 
     steps_per_epoch: int
     tokens_per_step: int
-    """targets of an ordinary step; for separate examples the mean"""
+    """targets of an ordinary step"""
 
     def __init__(self, section: Section, batch_size: int, ahead: int, seed: int) -> None:
         self.section, self.batch_size, self.ahead, self.seed = section, batch_size, ahead, seed
@@ -136,7 +132,7 @@ class StreamRows(Sampler):
 
     def batch(self, step: int) -> Batch:
         epoch, i = divmod(step, self.steps_per_epoch)
-        offset = int(_random(self.seed, epoch).integers(self._slack + 1))
+        offset = int(random_of(self.seed, epoch).integers(self._slack + 1))
         starts = offset + np.arange(self.batch_size) * self._row + i * self.length
         x, y = _gather(self.section, starts, self.back, self.ahead)  # [B, back]
         if i > 0:
@@ -170,46 +166,23 @@ class Windows(Sampler):
 
 
 def _window_order(seed: int, epoch: int, windows: int, slack: int) -> tuple[int, NDArray[np.int64]]:
-    random = _random(seed, epoch)
+    random = random_of(seed, epoch)
     return int(random.integers(slack + 1)), random.permutation(windows)
 
 
-class Examples(Sampler):
-    """Separate examples, those of about equal length together.
-
-    In a random order, pools of 100 batches are sorted by length and cut into batches, which come in a random order.
-    """
+class Examples(AlikeInLength):
+    """Separate examples, those of about equal length together."""
 
     def __init__(self, section: Section, batch_size: int, ahead: int = 1, seed: int = 0) -> None:
-        super().__init__(section, batch_size, ahead, seed)
-        if section.n_examples == 0:
-            raise DataError("this part of the data has no examples; give more data or another --split")
-        if batch_size > section.n_examples:
-            self.notes.append(f"the batch size is {section.n_examples} instead of {batch_size}: that is all there is")
-            self.batch_size = section.n_examples
-        self.steps_per_epoch = -(-section.n_examples // self.batch_size)
-        self._lengths = np.diff(section.offsets)
+        lengths = np.diff(section.offsets)
+        super().__init__(lengths, batch_size, seed)
+        self.section, self.ahead = section, ahead
         ends = 2 if section.tokens.ndim == 1 else 1  # <start> and <stop>; vectors have only a start
-        targets = int(np.maximum(self._lengths + ends - ahead, 0).sum())
+        targets = int(np.maximum(lengths + ends - ahead, 0).sum())
         self.tokens_per_step = max(1, round(targets / self.steps_per_epoch))
-        self._epoch = lru_cache(maxsize=1)(self._order)
 
     def batch(self, step: int) -> Batch:
-        epoch, i = divmod(step, self.steps_per_epoch)
-        order, batches = self._epoch(epoch)
-        first = int(batches[i]) * self.batch_size
-        return pad_examples(self.section, order[first : first + self.batch_size], self.ahead)
-
-    def _order(self, epoch: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        random = _random(self.seed, epoch)
-        order = random.permutation(self.section.n_examples)
-        return _pooled(order, self._lengths, self.batch_size), random.permutation(self.steps_per_epoch)
-
-
-def _pooled(order: NDArray[np.int64], lengths: NDArray[np.int64], batch_size: int) -> NDArray[np.int64]:
-    """The order with each pool sorted by length; equal lengths stay in the order given."""
-    pool = np.arange(len(order)) // (POOL * batch_size)
-    return order[np.lexsort((lengths[order], pool))]
+        return pad_examples(self.section, self.rows(step), self.ahead)
 
 
 def pad_examples(section: Section, rows: NDArray[np.int64], ahead: int = 1) -> Batch:
@@ -253,7 +226,7 @@ def pad_frames(section: Section, rows: NDArray[np.int64], ahead: int = 1) -> Bat
 
 def example_batches(section: Section, batch_size: int, ahead: int = 1) -> Iterator[Batch]:
     """Every example once, those of about equal length together; `rows` says which is which."""
-    order = _pooled(np.arange(section.n_examples), np.diff(section.offsets), batch_size)
+    order = pooled(np.arange(section.n_examples), np.diff(section.offsets), batch_size)
     for start in range(0, len(order), batch_size):
         yield pad_examples(section, order[start : start + batch_size], ahead)
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.core.errors import DataError, UsageError, listed, nearest
 from unrolled.data.plain import TextFile, unpacked
 from unrolled.data.reading import Answers, Kind, Reading
 
@@ -173,7 +173,7 @@ def join_parts(parts: Mapping[str, LabelledSource], name: str) -> LabelledSource
     """Sources that are a part each, as one."""
     kinds = {source.kind for source in parts.values()}
     if len(kinds) > 1:
-        raise DataError(f"{name}: the parts hold different things, {' and '.join(sorted(kinds))}; they must be alike")
+        raise DataError(f"{name}: the parts hold different things, {listed(sorted(kinds))}; they must be alike")
     first = next(iter(parts.values()))
     result = LabelledSource(name, first.kind, first.answers, lambda: read(), lambda: digest(), {}, first.reading)
 

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError
 from unrolled.data.answers import NO_ANSWER
-from unrolled.data.batch import Batch, _pooled, _random
+from unrolled.data.batch import Batch
 from unrolled.data.codec import EMPTY
+from unrolled.data.epochs import AlikeInLength, pooled
 
 
 @dataclass(frozen=True)
@@ -111,43 +110,20 @@ def pad_labelled(section: LabelledSection, rows: NDArray[np.int64]) -> Batch:
     )  # fmt: skip
 
 
-class LabelledBatches:
-    """Training batches, examples of about equal length together.
-
-    In a random order, pools of 100 batches are sorted by length and cut into batches, which come in a random order; so
-    an epoch sees every example once. `tokens_per_step` is the mean number of steps of input.
-    """
+class LabelledBatches(AlikeInLength):
+    """Training batches, examples of about equal length together; a step has so many steps of input in the mean."""
 
     def __init__(self, section: LabelledSection, batch_size: int, seed: int = 0) -> None:
-        if section.n_examples == 0:
-            raise DataError("this part of the data has no examples; give more data or another --split")
-        self.section, self.seed = section, seed
-        self.notes: list[str] = []
-        if batch_size > section.n_examples:
-            self.notes.append(f"the batch size is {section.n_examples} instead of {batch_size}: that is all there is")
-        self.batch_size = min(batch_size, section.n_examples)
-        self.steps_per_epoch = -(-section.n_examples // self.batch_size)
+        super().__init__(section.lengths, batch_size, seed)
+        self.section = section
         self.tokens_per_step = max(1, round(section.n_steps / self.steps_per_epoch))
-        self._lengths = section.lengths
-        self._epoch = lru_cache(maxsize=1)(self._order)
-
-    def epoch(self, step: int) -> int:
-        return step // self.steps_per_epoch
 
     def batch(self, step: int) -> Batch:
-        epoch, i = divmod(step, self.steps_per_epoch)
-        order, batches = self._epoch(epoch)
-        first = int(batches[i]) * self.batch_size
-        return pad_labelled(self.section, order[first : first + self.batch_size])
-
-    def _order(self, epoch: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        random = _random(self.seed, epoch)
-        order = random.permutation(self.section.n_examples)
-        return _pooled(order, self._lengths, self.batch_size), random.permutation(self.steps_per_epoch)
+        return pad_labelled(self.section, self.rows(step))
 
 
 def labelled_batches(section: LabelledSection, batch_size: int) -> Iterator[Batch]:
     """Every example once for figures, those of about equal length together; `rows` says which is which."""
-    order = _pooled(np.arange(section.n_examples), section.lengths, batch_size)
+    order = pooled(np.arange(section.n_examples), section.lengths, batch_size)
     for start in range(0, len(order), batch_size):
         yield pad_labelled(section, order[start : start + batch_size])

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,13 +19,12 @@ import torch
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
-from unrolled.data.batch import Batch, _random
+from unrolled.data.batch import Batch
 from unrolled.data.codec import EMPTY, START, STOP, UNKNOWN
+from unrolled.data.epochs import Epochs, Whole
 from unrolled.data.store import Section
 
 EXACT, WIDER = 8, 1.15  # buckets: every length up to the first by itself, then by this factor
-
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -200,37 +198,25 @@ def _cuts(S: Whole, T: Whole, tokens: int) -> Whole:
     return np.array([*cuts, len(S)], np.int64)
 
 
-class PairExamples:
-    """Training batches as a pure function of the step; sample order is a function of (seed, epoch).
+class PairExamples(Epochs):
+    """Training batches of pairs.
 
     `tokens` bounds the positions of a batch, source and target, padding among them; None: as many as `batch_size` pairs
-    of mean length have. Every pair is in one batch of an epoch.
+    of mean length have.
     """
 
     def __init__(self, section: PairSection, tokens: int | None, batch_size: int = 32, seed: int = 0) -> None:
-        if section.n_examples == 0:
+        n = section.n_examples
+        if n == 0:
             raise DataError("this part of the data has no pairs; give more data or another --split")
-        self.section, self.seed = section, seed
-        self.notes: list[str] = []
-        mean = (len(section.source) + section.n_targets) / section.n_examples
-        self.tokens = round(batch_size * mean) if tokens is None else tokens
-        self._buckets = _Buckets(section, self.tokens)
-        self.steps_per_epoch = len(self._buckets.cuts) - 1
+        self.section = section
+        self.tokens = round(batch_size * (len(section.source) + section.n_targets) / n) if tokens is None else tokens
+        buckets = _Buckets(section, self.tokens)
+        super().__init__(buckets.cuts, lambda random: buckets.order(random.random(n)), seed)
         self.tokens_per_step = max(1, round(section.n_targets / self.steps_per_epoch))
-        self._epoch = lru_cache(maxsize=1)(self._order)
-
-    def epoch(self, step: int) -> int:
-        return step // self.steps_per_epoch
 
     def batch(self, step: int) -> Batch:
-        epoch, i = divmod(step, self.steps_per_epoch)
-        order, batches = self._epoch(epoch)
-        first, last = self._buckets.cuts[batches[i] : batches[i] + 2]
-        return pad_pairs(self.section, order[first:last])
-
-    def _order(self, epoch: int) -> tuple[Whole, Whole]:
-        random = _random(self.seed, epoch)
-        return self._buckets.order(random.random(self.section.n_examples)), random.permutation(self.steps_per_epoch)
+        return pad_pairs(self.section, self.rows(step))
 
 
 def pair_batches(section: PairSection, tokens: int) -> Iterator[Batch]:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from unrolled.core.errors import listed
 from unrolled.report.read import Comparison, RunFacts, mapping, number
-from unrolled.report.words import and_words, score_words, time_words, title_words
+from unrolled.report.words import score_words, time_words, title_words
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ def _verdict(table: dict[str, Any], n_runs: int) -> str:
     unit = title_words(table["score"])
     said = f"{best['label']} reaches {score_words(best['score'])} {unit} on the {table['split']} data"
     if best["beaten_by"]:
-        said += f"; it does not beat {and_words(best['beaten_by'])}"
+        said += f"; it does not beat {listed(best['beaten_by'])}"
     elif any(row["kind"] == "baseline" for row in table["rows"]):
         said += " and beats every baseline"
     if n_runs > 1:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from unrolled.core.errors import listed
 from unrolled.pictures.kinds import Number, Picture, Plot, Series
 from unrolled.report.group import Group, is_larger
 from unrolled.report.read import RunFacts, number
-from unrolled.report.words import and_words, title_words
+from unrolled.report.words import title_words
 
 MOST_POINTS = 150  # of one curve
 
@@ -51,8 +52,8 @@ def cost_plot(group: Group, key: str, word: str, x_label: str) -> Plot | None:
         series.append(Series(name=level["label"], x=[min(costs), max(costs)], y=[level["score"]] * 2, style="dashed"))
     unit = title_words(group.score)
     alt = (
-        f"{unit} (smaller is better) against {word} for {and_words(row['label'] for row in known)}. "
-        f"On the Pareto front, that is, beaten in both by no other: {and_words(row['label'] for row in front)}."
+        f"{unit} (smaller is better) against {word} for {listed(row['label'] for row in known)}. "
+        f"On the Pareto front, that is, beaten in both by no other: {listed(row['label'] for row in front)}."
     )
     return Plot(
         title=f"Quality against {word}", alt=alt, x_label=x_label, y_label=unit, log_x=use_log,
@@ -101,7 +102,7 @@ def curve_plot(group: Group, key: str, word: str, x_label: str) -> Plot | None:
     if not series:
         return None
     unit = title_words(group.score)
-    ends = and_words(f"{each.name} {each.y[-1]:.3f}" for each in series)
+    ends = listed(f"{each.name} {each.y[-1]:.3f}" for each in series)
     alt = f"{unit} on validation data against {x_label}; at the end: {ends}."
     return Plot(
         title=f"Learning curves over {word}", alt=alt, x_label=x_label, y_label=f"validation {unit}", series=series
@@ -160,7 +161,7 @@ def data_size_plot(group: Group) -> Plot | None:
     if not series:
         return None
     unit = title_words(group.score)
-    alt = f"{unit} (smaller is better) against the share of the training data for {and_words(s.name for s in series)}."
+    alt = f"{unit} (smaller is better) against the share of the training data for {listed(s.name for s in series)}."
     return Plot(
         title="Learning curves over the size of the data", alt=alt, x_label="share of the training data in %",
         y_label=unit, log_x=True, series=series,

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from unrolled.core.errors import listed
 from unrolled.pictures.letters import plain_number
 from unrolled.report.group import Group
 from unrolled.report.read import number
-from unrolled.report.words import and_words, score_words, time_words, title_words
+from unrolled.report.words import score_words, time_words, title_words
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def _place(group: Group, row: dict[str, Any]) -> tuple[str, str]:
         return "unfinished", "unfinished"
     if row.get("kind") == "baseline":
         return "baseline", "baseline"
-    loses = f"loses to {and_words(row['beaten_by'])}" if row.get("beaten_by") else ""
+    loses = f"loses to {listed(row['beaten_by'])}" if row.get("beaten_by") else ""
     if row is _winner(group):
         return "winner", f"winner; {loses}" if loses else "winner"
     return ("loser", loses) if loses else ("model", "")

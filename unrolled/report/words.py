@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from unrolled.pictures.letters import plain_number
@@ -70,16 +70,6 @@ def size_words(n_bytes: float) -> str:
         if n_bytes >= size:
             return f"{n_bytes / size:.3g} {word}"
     return f"{n_bytes:.0f} B"
-
-
-def and_words(words: Iterable[object]) -> str:
-    """Names in a sentence.
-
-    >>> and_words(["a"]), and_words(["a", "b", "c"])
-    ('a', 'a, b and c')
-    """
-    *most, last = [str(word) for word in words] or [""]
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def fact_words(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from unrolled.core.errors import listed
 from unrolled.core.task import Task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.directory import RunDirectory
@@ -86,7 +87,7 @@ def not_beaten(result: dict[str, Any], split: str) -> list[str]:
 
 def _said(model: str, result: dict[str, Any]) -> str:
     better = not_beaten(result, "test" if "test" in result else "valid")
-    return f"**{model} does not beat {' and '.join(better)} here.**\n\n" if better else ""
+    return f"**{model} does not beat {listed(better)} here.**\n\n" if better else ""
 
 
 def _as_steps(config: RunConfig, result: dict[str, Any]) -> Any:

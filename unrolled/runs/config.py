@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from unrolled.core.config import Config, explain, merge
-from unrolled.core.errors import UsageError, nearest
+from unrolled.core.errors import UsageError, listed, nearest
 from unrolled.data.config import DataConfig
 
 
@@ -50,7 +50,7 @@ class Budget(Config):
     def one_measure(self) -> Budget:
         given = [name for name in ("steps", "epochs", "train_tokens", "time") if getattr(self, name) is not None]
         if len(given) > 1:
-            raise ValueError(f"give one budget, not {' and '.join(given)}")
+            raise ValueError(f"give one budget, not {listed(given)}")
         return self
 
 
