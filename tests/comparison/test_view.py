@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from unrolled.comparison.config import CompareConfig
@@ -43,6 +44,16 @@ def test_lines_tell_what_was_guessed_and_how_runs_end():
     assert "guessed, for text can always be continued; --task NAME overrules it" in text
     assert "gru-0: memory ran out" in text
     assert "lstm-0: done  valid 1.5000" in text
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_what_every_run_notes_is_told_once(live, capsys):
+    view = Live() if live else Lines()
+    view.begin(PLAN, Path("comparisons/poems"))
+    for folder in ("lstm-0", "gru-0"):
+        view.event({"event": "said", "folder": folder, "text": "note: the input is column text"})
+    view.end()
+    assert capsys.readouterr().err.count("note: the input is column text") == 1
 
 
 def test_the_live_screen_shows_a_bar_and_a_line_for_each_run():

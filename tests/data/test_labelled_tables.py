@@ -103,6 +103,26 @@ def test_long_series_are_put_in_order(tmp_path):
     assert [(e.input.ravel().tolist(), e.answer.ravel().tolist()) for e in pieces] == [([1, 2], [0, 1]), ([3], [2])]
 
 
+def test_long_tables_are_known_by_their_columns(tmp_path):
+    place = made(tmp_path, "l.csv", LONG)
+    assert [e.input.tolist() for e in read(place)] == [e.input.tolist() for e in read(place, id="id", time="time")]
+    notes = open_labelled(place, Reading(), "class").notes
+    assert any("column id tells series apart" in note for note in notes)
+    assert any("column time puts their steps in order" in note for note in notes)
+    noisy = made(tmp_path, "n.csv", "id,t,noisy,clean\n1,2,2,1\n1,1,1,0\n2,3,3,2\n")
+    found = [(e.input.ravel().tolist(), e.answer.ravel().tolist()) for e in read(noisy, "series")]
+    assert found == [([1, 2], [0, 1]), ([3], [2])]
+    told = read(noisy, "series", time="t")  # who names one column has looked at the others
+    assert len(told) == 1 and told[0].input.shape == (3, 2)
+
+
+def test_a_number_of_the_row_is_no_step_of_a_series(tmp_path):
+    wide = made(tmp_path, "w.csv", "id,t,v,label\n7,1,2,a\n8,3,4,b\n")
+    assert [e.input.ravel().tolist() for e in read(wide)] == [[1, 2], [3, 4]]
+    texts = made(tmp_path, "t.csv", "id,time,text,label\n1,1,one,a\n1,2,two,b\n")
+    assert [e.input for e in read(texts)] == ["one", "two"]
+
+
 @pytest.mark.parametrize(
     ("text", "settings", "expected"),
     [

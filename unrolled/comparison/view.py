@@ -83,6 +83,7 @@ class Lines:
     def __init__(self, to: TextIO | None = None) -> None:
         self.to = to or sys.stderr
         self.lines: dict[str, Line] = {}
+        self.noted = set[str]()
 
     def begin(self, plan: Plan, folder: Path) -> None:
         self.lines = {job.folder: Line(job.folder) for job in plan.jobs}
@@ -91,11 +92,18 @@ class Lines:
     def event(self, event: dict[str, Any]) -> None:
         line = self.lines[event["folder"]]
         line.take(event)
-        if event["event"] == "said":
+        if event["event"] == "said" and not self._note(event["text"]):
             self.say(f"{line.label}: {event['text']}")
         elif event["event"] in ("done", "failed", "stopped"):
             score = f"  valid {min(line.curve):.4f}" if line.curve else ""
             self.say(f"{line.label}: {line.state}{score}")
+
+    def _note(self, text: str) -> bool:
+        """Whether this is a note, such as one about the data; what every run notes is told once."""
+        if text.startswith("note: ") and text not in self.noted:
+            self.noted.add(text)
+            self.say(text)
+        return text.startswith("note: ")
 
     def say(self, text: str) -> None:
         print(text, file=self.to, flush=True)
@@ -122,6 +130,8 @@ class Live(Lines):
         line.take(event)
         if event["event"] == "failed":
             self.say(f"{line.label}: {line.state}")
+        elif event["event"] == "said":
+            self._note(event["text"])
 
     def say(self, text: str) -> None:
         self.console.print(text, highlight=False, markup=False)

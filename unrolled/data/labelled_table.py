@@ -32,6 +32,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tags": ("tags", "labels", "pos_tags", "ner_tags", "tag", "target"),
     "series": ("clean", "target", "y"),
 }
+IDS = ("id", "series", "series_id", "sequence_id", "sample_id", "case_id", "recording")
+LOOKED_AT = 1000  # rows, to find out whether ids come again
+TIMES = ("time", "t", "step", "tick", "timestamp", "datetime", "date")
 
 
 def open_table_file(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
@@ -85,6 +88,7 @@ def open_columns(table: Table, reading: Reading, answers: Answers) -> LabelledSo
     """A table by its columns: which layout, which columns, what kind of input."""
     names = table.columns()
     target = _targets(table, names, reading, answers)
+    reading = _with_order(table, reading, target, answers)
     options = {"group": reading.group, "part": reading.part, "id": reading.id, "time": reading.time}
     for option, wanted in options.items():
         _there(table, names, option, wanted)
@@ -146,6 +150,34 @@ def _targets(table: Table, names: list[str], reading: Reading, answers: Answers)
     return [guess]
 
 
+def _with_order(table: Table, reading: Reading, target: list[str], answers: Answers) -> Reading:
+    """With the columns that tell the series of a long table apart and put them in order, where these are called so.
+
+    Names alone do not: a table of texts has an id too, and one of numbers along each row may number its rows.
+    """
+    if reading.id is not None or reading.time is not None or reading.layout not in ("auto", "long"):
+        return reading
+    taken = {*target, reading.group, reading.part, *(reading.column or "").split(",")}
+    free = {name.lower(): name for name in reversed(table.columns()) if name not in taken}
+    id_, time = (next((free[name] for name in names if name in free), None) for names in (IDS, TIMES))
+    channels = [name for name in free.values() if name not in (id_, time)] if reading.column is None else []
+    ordered = answers == "series" or reading.layout == "long"  # whatever its columns are called, a row is a step
+    if not ordered and (id_ is None or time is None or not _are_steps(table, id_, channels)):
+        return reading
+    found = {"id": id_, "time": time}
+    for name, what in ((id_, "tells series apart"), (time, "puts their steps in order")):
+        if name is not None:
+            table.notes[f"{table.name}: column {name} {what}, chosen by name"] = None
+    return reading.updated(found)
+
+
+def _are_steps(table: Table, id_: str, channels: list[str]) -> bool:
+    """Whether rows hold numbers only, and several are of one id."""
+    first = [cells for _, cells in islice(table.rows([id_, *channels]), LOOKED_AT)]
+    numbers = all(is_number(cell) or is_gap(cell) for _, *cells in first[:1] for cell in cells)
+    return numbers and len({id_ for id_, *_ in first}) < len(first)
+
+
 def _layout(table: Table, reading: Reading, others: list[str], answers: Answers) -> str:
     """By what was named, else by what stands in the first row."""
     if reading.id is not None or reading.time is not None:
@@ -170,6 +202,8 @@ def _inputs(table: Table, reading: Reading, others: list[str], layout: str) -> l
         if layout == "cells" and len(found) > 1:
             raise UsageError(f"{table.name}: a text is in one column, not in {_listed(found)}; or say --layout wide")
         return found
+    if layout == "wide":
+        others = [name for name in others if name.lower() not in IDS]  # a number of the row is no step of a series
     if layout != "cells":
         if not others:
             raise UsageError(f"{table.name}: there is no column left for the series; it has {_listed(table.columns())}")
