@@ -11,7 +11,7 @@ import typer
 from unrolled.cli.examples import Condition, Data, Device, Run, answers_of
 from unrolled.cli.live import Live, answer_live
 from unrolled.cli.options import Json, With, with_options
-from unrolled.cli.rows import Out, write
+from unrolled.cli.rows import Out, with_ids, write
 from unrolled.core.errors import UsageError
 from unrolled.decode.config import Sampling
 
@@ -75,7 +75,7 @@ def command(
     if out is not None:
         write(out, data, ({key: each for key, each in line.items() if key != "source"} for line in said), opened.task)
         return
-    for line in said:
+    for line in with_ids(data, said, opened.task):
         plain = writes and not json and n_best == 1
         text = " ".join(line["prediction"].splitlines()) if plain else jsons.dumps(line, ensure_ascii=False)
         sys.stdout.write(text + "\n")

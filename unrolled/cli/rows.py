@@ -42,7 +42,7 @@ def write(out: str, data: str, said: Iterator[dict[str, Any]], task: Any) -> Non
     try:
         with unfinished.open("w", encoding="utf-8", newline="") as file:
             if path.suffix == ".jsonl":
-                file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in said)
+                file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in with_ids(data, said, task))
             else:
                 csv.writer(file, delimiter=SIGNS[path.suffix], lineterminator="\n").writerows(_rows(data, said, task))
         os.replace(unfinished, path)
@@ -50,9 +50,35 @@ def write(out: str, data: str, said: Iterator[dict[str, Any]], task: Any) -> Non
         unfinished.unlink(missing_ok=True)
 
 
+def with_ids(data: str, said: Iterator[dict[str, Any]], task: Any) -> Iterator[dict[str, Any]]:
+    """The answers to the series of a long table with the id of each; others as they are."""
+    if not _is_long(data, task) or task.reading.id is None:
+        return said
+    from unrolled.data.long_table import steps_of
+
+    ids, _ = steps_of(_table(data, task)[0], task.reading)
+    return ({task.reading.id: name, **line} for name, line in zip(ids, said, strict=True))
+
+
+def _is_long(data: str, task: Any) -> bool:
+    return data != "-" and getattr(getattr(task, "reading", None), "layout", None) == "long"
+
+
+def _by_row(table: Table, said: Iterator[dict[str, Any]], task: Any) -> Iterator[dict[str, Any]]:
+    """Answers to series as answers to their steps, in the order of the rows: each its own, or that of the series."""
+    from unrolled.data.long_table import steps_of
+
+    each = list(said)
+    for k, step in steps_of(table, task.reading)[1]:
+        own = {name: value[step] for name, value in each[k].items()} if task.answers_are == "series" else each[k]
+        yield {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in own.items()}
+
+
 def _rows(data: str, said: Iterator[dict[str, Any]], task: Any) -> Iterator[list[Any]]:
     """The rows of a table with the answers in columns behind; the header, where it has one, first."""
     table, named = _table(data, task)
+    if _is_long(data, task):
+        said = _by_row(table, said, task)
     names = table.columns()
     added: list[str] = []
     cells = table.rows(names)

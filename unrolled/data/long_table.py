@@ -57,6 +57,24 @@ def read_long(
         yield from _examples(table, series, reading, answers, place)
 
 
+def steps_of(table: Table, reading: Reading) -> tuple[list[str], list[tuple[int, int]]]:
+    """The ids as `read_long` meets them, and for each row the number of its series and of its step there."""
+    wanted = [name for name in (reading.id, reading.time) if name is not None]
+    ids: dict[str, int] = {}
+    rows: list[tuple[int, float]] = []
+    for number, cells in table.rows(wanted or table.columns()[:1]):
+        place, more = table.place(number), dict(zip(wanted, cells))
+        name = ALL if reading.id is None else as_class(more[reading.id], f"{place}, column '{reading.id}'")
+        when = number if reading.time is None else _time(more[reading.time], f"{place}, column '{reading.time}'")
+        rows.append((ids.setdefault(name, len(ids)), when))
+    series = np.array([k for k, _ in rows], np.int64)
+    order = np.lexsort((np.array([when for _, when in rows]), series))
+    first = np.searchsorted(series[order], series)  # [n], where the series of each row begins in that order
+    step = np.empty(len(rows), np.int64)
+    step[order] = np.arange(len(rows))
+    return list(ids), list(zip(series.tolist(), (step - first).tolist()))
+
+
 def _add_answer(
     series: _Series, cells: Any, target: list[str], answers: Answers, reading: Reading, place: str, name: str
 ) -> None:

@@ -1,0 +1,81 @@
+"""Answers beside the rows of a long table: those of a series at each of its rows, those of steps at their own."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unrolled
+from unrolled.cli.examples import answers_of
+from unrolled.cli.rows import with_ids, write
+from unrolled.runs.run import Run
+
+TINY = {"steps": 2, "d_state": 4, "d_embedding": 4, "threads": 1}
+IDS = tuple("bacdefgh")  # as they are met first
+LENGTHS = (5, 3, 4, 2, 6, 3, 4, 5)
+
+
+def long_table(path: Path, order: np.ndarray) -> Path:
+    """Series of unlike lengths, a row a step, in any order."""
+    random = np.random.default_rng(0)
+    rows = [[name, t, f"{random.normal():.4f}", 10 * IDS.index(name) + t, IDS.index(name)]
+            for name, n in zip(IDS, LENGTHS) for t in range(n)]  # fmt: skip
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["id", "t", "v", "clean", "y"], *(rows[i] for i in order)])
+    return path
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("long")
+    mixed = np.random.default_rng(1).permutation(np.arange(1, sum(LENGTHS)))
+    return long_table(folder / "sorted.csv", np.arange(sum(LENGTHS))), long_table(
+        folder / "mixed.csv", np.array([0, *mixed])
+    )
+
+
+@pytest.fixture(scope="module")
+def runs(tables: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    folder = tmp_path_factory.mktemp("runs")
+    columns = {"regress": {"target": "y", "column": "v"}, "denoise": {"target": "clean", "column": "v"}}
+    return {
+        task: unrolled.train(tables[0], task=task, model="gru", out=folder / task, settings=TINY | own)
+        for task, own in columns.items()
+    }
+
+
+def written(run: Run, table: Path, out: Path) -> list[dict[str, str]]:
+    write(str(out), str(table), answers_of(run, str(table), "predict", None), run.task)
+    with out.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["sorted", "mixed"])
+def test_every_row_keeps_its_cells_and_has_its_answer(runs, tables, tmp_path, which):
+    with tables[which].open(newline="", encoding="utf-8") as file:
+        given = list(csv.DictReader(file))
+    series = {name: sorted((row for row in given if row["id"] == name), key=lambda row: int(row["t"])) for name in IDS}
+    for task, run in runs.items():
+        found = written(run, tables[which], tmp_path / f"{task}.csv")
+        assert [{name: row[name] for name in given[0]} for row in found] == given
+        for name, rows in series.items():
+            [said] = run.predict([np.array([[float(row["v"])] for row in rows], np.float32)])
+            own = [float(row["prediction"]) for row in found if row["id"] == name]
+            times = [int(row["t"]) for row in found if row["id"] == name]
+            expected = np.ravel(said["prediction"])[times] if task == "denoise" else [said["prediction"]] * len(rows)
+            assert own == pytest.approx(expected, abs=1e-5)
+
+
+def test_lines_tell_the_id_of_their_series(runs, tables, tmp_path):
+    run, table = runs["regress"], tables[1]
+    lines = list(with_ids(str(table), answers_of(run, str(table), "predict", None), run.task))
+    with table.open(newline="", encoding="utf-8") as file:
+        met = list(dict.fromkeys(row["id"] for row in csv.DictReader(file)))
+    assert [line["id"] for line in lines] == met
+    write(str(tmp_path / "out.jsonl"), str(table), answers_of(run, str(table), "predict", None), run.task)
+    kept = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [line["id"] for line in kept] == met
