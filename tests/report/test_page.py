@@ -15,6 +15,8 @@ import pytest
 
 from unrolled.core.errors import DataError, UsageError
 from unrolled.report.page import write_report
+from unrolled.report.read import RunFacts
+from unrolled.report.settings import READINGS, changed
 from unrolled.runs.directory import RunDirectory
 
 
@@ -77,7 +79,7 @@ def test_a_comparison_with_everything(six: Callable[[], Path]) -> None:
     assert list(rows)[-1] == "jordan"
     assert "winner" in rows["tcn"]
     assert sum("winner" in row for row in rows.values()) == 1
-    assert "loses to 6-gram" in rows["memoryless"]
+    assert "does not beat 6-gram" in rows["memoryless"]
     assert "loses" not in rows["gru"]
     assert "baseline" in rows["6-gram"]
     assert "the loss became NaN at step <12>" in rows["jordan"]
@@ -267,3 +269,13 @@ def test_what_cannot_be_reported_is_one_sentence(make: Any, tmp_path: Path) -> N
 
 def test_an_empty_comparison_is_a_page(make: Any) -> None:
     check_page(write_report([make.comparison("empty", [], finished=False, facts={}, versions={})]))
+
+
+@pytest.mark.parametrize("kind", READINGS)
+def test_settings_of_reading_are_shown_where_they_are_not_at_their_default(kind: Any) -> None:
+    own = kind().model_dump(mode="json")
+    first = next(key for key, value in own.items() if not isinstance(value, dict))
+    facts = RunFacts(Path("run"), config={"task_settings": {"reading": own, "loss": "l2"}})
+    assert changed(facts) == {"task.loss": "l2"}
+    own[first] = "other"
+    assert changed(facts) == {"task.loss": "l2", f"task.reading.{first}": "other"}

@@ -117,7 +117,7 @@ def _place(group: Group, row: dict[str, Any]) -> tuple[str, str]:
         return "unfinished", "unfinished"
     if row.get("kind") == "baseline":
         return "baseline", "baseline"
-    loses = f"loses to {listed(row['beaten_by'])}" if row.get("beaten_by") else ""
+    loses = f"does not beat {listed(row['beaten_by'])}" if row.get("beaten_by") else ""
     if row is _winner(group):
         return "winner", f"winner; {loses}" if loses else "winner"
     return ("loser", loses) if loses else ("model", "")

@@ -6,10 +6,14 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from unrolled.data.pairs_config import PairReading
+from unrolled.data.reading import Reading
+from unrolled.data.vector_pairs import CaptionReading, RecognitionReading
 from unrolled.report.group import Group
 from unrolled.report.read import RunFacts
 from unrolled.runs.config import RunConfig
 
+READINGS = (Reading, PairReading, CaptionReading, RecognitionReading)
 FACTS = ("task", "model", "source", "versions", "own_file", "own_file_sha256")  # told elsewhere on the page
 
 
@@ -25,9 +29,20 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return result
 
 
+def reading_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The defaults of how a task reads its data, known by the names of its settings; so no task need be imported."""
+    found: dict[str, Any] = {}
+    for group in settings:
+        own = flat(settings[group]) if isinstance(settings[group], Mapping) else {}
+        each = (flat(kind().model_dump(mode="json")) for kind in READINGS)
+        defaults: dict[str, Any] = next((values for values in each if values.keys() == own.keys()), {})
+        found |= {f"task_settings.{group}.{key}": value for key, value in defaults.items()}
+    return found
+
+
 def changed(run: RunFacts) -> dict[str, str]:
     """The settings of a run that differ from the defaults, and all those of its model and task."""
-    defaults = flat(RunConfig().model_dump(mode="json"))
+    defaults = flat(RunConfig().model_dump(mode="json")) | reading_defaults(run.config.get("task_settings", {}))
     own = {key: value for key, value in flat(run.config).items() if key.split(".")[0] not in FACTS}
     return {
         key.replace("_settings.", "."): words(value)
