@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,6 +98,16 @@ def test_a_head_that_looks_everywhere_alike(make: Make) -> None:
     assert head["distance"] == pytest.approx(sum(t / 2 for t in range(5)) / 5, abs=1e-6)
     assert head["on_itself"] == pytest.approx(sum(1 / t for t in range(1, 6)) / 5, abs=1e-6)
     assert head["on_previous"] == pytest.approx(sum(1 / t for t in range(2, 6)) / 4, abs=1e-6)
+
+
+def test_a_head_that_looks_at_a_source_is_nowhere_near_itself(tmp_path: Path) -> None:
+    pairs = [{"source": word, "target": word[::-1]} for word in ("ab", "abc", "bca", "cab", "ca", "bcc")]
+    tiny = {"steps": 1, "d_state": 4, "d_embedding": 4, "threads": 1, "context": "attention", "tokens": "char"}
+    run = unrolled.train(pairs, task="translate", model="seq2seq", out=tmp_path / "run", settings=tiny)
+    answer = run.inspect("attention", ("abc", "cba"))
+    [head] = answer.numbers["heads"]
+    assert head["looks_at"] == attention.SOURCE and not {"distance", "on_itself", "on_previous"} & set(head)
+    assert "farthest" not in answer.reading
 
 
 def test_attention_says_when_rows_do_not_sum_to_one() -> None:

@@ -147,7 +147,8 @@ def _show_rows(console: Console, key: str, rows: list[dict[str, Any]]) -> None:
     """Rows of numbers under one name, such as those of every head; what is more than a number is in the files."""
     from rich.table import Table
 
-    keys = [name for name in rows[0] if all(_plain(row.get(name)) is not None or row.get(name) is None for row in rows)]
+    names = dict.fromkeys(name for row in rows for name in row)
+    keys = [name for name in names if all(_plain(row.get(name)) is not None or row.get(name) is None for row in rows)]
     if not keys:
         return
     table = Table(title=key.replace("_", " "), title_style="", title_justify="left")

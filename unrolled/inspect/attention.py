@@ -23,6 +23,8 @@ from unrolled.runs.looking import Look, glance, look_at, models_where, noted, re
 from unrolled.runs.run import Run
 
 MOST_LAYERS, MOST_HEADS = 6, 8  # pictures
+PAST, INPUT = "earlier positions and itself", "positions of the input"  # what is looked at
+SOURCE, REGIONS = "positions of the source", "regions of the source"
 
 
 class Config(config.Config):
@@ -47,7 +49,7 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
         raise UsageError(f"layer = {number} is not possible: this model attends in {len(layers)} layer(s)")
     off = max(deviation(alpha) for alpha in layers)
     heads = [
-        {"layer": i, "head": h, **figures(alpha)}
+        {"layer": i, "head": h, **figures(alpha, at := axes(alpha, look, run)[2]), "looks_at": at}
         for i, layer in enumerate(layers, 1)
         for h, alpha in enumerate(layer, 1)
     ]
@@ -69,14 +71,18 @@ def deviation(alpha: Tensor) -> float:
     return float(torch.where(sums == 0, 0.0, (sums - 1).abs()).max())
 
 
-def figures(alpha: Tensor) -> dict[str, float]:
-    """What a head [T, S] does on average; distances count from the query's own place among the keys."""
+def figures(alpha: Tensor, looks_at: str) -> dict[str, float]:
+    """What a head [T, S] does on average; distances count from the query's own place among the keys, if it has one."""
     T, S = alpha.shape
-    back = torch.arange(T)[:, None] + (S - T) - torch.arange(S)  # [T, S]
     entropy = -torch.xlogy(alpha, alpha).sum(-1)  # [T]
-    return {
+    sharpness = {
         "entropy": float(entropy.mean()),
         "entropy_if_even": float((alpha > 0).sum(-1).clamp(min=1).log().mean()),
+    }
+    if looks_at in (SOURCE, REGIONS) or (looks_at == INPUT and T != S):
+        return sharpness
+    back = torch.arange(T)[:, None] + (S - T) - torch.arange(S)  # [T, S]
+    return sharpness | {
         "distance": float((alpha * back.abs()).sum(-1).mean()),
         "on_itself": float(alpha[back == 0].mean()) if T <= S else 0.0,
         "on_previous": float(alpha[back == 1].mean()) if S > 1 else 0.0,
@@ -105,17 +111,17 @@ def axes(alpha: Tensor, look: Look, run: Run) -> tuple[list[str], list[str], str
     rows = look.names if len(look.names) == T else [str(t) for t in range(T)]
     if reads_whole(run):
         asks = rows if T != 1 or S == 1 else ["answer"]  # a readout that asks once
-        return asks, look.names if len(look.names) == S else [str(s) for s in range(S)], "positions of the input"
+        return asks, look.names if len(look.names) == S else [str(s) for s in range(S)], INPUT
     source = look.source
     if source is not None and source.dim() > 1 and is_of_source(alpha, source.shape[1]):
         named = getattr(run.task, "source_names", lambda ids: [str(s) for s in range(len(ids))])
-        return rows, named(source[0]), "positions of the source"
+        return rows, named(source[0]), SOURCE
     if source is not None and source.dim() > 2 and is_of_source(alpha, S):  # an encoder that made other positions of it
-        return rows, [str(s) for s in range(S)], "regions of the source"
+        return rows, [str(s) for s in range(S)], REGIONS
     labels = getattr(run.task, "labels", None)
     before = [f"({label})" for label in [labels[int(source[0])]]] if labels and source is not None else []
     older = S - T - len(before)
-    return rows, [*(f"-{i}" for i in range(older, 0, -1)), *before[: S - T], *rows][-S:], "earlier positions and itself"
+    return rows, [*(f"-{i}" for i in range(older, 0, -1)), *before[: S - T], *rows][-S:], PAST
 
 
 def _reading(heads: list[dict[str, Any]], off: float) -> str:
@@ -123,10 +129,12 @@ def _reading(heads: list[dict[str, Any]], off: float) -> str:
         f"each row sums to one (within {off:.0e})" if off < 1e-3 else f"rows do NOT sum to one: off by up to {off:.2g}"
     )
     sharp = min(heads, key=lambda head: head["entropy"])
-    wide = max(heads, key=lambda head: head["distance"])
+    far = max((head for head in heads if "distance" in head), key=lambda head: head["distance"], default=None)
+    farthest = ""
+    if far is not None:
+        who, distance = f"head {far['head']} of layer {far['layer']}", far["distance"]
+        farthest = f", the farthest looking is {who} ({distance:.1f} positions away on average)"
     return (
         f"Row t shows where position t looks; {sums}. The sharpest is head {sharp['head']} of layer {sharp['layer']} "
-        f"(entropy {sharp['entropy']:.2f} nats, {sharp['entropy_if_even']:.2f} if it looked at all alike), "
-        f"the farthest looking is head {wide['head']} of layer {wide['layer']} ({wide['distance']:.1f} positions "
-        "away on average)."
+        f"(entropy {sharp['entropy']:.2f} nats, {sharp['entropy_if_even']:.2f} if it looked at all alike){farthest}."
     )
