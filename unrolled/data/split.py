@@ -51,6 +51,13 @@ def row_key(text: Any, label: str | None, seed: int) -> int:
     return int.from_bytes(digest.digest(), "little")
 
 
+def _require(n: int, n_parts: int, name: str) -> None:
+    """As many different examples as parts, at least."""
+    if n < n_parts:
+        words = "there is only one example" if n == 1 else f"there are only {n} different examples"
+        raise DataError(f"{name}: too small to split, {words} for {n_parts} parts; add more data")
+
+
 def split_rows(keys: NDArray[np.uint64], shares: Mapping[str, float], name: str) -> NDArray[np.uint8]:
     """The number of the section of each row (0 train, 1 valid, 2 test).
 
@@ -58,9 +65,7 @@ def split_rows(keys: NDArray[np.uint64], shares: Mapping[str, float], name: str)
     the validation part, then the test part; the rest, and groups too large for a part, are for training.
     """
     groups, group_of, sizes = np.unique(keys, return_inverse=True, return_counts=True)
-    if len(groups) < len(shares):
-        words = "one example" if len(groups) == 1 else f"{len(groups)} different examples"
-        raise DataError(f"{name}: too small to split, there is only {words} for {len(shares)} parts; add more data")
+    _require(len(groups), len(shares), name)
     side = np.zeros(len(groups), np.uint8)
     free = np.ones(len(groups), bool)
     for number, share in list(enumerate(shares.values()))[1:]:
@@ -83,9 +88,7 @@ def stratified(
     the last unit of a class is for training, so that nothing is asked that was never shown.
     """
     _, first, unit_of, sizes = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    if len(sizes) < len(shares):
-        words = "one example" if len(sizes) == 1 else f"{len(sizes)} different examples"
-        raise DataError(f"{name}: too small to split, there is only {words} for {len(shares)} parts; add more data")
+    _require(len(sizes), len(shares), name)
     rarity = np.bincount(classes)[classes]  # [n] how many rows have the class of this one
     stratum = classes[first].copy()  # [units]
     order = np.lexsort((classes, -rarity))  # the rarest class is written last
