@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -107,6 +108,30 @@ def test_an_encoder_stays_while_its_decoder_is_trained(tmp_path: Path) -> None:
     same = {name for name in after if torch.equal(before[name], after[name])}
     assert {name for name in after if name.startswith("encoder.")} <= same
     assert "decoder.embedding.weight" not in same
+
+
+def test_a_decoder_stays_while_another_encoder_learns_to_show_it_images(tmp_path: Path) -> None:
+    """Captions are written in the tokens of the saved run, though the new ones have fewer words."""
+    settings = {"steps": 2, "tokens": "word", "d_embedding": 4, "encoder": "cnn", "encoder.d_first": 2, "batch_size": 8}
+    first, _ = train(
+        "builtin:shapes,examples=60", tmp_path / "first", task="caption", model="encdec", settings=settings
+    )
+    images = np.random.default_rng(0).integers(0, 255, (12, 48, 48, 3), dtype=np.uint8)
+    data = (images, ["a red circle" if i % 2 else "a green one" for i in range(12)])
+    fewer = {"steps": 2, "batch_size": 8}
+    run, said = train(data, tmp_path / "run", from_run=first.path, freeze="decoder", settings=fewer)
+    assert "begun anew" not in "\n".join(said)
+    assert run.config.from_vocabularies == ["decoder.embedding"]
+    assert run.task.codec.to_json() == first.task.codec.to_json()
+    before, after = tensors(first), tensors(run)
+    assert all(torch.equal(before[name], after[name]) for name in after if name.startswith("decoder."))
+    assert not all(torch.equal(before[name], after[name]) for name in after if name.startswith("encoder."))
+
+
+def test_what_is_begun_anew_is_not_frozen(old: Run, file: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"decoder\.embedding\.weight cannot be frozen, for it is begun anew .*body"):
+        train(file, tmp_path / "run", from_run=old.path, freeze="decoder", settings={"tokens": "byte"})
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("optimiser", ["adamw", "sgd"])

@@ -57,10 +57,10 @@ def is_joint(config: DataConfig, reading: PairReading) -> bool:
 
 
 def prepare_pairs(
-    source: PairSource, config: DataConfig, codecs: tuple[Any, Codec] | None = None
+    source: PairSource, config: DataConfig, codecs: tuple[Any, Codec | None] = (None, None)
 ) -> PairData:  # fmt: skip
-    """Read pairs, keep their own parts or split them, and encode them; with saved `codecs` (source, target) these are
-    used instead of fitted ones."""
+    """Read pairs, keep their own parts or split them, and encode them; saved `codecs` (source, target) are used instead
+    of fitted ones."""
     if config.too_long == "split" and config.max_length is not None:
         raise UsageError("too_long = split is not possible here: a pair is translated whole; choose truncate or error")
     scan, kinds = _scan(source, config.seed)
@@ -70,7 +70,7 @@ def prepare_pairs(
         return (pair for pair, number in zip(source, side) if number == 0)
 
     joint = is_joint(config, source.reading)
-    first, second = codecs or _fit(source, training, config, joint)
+    first, second = _fit(source, training, config, joint, *codecs)
     encoder = _Encoder(source, first, second, config)
     sections, longest = encoder.parts(zip(source, side, kinds), names)
     facts = {
@@ -108,13 +108,16 @@ def _scan(source: PairSource, seed: int) -> tuple[Scan, list[str]]:
     return Scan(numbers, numbers, np.zeros(len(keys), np.int64), parts, None, Counter(parts)), kinds
 
 
-def _fit(source: PairSource, training: Any, config: DataConfig, joint: bool) -> tuple[Any, Codec]:
-    if joint:
+def _fit(
+    source: PairSource, training: Any, config: DataConfig, joint: bool, first: Any, second: Codec | None
+) -> tuple[Any, Codec]:
+    """The codecs of both sides, where there are none yet."""
+    if joint and second is None:
         both = Codec.fit(chain.from_iterable((pair.source, pair.target) for pair in training()), config)
         return both, both
     return (
-        source.fit_source((pair.source for pair in training()), config),
-        Codec.fit((pair.target for pair in training()), config),
+        source.fit_source((pair.source for pair in training()), config) if first is None else first,
+        Codec.fit((pair.target for pair in training()), config) if second is None else second,
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from unrolled.core import task
 from unrolled.core.causal import Conditional
 from unrolled.core.errors import DataError, UsageError
+from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_prepare import PairData, encode_pairs, prepare_pairs
@@ -29,6 +30,7 @@ class SensedTask(_written.WrittenTask):
         self.pairs: PairData | None = None
         self.source_codec: VectorCodec
         self.reading = reading
+        self._offered: Codec | None = None
 
     def open(self, source: Any, reading: Any) -> VectorPairs:
         """Whatever a user hands over."""
@@ -49,7 +51,7 @@ class SensedTask(_written.WrittenTask):
         if self.data.column is not None or self.data.condition is not None:
             raise UsageError("this task has two columns: give --source-column and --target-column instead of --column")
         opened = self.open(source, self.reading)
-        codecs = (self.source_codec, self.codec) if hasattr(self, "codec") else None
+        codecs = (self.source_codec, self.codec) if hasattr(self, "codec") else (None, self._offered)
         self.pairs = prepare_pairs(opened, self.data, codecs)
         self.source_codec, self.codec = self.pairs.source_codec, self.pairs.target_codec
         self.reading = opened.reading
@@ -62,6 +64,12 @@ class SensedTask(_written.WrittenTask):
     def load_codec(self, directory: Path) -> None:
         super().load_codec(directory)
         self.source_codec = VectorCodec.load(directory)
+
+    def reuse(self, vocabularies: Mapping[str, task.Vocabulary]) -> None:
+        """What is written is written in the tokens of a saved run, where these are of the kind that is asked for."""
+        found = vocabularies.get("decoder.embedding")
+        codec = None if found is None else found.codec
+        self._offered = codec if isinstance(codec, Codec) and codec.kind == self.data.tokens else None
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "reading": self.reading.model_dump(mode="json")}

@@ -95,7 +95,7 @@ class Task(_written.WrittenTask):
         if self.data.column is not None or self.data.condition is not None:
             raise UsageError("pairs have two columns: give --source-column and --target-column instead of --column")
         opened = open_pairs(source, self.config.pairs)
-        codecs = (self.source_codec, self.codec) if hasattr(self, "codec") else None
+        codecs = (self.source_codec, self.codec) if hasattr(self, "codec") else (None, None)
         self.pairs = prepare_pairs(opened, self.data, codecs)
         self.source_codec, self.codec = self.pairs.source_codec, self.pairs.target_codec
         self.shared, self.reading = self.pairs.shared, opened.reading

@@ -177,9 +177,11 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     model = build.build(config, task.ports(), task.ACCEPTS)
     if hasattr(_decoder(model), "solve") and config.start != Start():
         raise UsageError(f"the model '{config.model}' is solved, not trained: leave out --from and --freeze")
-    if saved is not None:
-        shown.say(starting.take_weights(model, task, saved).words(saved.path))
     frozen = parts.freeze(model, config.start.freeze)
+    if saved is not None:
+        taken = starting.take_weights(model, task, saved)
+        shown.say(taken.words(saved.path))
+        starting.require_taken(frozen, taken)
     if not resuming:
         config = config.model_copy(
             update={"optimiser": choose_precision(config, task, model)}  # resolves precision = auto

@@ -76,6 +76,16 @@ def take_weights(model: nn.Module, task: Task, saved: Run) -> parts.Taken:
     return taken
 
 
+def require_taken(frozen: parts.Frozen, taken: parts.Taken) -> None:
+    """What is begun anew must be trained, or it would stay as chance made it."""
+    for name in frozen.fixed:
+        if name in taken.left:
+            raise UsageError(
+                f"{name} cannot be frozen, for it is begun anew ({taken.left[name]}); freeze less, such as one of "
+                f"{', '.join(dict.fromkeys(map(parts.part_of, taken.took)))}"
+            )
+
+
 def began(run: RunDirectory) -> bool:
     """Whether a resumed run has weights of its own."""
     return Checkpoints(run.path / "checkpoints").latest() is not None
