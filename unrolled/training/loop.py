@@ -18,7 +18,7 @@ from torch import Tensor
 
 from unrolled.core import state as states
 from unrolled.core.causal import Conditional, Encoder, begin
-from unrolled.core.errors import Interrupted
+from unrolled.core.errors import Diverged, Interrupted
 from unrolled.core.state import State
 from unrolled.core.task import Batch, Model, Task, read_whole
 from unrolled.runs.checkpoint import Checkpoints, flatten, unflatten
@@ -38,6 +38,7 @@ NO_TIME = (
     "note: nothing was trained, for the figures on held-out data take {:.0f} s of the time; "
     "give a longer --budget, or fewer tokens with --held-out"
 )
+NEVER = "training diverged: {} was never finite on validation data; lower the rate with --lr or clip with --clip"
 
 
 @dataclass
@@ -88,6 +89,7 @@ class Loop:
         self.started = started  # when the budget began to run
         self.reserve = 0.0  # seconds kept for the figures at the end
         self.running: list[float] = []  # training losses since the last evaluation
+        self.sound = True  # the last score on validation data was finite
         self.stop = StopFlag()
         self.saved, self.saved_step = started, -1  # when, and at which step, the last checkpoint was written
 
@@ -162,8 +164,12 @@ class Loop:
             self.at.guard = guard
             self.at.step -= 1 if found is not None else 0
             text = f"batch {at.step}: still not finite, back to step {self.at.step + 1}, rate times {guard.scale:.3g}"
+        self._note(at.step, text)
+
+    def _note(self, step: int, text: str) -> None:
+        """Something that went wrong, for who watches and for who reads later."""
         self.progress.say(text)
-        self.run.append_metrics({"step": at.step, "event": text})
+        self.run.append_metrics({"step": step, "event": text})
 
     # ---- looking
 
@@ -189,6 +195,11 @@ class Loop:
         at.looked = at.step
         self.reserve = self._reserve(spent, figures["tokens"])
         score = figures[self.task.SCORE]
+        self.sound = math.isfinite(score)
+        if not self.sound:
+            at.stale += 1
+            self._note(at.step, f"step {at.step}: {self.task.SCORE} is {score} on validation data, weights not kept")
+            return
         better, best = score < at.best, score <= at.best  # of equal ones the later is kept: it was trained longer
         if best:
             at.best, at.best_step = score, at.step
@@ -199,9 +210,10 @@ class Loop:
         train = sum(self.running) / len(self.running) if self.running else math.nan
         self.running = []
         shown = {self.task.SCORE: score} | ({"train": train} if math.isfinite(train) else {})
-        line = {"step": at.step, "split": "valid", **figures} | ({"train_loss": train} if math.isfinite(train) else {})
+        known = {name: value for name, value in figures.items() if math.isfinite(value)}
+        line = {"step": at.step, "split": "valid", **known} | ({"train_loss": train} if math.isfinite(train) else {})
         self.run.append_metrics(line | {"rate": self.optimiser.param_groups[0]["lr"], "seconds": round(at.elapsed, 3)})
-        self.events.scalars(at.step, {f"valid/{k}": v for k, v in figures.items()} | {"train/loss": train})
+        self.events.scalars(at.step, {f"valid/{k}": v for k, v in known.items()} | {"train/loss": train})
         self.progress.evaluation(at.step, shown, best)
 
     def _reserve(self, spent: float, tokens: float) -> float:
@@ -212,6 +224,8 @@ class Loop:
     # ---- saving
 
     def save(self) -> None:
+        if not self.sound:
+            return  # to go back to such weights would help nobody
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"optimiser.{name}": value for name, value in optimisers.export(self.optimiser).items()}
         carried, structure = flatten(self.state)
@@ -245,8 +259,7 @@ class Loop:
         self.run.cut_metrics(self.at.step)
         self.events.resume(self.at.step)
         for text in found.notes:
-            self.progress.say(text)
-            self.run.append_metrics({"step": found.step, "event": text})
+            self._note(found.step, text)
         self.started = time.monotonic() - self.at.elapsed
         self.progress.say(f"resuming at step {self.at.step}")
 
@@ -288,6 +301,8 @@ class Loop:
                 if self.saved_step != self.at.step:
                     self.save()
                 self._leave_if_asked()
+                if not math.isfinite(self.at.best):
+                    raise Diverged(NEVER.format(self.task.SCORE))
             finally:
                 self.progress.end()
                 self.events.close()
