@@ -101,12 +101,12 @@ CAPTIONS: dict[str, Any] = {"tokens": "word", "encoder": "cnn", "decoder": "gru"
                             "target_dropout": 0.2, "lr": 3e-3}  # fmt: skip
 
 
-def shapes(held_out: str, words: str, **own: Any) -> Callable[..., dict[str, Any]]:
+def shapes(held_out: str, words: str) -> Callable[..., dict[str, Any]]:
     """Captions that are all right: 95 % are asked for, of pairs of shapes never seen together."""
 
     def piece(time: str = "5m") -> dict[str, Any]:
         data = f"builtin:shapes,held_out={held_out}"
-        return once(data, "caption", "encdec", time, {**CAPTIONS, **own}, f"coloured shapes, held-out pairs of {words}")
+        return once(data, "caption", "encdec", time, CAPTIONS, f"coloured shapes, held-out pairs of {words}")
 
     return piece
 
@@ -159,7 +159,7 @@ PIECES: Pieces = {
     "multi30k-attention": multi30k("seq2seq", {**RECURRENT, "context": "attention", "score": "general"}),
     "multi30k-transformer": multi30k("encdec-transformer", BLOCKS),
     "dates": dates, "lengths": lengths, "shapes": shapes("together", "shapes"),
-    "shapes-bound": shapes("bound", "a colour and a shape", target_dropout=0.5), "emoji": emoji,
+    "shapes-bound": shapes("bound", "a colour and a shape"), "emoji": emoji,
     "spoken": spoken, "pen": pen,
 }  # fmt: skip
 
