@@ -79,3 +79,10 @@ def test_lines_tell_the_id_of_their_series(runs, tables, tmp_path):
     write(str(tmp_path / "out.jsonl"), str(table), answers_of(run, str(table), "predict", None), run.task)
     kept = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [line["id"] for line in kept] == met
+
+
+def test_what_is_no_table_has_no_ids(runs, tmp_path):
+    np.savez(tmp_path / "x.npz", v=np.zeros((2, 3, 1), np.float32))
+    said = answers_of(runs["regress"], str(tmp_path / "x.npz"), "predict", None)
+    lines = list(with_ids(str(tmp_path / "x.npz"), said, runs["regress"].task))
+    assert len(lines) == 2 and set(lines[0]) == {"prediction"}

@@ -216,6 +216,7 @@ def test_a_setting_that_few_tasks_have_tells_the_task(tmp_path):
     assert plans.guess_task(rows, {"target": "genres", "separator": ";"})[0] == "classify"
     with pytest.raises(UsageError, match="name one of classify, denoise, regress and tag, which have target, with"):
         plans.guess_task(rows, {"target": "genres"})  # some of these answers are empty
+    assert plans.guess_task(rows, {"order": 3, "model.window": 8})[0] == "next-token"  # models have these too
 
 
 def test_a_short_time_is_not_spent_on_held_out_data(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 
 import numpy as np
 import polars
@@ -114,6 +115,13 @@ def test_long_tables_are_known_by_their_columns(tmp_path):
     assert found == [([1, 2], [0, 1]), ([3], [2])]
     told = read(noisy, "series", time="t")  # who names one column has looked at the others
     assert len(told) == 1 and told[0].input.shape == (3, 2)
+
+
+def test_whole_series_in_cells_may_have_ids(tmp_path):
+    lines = [{"id": 1, "t": 0, "x": [1, 2], "clean": [0, 1]}, {"id": 2, "t": 0, "x": [3], "clean": [2]}]
+    cells = made(tmp_path, "c.jsonl", "\n".join(map(json.dumps, lines)))
+    assert [e.input.ravel().tolist() for e in read(cells, "series")] == [[1, 2], [3]]
+    assert [e.input.ravel().tolist() for e in read(cells, "series", column="x")] == [[1, 2], [3]]
 
 
 def test_a_number_of_the_row_is_no_step_of_a_series(tmp_path):

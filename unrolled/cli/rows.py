@@ -1,7 +1,7 @@
 """`unrolled predict RUN table.csv -o out.csv`: the user's own rows, with the answers in columns behind them.
 
 The table is read twice side by side, once for its cells and once for the examples in them, some rows at a time; so one
-of any size passes.
+of any size passes. The series of a long table are held, for their rows may be mixed.
 """
 
 from __future__ import annotations
@@ -52,11 +52,13 @@ def write(out: str, data: str, said: Iterator[dict[str, Any]], task: Any) -> Non
 
 def with_ids(data: str, said: Iterator[dict[str, Any]], task: Any) -> Iterator[dict[str, Any]]:
     """The answers to the series of a long table with the id of each; others as they are."""
-    if not _is_long(data, task) or task.reading.id is None:
-        return said
+    from unrolled.data.labelled_table import table_in
     from unrolled.data.long_table import steps_of
 
-    ids, _ = steps_of(_table(data, task)[0], task.reading)
+    table = table_in(Path(data)) if _is_long(data, task) and task.reading.id is not None else None
+    if table is None:
+        return said
+    ids, _ = steps_of(table, task.reading)
     return ({task.reading.id: name, **line} for name, line in zip(ids, said, strict=True))
 
 
@@ -70,8 +72,11 @@ def _by_row(table: Table, said: Iterator[dict[str, Any]], task: Any) -> Iterator
 
     each = list(said)
     for k, step in steps_of(table, task.reading)[1]:
-        own = {name: value[step] for name, value in each[k].items()} if task.answers_are == "series" else each[k]
-        yield {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in own.items()}
+        if task.answers_are == "series":
+            own = {name: value[step] for name, value in each[k].items()}
+            yield {name: value[0] if len(value) == 1 else value for name, value in own.items()}
+        else:
+            yield each[k]
 
 
 def _rows(data: str, said: Iterator[dict[str, Any]], task: Any) -> Iterator[list[Any]]:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from unrolled.core.errors import listed
+from unrolled.report.words import title_words
 from unrolled.runs.card import not_beaten
 from unrolled.training.progress import short_number
 
@@ -44,7 +45,7 @@ def print_figures(title: str, rows: dict[str, dict[str, float]], task: Any) -> N
     shown = [name for name in task.FIGURES if any(name in figures for figures in rows.values())]
     ranked = sorted(rows.items(), key=lambda row: -row[1][task.SCORE])
     cells = [[f"{figures[name]:.4f}" if name in figures else "" for name in shown] for _, figures in ranked]
-    headings, models = [name.replace("_", " ") for name in shown], [label for label, _ in ranked]
+    headings, models = [title_words(name) for name in shown], [label for label, _ in ranked]
     console = Console(file=sys.stdout)
     table = _grid(title, "model", headings, models, cells)
     if console.measure(table, options=console.options.update(width=WIDE)).maximum > console.width:
@@ -106,14 +107,14 @@ def _columns(found: dict[str, Any], width: int) -> dict[str, Cell]:
     def figure(key: str) -> Cell:
         return lambda row: format(row["figures"][key], ".3f") if key in row["figures"] else ""
 
-    columns: dict[str, Cell] = {found["score"].replace("_", " "): number("score", ".4f"), "95 % interval": _interval}
+    columns: dict[str, Cell] = {title_words(found["score"]): number("score", ".4f"), "95 % interval": _interval}
     if found.get("folds"):
         columns = {f"{found['folds']} folds": number("valid", ".4f"), **columns}
     if len(found["seeds"]) > 1:
         columns["± seeds"] = number("spread", ".4f")
     if width >= 120:
         others = [name for name in found["figures"] if name != found["score"]][:2]
-        columns |= {name.replace("_", " "): figure(name) for name in others}
+        columns |= {title_words(name): figure(name) for name in others}
     columns |= {"weights": _weights, "train s": number("training_seconds", ".1f")}
     if width >= ROOM:
         columns["tokens/s"] = number("tokens_per_second")

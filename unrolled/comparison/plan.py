@@ -64,7 +64,8 @@ def guess_task(data: Any, settings: Mapping[str, Any]) -> tuple[str, str]:
     """The task that the data is most surely for, of those that have the settings, and why."""
     given = {key.rsplit(".", 1)[-1]: value for key, value in settings.items()}
     known = {name: _words(discover.tasks.load(name).Config) for name in discover.tasks.names()}
-    told = (given.keys() & set().union(*known.values())) - _words(RunConfig)
+    of_models = [_words(discover.models.load(name).Config) for name in discover.models.names()]
+    told = (given.keys() & set().union(*known.values())) - set().union(_words(RunConfig), *of_models)
     able = [name for name, words in known.items() if told <= words] or list(known)
     guesses = {name: discover.tasks.load(name).Task.guess(data, given) for name in able}
     sure = {name: guess for name, guess in guesses.items() if guess is not None}

@@ -160,9 +160,10 @@ def _with_order(table: Table, reading: Reading, target: list[str], answers: Answ
     taken = {*target, reading.group, reading.part, *(reading.column or "").split(",")}
     free = {name.lower(): name for name in reversed(table.columns()) if name not in taken}
     id_, time = (next((free[name] for name in names if name in free), None) for names in (IDS, TIMES))
-    channels = [name for name in free.values() if name not in (id_, time)] if reading.column is None else []
-    ordered = answers == "series" or reading.layout == "long"  # whatever its columns are called, a row is a step
-    if not ordered and (id_ is None or time is None or not _are_steps(table, id_, channels)):
+    channels = [name for name in free.values() if name not in (id_, time)]
+    if reading.column is not None:
+        channels = _named(table, table.columns(), "column", reading.column)
+    if reading.layout == "auto" and not _are_steps(table, id_, time, channels, answers):
         return reading
     found = {"id": id_, "time": time}
     for name, what in ((id_, "tells series apart"), (time, "puts their steps in order")):
@@ -171,11 +172,17 @@ def _with_order(table: Table, reading: Reading, target: list[str], answers: Answ
     return reading.updated(found)
 
 
-def _are_steps(table: Table, id_: str, channels: list[str]) -> bool:
-    """Whether rows hold numbers only, and several are of one id."""
-    first = [cells for _, cells in islice(table.rows([id_, *channels]), LOOKED_AT)]
-    numbers = all(is_number(cell) or is_gap(cell) for _, *cells in first[:1] for cell in cells)
-    return numbers and len({id_ for id_, *_ in first}) < len(first)
+def _are_steps(table: Table, id_: str | None, time: str | None, channels: list[str], answers: Answers) -> bool:
+    """Whether rows hold single numbers, and are steps: each with an answer, or several at times of one id."""
+    first = next(table.rows(channels), (0, ()))[1]
+    if not all(is_number(cell) or is_gap(cell) for cell in first):
+        return False
+    if answers == "series":
+        return True
+    if id_ is None or time is None:
+        return False
+    ids = [cells[0] for _, cells in islice(table.rows([id_]), LOOKED_AT)]
+    return len(set(ids)) < len(ids)
 
 
 def _layout(table: Table, reading: Reading, others: list[str], answers: Answers) -> str:
@@ -183,8 +190,8 @@ def _layout(table: Table, reading: Reading, others: list[str], answers: Answers)
     if reading.id is not None or reading.time is not None:
         return "long"
     if answers == "series":
-        lists = isinstance(next(table.rows(others[:1]), (0, ("",)))[1][0], list | tuple) if others else False
-        return "cells" if lists else "long"
+        first = next(table.rows(others), (0, ()))[1]
+        return "cells" if any(isinstance(cell, list | tuple) for cell in first) else "long"
     if reading.column is not None:
         return "cells" if reading.column in others else "wide"
     if any(name.lower() in INPUTS for name in others) or len(others) <= 1:

@@ -247,6 +247,7 @@ class Loop:
         self.at = Position(**known, best=best, guard=Guard(**facts["guard"]))
         self.plan.restore(facts["plan"])
         self.running = list(facts["running"])
+        self.sound = True
 
     def resume(self) -> None:
         """Go on from the last good checkpoint; what a damaged one cost is said."""
