@@ -18,7 +18,7 @@ from rich.console import Console
 from unrolled.pictures.canvas import COLOURS, INK
 from unrolled.pictures.draw import html, is_drawn, png, svg, terminal
 from unrolled.pictures.images import as_pixels, as_text, heated
-from unrolled.pictures.kinds import Bars, Heatmap, Images, Picture, Plot, Series, Table, Texts, Tokens
+from unrolled.pictures.kinds import Bars, Heatmap, Images, Picture, Plot, Series, Table, Texts, Tokens, read_picture
 
 NASTY = '</svg><script>alert("x")</script>&\x00\ud800\x85 $x$ 日本'
 SVG = "{http://www.w3.org/2000/svg}"
@@ -186,3 +186,34 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
         "sys.exit(bool({'torch', 'matplotlib', 'rich'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def written(drawn: str) -> list[str]:
+    """The texts of a drawing, in order."""
+    return [each.text or "" for each in ET.fromstring(drawn).iter(f"{SVG}text")]
+
+
+def test_counts_are_written_as_they_are_and_only_fractions_are_rounded() -> None:
+    counts = [[167, 3], [12345, 98765432]]
+    matrix = Heatmap(title="Confusion matrix", values=counts, rows=["a", "b"], columns=["a", "b"], write_values=True)
+    again = read_picture(matrix.model_dump(mode="json"))
+    assert {"167", "3", "12,345", "98,765,432"} <= set(written(svg(again)))
+    shares = Heatmap(title="Shares", values=[[0.8765, 167.31]], write_values=True)
+    assert {"0.88", "167"} <= set(written(svg(shares)))
+    bars = Bars(title="Examples", names=["a", "b", "c"], values=[1234567, 23456789, 0.123456])
+    assert {"1,234,567", "23,456,789", "0.1235"} <= set(written(svg(read_picture(bars.model_dump(mode="json")))))
+
+
+def test_counts_are_whole_in_tables_on_a_page_and_in_a_terminal() -> None:
+    table = Table(title="Per class", columns=["class", "support"], rows=[["a", 123456], ["b", 98765432]])
+    table = read_picture(table.model_dump(mode="json"))  # type: ignore[assignment]
+    shown = io.StringIO()
+    Console(file=shown, width=100).print(terminal(table))
+    for words in (html(table), shown.getvalue()):
+        assert "123,456" in words
+        assert "98,765,432" in words
+    scale = Tokens(title="Counts", tokens=["a", "b"], values=[0, 1234])
+    shown = io.StringIO()
+    Console(file=shown, width=100).print(terminal(scale))
+    assert "0 to 1,234" in shown.getvalue()
+    assert "1,234</p>" in html(scale)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.pictures.canvas import COLOURS, INK, WIDTH, floats, frame
 from unrolled.pictures.kinds import Bars, Heatmap
-from unrolled.pictures.letters import clean, name_of, plain_number, shortened, visible
+from unrolled.pictures.letters import clean, name_of, plain_number, rounded_number, shortened, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +41,7 @@ def draw_heatmap(picture: Heatmap) -> Figure:
     axes.set_xlabel(clean(picture.x_label))
     axes.set_ylabel(clean(picture.y_label))
     if picture.write_values:
-        _write_values(axes, image, values, cell)
+        _write_values(axes, image, picture, cell)
     _scale_beside(axes, picture, norm)
     return figure
 
@@ -96,15 +96,16 @@ def _name_cells(axis: Any, names: list[str], n: int, upright: bool) -> None:
         axis.set_tick_params(rotation=90)
 
 
-def _write_values(axes: Axes, image: Any, values: Any, cell: float) -> None:
-    """Each number in its cell, light on dark and dark on light."""
-    size = min(9.0, 19 * cell)
-    for i, row in enumerate(values):
-        for j, value in enumerate(row):
-            if math.isfinite(value):
+def _write_values(axes: Axes, image: Any, picture: Heatmap, cell: float) -> None:
+    """Each number in its cell, light on dark and dark on light, as large as the longest of them allows."""
+    words = [[rounded_number(value, 2) for value in row] for row in picture.values]
+    longest = max((len(word) for row in words for word in row), default=0)
+    size = min(9.0, 19 * cell, 110 * cell / max(longest, 1))
+    for i, (row, said) in enumerate(zip(picture.values, words)):
+        for j, (value, word) in enumerate(zip(row, said)):
+            if value is not None and math.isfinite(value):
                 red, green, blue, _ = image.cmap(image.norm(value))
                 ink = "#ffffff" if 0.3 * red + 0.59 * green + 0.11 * blue < 0.5 else "#000000"
-                word = plain_number(float(f"{value:.2g}") if abs(value) < 1000 else value)
                 axes.text(j, i, word, ha="center", va="center", fontsize=size, color=ink)
 
 
@@ -118,7 +119,7 @@ def _scale_beside(axes: Axes, picture: Heatmap, norm: Any) -> None:
         extent=(0, 1, 0, 1),
     )  # fmt: skip
     at = [0.0, 0.25, 0.5, 0.75, 1.0] if picture.scale != "log" else [0.0, 0.5, 1.0]
-    words = [f"{float(norm.inverse(place)):.2g}".replace("-", "−") for place in at]
+    words = [rounded_number(float(norm.inverse(place)), 2).replace("-", "−") for place in at]
     strip.set_xticks([])
     strip.yaxis.tick_right()
     strip.set_yticks(at, words, fontsize=8.5)
@@ -138,12 +139,12 @@ def draw_bars(picture: Bars) -> Figure:
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(n - 0.4, -0.6)
     axes.margins(x=0.12)
-    for i, value in enumerate(values):
+    for i, (value, exact) in enumerate(zip(values, picture.values)):
         if math.isfinite(value):
             ends = [value, *(floats([picture.high[i]]) if picture.high else [])]
             beyond = max((end for end in ends if math.isfinite(end)), default=value)
             axes.annotate(
-                plain_number(float(f"{value:.4g}")).replace("-", "−"), (max(beyond, 0.0), i), (4, 0),
+                rounded_number(exact, 4).replace("-", "−"), (max(beyond, 0.0), i), (4, 0),
                 textcoords="offset points", va="center", fontsize=9,
             )  # fmt: skip
     if any(value < 0 for value in values):

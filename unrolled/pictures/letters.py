@@ -83,3 +83,15 @@ def plain_number(value: float | int | None) -> str:
     if abs(value) >= 100:
         return f"{value:,.1f}"
     return f"{value:.4g}"
+
+
+def rounded_number(value: float | int | None, digits: int) -> str:
+    """The same with so many digits where that is precise enough. Only a fraction is rounded: a count stays what it is.
+
+    >>> [rounded_number(value, 2) for value in (167, 167.0, 12345, 167.31, 0.8765, 1.234e-7, None)]
+    ['167', '167', '12,345', '167', '0.88', '1.2e-07', '']
+    """
+    if value is None or isinstance(value, int) or not math.isfinite(value) or float(value).is_integer():
+        return plain_number(value)
+    whole = len(str(int(abs(value)))) if abs(value) < 1e7 else 0
+    return plain_number(float(f"{value:.{max(digits, whole)}g}"))

@@ -10,7 +10,7 @@ import math
 from html import escape
 
 from unrolled.pictures.kinds import Number, Picture, Table, Texts, Tokens
-from unrolled.pictures.letters import clean, plain_number
+from unrolled.pictures.letters import clean, plain_number, rounded_number
 
 STYLE = """\
 figure { margin: 0 0 1.5rem; min-width: 0; }
@@ -74,7 +74,7 @@ def tokens(picture: Tokens) -> str:
     cold = f"rgba({COLD},{STRONGEST}),transparent," if low < 0 else "transparent,"
     strip = f'<span style="background:linear-gradient(90deg,{cold}rgba({WARM},{STRONGEST}))"></span>'
     unit = f" {text(picture.unit)}" if picture.unit else ""
-    scale = f'<p class="scale">{plain_number(_round(low))} {strip} {plain_number(_round(high))}{unit}</p>'
+    scale = f'<p class="scale">{rounded_number(low, 3)} {strip} {rounded_number(high, 3)}{unit}</p>'
     return figure(picture, f'<div class="words">{"".join(pieces)}</div>\n{scale}', picture.alt)
 
 
@@ -109,10 +109,6 @@ def background(value: Number, low: float, high: float) -> str:
     """The page's own background with more or less of a warm colour in it, or of a cold one below zero."""
     place = strength(value, low, high)
     return f"rgba({WARM if place >= 0 else COLD},{STRONGEST * abs(place):.2f})"
-
-
-def _round(value: float) -> float:
-    return float(f"{value:.3g}")
 
 
 def table(picture: Table) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from unrolled.pictures import markup
 from unrolled.pictures.kinds import Bars, Picture, Table, Texts, Tokens
-from unrolled.pictures.letters import clean, name_of, plain_number, shortened, visible
+from unrolled.pictures.letters import clean, name_of, plain_number, rounded_number, shortened, visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -54,9 +54,7 @@ def _tokens(picture: Tokens) -> RenderableType:
     said.append("\n")
     for step in range(-4 if low < 0 else 0, 5):
         said.append("  ", style=f"not bold {_style(step / 4)}")
-    return said.append(
-        f" {plain_number(float(f'{low:.3g}'))} to {plain_number(float(f'{high:.3g}'))}{unit}", "not bold"
-    )
+    return said.append(f" {rounded_number(low, 3)} to {rounded_number(high, 3)}{unit}", "not bold")
 
 
 def _style(place: float) -> str:

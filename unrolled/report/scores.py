@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from unrolled.core.errors import listed
-from unrolled.pictures.letters import plain_number
+from unrolled.pictures.letters import plain_number, rounded_number
 from unrolled.report.group import Group
 from unrolled.report.read import number
 from unrolled.report.words import score_words, time_words, title_words
@@ -46,8 +46,7 @@ COSTS = [
 
 
 def _rounded(value: Any) -> str:
-    known = number(value)
-    return "" if known is None else plain_number(float(f"{known:.3g}"))
+    return rounded_number(number(value), 3)
 
 
 def _megabytes(value: Any) -> str:
