@@ -35,9 +35,9 @@ def command(
 
         unrolled check my_model.py
     """
+    target = _find(what)
     from unrolled import testing
 
-    target = _find(what)
     try:
         passed = testing.check_model(target) if isinstance(target, str) else testing.check_object(
             target, d_in=d_in, vocabulary=vocabulary
@@ -60,8 +60,7 @@ def _find(what: str) -> Any:
     if place.endswith(".py") and not name:
         return discover.models.add_file(place)
     if not name:
-        if what not in discover.models.names():
-            raise UsageError(f"'{what}' is neither module:Layer nor a model; {nearest(what, discover.models.names())}")
+        discover.models.require(what)
         return what
     if place.endswith(".py"):
         sys.path.insert(0, str(Path(place).resolve().parent))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unrolled.cli.options import Json, With, print_json, with_options
+from unrolled.cli.options import Json, With, print_json, require_names, with_options
 from unrolled.comparison.config import CompareConfig
 from unrolled.core.config import parse_assignments
 from unrolled.data.config import DataConfig
@@ -44,6 +44,7 @@ def command(
 
         unrolled compare names.csv --column name --steps 500 --fractions 0.1,1 --json
     """
+    require_names(task, str(values.get("models") or "").split(","), with_)
     from unrolled.comparison.api import compare
     from unrolled.comparison.view import for_terminal
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from itertools import islice
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unrolled.data.config import DataConfig
-from unrolled.data.tables import Example
+
+if TYPE_CHECKING:
+    from unrolled.data.tables import Example
 
 AT_ONCE = 256
 
@@ -43,6 +45,7 @@ def answers_of(opened: Any, data: str, verb: str, condition: str | None) -> Iter
 
 def read_examples(source: str, config: DataConfig) -> Iterator[list[Example]]:
     """Lines of a text file or of standard input (`-`), rows of a table."""
+    from unrolled.data.tables import Example
     from unrolled.data.text import open_source
 
     found: Iterator[Example]

@@ -51,7 +51,11 @@ def command(
     """
     from rich.console import Console
 
+    from unrolled.core import discover
     from unrolled.core.config import parse_assignments
+
+    if question is not None:
+        discover.questions.require(question)
     from unrolled.runs.answers import save_answer
     from unrolled.runs.run import load
 

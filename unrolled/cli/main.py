@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
-import pkgutil
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -40,21 +41,39 @@ def root(
 
 
 def _add_commands(words: list[str]) -> None:
-    """Load the command that was asked for; all of them only for the list in the help."""
-    import unrolled.cli as folder
+    """Load the command that is asked for; of the others only their first sentence is read, for the list in the help."""
+    asked = next((word for word in words if not word.startswith("-")), None)
+    for name, sentence in commands().items():
+        if name == asked:
+            module = importlib.import_module(f"unrolled.cli.{name.replace('-', '_')}")
+            app.command(name)(module.command)
+        else:
+            app.command(name, help=sentence)(_not_loaded)
 
-    names = [found.name for found in pkgutil.iter_modules(folder.__path__)]
-    asked = [name for name in names if words and words[0] == file_name(name)]
-    if words != ["--version"]:
-        for name in asked or names:
-            module = importlib.import_module(f"{folder.__name__}.{name}")
-            if hasattr(module, "command"):
-                app.command(file_name(name))(module.command)
+
+def commands() -> dict[str, str]:
+    """The first sentence of each command by its name: a file of this folder that defines `command`. Imports nothing."""
+    found = {}
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name == "command":
+                found[file_name(path.stem)] = (ast.get_docstring(node) or "").split("\n\n")[0]
+    return found
+
+
+def _not_loaded() -> None:
+    raise AssertionError("a command that was not asked for")
+
+
+def _words() -> list[str]:
+    """What was typed, also where a shell asks how it may go on."""
+    typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS")
+    return typed.split()[1:] if typed is not None and "_UNROLLED_COMPLETE" in os.environ else sys.argv[1:]
 
 
 def main() -> None:
     """Run a command; every failure a user can cause is one sentence and an exit code."""
-    _add_commands(sys.argv[1:])
+    _add_commands(_words())
     try:
         app()
     except UnrolledError as error:

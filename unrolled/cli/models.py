@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 import typer
 
-from unrolled.cli.options import Json, With, print_json, setting_lines
+from unrolled.cli.options import Json, With, fitted, print_json, setting_lines, summary, terminal_width
 
 WIDTH = 128  # of the input and output of the models that are counted here
-COLUMNS: dict[str, Any] = {
-    "model": "left",
-    "kind": "left",
-    "what": "left",
-    "parameters": "right",
-    "receptive field": "right",
-    "cost per tick": "right",
-    "serial depth": "right",
-    "reference": "left",
-}
+MULTIPLY_ADDS = "multiply-adds for one more position of a stream, t positions behind it"
 
 
 def command(
@@ -27,7 +17,7 @@ def command(
     with_: With = None,
     json: Json = False,
 ) -> None:
-    """List the models, or show the settings of one.
+    """List the models, one line each, or show one: its equations, cost, reference and settings.
 
     Examples:
 
@@ -35,20 +25,18 @@ def command(
 
         unrolled models lstm
     """
-    from rich.console import Console
-
     from unrolled.core import discover
 
     if with_ is not None:
         discover.models.add_file(with_)
-    names = [name] if name else discover.models.names()
-    facts = [facts_of(discover.models.load(each), each) for each in names]
+    if name is None and not json:
+        _list(discover.models.names())
+        return
+    facts = [facts_of(discover.models.load(each), each) for each in ([name] if name else discover.models.names())]
     if json:
         print_json(facts[0] if name else facts)
-    elif name:
-        _show(Console(file=sys.stdout, highlight=False), facts[0])
     else:
-        _list(Console(file=sys.stdout), facts)
+        _show(facts[0])
 
 
 def facts_of(module: Any, name: str) -> dict[str, Any]:
@@ -71,28 +59,14 @@ def facts_of(module: Any, name: str) -> dict[str, Any]:
     }
 
 
-def _list(console: Any, facts: list[dict[str, Any]]) -> None:
-    from rich.table import Table
+def _list(names: list[str]) -> None:
+    """A line for each model, as wide as the terminal. Imports no model: their files are read."""
+    from unrolled.core import discover
 
-    from unrolled.runs.cost import LENGTH
-
-    table = Table(title=f"Models (the body at its default size, width {WIDTH} in and out)", caption=_caption(LENGTH))
-    for title, justify in COLUMNS.items():
-        table.add_column(title, justify=justify)
-    for fact in facts:
-        table.add_row(
-            fact["name"], fact["kind"], fact["what"].split(": ", 1)[-1], f"{fact['parameters']:,}", field_words(fact),
-            tick_words(fact), str(fact["serial_depth"]), fact["reference"],
-        )  # fmt: skip
-    console.print(table)
-
-
-def _caption(length: int) -> str:
-    return (
-        "cost per tick: multiply-adds for one more position of a stream, t positions behind it "
-        "(encoders and tables read the whole again); "
-        f"serial depth: layer applications that must wait for one another to train on {length} positions"
-    )
+    for name in names:
+        told = discover.models.told(name)
+        kind = told.get("KIND") or discover.models.load(name).KIND
+        print(fitted(f"{name:<{max(map(len, names))}}  {kind:<11}  {summary(told)}", terminal_width()))
 
 
 def field_words(fact: dict[str, Any]) -> str:
@@ -109,10 +83,19 @@ def tick_words(fact: dict[str, Any]) -> str:
     return short(fact["tick_multiply_adds"]) + (f" + {short(grows)} t" if grows else "")
 
 
-def _show(console: Any, fact: dict[str, Any]) -> None:
-    console.print(fact["equations"], markup=False)
-    costs = f"cost per tick {tick_words(fact) or 'none'}, serial depth {fact['serial_depth']}"
-    console.print(f"\nReceptive field {field_words(fact)}, {costs}", markup=False)
-    console.print(f"\nSettings (--set key=value), {fact['parameters']:,} parameters at these defaults:", markup=False)
+def _show(fact: dict[str, Any]) -> None:
+    from unrolled.runs.cost import LENGTH
+
+    cost = f"{tick_words(fact)} {MULTIPLY_ADDS}" if tick_words(fact) else "none: it reads the whole sequence again"
+    print(fact["equations"])
+    print(f"""
+Kind            {fact["kind"]}
+Reference       {fact["reference"] or "none"}
+Parameters      {fact["parameters"]:,} (the body at these settings, width {WIDTH} in and out)
+Receptive field {field_words(fact)}
+Cost per tick   {cost}
+Serial depth    {fact["serial_depth"]} layer applications that wait for one another to train on {LENGTH} positions
+
+Settings (--set key=value):""")
     for line in setting_lines(fact["settings"]):
-        console.print(line, markup=False, soft_wrap=True)
+        print(line)

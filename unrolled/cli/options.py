@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
+import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +16,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from unrolled.core import discover
 from unrolled.core.config import allowed, is_config, parse_assignments
 
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON for scripts.")]
@@ -84,6 +88,41 @@ def _metavar(words: str) -> str:
         if word in words:
             return sign
     return "TEXT"
+
+
+def require_names(task: str | None, models: Iterable[str | None], own_file: str | None) -> None:
+    """Refuse misspelt names of a task and of models before anything heavy is imported."""
+    own = None if own_file is None else discover.file_name(Path(own_file).stem)
+    if task is not None:
+        discover.tasks.require(task)
+    for model in models:
+        if model and model.strip() != own:
+            discover.models.require(model.strip())
+
+
+def summary(told: Mapping[str, Any]) -> str:
+    """What a file of a room is, in a line: the first of its docstring without the name that it begins with."""
+    first = str(told["__doc__"] or "").strip().split("\n")[0]
+    return first.split(": ", 1)[-1].rstrip(".")
+
+
+def fitted(line: str, width: int) -> str:
+    """A line cut to a width: at a clause where that is enough, else between two words.
+
+    >>> fitted("identity  left as it is: what others have to beat", 24)
+    'identity  left as it is'
+    >>> fitted("elman  the simple recurrent network", 24)
+    'elman  the simple …'
+    """
+    clauses = re.split(r"(?=[:;] )", line)
+    while len(line) > width and len(clauses) > 1:
+        line = "".join(clauses := clauses[:-1])
+    return line if len(line) <= width else line[: width - 2].rsplit(" ", 1)[0].rstrip(",;: ") + " …"
+
+
+def terminal_width() -> int:
+    """Columns to fill; a pipe takes lines of any length."""
+    return shutil.get_terminal_size(fallback=(1000, 24)).columns
 
 
 def setting_lines(settings: Mapping[str, Mapping[str, Any]]) -> list[str]:

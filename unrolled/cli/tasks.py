@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from unrolled.cli.options import Json, print_json, setting_lines
+from unrolled.cli.options import Json, fitted, print_json, setting_lines, summary, terminal_width
 
 
 def command(
@@ -22,19 +22,26 @@ def command(
         unrolled tasks next-token --json
     """
     from unrolled.core import discover
-    from unrolled.core.config import settings_of
 
-    facts = []
-    for each in [name] if name else discover.tasks.names():
-        module = discover.tasks.load(each)
-        what, settings = (module.__doc__ or "").strip(), settings_of(module.Config)
-        kinds, score = module.Task.ACCEPTS, module.Task.SCORE
-        facts.append({"name": each, "models": kinds, "score": score, "what": what, "settings": settings})
+    if not name and not json:
+        for each in discover.tasks.names():
+            print(fitted(f"{each:<12} {summary(discover.tasks.told(each))}", terminal_width()))
+        return
+    facts = [facts_of(each) for each in ([name] if name else discover.tasks.names())]
     if json:
         print_json(facts[0] if name else facts)
         return
-    for fact in facts:
-        what = fact["what"] if name else fact["what"].splitlines()[0]
-        print(f"{fact['name']}: {what.split(': ', 1)[-1]}")
-        for line in setting_lines(fact["settings"]) if name else ():
-            print(line)
+    print(f"{name}: {facts[0]['what'].split(': ', 1)[-1]}")
+    for line in setting_lines(facts[0]["settings"]):
+        print(line)
+
+
+def facts_of(name: str) -> dict[str, Any]:
+    """All that is known of a task."""
+    from unrolled.core import discover
+    from unrolled.core.config import settings_of
+
+    module = discover.tasks.load(name)
+    what, settings = (module.__doc__ or "").strip(), settings_of(module.Config)
+    kinds, score = module.Task.ACCEPTS, module.Task.SCORE
+    return {"name": name, "models": kinds, "score": score, "what": what, "settings": settings}

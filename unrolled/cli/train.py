@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unrolled.cli.options import Json, With, print_json, with_options
+from unrolled.cli.options import Json, With, print_json, require_names, with_options
 from unrolled.core.config import parse_assignments
 from unrolled.core.errors import UnrolledError
 from unrolled.data.config import DataConfig
@@ -61,6 +61,7 @@ def command(
 
         unrolled train more.txt --from runs/lstm-python-docs --freeze embedding
     """
+    require_names(task, [model, encoder, decoder], with_)
     from unrolled.training.api import train
     from unrolled.training.progress import for_terminal
 

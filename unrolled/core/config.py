@@ -22,7 +22,12 @@ class Config(BaseModel):
     """A frozen set of named values that survives JSON, TOML and `key=value` unchanged."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=(), use_attribute_docstrings=True
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        protected_namespaces=(),
+        use_attribute_docstrings=True,
+        defer_build=True,
     )
 
     @classmethod

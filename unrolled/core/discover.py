@@ -7,13 +7,16 @@ own file joins with `add_file`, an installed package with an entry point of the 
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import pkgutil
 import sys
+from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from unrolled.core.errors import UsageError, nearest
 
@@ -39,6 +42,21 @@ class Room:
         if name not in self._modules:
             self._modules[name] = self._import(name)
         return self._modules[name]
+
+    def require(self, name: str) -> None:
+        """Refuse a name that is not there, with the one that was probably meant. Imports nothing."""
+        names = self.names()
+        if name not in names:
+            aliases = {word: each for each in names for word in self.told(each).get("ALIASES", ())}
+            raise UsageError(f"there is no {self.kind} '{name}'; {nearest(name, names, aliases)}")
+
+    def told(self, name: str) -> dict[str, Any]:
+        """What a file says of itself, read and not run: its docstring as `__doc__` and its literal constants."""
+        path = self._files.get(name) or self._path(name)
+        if path is None or name in self._modules:
+            return dict(vars(self.load(name)))
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        return {"__doc__": ast.get_docstring(tree)} | _literals(tree)
 
     def add_file(self, path: str | Path) -> str:
         """Let a user's own file join; the name is the file's."""
@@ -67,11 +85,17 @@ class Room:
             module = _import_file(self._files[name])
         elif name in self._entry_points():
             module = _import_entry(name, self._entry_points()[name])
-        elif name in self.names():
-            module = importlib.import_module(f"{self.package}.{name.replace('-', '_')}")
         else:
-            raise UsageError(f"there is no {self.kind} '{name}'; {nearest(name, self.names())}")
+            self.require(name)
+            module = importlib.import_module(f"{self.package}.{name.replace('-', '_')}")
         return self._complete(module)
+
+    def _path(self, name: str) -> Path | None:
+        """The package's own file of a name; None: it comes from an entry point."""
+        found = importlib.util.find_spec(self.package)
+        places = list(found.submodule_search_locations or []) if found else []
+        paths = [Path(place) / f"{name.replace('-', '_')}.py" for place in places]
+        return next((path for path in paths if path.is_file()), None)
 
     def _complete(self, module: ModuleType) -> ModuleType:
         missing = [word for word in self.needs if not hasattr(module, word)]
@@ -83,6 +107,16 @@ class Room:
 def file_name(stem: str) -> str:
     """`linear_rnn` -> `linear-rnn`."""
     return stem.replace("_", "-")
+
+
+def _literals(tree: ast.Module) -> dict[str, Any]:
+    """Constants at the top of a file, NAME = literal; a value that must be computed is left out."""
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            with suppress(ValueError):
+                found[node.targets[0].id] = ast.literal_eval(node.value)
+    return found
 
 
 def _import_file(path: Path) -> ModuleType:

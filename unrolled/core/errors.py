@@ -6,7 +6,10 @@ The command line prints the sentence and leaves with the code; Python code catch
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+MOST_NAMES = 40  # that a sentence lists where one of them was probably meant
 
 
 class UnrolledError(Exception):
@@ -61,13 +64,35 @@ def listed(words: Iterable[object]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The tail of a sentence that helps with a misspelt name.
+def nearest(name: str, known: Iterable[str], aliases: Mapping[str, str] | None = None) -> str:
+    """The tail of a sentence that helps with a misspelt name; `aliases` are other words for known names.
 
-    >>> nearest("lstmm", ["gru", "lstm"])
+    Case, underscores and spaces do not count. Where there are very many names the close one is told alone.
+
+    >>> nearest("LSTMM", ["gru", "lstm"])
     "did you mean 'lstm'? Known: gru, lstm"
+    >>> nearest("rnn", ["birnn", "elman"], {"rnn": "elman"})
+    "did you mean 'elman'? Known: birnn, elman"
     """
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    close = _closest(name, names, aliases or {})
     listed = f"Known: {', '.join(names)}" if names else "None are known"
-    return f"did you mean '{close[0]}'? {listed}" if close else listed
+    if close is None:
+        return listed
+    return f"did you mean '{close}'?" + (f" {listed}" if len(names) <= MOST_NAMES else "")
+
+
+def _closest(name: str, names: Sequence[str], aliases: Mapping[str, str]) -> str | None:
+    """The known name that is meant most probably: the same word, another word for it, or one spelt alike."""
+    plain = {_plain(each): each for each in reversed(names)}
+    other = {_plain(word): each for word, each in aliases.items() if each in names} | plain
+    if _plain(name) in other:
+        return other[_plain(name)]
+    close = difflib.get_close_matches(_plain(name), list(other), n=1, cutoff=0.6) or difflib.get_close_matches(
+        _plain(name), list(plain), n=1, cutoff=0.5
+    )
+    return other[close[0]] if close else None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]+", "-", name.strip().casefold())

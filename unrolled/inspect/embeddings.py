@@ -22,6 +22,8 @@ from unrolled.pictures.kinds import Bars, Plot, Series, Table
 from unrolled.runs.looking import codec_of, look_at, principal_plane, rounded
 from unrolled.runs.run import Run
 
+ALIASES = ("neighbours", "neighbors")
+
 ASKED = 15  # tokens of the input whose neighbours are listed
 SHOWN = 60  # tokens of the map
 

@@ -22,6 +22,8 @@ from unrolled.layers.feed_forward import FeedForward
 from unrolled.pictures.kinds import Bars, Table
 from unrolled.runs.run import Run
 
+ALIASES = ("weights", "size")
+
 
 class Config(config.Config):
     """There is nothing to set."""

@@ -28,6 +28,8 @@ from unrolled.runs.inside import by_position, longest
 from unrolled.runs.run import Run
 from unrolled.runs.target import example_of
 
+ALIASES = ("context", "reach")
+
 BEYOND = 16  # positions more than the claim
 UNCLAIMED = 256  # positions where the whole past is claimed
 

@@ -33,6 +33,8 @@ from unrolled.runs.inside import Opened, flows, open_model, precise, start, why_
 from unrolled.runs.run import Run
 from unrolled.runs.target import Target, example_of, labels, rows_of, target_of
 
+ALIASES = ("attribution", "attributions", "integrated-gradients", "occlusion")
+
 SMALL = 1e-3  # nats: a smaller difference counts as this one
 NODES = 4  # of Gauss's rule on one interval
 SHOWN = 20  # bars

@@ -34,6 +34,8 @@ from unrolled.runs.looking import (
 )
 from unrolled.runs.run import Run
 
+ALIASES = ("hidden", "hidden-states")
+
 SATURATED = 0.97  # tanh(2.1)
 
 Paths = dict[str, Tensor]  # name -> [T, N]

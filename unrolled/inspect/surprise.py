@@ -25,6 +25,8 @@ from unrolled.pictures.kinds import Table, Tokens
 from unrolled.runs.run import Run
 from unrolled.runs.target import example_of
 
+ALIASES = ("perplexity", "loss")
+
 BEFORE = 12  # tokens shown before a surprising place
 
 

@@ -18,6 +18,7 @@ from unrolled.layers.autoregression import Autoregression
 KIND = "causal"
 OWNS_HEAD = True
 REFERENCE = "Yule 1927; Wang 2024, CS 577 lecture 11"
+ALIASES = ("autoregression", "autoregressive")
 PRESET = "standard"
 
 

@@ -16,6 +16,7 @@ from unrolled.layers.recurrent import BidirectionalStack
 
 KIND = "encoder"
 REFERENCE = "Bahdanau et al. 2015; eqs (7.14), (7.18)-(7.19)"
+ALIASES = ("bidirectional-gru",)
 PRESET = "quick"
 
 

@@ -16,6 +16,7 @@ from unrolled.layers.recurrent import BidirectionalStack
 
 KIND = "encoder"
 REFERENCE = "Graves & Schmidhuber 2005; eqs (7.14), (7.16)-(7.17)"
+ALIASES = ("bidirectional-lstm", "blstm")
 PRESET = "quick"
 
 

@@ -17,6 +17,7 @@ from unrolled.layers.recurrent import BidirectionalStack
 
 KIND = "encoder"
 REFERENCE = "Schuster & Paliwal 1997; eq. (7.14)"
+ALIASES = ("bidirectional", "bidirectional-rnn")
 PRESET = "standard"
 
 

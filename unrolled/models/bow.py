@@ -15,6 +15,7 @@ from unrolled.layers.perceptron import Perceptron, TableConfig, perceptron
 KIND = "table"
 FEATURES = "counts"  # what the entries of the vector are: how often each word occurs
 REFERENCE = "Poliak 2024, lecture 26: MLP_1, MLP_2"
+ALIASES = ("bag-of-words", "mlp")
 PRESET = "quick"
 RECIPE = {"lr": 1e-3}
 

@@ -31,6 +31,7 @@ from unrolled.layers.image import ChannelNorm, ImagePosition, ResidualBlock, Row
 KIND = "encoder"
 INPUT = "vectors"  # pixels as they are: a linear layer before them would mix columns
 REFERENCE = "He et al. 2016"
+ALIASES = ("resnet", "conv2d")
 RECIPE = {"lr": 1e-3}
 
 

@@ -25,6 +25,7 @@ from unrolled.layers.perceptron import Nonlinearity, Perceptron
 KIND = "encoder"
 ANSWERS = "whole"
 REFERENCE = "Iyyer et al. 2015"
+ALIASES = ("fasttext", "average", "deep-averaging-network")
 PRESET = "quick"
 RECIPE = {"lr": 1e-3}
 

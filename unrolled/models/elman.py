@@ -17,6 +17,7 @@ from unrolled.layers.recurrent import Stacked
 
 KIND = "causal"
 REFERENCE = "Elman 1990; eq. (7.2)"
+ALIASES = ("rnn", "simple-rnn", "vanilla-rnn", "srn")
 PRESET = "quick"
 
 

@@ -20,6 +20,7 @@ from unrolled.models import transformer, transformer_encoder
 
 KIND = "conditional"
 REFERENCE = "Vaswani et al. 2017; eqs (7.25)-(7.33)"
+ALIASES = ("t5", "bart", "marian", "transformer-encoder-decoder", "seq2seq-transformer")
 PRESET = "quick"
 RECIPE = {"lr": 1e-3, "warmup": 400}
 

@@ -19,6 +19,7 @@ INPUT = "vectors"
 ANSWERS = "each"
 OWNS_HEAD = True
 REFERENCE = "doing nothing"
+ALIASES = ("nothing", "do-nothing")
 PRESET = "thorough"
 
 

@@ -32,6 +32,7 @@ INPUT = "tokens"
 ANSWERS = "whole"
 OWNS_HEAD = True
 REFERENCE = "Cox 1958; Spärck Jones 1972"
+ALIASES = ("logistic-regression", "logreg", "maxent")
 PRESET = "thorough"
 
 PASSES, CLOSE = 60, 1e-3  # over the data at most, and the relative change of weights at which it ends

@@ -30,6 +30,7 @@ INPUT = "vectors"
 ANSWERS = "whole"
 OWNS_HEAD = True
 REFERENCE = "Dempster, Schmidt & Webb 2021"
+ALIASES = ("rocket",)
 PRESET = "thorough"
 
 WIDTH = 9  # of a filter

@@ -23,6 +23,7 @@ INPUT = "tokens"
 ANSWERS = "whole"
 OWNS_HEAD = True
 REFERENCE = "McCallum & Nigam 1998; Wang & Manning 2012"
+ALIASES = ("nb", "bayes", "multinomial-nb")
 PRESET = "thorough"
 
 

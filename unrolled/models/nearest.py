@@ -26,6 +26,7 @@ INPUT = "vectors"
 ANSWERS = "whole"
 OWNS_HEAD = True
 REFERENCE = "Cover & Hart 1967"
+ALIASES = ("knn", "nearest-neighbour", "nearest-neighbor", "1nn")
 PRESET = "thorough"
 
 TRIED = 1000  # training examples, evenly spread, whose own neighbours are looked for

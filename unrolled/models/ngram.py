@@ -31,6 +31,7 @@ KIND = "causal"
 INPUT = "tokens"
 OWNS_HEAD = True
 REFERENCE = "Chen & Goodman 1999"
+ALIASES = ("markov", "markov-chain", "bigram", "trigram", "kneser-ney")
 
 NEVER = (EMPTY, START)  # tokens that are not predicted
 PIECE = 1 << 20  # positions counted at once

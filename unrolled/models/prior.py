@@ -18,6 +18,7 @@ KIND = "table"
 FEATURES = "nothing"
 OWNS_HEAD = True
 REFERENCE = "the majority class, the mean"
+ALIASES = ("majority", "dummy", "most-frequent", "mean")
 PRESET = "thorough"
 
 

@@ -27,6 +27,7 @@ from unrolled.layers.family import BidirectionalConfig, RecurrentConfig, bidirec
 
 KIND = "conditional"
 REFERENCE = "Bahdanau et al. 2015; eqs (7.20)-(7.22)"
+ALIASES = ("encoder-decoder", "rnn-encoder-decoder", "bahdanau")
 PRESET = "quick"
 RECIPE = {"lr": 1e-3}
 

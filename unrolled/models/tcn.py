@@ -27,6 +27,7 @@ from unrolled.layers.tick import Array, affine
 
 KIND = "causal"
 REFERENCE = "Bai, Kolter & Koltun 2018"
+ALIASES = ("temporal-convolution", "conv", "convolution", "conv1d")
 PRESET = "quick"
 
 

@@ -25,6 +25,7 @@ from unrolled.layers.position import Placed, Rotary, position_named
 
 KIND = "causal"
 REFERENCE = "Vaswani et al. 2017; eqs (7.24)-(7.32)"
+ALIASES = ("gpt", "decoder-only", "causal-transformer", "self-attention")
 PRESET = "quick"
 RECIPE = {"lr": 3e-3, "length": 128, "batch_size": 8, "windows": "random"}
 

@@ -22,6 +22,7 @@ from unrolled.layers.position import PlacedAll, Rotary, position_named
 
 KIND = "encoder"
 REFERENCE = "Vaswani et al. 2017; eqs (7.25)-(7.32)"
+ALIASES = ("bert", "encoder-only", "encoder")
 PRESET = "standard"
 RECIPE = {"lr": 1e-3}
 

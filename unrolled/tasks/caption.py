@@ -33,6 +33,8 @@ from unrolled.pictures.images import as_text, heated
 from unrolled.tasks import _sensed, _written
 from unrolled.tasks._writing import device_of
 
+ALIASES = ("captioning", "image-to-text")
+
 LOOKS = 14  # words whose looks are shown
 
 

@@ -26,6 +26,8 @@ from unrolled.objectives import answers, calibration, classes
 from unrolled.pictures import kinds
 from unrolled.tasks import _labelled
 
+ALIASES = ("classification", "sentiment", "text-classification")
+
 SHOWN = 30  # classes that a picture of confusions shows
 
 

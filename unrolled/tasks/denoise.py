@@ -34,6 +34,8 @@ from unrolled.objectives import losses, numbers
 from unrolled.pictures import kinds
 from unrolled.tasks import _labelled
 
+ALIASES = ("denoising", "clean", "filter")
+
 DECIMALS = 6
 
 

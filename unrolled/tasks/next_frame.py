@@ -33,6 +33,8 @@ from unrolled.decode.config import Sampling
 from unrolled.decode.frames import rollout_frames
 from unrolled.objectives import losses, metrics
 
+ALIASES = ("music", "midi", "piano-roll")
+
 EVALUATION_ROWS = 32
 CODEC = "frames.json"
 WIDEST = 1 << 16  # bits of a frame

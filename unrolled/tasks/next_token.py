@@ -34,6 +34,8 @@ from unrolled.layers.packed import packed_weights
 from unrolled.objectives import losses, metrics
 from unrolled.pictures import kinds
 
+ALIASES = ("lm", "language-model", "language-modelling", "language-modeling", "text-generation", "generate", "text")
+
 EVALUATION_ROWS, EVALUATION_LENGTH, WARM_UP = 32, 256, 256
 PIECE = 256  # tokens of a stream per line of predictions.jsonl
 SAMPLE_TEMPERATURE, SAMPLE_TOKENS = 0.8, 160

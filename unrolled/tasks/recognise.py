@@ -41,6 +41,8 @@ from unrolled.pictures import kinds
 from unrolled.tasks import _frames, _sensed, _written
 from unrolled.tasks._writing import GREEDY, Asked, Written, device_of, longest_source, search_of
 
+ALIASES = ("recognize", "recognition", "asr", "speech", "speech-recognition", "ocr", "handwriting", "ctc")
+
 STROKES = 3  # numbers of a way of the pen
 MOST_NAMES, LEAST = 40, 0.05  # tokens of a picture of frames, and how probable they are somewhere
 

@@ -21,6 +21,8 @@ from unrolled.objectives import losses, numbers
 from unrolled.pictures import kinds
 from unrolled.tasks import _labelled
 
+ALIASES = ("regression",)
+
 LOSSES = {"l2": losses.mse, "l1": losses.l1, "huber": losses.huber}
 
 

@@ -23,6 +23,8 @@ from unrolled.data.labelled_batch import LabelledSection
 from unrolled.objectives import answers, classes, spans
 from unrolled.tasks import _labelled
 
+ALIASES = ("tagging", "ner", "pos", "token-classification", "sequence-labelling", "sequence-labeling")
+
 SHOWN = 60  # tags that a picture of confusions shows
 
 

@@ -33,6 +33,8 @@ from unrolled.data.tables import Example, Table
 from unrolled.data.windows import windows
 from unrolled.tasks import _written
 
+ALIASES = ("translation", "seq2seq", "text-to-text", "transliterate", "summarise", "summarize")
+
 SOURCE = "source"  # the folder of the sources' codec, where it is not that of the targets
 
 

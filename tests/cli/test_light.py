@@ -1,0 +1,127 @@
+"""What must answer at once: help, lists, misspelt names and completion work without torch and its like."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from unrolled.cli.main import commands
+from unrolled.cli.options import fitted
+from unrolled.core import discover
+
+HEAVY = ("torch", "numpy", "polars", "matplotlib", "sklearn", "scipy", "pyarrow")
+CODE = f"""
+import sys
+from unrolled.cli.main import main
+sys.argv[0] = "unrolled"
+try:
+    main()
+finally:
+    heavy = [name for name in {HEAVY} if name in sys.modules]
+    if heavy:
+        sys.stderr.write(f"imported {{heavy}}")
+        sys.stderr.flush()
+        import os
+        os._exit(99)
+"""
+
+
+def run(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", CODE, *words], capture_output=True, text=True, cwd=cwd, timeout=60,
+        env=os.environ | {"COLUMNS": "80", "TERM": "dumb"} | env,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [["--help"], *([name, "--help"] for name in commands()), ["tasks"], ["models"]])
+def test_help_and_lists(words: list[str], tmp_path: Path) -> None:
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    (["trian"], "'train'"),
+    (["train", "--modell"], "--model"),
+    (["train", "x.txt", "--model", "rnn"], "'elman'"),
+    (["train", "x.txt", "--model", "LSTM"], "'lstm'"),
+    (["train", "x.txt", "--task", "ner"], "'tag'"),
+    (["train", "x.txt", "--model", "encdec", "--encoder", "bert"], "'transformer-encoder'"),
+    (["compare", "x.txt", "--models", "lstm,gpt"], "'transformer'"),
+    (["models", "linear_rnn"], "'linear-rnn'"),
+    (["tasks", "classification"], "'classify'"),
+    (["check", "lstmm"], "'lstm'"),
+    (["inspect", "runs/none", "Attention"], "'attention'"),
+])  # fmt: skip
+def test_misspelt_names(words: list[str], says: str, tmp_path: Path) -> None:
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert says in done.stderr.split("Known")[0]
+
+
+@pytest.mark.parametrize(("typed", "offers"), [
+    ("unrolled tr", "train"),
+    ("unrolled train --mod", "--model"),
+    ("unrolled compare --pre", "--preset"),
+])  # fmt: skip
+def test_completion(typed: str, offers: str, tmp_path: Path) -> None:
+    bash = {"_UNROLLED_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    done = run(cwd=tmp_path, **bash)
+    assert done.stdout.split() == [offers], done.stderr
+    done = run(cwd=tmp_path, _UNROLLED_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS=typed)
+    assert offers in done.stdout, done.stderr
+
+
+def test_every_command_is_listed_with_its_own_sentence() -> None:
+    import importlib
+
+    for name, sentence in commands().items():
+        module = importlib.import_module(f"unrolled.cli.{name}")
+        assert (module.command.__doc__ or "").startswith(sentence.split("\n")[0]), name
+        assert sentence, name
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_models_and_tasks_are_one_line_each_that_fits(width: int, tmp_path: Path) -> None:
+    for command, room in (("models", discover.models), ("tasks", discover.tasks)):
+        lines = run(command, cwd=tmp_path, COLUMNS=str(width)).stdout.splitlines()
+        assert [line.split()[0] for line in lines] == room.names()
+        assert max(map(len, lines)) <= width
+
+
+def test_a_file_that_computes_its_kind_is_imported(tmp_path: Path) -> None:
+    own = tmp_path / "strange.py"
+    source = (Path(discover.__file__).parents[1] / "models" / "elman.py").read_text(encoding="utf-8")
+    own.write_text(source.replace('KIND = "causal"', 'KIND = "".join(["cau", "sal"])'), encoding="utf-8")
+    name = discover.models.add_file(own)
+    try:
+        assert discover.models.told(name)["KIND"] == "causal"
+    finally:
+        discover.models.forget(name)
+
+
+def test_what_files_tell_is_what_they_define() -> None:
+    for room in (discover.models, discover.tasks, discover.questions):
+        for name in room.names():
+            told = discover.Room(room.package, room.needs).told(name)
+            module = room.load(name)
+            assert told["__doc__"].splitlines()[0] == (module.__doc__ or "").strip().splitlines()[0]
+            literal = {word: value for word, value in told.items() if word.isupper()}
+            assert {word: getattr(module, word) for word in literal} == literal
+
+
+def test_aliases_are_no_names_and_mean_one_thing() -> None:
+    for room in (discover.models, discover.tasks, discover.questions):
+        words = [word for name in room.names() for word in room.told(name).get("ALIASES", ())]
+        assert len(words) == len(set(words))
+        assert not set(words) & set(room.names())
+
+
+def test_lines_are_cut_where_they_may_be() -> None:
+    assert fitted("short", 80) == "short"
+    assert len(fitted("a " * 60, 80)) <= 80
+    assert fitted("name  kind  one thing; another thing", 24) == "name  kind  one thing"
