@@ -100,3 +100,9 @@ def test_impossible_classes_and_places_without_label_do_no_harm() -> None:
     assert fit_temperature(wider, labels) == pytest.approx(fit_temperature(z, labels))
     junk = torch.cat([z, torch.full((5, 4), math.nan)])
     assert fit_temperature(junk, F.pad(labels, (0, 5), value=-1)) == pytest.approx(fit_temperature(z, labels))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e6])
+def test_an_offset_of_all_logits_changes_nothing(offset: float) -> None:
+    z, y = drawn(3.0)
+    assert fit_temperature(z.double() + offset, y) == pytest.approx(fit_temperature(z, y), rel=1e-6)

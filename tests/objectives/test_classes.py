@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from sklearn import metrics as reference
@@ -18,6 +19,7 @@ from unrolled.objectives.classes import (
     confusion_matrix,
     f1,
     hits_of,
+    log_odds,
     macro_f1,
     macro_roc_auc,
     mean_recall,
@@ -146,3 +148,14 @@ def test_what_cannot_be_measured_is_an_error() -> None:
             figure(nothing)
     with pytest.raises(DataError, match="nothing to measure"):
         accuracy_of(torch.zeros(2, 2))
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1000.0])
+def test_log_odds_order_what_probabilities_cannot(scale: float) -> None:
+    z = scale * torch.randn(400, 3, generator=torch.Generator().manual_seed(0))
+    y = (z + scale * torch.randn(400, 3, generator=torch.Generator().manual_seed(1))).argmax(1)
+    exact = np.stack([z[:, c].double().numpy() - np.logaddexp.reduce(np.delete(z.double().numpy(), c, 1), 1)
+                      for c in range(3)], 1)  # fmt: skip
+    torch.testing.assert_close(log_odds(z), torch.from_numpy(exact), rtol=1e-9, atol=1e-9)
+    peer = reference.roc_auc_score(np.eye(3)[y.numpy()], exact, average="macro")
+    assert macro_roc_auc(log_odds(z), y) == pytest.approx(peer, abs=1e-12)

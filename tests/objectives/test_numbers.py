@@ -66,3 +66,17 @@ def test_what_cannot_be_measured_is_an_error() -> None:
         snr_gain(y, y, y, nothing)
     with pytest.raises(ValueError, match="same shape"):
         r2(y, y[:1])
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e6])
+def test_an_offset_that_all_share_changes_nothing(offset: float) -> None:
+    """Numbers of double precision, as the tasks give them, against exact arithmetic without the offset."""
+    random = torch.Generator().manual_seed(0)
+    clean = torch.randn(3000, 2, generator=random, dtype=torch.float64)
+    noisy = clean + 0.5 * torch.randn(3000, 2, generator=random, dtype=torch.float64)
+    y = clean + 0.1 * torch.randn(3000, 2, generator=random, dtype=torch.float64)
+    far = (y + offset, clean + offset)
+    assert r2(*far) == pytest.approx(r2(y, clean), rel=1e-7)
+    assert root_mean_square_error(*far) == pytest.approx(0.1, rel=0.05)
+    gain = snr_gain(y + offset, noisy + offset, clean + offset)
+    assert gain == pytest.approx(snr_gain(y, noisy, clean), rel=1e-7)

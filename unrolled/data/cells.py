@@ -93,15 +93,16 @@ def as_words(cell: Any, place: str) -> list[str]:
     return [as_class(word, place) for word in cell]
 
 
-def as_series(cell: Any, place: str) -> NDArray[np.float32]:
-    """A list of numbers, or of equally long lists of numbers, as [T, D]."""
+def as_series(cell: Any, place: str) -> NDArray[np.float64]:
+    """A list of numbers, or of equally long lists of numbers, as [T, D]; in double precision until they are scaled, so
+    that an offset that all values share costs no digits."""
     try:
         values = np.asarray(cell, np.float64)
     except (TypeError, ValueError):
         raise DataError(f"{place}: expected numbers, or lists of numbers that are all of one length") from None
     if values.ndim not in (1, 2):
         raise DataError(f"{place}: found {values.ndim} axes, expected numbers [time] or [time, channels]")
-    return values.reshape(len(values), -1).astype(np.float32)  # [T, D]
+    return values.reshape(len(values), -1)  # [T, D]
 
 
 def shown(cell: Any) -> str:

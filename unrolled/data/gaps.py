@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError
 
 
-def fill(values: NDArray[np.float64], missing: str, place: str) -> NDArray[np.float32]:
+def fill(values: NDArray[np.float64], missing: str, place: str) -> NDArray[np.float64]:
     """[T, D] with every NaN replaced: by zero, by the value before it, or on a straight line between its neighbours.
 
     At an end, where `previous` or `line` have no neighbour, the nearest value stands in.
@@ -18,9 +18,9 @@ def fill(values: NDArray[np.float64], missing: str, place: str) -> NDArray[np.fl
     """
     gaps = np.isnan(values)
     if not gaps.any() or missing == "error":  # the check of every series names the place of what is left
-        return values.astype(np.float32)
+        return values
     if missing == "zero":
-        return np.where(gaps, 0.0, values).astype(np.float32)
+        return np.where(gaps, 0.0, values)
     steps = np.arange(len(values))
     filled = values.copy()
     for channel in range(values.shape[1]):
@@ -33,4 +33,4 @@ def fill(values: NDArray[np.float64], missing: str, place: str) -> NDArray[np.fl
         else:
             before = np.maximum(np.searchsorted(known, steps, side="right") - 1, 0)
             filled[:, channel] = column[before]
-    return filled.astype(np.float32)  # [T, D]
+    return filled  # [T, D]

@@ -26,6 +26,7 @@ from unrolled.core.errors import DataError, UsageError, listed, nearest
 from unrolled.data.plain import TextFile, unpacked
 from unrolled.data.reading import Answers, Kind, Reading
 
+LARGEST = float(np.finfo(np.float32).max)
 ALL = "all"
 PARTS = ("train", "valid", "test")
 BUILTIN = "builtin:"
@@ -102,11 +103,12 @@ def check(example: Labelled, kind: Kind, answers: Answers, first: Labelled) -> N
 
 
 def check_series(values: NDArray[Any], place: str) -> None:
-    """Numbers [T, D] without NaN or infinity."""
+    """Numbers [T, D] without NaN or infinity, in single precision too."""
     if values.ndim != 2 or 0 in values.shape:
         raise DataError(f"{place}: found shape {list(values.shape)}, expected numbers [time, channels]; remove it")
-    if not np.isfinite(values).all():
-        step, channel = np.argwhere(~np.isfinite(values))[0]
+    finite = np.abs(values) <= LARGEST  # False of NaN too
+    if not finite.all():
+        step, channel = np.argwhere(~finite)[0]
         raise DataError(
             f"{place}, step {step + 1}, channel {channel + 1}: found {values[step, channel]}, expected a number; fill "
             "the gap, or say --missing zero, previous or line where values are missing"

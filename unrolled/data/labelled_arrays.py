@@ -146,8 +146,8 @@ def _view(x: Any, rate: Any, reading: Reading) -> Any:
 
         return lambda values, place: as_sequence(np.asarray(values), reading.images, place)
 
-    def plain(values: Any, place: str) -> NDArray[np.float32]:
-        return fill(as_series(values, place).astype(np.float64), reading.missing, place)
+    def plain(values: Any, place: str) -> NDArray[np.float64]:
+        return fill(as_series(values, place), reading.missing, place)
 
     return plain
 

@@ -131,8 +131,8 @@ def _examples(table: Table, series: _Series, reading: Reading, answers: Answers,
 
 
 def pieces(
-    x: NDArray[np.float32], y: NDArray[np.float32], window: int | None
-) -> Iterator[tuple[int, NDArray[np.float32], NDArray[np.float32]]]:
+    x: NDArray[np.floating], y: NDArray[np.floating], window: int | None
+) -> Iterator[tuple[int, NDArray[np.floating], NDArray[np.floating]]]:
     """Windows side by side, the last one perhaps shorter; without a window the whole."""
     length = window or len(x)
     for start in range(0, len(x), length):

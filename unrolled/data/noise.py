@@ -45,10 +45,10 @@ def draw(random: np.random.Generator, shape: tuple[int, int], colour: Colour) ->
 
 def add_noise(
     clean: NDArray[np.floating], colour: Colour, snr: float, random: np.random.Generator
-) -> NDArray[np.float32]:
+) -> NDArray[np.float64]:
     """[T, D] in any unit; a channel that never varies stays as it is."""
     s = clean.astype(np.float64).std(axis=0) * 10 ** (-snr / 20)  # [D]
-    return (clean + s * draw(random, clean.shape, colour)).astype(np.float32)  # type: ignore[arg-type]
+    return clean.astype(np.float64) + s * draw(random, clean.shape, colour)  # type: ignore[arg-type]
 
 
 def with_noise(clean: LabelledSource, asked: Noise, window: int | None = None) -> LabelledSource:

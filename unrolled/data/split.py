@@ -44,7 +44,12 @@ def cut_pieces(pieces: Iterable[Any], cuts: list[int]) -> Iterator[tuple[int, An
 
 
 def row_key(text: Any, label: str | None, seed: int) -> int:
-    """A 64-bit number for a text and its class; equal ones get equal numbers, and the seed decides their order."""
+    """A 64-bit number for a text and its class; equal ones get equal numbers, and the seed decides their order.
+
+    Numbers are equal where they are so in single precision, in whichever they are held.
+    """
+    if isinstance(text, np.ndarray) and text.dtype == np.float64:
+        text = text.astype(np.float32)
     data = text.encode("utf-8") if isinstance(text, str) else text.tobytes()
     tail = b"" if label is None else b"\0" + label.encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(data + tail, digest_size=8, salt=seed.to_bytes(16, "little"))

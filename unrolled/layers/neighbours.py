@@ -7,7 +7,8 @@ from torch import Tensor
 
 from unrolled.core.compose import without_padding
 
-NUMBERS = 1 << 22  # differences that are in memory at once
+NUMBERS = 1 << 22  # distances that are in memory at once
+DIFFERENCES = "donot_use_mm_for_euclid_dist"  # torch's word for exact distances
 
 
 def resampled(x: Tensor, mask: Tensor, L: int) -> Tensor:
@@ -16,12 +17,13 @@ def resampled(x: Tensor, mask: Tensor, L: int) -> Tensor:
     last = (mask.sum(1) - 1).clamp(min=0)  # [B]
     at = torch.linspace(0, 1, L, device=x.device, dtype=torch.float64) * last[:, None]  # [B, L]
     low = at.floor().long()
-    part = (at - low).to(x)[..., None]  # [B, L, 1]
+    part = (at - low)[..., None]  # [B, L, 1]
     high = torch.minimum(low + 1, last[:, None])
     if not x.shape[1]:
         return x.new_zeros(len(x), L, x.shape[2])
     row = torch.arange(len(x), device=x.device)[:, None]
-    return x[row, low] * (1 - part) + x[row, high] * part
+    left, right = x[row, low].double(), x[row, high].double()  # [B, L, D]
+    return (left + (right - left) * part).to(x)
 
 
 def are_sets(y: Tensor) -> bool:
@@ -32,15 +34,16 @@ def are_sets(y: Tensor) -> bool:
 def nearest(z: Tensor, examples: Tensor, own: Tensor | None = None) -> Tensor:
     """The number [B] of the example [n, L, D] that is nearest to each z [B, L, D], the first of equal ones.
 
-    Where z are examples themselves, `own` [B] are their numbers, which do not count.
+    Distances are sums of squared differences in double precision: |z|^2 - 2 z e + |e|^2 would cancel where series have
+    a common offset. Where z are examples themselves, `own` [B] are their numbers, which do not count.
     """
     if not len(z):
         return torch.zeros(0, dtype=torch.long, device=z.device)
-    z, examples = z.flatten(1), examples.flatten(1).to(z)  # [B, F], [n, F]
+    z, examples = z.flatten(1).double(), examples.flatten(1).to(z.device, torch.float64)  # [B, F], [n, F]
     size = max(1, NUMBERS // max(len(examples), z.shape[1]))
     found = []
     for start in range(0, len(z), size):
-        distance = torch.cdist(z[start : start + size], examples)  # [b, n]
+        distance = torch.cdist(z[start : start + size], examples, compute_mode=DIFFERENCES)  # [b, n]
         if own is not None:
             distance.scatter_(1, own[start : start + size, None], torch.inf)
         found.append(distance.argmin(1))

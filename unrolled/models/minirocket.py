@@ -103,7 +103,7 @@ class MiniRocket(Stored):
         random = torch.Generator().manual_seed(self.config.seed)
         self.keep({"steps": torch.tensor(float(L)), "channels": self._draw_channels(L, random)})
         self.keep({"thresholds": self._draw_thresholds(x, random)})
-        features = self._features(x)  # [n, F]
+        features = self._features(x).double()  # [n, F]
         mean = features.mean(0)
         scale = (features - mean).norm(dim=0)
         scale = torch.where(scale > 1e-6, scale, 1.0)
@@ -174,8 +174,15 @@ class MiniRocket(Stored):
 
 
 def _filtered(x: Tensor, dilation: int) -> Tensor:
-    """Each of x [B, 84, L] by its own filter, with zeros around: [B, 84, L]."""
-    return F.conv1d(x, FILTERS[:, None].to(x), dilation=dilation, padding=WIDTH // 2 * dilation, groups=len(FILTERS))
+    """Each of x [B, 84, L] by its own filter, with zeros around: [B, 84, L].
+
+    The weights of a filter add up to 0, so a common offset cancels; in double precision nothing else is lost by that.
+    """
+    y = F.conv1d(
+        x.double(), FILTERS[:, None].to(x.device, torch.float64), dilation=dilation,
+        padding=WIDTH // 2 * dilation, groups=len(FILTERS),
+    )  # fmt: skip
+    return y.to(x)
 
 
 def _targets(y: Tensor, d_out: int) -> Tensor:

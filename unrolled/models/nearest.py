@@ -29,6 +29,7 @@ REFERENCE = "Cover & Hart 1967"
 ALIASES = ("knn", "nearest-neighbour", "nearest-neighbor", "1nn")
 PRESET = "thorough"
 
+ROUNDING = 4 * torch.finfo(torch.float32).eps  # of a level: a standard deviation below that is no shape
 TRIED = 1000  # training examples, evenly spread, whose own neighbours are looked for
 
 
@@ -103,10 +104,15 @@ class Nearest(Stored):
 
 
 def normalised(z: Tensor) -> Tensor:
-    """[n, L, D] with each channel of each series at mean 0 and standard deviation 1; one that never varies is 0."""
-    z = z - z.mean(1, keepdim=True)
-    scale = z.square().mean(1, keepdim=True).sqrt()
-    return torch.where(scale > 1e-6, z / scale.clamp(min=1e-6), 0.0)
+    """[n, L, D] with each channel of each series at mean 0 and standard deviation 1; one that never varies is 0.
+
+    Computed in double precision; what varies by less than the rounding of its own level does not vary.
+    """
+    mean = z.double().mean(1, keepdim=True)
+    centred = z.double() - mean
+    scale = centred.square().mean(1, keepdim=True).sqrt()
+    least = (ROUNDING * mean.abs()).clamp(min=torch.finfo(z.dtype).tiny)
+    return torch.where(scale > least, centred / scale.clamp(min=least), 0.0).to(z)
 
 
 def _miss(z: Tensor, y: Tensor) -> float:

@@ -79,7 +79,8 @@ def fit_temperature(logits: Tensor, labels: Tensor, ignore: int = NO_LABEL) -> f
     def derivatives(beta: float) -> tuple[float, float]:
         q = (beta * z).softmax(dim=-1)
         expected = (q * z).sum(dim=-1)  # [n], E_q[z]
-        return (expected - told).sum().item(), ((q * z.square()).sum(dim=-1) - expected.square()).sum().item()
+        around = (q * (z - expected.unsqueeze(-1)).square()).sum(dim=-1)  # [n], Var_q[z]
+        return (expected - told).sum().item(), around.sum().item()
 
     return 1 / _root(derivatives) if len(y) else 1.0
 

@@ -137,10 +137,26 @@ def roc_auc(scores: Tensor, positive: Tensor) -> float:
     return above / (n_positive * (n - n_positive))
 
 
+def log_odds(logits: Tensor) -> Tensor:
+    """log p_c - log(1 - p_c) of p = softmax(z), z [N, C]: the order of the probabilities, also where these are so near
+    to 1 that they cannot be told apart; in double precision.
+
+    >>> log_odds(torch.tensor([[60.0, 0.0], [0.0, 90.0]])).tolist()
+    [[60.0, -60.0], [-90.0, 90.0]]
+    """
+    z = logits.double()
+    best = z.argmax(1, keepdim=True)
+    z = z - z.gather(1, best)
+    rest = z.scatter(1, best, -torch.inf).logsumexp(1, keepdim=True)  # [N, 1], of all but the best
+    own = z.exp().scatter(1, best, 0.0)  # [N, C]
+    others = (1 + rest.exp() - own).log()  # of all but c; no two like numbers are subtracted, as c is not the best
+    return z - others.scatter(1, best, rest)
+
+
 def macro_roc_auc(scores: Tensor, labels: Tensor, ignore: int = NO_LABEL) -> float:
     """The mean ROC-AUC of each class against the rest, over the classes that occur; scores [N, C], labels [N].
 
-    Of two classes it is the plain ROC-AUC when the scores of a row have a fixed sum (probabilities, not logits).
+    Of two classes it is the plain ROC-AUC when the scores of a row have a fixed sum (`log_odds`, not logits).
     """
     real = labels != ignore
     scores, labels = scores[real], labels[real]

@@ -149,7 +149,7 @@ def principal_plane(points: Tensor) -> Plane:
     >>> [round(share, 6) for share in plane.shares], round(plane.dimension, 6)
     ([1.0, 0.0], 1.0)
     """
-    centred = (points - points.mean(0)).double()  # [n, N]
+    centred = points.double() - points.double().mean(0)  # [n, N]
     u, s, _ = torch.linalg.svd(centred, full_matrices=False)  # [n, r], [r]
     flat = u * s  # [n, r]
     flat = flat * torch.where(flat.gather(0, flat.abs().argmax(0, keepdim=True)) < 0, -1.0, 1.0)

@@ -270,7 +270,7 @@ class LabelledTask(task.Task):
 
     def input_of(self, line: Mapping[str, Any]) -> Any:
         value = line["input"]
-        return np.asarray(value, np.float32) if self.kind == "series" else value
+        return np.asarray(value, np.float64) if self.kind == "series" else value
 
     def shown(self, x: np.ndarray) -> Any:
         """An encoded input as JSON shows it, and as `example` takes it again."""

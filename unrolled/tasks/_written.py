@@ -176,11 +176,11 @@ class WrittenTask(task.Task):
         total, count, right = 0.0, 0, 0
         for y, batch in self.outputs(model, pair_batches(section, EVALUATION_TOKENS)):
             nats, real = losses.token_losses(y, batch.y), batch.y != EMPTY  # [B, T]
-            total, count = total + float(nats.sum()), count + int(real.sum())
+            total, count = total + float(nats.double().sum()), count + int(real.sum())
             right += int(metrics.accuracy(y, batch.y)[0])
             if ledger is not None:
                 assert batch.rows is not None
-                ledger.add(batch.rows, nats.sum(1), real.sum(1))
+                ledger.add(batch.rows, nats.double().sum(1), real.sum(1))
         if count == 0:
             raise DataError("there is no token to predict in this part of the data: give more of it")
         figures = {"nats": total / count, "perplexity": metrics.perplexity(total, count)}

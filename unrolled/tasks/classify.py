@@ -107,8 +107,7 @@ class Task(_labelled.LabelledTask):
         if ledger is not None:
             ledger.add(torch.arange(len(y)), w * wrong, w)
         hits = classes.hits_of(classes.confusion_matrix(said, y, self.answers.size))
-        nats, count = answers.label_cross_entropy(logits, y)
-        p = logits.softmax(1)
+        nats, count = answers.label_cross_entropy(logits.double(), y)
         figures = {
             "error": float(wrong.mean()),
             "accuracy": 1 - float(wrong.mean()),
@@ -121,7 +120,7 @@ class Task(_labelled.LabelledTask):
             "tokens": len(y),
         }
         if len(y.unique()) > 1:
-            figures["auc"] = float(classes.macro_roc_auc(p, y))
+            figures["auc"] = float(classes.macro_roc_auc(classes.log_odds(logits), y))
         if weights is not None:
             figures["weighted_error"] = float((w * wrong).sum() / w.sum())
         return figures
@@ -133,7 +132,7 @@ class Task(_labelled.LabelledTask):
         if ledger is not None:
             ledger.add(torch.arange(len(y)), wrong, torch.ones(len(y)))
         hits = classes.multilabel_hits(said, y)
-        nats, count = answers.multilabel_cross_entropy(logits, y)
+        nats, count = answers.multilabel_cross_entropy(logits.double(), y)
         return {
             "error": float(wrong.mean()),
             "accuracy": 1 - float(wrong.mean()),

@@ -166,7 +166,7 @@ class Task(task.Task):
         total, count, right = 0.0, 0, 0
         for y, batch in self._outputs(model, self._batches(model, section)):
             nats, n = losses.token_losses(y, batch.y), batch.y != EMPTY  # [B, T]
-            total, count = total + float(nats.sum()), count + int(n.sum())
+            total, count = total + float(nats.double().sum()), count + int(n.sum())
             if ledger is not None:
                 ledger.add(units_of(batch), nats, n)
             right += int(metrics.accuracy(y, batch.y)[0])
