@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from unrolled.core.errors import DataError
-from unrolled.objectives.edits import character_edits, edit_distance, word_edits
+from unrolled.objectives.edits import character_statistics, edit_distance, word_statistics
 
 
 @cache
@@ -26,13 +26,13 @@ def test_distances_of_all_short_texts() -> None:
         assert edit_distance(a, b) == by_trying(a, b), (a, b)
 
 
-def test_totals_are_over_all_texts() -> None:
-    assert character_edits(["abc", ""], ["abd", "xy"]) == (3, 5)
-    assert word_edits(["one two", "three"], ["one too many", "three"]) == (2, 4)
+def test_edits_and_lengths_of_every_text() -> None:
+    assert character_statistics(["abc", ""], ["abd", "xy"]).tolist() == [[1, 3], [2, 2]]
+    assert word_statistics(["one two", "three"], ["one too many", "three"]).tolist() == [[2, 3], [0, 1]]
 
 
 def test_nothing_to_compare_with() -> None:
     with pytest.raises(DataError, match="1 texts cannot be compared with 2"):
-        character_edits(["a"], ["a", "b"])
+        character_statistics(["a"], ["a", "b"])
     with pytest.raises(DataError, match="cannot be compared"):
-        word_edits(["a"], [""])
+        word_statistics(["a"], [""])

@@ -3,34 +3,56 @@
 from __future__ import annotations
 
 import math
+from random import Random
 
 import pytest
+from sacrebleu.metrics import BLEU, CHRF
 
 from unrolled.core.errors import DataError
-from unrolled.objectives.written import corpus_bleu, corpus_chrf, exact_matches
+from unrolled.objectives.written import corpus_bleu, corpus_chrf, exact_statistics, signatures
 
 
 def test_bleu_by_hand():
     """p_1 = 5/6, p_2 = 3/5, p_3 = 2/4, p_4 = 1/3 and no brevity penalty."""
     found = corpus_bleu(["a b c d x f"], ["a b c d e f"])
     wanted = 100 * (5 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** 0.25
-    assert found.score == pytest.approx(wanted)
+    assert found == pytest.approx(wanted)
     short = corpus_bleu(["a b c d"], ["a b c d e"])
-    assert short.score == pytest.approx(100 * math.exp(1 - 5 / 4))
+    assert short == pytest.approx(100 * math.exp(1 - 5 / 4))
+
+
+def test_both_are_those_of_sacrebleu():
+    """On random texts, empty ones and such without a match among them, to the last digits."""
+    random = Random(0)
+
+    def text() -> str:
+        words = ("".join(random.choice("abc,.é") for _ in range(random.randint(0, 6))) for _ in range(8))
+        return " ".join(list(words)[: random.randint(0, 8)])
+
+    for _ in range(300):
+        references = [text().strip() or "a" for _ in range(random.randint(1, 5))]
+        written = [
+            random.choice(["", "zz", each, each[: len(each) // 2], f"{each} b a", text()]) for each in references
+        ]
+        assert corpus_bleu(written, references) == pytest.approx(
+            BLEU().corpus_score(written, [references]).score, abs=1e-9
+        )
+        assert corpus_chrf(written, references) == pytest.approx(
+            CHRF().corpus_score(written, [references]).score, abs=1e-9
+        )
 
 
 def test_signatures_say_how():
-    assert "tok:13a" in corpus_bleu(["a"], ["a"]).signature
-    assert "case:mixed" in corpus_bleu(["a"], ["a"]).signature
-    assert "nc:6" in corpus_chrf(["a"], ["a"]).signature
+    assert "tok:13a" in signatures()["bleu"] and "case:mixed" in signatures()["bleu"]
+    assert "nc:6" in signatures()["chrf"] and signatures()["chrf"].startswith("nrefs:1")
 
 
 def test_chrf_counts_letters():
-    assert corpus_chrf(["abcdefg"], ["abcdefh"]).score > corpus_chrf(["abcdefg"], ["zbcxefh"]).score
-    assert corpus_chrf(["xyz"], ["abc"]).score == 0
+    assert corpus_chrf(["abcdefg"], ["abcdefh"]) > corpus_chrf(["abcdefg"], ["zbcxefh"])
+    assert corpus_chrf(["xyz"], ["abc"]) == 0
 
 
 def test_exact_matches_need_a_reference_each():
-    assert exact_matches(["a", "b ", "c"], ["a", "b", "c"]) == (2, 3)
+    assert exact_statistics(["a", "b ", "c"], ["a", "b", "c"]).tolist() == [[1, 1], [0, 1], [1, 1]]
     with pytest.raises(DataError, match="2 texts cannot be compared with 1 references"):
-        exact_matches(["a", "b"], ["a"])
+        exact_statistics(["a", "b"], ["a"])

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from unrolled.comparison.plan import Job, Plan
-from unrolled.comparison.statistics import Array, Sample, draw_scores, interval, is_below
+from unrolled.comparison.statistics import Array, Sample, draw_scores, interval, is_better
 from unrolled.core import discover
-from unrolled.core.errors import UnrolledError, listed
+from unrolled.core.errors import DataError, UnrolledError, listed
+from unrolled.core.metric import Metric, metrics_in
 from unrolled.report.words import title_words
 from unrolled.runs.directory import TABLE_FORMAT, RunDirectory
 
+SPLITS = ("test", "valid")  # what is shown is of the first that there is
 NAMES = ("receptive_field", "serial_depth", "tick_microseconds", "memory_megabytes")
 
 
@@ -23,29 +25,31 @@ def make_table(folder: Path, plan: Plan, command: str, failed: Mapping[str, str]
     task = discover.tasks.load(plan.task).Task
     found = {job.folder: run for job in plan.jobs if (run := _finished(folder / job.folder)) is not None}
     first = next(iter(found.values())).read_json("result.json") if found else {}
-    score, figures = first.get("score", task.SCORE), first.get("figures", task.FIGURES)  # settings may change a task's
+    figures, metrics = first.get("figures", task.FIGURES), metrics_in(first, task.SCORE)  # settings may change a task's
+    metric = metrics[0]
     rows, samples = [], {}
     for label in dict.fromkeys(job.label for job in plan.jobs):
         jobs = [job for job in plan.jobs if job.label == label]
         done = [job for job in jobs if job.folder in found and (job.members or job.fold is None)]
-        row = _row(jobs, [found[job.folder] for job in done], failed, score, figures)
+        row = _row(jobs, [found[job.folder] for job in done], failed, metric.name, figures)
         if done:
-            samples[label] = _sample([found[job.folder] for job in done])
+            samples[label] = _sample([found[job.folder] for job in done], metric)
             row["score"], row["spread"] = samples[label].score, samples[label].spread
         rows.append(row)
     drawn = draw_scores(samples) if samples else {}
     for row in rows:
         row["interval"] = list(interval(drawn[row["label"]])) if row["label"] in drawn else None
-        row["beaten_by"] = _beaten_by(row, rows)
+        row["beaten_by"] = _beaten_by(row, rows, metric)
     ranked = "valid" if plan.asked.folds is not None else "score"
-    rows.sort(key=lambda row: (row[ranked] is None, row[ranked] or 0.0))
-    winner, verdict = _verdict(rows, drawn, title_words(score), plan.asked.folds)
+    rows.sort(key=lambda row: (row[ranked] is None, metric.loss(row[ranked] or 0.0)))
+    winner, verdict = _verdict(rows, drawn, metric, plan.asked.folds)
     facts = next(iter(found.values())).read_json("data.json")["facts"] if found else {}
     split = "test" if any("test" in run.read_json("result.json") for run in found.values()) else "valid"
     asked = plan.asked
     return {
         "format": TABLE_FORMAT, "name": folder.name, "data": plan.data, "task": plan.task, "guessed": plan.guessed,
-        "score": score, "figures": list(figures), "split": split, "match": asked.match, "folds": asked.folds,
+        "score": metric.name, "metrics": [each.to_json() for each in metrics], "figures": list(figures),
+        "criterion": first.get("criterion", metric.name), "split": split, "match": asked.match, "folds": asked.folds,
         "budget_seconds": asked.time if asked.steps is None else None, "share_seconds": plan.share,
         "steps": asked.steps, "seeds": list(range(asked.seeds)), "threads": plan.threads, "jobs": plan.at_once,
         "facts": facts, "versions": _versions(found), "command": command, "winner": winner, "verdict": verdict,
@@ -104,32 +108,40 @@ def _best(values: Any) -> float | None:
     return min(known, default=None)
 
 
-def _sample(runs: Sequence[RunDirectory]) -> Sample:
-    units = [run.read_tensors("units.safetensors") for run in runs]
-    totals, counts = (np.stack([unit[name].numpy() for unit in units]) for name in ("totals", "counts"))
-    return Sample(totals, counts)
+def _sample(runs: Sequence[RunDirectory], metric: Metric) -> Sample:
+    """The statistics of a metric on the units of the last held-out part."""
+    found = []
+    for run in runs:
+        tensors = run.read_tensors("units.safetensors")
+        name = next((f"{split}.{metric.name}" for split in SPLITS if f"{split}.{metric.name}" in tensors), None)
+        if name is None:
+            raise DataError(f"{run.path}: it has no {metric.name} of single units; train it again")
+        found.append(tensors[name].numpy())
+    return Sample(np.stack(found), metric.formula)
 
 
-def _beaten_by(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _beaten_by(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], metric: Metric) -> list[str]:
     """The baselines that a model does not beat."""
     if row["kind"] != "model" or row["score"] is None:
         return []
     return [
         other["label"]
         for other in rows
-        if other["kind"] == "baseline" and other["score"] is not None and other["score"] <= row["score"]
+        if other["kind"] == "baseline"
+        and other["score"] is not None
+        and metric.loss(other["score"]) <= metric.loss(row["score"])
     ]
 
 
 def _verdict(
-    rows: Sequence[Mapping[str, Any]], drawn: Mapping[str, Array], score: str, folds: int | None
+    rows: Sequence[Mapping[str, Any]], drawn: Mapping[str, Array], metric: Metric, folds: int | None
 ) -> tuple[str | None, str]:
     """Who has won, if the intervals of the differences to all others say so, in words."""
     scored = [row for row in rows if row["score"] is not None]
     if not scored:
         return None, "No run has come to its end."
-    best, others = scored[0], scored[1:]
-    close = [row["label"] for row in others if not is_below(drawn[best["label"]], drawn[row["label"]])]
+    best, others, score = scored[0], scored[1:], title_words(metric.name)
+    close = [row["label"] for row in others if not is_better(metric, drawn[best["label"]], drawn[row["label"]])]
     said = f"{best['score']:.4f} {score}"
     if folds is not None:
         won = best["kind"] == "model" and not close

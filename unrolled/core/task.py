@@ -5,6 +5,7 @@ A task file defines `Config` (its own settings) and `Task`, a subclass of the cl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.config import Config
+from unrolled.core.metric import Metric
 
 Model = Causal | Conditional | Encoder
 
@@ -121,33 +123,54 @@ class Sampler(Protocol):
 
 
 class Ledger:
-    """Loss and count of every unit of some data (an example, or a piece of a stream), for intervals over units.
+    """Statistics of every unit of some data (an example, or a piece of a stream), by metric: what intervals are from.
 
-    >>> ledger = Ledger()
+    They are added over units before the formula of the metric is applied; those of a unit that was not measured are
+    NaN. `score` is the metric that `add` is about; `seconds` is how long texts may be written out.
+
+    >>> ledger = Ledger("nats")
     >>> ledger.add(torch.tensor([2, 0, 2]), torch.tensor([1.0, 3.0, 4.0]), torch.tensor([1, 2, 1]))
-    >>> ledger.totals.tolist(), ledger.counts.tolist()
-    ([3.0, 0.0, 5.0], [2.0, 0.0, 2.0])
+    >>> ledger.statistics["nats"].tolist()
+    [[3.0, 2.0], [nan, nan], [5.0, 2.0]]
     """
 
-    def __init__(self) -> None:
-        self.totals = torch.zeros(0, dtype=torch.float64)
-        self.counts = torch.zeros(0, dtype=torch.float64)
+    def __init__(self, score: str, seconds: float = math.inf) -> None:
+        self.score, self.seconds = score, seconds
+        self.statistics: dict[str, Tensor] = {}  # [U, k]
 
     def add(self, units: Tensor, totals: Tensor, counts: Tensor) -> None:
-        """Add to the units (long, any shape, not negative) what stands in the same places."""
-        units = units.flatten().cpu()
-        missing = int(units.max()) + 1 - len(self.totals) if units.numel() else 0
+        """Add to the units (long, any shape, not negative) the total and count that stand in the same places."""
+        self.put(self.score, units.flatten(), torch.stack([totals.flatten().double(), counts.flatten().double()], 1))
+
+    def put(self, metric: str, units: Tensor, statistics: Tensor) -> None:
+        """Add statistics [n, k] of a metric to the units [n]."""
+        units, statistics = units.cpu(), statistics.cpu().double()
+        kept = self.statistics.get(metric, statistics[:0])
+        missing = int(units.max()) + 1 - len(kept) if units.numel() else 0
         if missing > 0:
-            more = torch.zeros(missing, dtype=torch.float64)
-            self.totals, self.counts = torch.cat([self.totals, more]), torch.cat([self.counts, more])
-        self.totals.index_add_(0, units, totals.flatten().cpu().double())
-        self.counts.index_add_(0, units, counts.flatten().cpu().double())
+            kept = torch.cat([kept, kept.new_full((missing, kept.shape[1]), math.nan)])
+        kept[units] = kept[units].nan_to_num(0.0)
+        self.statistics[metric] = kept.index_add(0, units, statistics)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The statistics of each metric, [U, k] with the same units for all."""
+        n = max(map(len, self.statistics.values()), default=0)
+        return {
+            name: torch.cat([kept, kept.new_full((n - len(kept), kept.shape[1]), math.nan)])
+            for name, kept in self.statistics.items()
+        }
+
+    @property
+    def left_out(self) -> bool:
+        """Whether the score of some unit was not measured."""
+        return bool(self.tensors()[self.score].isnan().any())
 
 
 class Task:
     """The base of all tasks."""
 
-    SCORE: ClassVar[str]  # the figure by which weights are chosen; smaller is better
+    SCORE: ClassVar[str]  # the metric that ranks models
+    CRITERION: ClassVar[str | None] = None  # the one by which weights are chosen, smaller is better; None: the score
     FIGURES: ClassVar[tuple[str, ...]]  # the figures that tables show, in this order
     ACCEPTS: ClassVar[tuple[str, ...]]  # kinds of model
     ADVICE: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # settings of models that this task is best done with
@@ -156,6 +179,20 @@ class Task:
     def __init__(self, config: Config, data: Config) -> None:
         self.config = config
         self.data = data
+
+    def metrics(self) -> list[Metric]:
+        """The score, and metrics beside it that are likewise kept by unit; where they rank otherwise it is said."""
+        return [Metric(self.SCORE)]
+
+    @property
+    def ranks_by(self) -> Metric:
+        """The score."""
+        return self.metrics()[0]
+
+    @property
+    def criterion(self) -> str:
+        """The metric by which the weights of a run are chosen; smaller is better."""
+        return self.CRITERION or self.SCORE
 
     def prepare(self, source: Any) -> None:
         """Read the data, fit the codec on its training part, split."""
@@ -224,7 +261,10 @@ class Task:
     def evaluate(
         self, model: Any, split: str, limit: int | None = None, ledger: Ledger | None = None
     ) -> dict[str, float]:
-        """The figures of a model on a part of the data, among them SCORE = total / count over what `ledger` is told."""
+        """The figures of a model on a part of the data; `ledger` is told the statistics of those of `metrics`.
+
+        With a limit, which training asks for, at least the criterion.
+        """
         raise NotImplementedError
 
     def more_seconds(self) -> float:

@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from unrolled.core.errors import DataError
+from unrolled.objectives.corpus import Array
 
 
 def edit_distance(written: Sequence[Any], reference: Sequence[Any]) -> int:
@@ -29,25 +32,25 @@ def edit_distance(written: Sequence[Any], reference: Sequence[Any]) -> int:
     return above[-1]
 
 
-def character_edits(written: Sequence[str], references: Sequence[str]) -> tuple[int, int]:
-    """Edits of characters, and how many characters the references have.
+def character_statistics(written: Sequence[str], references: Sequence[str]) -> Array:
+    """[n, 2]: edits of characters, and how many characters the reference has.
 
-    >>> character_edits(["seven", "to"], ["seven", "two"])
-    (1, 8)
+    >>> character_statistics(["seven", "to"], ["seven", "two"]).tolist()
+    [[0.0, 5.0], [1.0, 3.0]]
     """
-    return _edits(written, references)
+    return _statistics(written, references)
 
 
-def word_edits(written: Sequence[str], references: Sequence[str]) -> tuple[int, int]:
-    """Edits of words, which stand between spaces, and how many words the references have.
+def word_statistics(written: Sequence[str], references: Sequence[str]) -> Array:
+    """[n, 2]: edits of words, which stand between spaces, and how many words the reference has.
 
-    >>> word_edits(["a red ring"], ["a small red ring"])
-    (1, 4)
+    >>> word_statistics(["a red ring"], ["a small red ring"]).tolist()
+    [[1.0, 4.0]]
     """
-    return _edits([text.split() for text in written], [text.split() for text in references])
+    return _statistics([text.split() for text in written], [text.split() for text in references])
 
 
-def _edits(written: Sequence[Sequence[Any]], references: Sequence[Sequence[Any]]) -> tuple[int, int]:
+def _statistics(written: Sequence[Sequence[Any]], references: Sequence[Sequence[Any]]) -> Array:
     if len(written) != len(references) or not any(references):
         raise DataError(f"{len(written)} texts cannot be compared with {len(references)} references")
-    return sum(map(edit_distance, written, references)), sum(map(len, references))
+    return np.array([[edit_distance(*texts), len(texts[1])] for texts in zip(written, references)], np.float64)

@@ -1,66 +1,87 @@
-"""What is written beside what should have been written: exact matches, BLEU and chrF of a whole set of texts.
+"""What is written beside what should have been written: statistics of each text for exact matches, chrF and BLEU.
 
-    BLEU = min(1, exp(1 - r / c)) (prod_{n=1..4} p_n)^(1/4)                       Papineni et al. 2002
-    chrF = (1 + 2^2) P R / (2^2 P + R)                                           Popovic 2015, beta = 2
+    chrF    n-grams of characters without spaces, n = 1..6         Popovic 2015, beta = 2
+    BLEU    n-grams of words, n = 1..4, and lengths in words       Papineni et al. 2002
 
-p_n: the share of the n-grams of words that are in the reference, c and r the lengths of output and reference in words;
-P and R: precision and recall of the n-grams of characters, n = 1..6. Both are by sacrebleu (Post 2018), whose signature
-says how texts were cut into words; both go from 0 to 100.
+How the metrics of all texts follow from the sums is in `corpus`; both are those of sacrebleu (Post 2018), whose
+signature says how texts were cut into words.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import numpy as np
 
 from unrolled.core.errors import DataError
+from unrolled.objectives.corpus import CHARACTERS, Array, value_of
 
 
-class Scored(NamedTuple):
-    """A figure of a set of texts, and how it was computed."""
+def exact_statistics(written: Sequence[str], references: Sequence[str]) -> Array:
+    """[n, 2]: whether each text is just as it should be, and 1.
 
-    score: float
-    signature: str
-
-
-def exact_matches(written: Sequence[str], references: Sequence[str]) -> tuple[int, int]:
-    """How many texts are just as they should be, and how many there are.
-
-    >>> exact_matches(["a b", "c"], ["a b", "d"])
-    (1, 2)
+    >>> exact_statistics(["a b", "c"], ["a b", "d"]).tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
     """
-    _check(written, references)
-    return sum(one == other for one, other in zip(written, references)), len(references)
+    check(written, references)
+    return np.array([[one == other, 1] for one, other in zip(written, references)], np.float64)
 
 
-def corpus_bleu(written: Sequence[str], references: Sequence[str]) -> Scored:
-    """BLEU with sacrebleu's own tokenisation (13a) and exponential smoothing.
+def chrf_statistics(written: Sequence[str], references: Sequence[str]) -> Array:
+    """[n, 18]: for n = 1..6 the n-grams of characters of the text, of the reference, and of both."""
+    check(written, references)
+    return np.array([_characters(*texts) for texts in zip(written, references)], np.float64)
 
-    >>> round(corpus_bleu(["the cat sat on the mat"], ["the cat sat on the mat"]).score, 6)
-    100.0
-    """
+
+def _characters(written: str, reference: str) -> list[int]:
+    one, other = "".join(written.split()), "".join(reference.split())
+    found: list[int] = []
+    for n in range(1, CHARACTERS + 1):
+        h, r = (Counter(text[i : i + n] for i in range(len(text) - n + 1)) for text in (one, other))
+        found += [h.total() if r else 0, r.total(), (h & r).total()]  # as sacrebleu: no reference, nothing to be wrong
+    return found
+
+
+def bleu_statistics(written: Sequence[str], references: Sequence[str]) -> Array:
+    """[n, 10]: words of the text and of the reference; n-grams of both, and of the text, for n = 1..4."""
     from sacrebleu.metrics import BLEU
 
-    _check(written, references)
-    metric = BLEU()
-    score = float(metric.corpus_score(list(written), [list(references)]).score)
-    return Scored(score, str(metric.get_signature()))
+    check(written, references)
+    metric = BLEU(effective_order=True)  # which its single texts ask for; counts are the same
+    each = [metric.sentence_score(one, [other]) for one, other in zip(written, references)]
+    return np.array([[one.sys_len, one.ref_len, *one.counts, *one.totals] for one in each], np.float64)
 
 
-def corpus_chrf(written: Sequence[str], references: Sequence[str]) -> Scored:
-    """chrF2: recall counts twice as much as precision.
+def signatures() -> dict[str, str]:
+    """How sacrebleu calls what is computed here."""
+    from sacrebleu.metrics import BLEU, CHRF
 
-    >>> round(corpus_chrf(["abc"], ["abc"]).score, 6)
+    found = {}
+    for name, metric in (("bleu", BLEU()), ("chrf", CHRF())):
+        metric.corpus_score(["a"], [["a"]])  # tells it how many references there are
+        found[name] = str(metric.get_signature())
+    return found
+
+
+def corpus_bleu(written: Sequence[str], references: Sequence[str]) -> float:
+    """BLEU with sacrebleu's own tokenisation (13a) and exponential smoothing.
+
+    >>> round(corpus_bleu(["the cat sat on the mat"], ["the cat sat on the mat"]), 6)
     100.0
     """
-    from sacrebleu.metrics import CHRF
-
-    _check(written, references)
-    metric = CHRF()
-    score = float(metric.corpus_score(list(written), [list(references)]).score)
-    return Scored(score, str(metric.get_signature()))
+    return float(value_of("bleu", bleu_statistics(written, references).sum(0)))
 
 
-def _check(written: Sequence[str], references: Sequence[str]) -> None:
+def corpus_chrf(written: Sequence[str], references: Sequence[str]) -> float:
+    """chrF2: recall counts twice as much as precision.
+
+    >>> round(corpus_chrf(["abc"], ["abc"]), 6)
+    100.0
+    """
+    return float(value_of("chrf", chrf_statistics(written, references).sum(0)))
+
+
+def check(written: Sequence[str], references: Sequence[str]) -> None:
     if len(written) != len(references) or not references:
         raise DataError(f"{len(written)} texts cannot be compared with {len(references)} references")

@@ -30,7 +30,8 @@ from unrolled.data.tables import Example
 from unrolled.decode.config import Sampling
 from unrolled.decode.text import Search
 from unrolled.objectives import losses, metrics
-from unrolled.objectives.written import corpus_bleu, corpus_chrf, exact_matches
+from unrolled.objectives.corpus import value_of
+from unrolled.objectives.written import bleu_statistics, chrf_statistics, exact_statistics, signatures
 from unrolled.pictures import alignment, kinds
 from unrolled.tasks._writing import (
     GREEDY,
@@ -194,15 +195,17 @@ class WrittenTask(task.Task):
     def compare(self, written: list[str], section: PairSection) -> dict[str, float]:
         """Figures of whole texts."""
         references = self.references(section)
-        bleu, chrf = corpus_bleu(written, references), corpus_chrf(written, references)
-        self.signatures = {"bleu": bleu.signature, "chrf": chrf.signature}
-        figures = {"exact_match": metrics.mean(*exact_matches(written, references))}
+        self.signatures = signatures()
+        exact = exact_statistics(written, references)  # [n, 2]
+        figures = {"exact_match": float(value_of("ratio", exact.sum(0)))}
         for kind in self.kinds if section.kinds is not None else []:
             own = [i for i, each in enumerate(section.kinds or []) if each == kind]
             if own:
-                hits = exact_matches([written[i] for i in own], [references[i] for i in own])
-                figures[_exact_of(kind)] = metrics.mean(*hits)
-        return {**figures, "chrf": chrf.score, "bleu": bleu.score}
+                figures[_exact_of(kind)] = float(value_of("ratio", exact[own].sum(0)))
+        chrf, bleu = chrf_statistics(written, references), bleu_statistics(written, references)
+        return figures | {
+            "chrf": float(value_of("chrf", chrf.sum(0))), "bleu": float(value_of("bleu", bleu.sum(0)))
+        }  # fmt: skip
 
     def references(self, section: PairSection) -> list[str]:
         if section.texts is not None:

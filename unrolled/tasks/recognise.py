@@ -36,7 +36,8 @@ from unrolled.data.windows import windows
 from unrolled.decode.config import Sampling
 from unrolled.decode.text import Search
 from unrolled.objectives import edits, metrics
-from unrolled.objectives.written import exact_matches
+from unrolled.objectives.corpus import value_of
+from unrolled.objectives.written import exact_statistics
 from unrolled.pictures import kinds
 from unrolled.tasks import _frames, _sensed, _written
 from unrolled.tasks._writing import GREEDY, Asked, Written, device_of, longest_source, search_of
@@ -127,11 +128,12 @@ class Task(_sensed.SensedTask):
 
     def compare(self, written: list[str], section: PairSection) -> dict[str, float]:
         references = self.references(section)
-        return {
-            "character_error_rate": metrics.mean(*edits.character_edits(written, references)),
-            "word_error_rate": metrics.mean(*edits.word_edits(written, references)),
-            "exact_match": metrics.mean(*exact_matches(written, references)),
+        found = {
+            "character_error_rate": edits.character_statistics(written, references),
+            "word_error_rate": edits.word_statistics(written, references),
+            "exact_match": exact_statistics(written, references),
         }
+        return {name: float(value_of("ratio", each.sum(0))) for name, each in found.items()}
 
     # ---- writing
 

@@ -274,15 +274,17 @@ def finish(
     task.after_training(model)
     run.write_json("data.json", {**task.describe(), "facts": task.facts()})
     parts = [split for split in task.splits() if split != "train"]
-    ledger = Ledger()
-    figures = {split: task.evaluate(model, split, ledger=ledger if split == parts[-1] else None) for split in parts}
-    run.write_tensors("units.safetensors", {"totals": ledger.totals, "counts": ledger.counts})
+    ledgers = {split: Ledger(task.ranks_by.name) for split in parts}
+    figures = {split: task.evaluate(model, split, ledger=ledgers[split]) for split in parts}
+    units = {f"{split}.{name}": each for split in parts for name, each in ledgers[split].tensors().items()}
+    run.write_tensors("units.safetensors", units)
     lines = list(task.predictions(model, parts[-1], PREDICTIONS))
     run.write_lines("predictions.jsonl", lines)
     for name, picture in task.pictures(model, parts[-1]).items():
         run.write_json(f"figures/{name}.json", picture.model_dump(mode="json"))
     result = {"parameters": build.count_parameters(model), **figures, **outcome}
-    result |= {"score": task.SCORE, "figures": list(task.FIGURES), "how_measured": task.how_measured()}
+    result |= {"score": task.ranks_by.name, "metrics": [metric.to_json() for metric in task.metrics()]}
+    result |= {"criterion": task.criterion, "figures": list(task.FIGURES), "how_measured": task.how_measured()}
     result["cost"] = _costs(config, task, model)
     result["seconds"] = round(time.monotonic() - started, 2)
     run.write_json("result.json", result)

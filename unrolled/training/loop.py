@@ -194,11 +194,13 @@ class Loop:
         spent = time.monotonic() - before
         at.looked = at.step
         self.reserve = self._reserve(spent, figures["tokens"])
-        score = figures[self.task.SCORE]
+        score = figures[self.task.criterion]
         self.sound = math.isfinite(score)
         if not self.sound:
             at.stale += 1
-            self._note(at.step, f"step {at.step}: {self.task.SCORE} is {score} on validation data, weights not kept")
+            self._note(
+                at.step, f"step {at.step}: {self.task.criterion} is {score} on validation data, weights not kept"
+            )
             return
         better, best = score < at.best, score <= at.best  # of equal ones the later is kept: it was trained longer
         if best:
@@ -209,7 +211,7 @@ class Loop:
             at.plateau *= PLATEAU_CUT
         train = sum(self.running) / len(self.running) if self.running else math.nan
         self.running = []
-        shown = {self.task.SCORE: score} | ({"train": train} if math.isfinite(train) else {})
+        shown = {self.task.criterion: score} | ({"train": train} if math.isfinite(train) else {})
         known = {name: value for name, value in figures.items() if math.isfinite(value)}
         line = {"step": at.step, "split": "valid", **known} | ({"train_loss": train} if math.isfinite(train) else {})
         self.run.append_metrics(line | {"rate": self.optimiser.param_groups[0]["lr"], "seconds": round(at.elapsed, 3)})
@@ -303,7 +305,7 @@ class Loop:
                     self.save()
                 self._leave_if_asked()
                 if not math.isfinite(self.at.best):
-                    raise Diverged(NEVER.format(self.task.SCORE))
+                    raise Diverged(NEVER.format(self.task.criterion))
             finally:
                 self.progress.end()
                 self.events.close()

@@ -58,7 +58,7 @@ def join(
     directory.write_json("baselines.json", dict(baselines or {}))
     directory.write_tensors("model.safetensors", model.state_dict())
     outcome = _outcome([run.result for run in runs]) | {"baselines": dict(baselines or {})}
-    outcome["left_out"] = left_out([_curve(run, task.SCORE) for run in runs])
+    outcome["left_out"] = left_out([_curve(run, task.criterion) for run in runs])
     finish(directory, config, task, model, outcome, started)
     return load(directory.path, own_file=own_file)
 
