@@ -6,7 +6,9 @@ STAMP = $(VENV)/installed
 
 LOOK = comparisons/demo/report.html
 
-.PHONY: demo look test bench reproduce lint docs setup clean
+ROOM ?= decode
+
+.PHONY: demo look test bench reproduce mutants lint docs setup clean
 
 setup: $(STAMP)
 
@@ -53,8 +55,12 @@ reproduce: $(STAMP)
 	$(BIN)/python -m benchmarks.writing
 	$(BIN)/python -m benchmarks.tables
 
+# small faults in a room, and whether the tests notice them; `make mutants ROOM=layers`, see docs/mutants.md
+mutants: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants $(ROOM)
+
 docs: $(STAMP)
 	$(BIN)/python -m benchmarks.tables
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .mutants

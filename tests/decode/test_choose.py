@@ -93,6 +93,34 @@ def test_greedy_respects_penalty_and_forbidden() -> None:
     assert chooser(y, torch.tensor([[0]]), EVEN[:1]).item() == 2
 
 
+def test_of_equal_tokens_greedy_takes_the_first() -> None:
+    y = torch.tensor([[0.0, 4.0, 1.0, 4.0, 4.0], [2.0, 2.0, 2.0, 2.0, 2.0]])
+    past, noise = torch.zeros(2, 0, dtype=torch.long), EVEN[-2:]
+    assert c.greedy(y, past, noise).tolist() == [1, 0]
+    assert c.make_chooser(Sampling(temperature=0), forbidden={0})(y, past, noise).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(("p", "kept"), [(0.25, 1), (0.5, 1), (0.5 + 1e-9, 2), (0.75, 2), (0.75 + 1e-9, 3), (0.99, 4)])
+def test_the_nucleus_ends_as_soon_as_it_has_its_mass(p: float, kept: int) -> None:
+    """The fewest tokens whose probability is at least p: with exactly p in them no further one joins."""
+    y = torch.tensor([[0.125, 0.5, 0.125, 0.25]], dtype=torch.float64).log()
+    assert c.keep_top_p(y, p).isfinite().nonzero()[:, 1].tolist() == sorted([1, 3, 0, 2][:kept])
+
+
+def test_of_equal_tokens_the_first_are_kept() -> None:
+    """Alone or among others, so that a row samples the same in every batch."""
+    y = torch.zeros(3, 40).index_fill_(1, torch.tensor([7]), 1.0)
+    assert c.keep_top_k(y, 3).isfinite().nonzero()[:, 1].view(3, 3).tolist() == [[0, 1, 7]] * 3
+    assert c.keep_top_k(y[:1], 3).isfinite().nonzero()[:, 1].tolist() == [0, 1, 7]
+    assert c.keep_top_p(y, 0.1).isfinite().nonzero()[:, 1].view(3, 3).tolist() == [[0, 1, 7]] * 3
+
+
+def test_a_number_at_the_edge_of_two_tokens_draws_the_second() -> None:
+    y = torch.tensor([[0.25, 0.25, 0.5]], dtype=torch.float64).log()
+    drawn = [c.draw(y, torch.zeros(1, 0), torch.tensor([u], dtype=torch.float64)).item() for u in (0.0, 0.25, 0.5)]
+    assert drawn == [0, 1, 2]
+
+
 def test_the_penalty_does_not_depend_on_the_zero_of_the_logits() -> None:
     chooser, past = c.make_chooser(Sampling(repetition_penalty=1.5)), torch.tensor([[2, 3]])
     assert_shares(shares(chooser, logits() + 50, past), shares(chooser, logits() - 50, past))

@@ -100,6 +100,40 @@ def test_every_way_to_train_runs_and_repeats(fit: Fit, settings: dict[str, Any])
         assert same(run, fit("again", {"steps": 12} | settings))
 
 
+@pytest.fixture
+def norms(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The gradient norm at every step of the optimiser, as it is when the weights move."""
+    seen: list[float] = []
+    original = torch.optim.AdamW.step
+
+    def step(self: torch.optim.Optimizer, *args: Any) -> Any:
+        found = [p.grad.double().norm() for group in self.param_groups for p in group["params"] if p.grad is not None]
+        seen.append(float(torch.stack(found).norm()))
+        return original(self, *args)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", step)
+    return seen
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_gradients_are_clipped_to_the_norm_that_was_asked_for(fit: Fit, norms: list[float], accumulate: int) -> None:
+    fit("free", {"steps": 3, "clip": 1e9, "accumulate": accumulate})
+    free = norms.copy()
+    limit = free[0] / 4
+    norms.clear()
+    fit("clipped", {"steps": 3, "clip": limit, "accumulate": accumulate})
+    assert free[0] > 0
+    assert norms == pytest.approx([limit] * 3, rel=1e-4)
+
+
+def test_gradients_below_the_limit_are_left_as_they_are(fit: Fit, norms: list[float]) -> None:
+    fit("off", {"steps": 3, "clip": None})
+    free = norms.copy()
+    norms.clear()
+    fit("wide", {"steps": 3, "clip": 2 * max(free)})
+    assert norms == free
+
+
 def test_patience_stops_early(fit: Fit) -> None:
     run = fit("run", {"steps": 2000, "patience": 2, "lr": 10, "optimiser": "sgd", "schedule": "constant"})
     assert run.result["steps"] < 2000

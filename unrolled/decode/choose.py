@@ -53,9 +53,11 @@ def heat(log_p: Tensor, temperature: float) -> Tensor:
 
 
 def keep_top_k(log_p: Tensor, k: int) -> Tensor:
-    """-inf for all but the k likeliest (Fan et al. 2018)."""
-    best = log_p.topk(min(k, log_p.shape[-1]), dim=-1)
-    return torch.full_like(log_p, -math.inf).scatter_(-1, best.indices, best.values)
+    """-inf for all but the k likeliest, the first of equals (Fan et al. 2018)."""
+    least = log_p.topk(min(k, log_p.shape[-1]), dim=-1).values[..., -1:]  # its indices may be any of equals
+    above, level = log_p > least, log_p == least  # [B, V]
+    room = k - above.sum(-1, keepdim=True)
+    return log_p.masked_fill(~(above | (level & (level.cumsum(-1) <= room))), -math.inf)
 
 
 def keep_top_p(log_p: Tensor, p: float) -> Tensor:
