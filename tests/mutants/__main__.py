@@ -24,10 +24,9 @@ from tests.mutants.trial import Reach, is_noticed, live_functions, put_in, reach
 
 RESULTS = ROOT / "benchmarks" / "results"
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-FOLDERS = (
-    "layers", "decode", "objectives", "training", "golden", "contract", "core", "models", "tasks", "runs", "inspect",
-)  # fmt: skip  # beside the room's own tests
-CACHE = ROOT / ".mutants" / "reach.json"
+BESIDE = {"layers": ("golden", "contract", "models"), "training": ("runs",)}  # tests that try a room beside its own
+OTHERWISE = ("tasks",)
+CACHE = ROOT / ".mutants"
 MOST_SECONDS = 120.0  # of tests for one mutant, the room's own first, then the quickest
 
 
@@ -52,7 +51,7 @@ class Trials:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
-        reach = reach_as_it_is(session.items)
+        reach = reach_as_it_is(session.items, PACKAGE / self.room)
         say(f"{len(reach)} of {len(items)} tests pass as the code is, in {sum(s for s, _ in reach.values()):.0f} s")
         alive = live_functions(PACKAGE / self.room)
         drawn = self.drawn()
@@ -85,7 +84,7 @@ class Trials:
 
     def tests_of(self, mutant: Mutant, reach: Reach) -> tuple[list[str], float]:
         """The tests that run the function, the room's own first, the quick ones first; and what they take."""
-        place = f"{self.room}/{mutant.file} {mutant.function}"
+        place = f"{mutant.file} {mutant.function}"
         found = [test for test, (_, seen) in reach.items() if place in seen]
         found.sort(key=lambda test: (not test.startswith(f"tests/{self.room}/"), reach[test][0]))
         chosen: list[str] = []
@@ -97,26 +96,26 @@ class Trials:
         return chosen, total
 
 
-def digest() -> str:
+def digest(tests: Sequence[str]) -> str:
     """Of all that decides which test runs what."""
-    found = hashlib.sha256()
+    found = hashlib.sha256(json.dumps(tests).encode())
     for file in sorted([*PACKAGE.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]):
         if file.parent != Path(__file__).parent:
             found.update(str(file.relative_to(ROOT)).encode() + file.read_bytes())
     return found.hexdigest()
 
 
-def reach_as_it_is(items: Sequence[pytest.Item]) -> Reach:
-    """Which test runs which functions; kept until the code or a test changes, because all rooms ask for it."""
-    now = digest()
-    if CACHE.exists():
-        kept = json.loads(CACHE.read_text(encoding="utf-8"))
+def reach_as_it_is(items: Sequence[pytest.Item], room: Path) -> Reach:
+    """Which test runs which functions; kept until the code or a test changes."""
+    cache, now = CACHE / f"{room.name}.json", digest([item.nodeid for item in items])
+    if cache.exists():
+        kept = json.loads(cache.read_text(encoding="utf-8"))
         if kept["digest"] == now:
             return {test: (seconds, set(seen)) for test, (seconds, seen) in kept["reach"].items()}
-    found = reach_of(items, PACKAGE, lambda n: say(f"{n + 1} of {len(items)} tests") if n % 100 == 99 else None)
-    CACHE.parent.mkdir(exist_ok=True)
+    found = reach_of(items, room, lambda n: say(f"{n + 1} of {len(items)} tests") if n % 100 == 99 else None)
+    cache.parent.mkdir(exist_ok=True)
     reach = {test: (seconds, sorted(seen)) for test, (seconds, seen) in found.items()}
-    CACHE.write_text(json.dumps({"digest": now, "reach": reach}), encoding="utf-8")
+    cache.write_text(json.dumps({"digest": now, "reach": reach}), encoding="utf-8")
     return found
 
 
@@ -140,11 +139,13 @@ def main() -> None:
     asked.add_argument("room", choices=sorted(p.name for p in PACKAGE.iterdir() if p.is_dir() and p.name[0] != "_"))
     asked.add_argument("--count", type=int, default=60, help="how many mutants are tried")
     asked.add_argument("--seed", type=int, default=0, help="another seed draws others")
+    asked.add_argument("--quick", action="store_true", help="run the room's own tests only")
     asked.add_argument("--out", type=Path, help="where the result is kept")
     given = asked.parse_args()
     os.chdir(ROOT)
     os.environ["PYTHONPATH"] = str(ROOT)
-    folders = dict.fromkeys(f"tests/{name}" for name in (given.room, *FOLDERS) if (ROOT / "tests" / name).exists())
+    beside = () if given.quick else BESIDE.get(given.room, OTHERWISE)
+    folders = [f"tests/{name}" for name in (given.room, *beside) if (ROOT / "tests" / name).exists()]
     trials = Trials(given.room, given.count, given.seed)
     with tempfile.TemporaryDirectory() as folder:
         words = [
