@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import signal
@@ -12,14 +13,17 @@ import time
 import pytest
 
 import unrolled
+from unrolled.cli.table import print_comparison
 from unrolled.comparison import plan as plans
-from unrolled.comparison.api import make_plan
+from unrolled.comparison.api import Comparison, make_plan
 from unrolled.comparison.engine import Processes
 from unrolled.comparison.match import TOLERANCE
 from unrolled.core import discover
-from unrolled.core.errors import DataError, Interrupted, UsageError
+from unrolled.core.errors import DataError, Interrupted, NotTrained, UsageError
+from unrolled.report.listing import list_all
 from unrolled.runs.build import make_task
 from unrolled.runs.config import RunConfig
+from unrolled.training import api as training
 
 WORDS = ["one two three four five six seven eight nine ten"[i % 7 : i % 7 + 24] for i in range(400)]
 MEMORY = {"examples": "stream"}
@@ -49,7 +53,7 @@ def done(text, tmp_path_factory):
 def test_every_row_is_there_and_sorted(done):
     labels = [row["label"] for row in done.rows]
     assert set(labels) == {"elman", "tcn", "memoryless", "unigram", "bigram", "trigram", "6-gram"}
-    scores = [row["score"] for row in done.rows]
+    scores = [row["valid"] for row in done.rows]
     assert scores == sorted(scores)
     assert done.table["finished"] and done.table["task"] == "next-token" and done.table["guessed"]
     assert (done.path / "report.html").exists()
@@ -81,6 +85,43 @@ def test_the_score_of_a_row_is_that_of_its_runs(done):
     assert runs[0].evaluate()["nats"] == pytest.approx(runs[0].result["test"]["nats"], rel=1e-5)
     assert set(runs[0].result["baselines"]) == {"unigram", "bigram", "trigram", "6-gram"}
     assert isinstance(done.best.generate("one ", max_tokens=5)[0].text, str)
+
+
+def test_a_comparison_opens_as_the_model_that_validation_selects(done, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(done.path, folder)
+    table = json.loads((folder / "table.json").read_text())
+    rows = {row["label"]: row for row in table["rows"]}
+    rows["tcn"] |= {"score": 0.1, "valid": 2.0, "valid_of_runs": [2.0, 2.0]}  # best on test data only
+    rows["elman"] |= {"score": 9.0, "valid": 0.5, "valid_of_runs": [0.6, 0.4]}
+    table["rows"].sort(key=lambda row: row["score"])
+    (folder / "table.json").write_text(json.dumps(table))
+    assert unrolled.load(folder).path.name == "elman-1"
+    assert Comparison(folder).best.path.name == "elman-1"
+    assert [entry.model for entry in list_all([folder])] == ["elman"]
+
+
+def test_a_model_without_a_step_is_named_and_never_ranked(memory, tmp_path, monkeypatch):
+    train = training.train
+
+    def slow(data, task, model, settings, **more):
+        if model == "tcn":
+            raise NotTrained("no time", needs=90.0)
+        few = {key: value for key, value in settings.items() if key != "budget.time"} | {"budget.steps": 2}
+        return train(data, task, model, settings=few, **more)
+
+    monkeypatch.setattr(training, "train", slow)
+    settings = {**FAST, **MEMORY, "steps": None, "time": 600}
+    found = unrolled.compare(memory, out=tmp_path / "out", settings=settings)
+    last = found.rows[-1]
+    assert (last["label"], last["score"], last["interval"], last["runs"]) == ("tcn", None, None, [])
+    assert last["not_trained"].startswith("not trained: needs about 1 min 30 s, a --budget of ")
+    ranked = {row["label"]: row for row in found.rows if row["score"] is not None}
+    assert ranked["6-gram"]["steps"] == 0 and ranked["elman"]["steps"] == 2  # fitted in closed form: ranked
+    assert "not trained: needs about 1 min 30 s" in (found.path / "report.html").read_text(encoding="utf-8")
+    told = io.StringIO()
+    print_comparison(found.path, found.table, told)
+    assert "tcn: not trained: needs about 1 min 30 s" in told.getvalue()
 
 
 def test_the_same_steps_give_the_same_scores(done, text, tmp_path):

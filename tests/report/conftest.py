@@ -66,7 +66,8 @@ class Maker:
     def row(self, label: str, score: float | None, kind: str = "model", **more: Any) -> dict[str, Any]:
         empty = score is None
         made = {
-            "label": label, "kind": kind, "model": label, "fraction": 1.0, "runs": [], "score": score, "spread": 0.01,
+            "label": label, "kind": kind, "model": label, "fraction": 1.0, "runs": [], "score": score, "valid": score,
+            "spread": 0.01,
             "interval": None if empty else [score - 0.03, score + 0.03], "figures": {} if empty else figures(score),
             "parameters": 1000, "training_seconds": 10.0, "tokens_per_second": 5000.0, "tick_microseconds": 12.0,
             "memory_megabytes": 300.0, "receptive_field": None, "serial_depth": 64, "beaten_by": [], "failed": None,

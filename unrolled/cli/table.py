@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from unrolled.core.errors import listed
-from unrolled.report.words import title_words
+from unrolled.report.words import title_words, units_words
 from unrolled.runs.card import not_beaten
 from unrolled.training.progress import short_number
 
@@ -67,39 +67,75 @@ def _grid(title: str, corner: str, columns: list[str], names: list[str], cells: 
 
 
 def print_comparison(path: Any, found: dict[str, Any], to: Any) -> None:
-    """The table of a comparison: best first, baselines marked, and what can be said for sure."""
+    """The table of a comparison, ranked on validation data, and what may be said of it."""
     console = Console(file=to, highlight=False)
-    columns = _columns(found, console.width)
-    title = f"{path}: {found['task']} on {found['data']}, {found['split']} data"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 0))
-    table.add_column("model", no_wrap=True)
-    for heading in columns:
-        words = heading if console.width >= ROOM else "\n".join(heading.rsplit(" ", 1))
-        table.add_column(words, justify="right", no_wrap=True)
-    for row in found["rows"]:
-        mark = "★ " if row["label"] == found["winner"] else "· " if row["kind"] == "baseline" else "  "
-        name = mark + row["label"] + (" ↓" if row["beaten_by"] else "")
-        cells = [cell(row) for cell in columns.values()]
-        table.add_row(name, *cells, style="dim" if row["kind"] == "baseline" else "")
-    console.print(table)
+    columns = _columns(found)
+    shown = _that_fit(path, found, columns, console)
+    console.print(_comparison_grid(path, found, shown, console.width))
     say = Console(file=to, highlight=False, markup=False, soft_wrap=True).print
     say(found["verdict"])
     beaten = [row for row in found["rows"] if row["beaten_by"]]
     if beaten:
         say("↓ does not beat a baseline: " + "; ".join(f"{r['label']} ({', '.join(r['beaten_by'])})" for r in beaten))
     for row in found["rows"]:
-        if row["failed"]:
-            say(f"{row['label']}: {row['failed']}")
-    depth = "; depth: steps of training that wait for one another" if "depth" in columns else ""
-    say(f"· a baseline; sees: how many positions reach an output{depth}")
+        for what in (row.get("not_trained"), row["failed"]):
+            if what:
+                say(f"{row['label']}: {what}")
+                break
+    say(f"{LEGEND}{DEPTH if 'depth' in shown else ''}")
+    if left_out := [name for name in columns if name not in shown]:
+        say(f"Columns that do not fit here: {', '.join(left_out)}; they are in the report and in a wider terminal.")
     say(f"The page to look at: {path}/report.html")
 
 
 Cell = Callable[[dict[str, Any]], str]
+LEGEND = (
+    "▸ selected on validation data (★ and significantly better than every other row); · a baseline; sees: how many "
+)
+LEGEND += "positions reach an output"
+DEPTH = "; depth: steps of training that wait for one another"
+LEAST = ("depth", "MB", "tokens/s", "steps", "µs/tick", "sees", "train s", "weights")  # what is left out first, in turn
 
 
-def _columns(found: dict[str, Any], width: int) -> dict[str, Cell]:
-    """What is shown of a row, by heading; a narrow terminal gets less of it."""
+def _comparison_grid(path: Any, found: dict[str, Any], columns: dict[str, Cell], width: int) -> Table:
+    split = "test" if found["split"] == "test" else "validation"
+    about = ", ".join(filter(None, [f"{split} data", units_words(found)]))
+    table = Table(
+        title=f"{path}: {found['task']} on {found['data']}; {about}", title_justify="left", box=SIMPLE_HEAD,
+        padding=(0, 0),
+    )  # fmt: skip
+    table.add_column("model", no_wrap=True)
+    for heading in columns:
+        words = heading if width >= ROOM else "\n".join(heading.rsplit(" ", 1))
+        table.add_column(words, justify="right", no_wrap=True)
+    for row in found["rows"]:
+        cells = [cell(row) for cell in columns.values()]
+        name = _mark(row, found) + row["label"] + (" ↓" if row["beaten_by"] else "")
+        table.add_row(name, *cells, style="dim" if row["kind"] == "baseline" else "")
+    return table
+
+
+def _mark(row: dict[str, Any], found: dict[str, Any]) -> str:
+    if row["label"] == found["winner"]:
+        return "★ "
+    return "▸ " if row["label"] == found.get("selected") else "· " if row["kind"] == "baseline" else "  "
+
+
+def _that_fit(path: Any, found: dict[str, Any], columns: dict[str, Cell], console: Console) -> dict[str, Cell]:
+    """The columns that the terminal has room for: costs go first, then further metrics, never the score."""
+    others = [title_words(name) for name in found["figures"] if name != found["score"]]
+    shown = dict(columns)
+    for name in [*reversed(others), *LEAST]:
+        grid = _comparison_grid(path, found, shown, console.width)
+        grid.title = None
+        if console.measure(grid, options=console.options.update(width=WIDE)).maximum <= console.width:
+            break
+        shown.pop(name, None)
+    return shown
+
+
+def _columns(found: dict[str, Any]) -> dict[str, Cell]:
+    """All that there is to show of a row, by heading."""
 
     def number(key: str, form: str = ",.0f") -> Cell:
         return lambda row: "" if row[key] is None else format(row[key], form)
@@ -107,22 +143,25 @@ def _columns(found: dict[str, Any], width: int) -> dict[str, Cell]:
     def figure(key: str) -> Cell:
         return lambda row: format(row["figures"][key], ".3f") if key in row["figures"] else ""
 
-    columns: dict[str, Cell] = {title_words(found["score"]): number("score", ".4f"), "95 % interval": _interval}
-    if found.get("folds"):
-        columns = {f"{found['folds']} folds": number("valid", ".4f"), **columns}
+    score = title_words(found["score"])
+    columns: dict[str, Cell] = {score: number("score", ".4f"), "95 % interval": _interval}
+    if found["split"] == "test":
+        before = f"{found['folds']} folds" if found.get("folds") else "valid"
+        columns = {before: number("valid", ".4f"), f"test {score}": number("score", ".4f"), "95 % interval": _interval}
     if len(found["seeds"]) > 1:
         columns["± seeds"] = number("spread", ".4f")
-    if width >= 120:
-        others = [name for name in found["figures"] if name != found["score"]][:2]
-        columns |= {title_words(name): figure(name) for name in others}
-    columns |= {"weights": _weights, "train s": number("training_seconds", ".1f")}
-    if width >= ROOM:
-        columns["tokens/s"] = number("tokens_per_second")
-    columns["µs/tick"] = number("tick_microseconds")
-    if width >= ROOM:
-        columns["MB"] = number("memory_megabytes")
-    columns["sees"] = _sees
-    return columns | {"depth": number("serial_depth")} if width >= ROOM else columns
+    others = [name for name in found["figures"] if name != found["score"]]
+    columns |= {title_words(name): figure(name) for name in others if any(name in r["figures"] for r in found["rows"])}
+    return columns | {
+        "weights": _weights, "train s": number("training_seconds", ".1f"), "steps": _steps,
+        "tokens/s": number("tokens_per_second"), "µs/tick": number("tick_microseconds"),
+        "MB": number("memory_megabytes"), "sees": _sees, "depth": number("serial_depth"),
+    }  # fmt: skip
+
+
+def _steps(row: dict[str, Any]) -> str:
+    """Nothing where a model is fitted in closed form."""
+    return f"{row['steps']:,}" if row.get("steps") else ""
 
 
 def _weights(row: dict[str, Any]) -> str:

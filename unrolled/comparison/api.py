@@ -27,6 +27,7 @@ from unrolled.comparison.plan import (
 )
 from unrolled.comparison.table import make_table
 from unrolled.comparison.view import Silent, View
+from unrolled.comparison.worker import ENDS
 from unrolled.core import discover
 from unrolled.core.errors import DataError, Interrupted, UsageError
 from unrolled.core.task import Task
@@ -60,12 +61,12 @@ class Comparison:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of the table, best first."""
+        """The rows of the table, in the order of their scores on validation data."""
         return list(self.table["rows"])
 
     @property
     def best(self) -> Run:
-        """The model with the best score, opened."""
+        """The model with the best score on validation data, opened."""
         return load(self.path, own_file=self.own_file)
 
     def run(self, folder: str) -> Run:
@@ -84,7 +85,7 @@ def compare(
     view: View | None = None,
     command: str | None = None,
 ) -> Comparison:
-    """Train several models on the same data under equal conditions, and say which is best, and how surely.
+    """Train several models on the same data under equal conditions, and select one on validation data.
 
     `settings` are those of the comparison ({"models": "lstm,gru", "time": "10m", "seeds": 3}), of all its runs alike
     ({"tokens": "bpe", "batch_size": 16}) and of single models ({"gru.d_state": 64}). Every run is an ordinary run
@@ -219,6 +220,7 @@ class _Work:
         self.folder, self.plan, self.engine, self.view, self.command = folder, plan, engine, view, command
         self.started = started
         self.failed: dict[str, str] = {}
+        self.needs: dict[str, float] = {}  # seconds that runs would need which were not trained
         self.stopped = False
 
     def all(self) -> None:
@@ -253,12 +255,14 @@ class _Work:
         for event in self.engine.events(orders):
             if event["event"] == "failed":
                 self.failed[event["folder"]] = event["why"]
+            if event["event"] == "untrained":
+                self.needs[event["folder"]] = event["needs"]
             self.stopped = self.stopped or event["event"] == "stopped"
             self.view.event(event)
             if flag.asked and not told:
                 told = True
                 self.engine.stop()
-            if event["event"] in ("done", "failed") and jobs[0].kind == "model":
+            if event["event"] in ENDS and jobs[0].kind == "model":
                 self._save(finished=False)
 
     def _is_done(self, job: Job) -> bool:
@@ -269,9 +273,8 @@ class _Work:
         plan = self.plan
         if plan.asked.steps is not None or plan.share is not None:
             return
-        n = _n_trained(plan.jobs)
-        rounds = -(-n // plan.at_once)
-        share = (plan.asked.time - (time.monotonic() - self.started) - LEFT_OVER) / rounds
+        n = plan.n_trained
+        share = (plan.asked.time - (time.monotonic() - self.started) - LEFT_OVER) / plan.rounds
         if share < LEAST_SHARE:
             raise UsageError(
                 f"{plan.asked.time:.0f} s are too short for {n} runs, {plan.at_once} at a time: each would have "
@@ -309,7 +312,7 @@ class _Work:
         return figures
 
     def _save(self, finished: bool) -> None:
-        table = make_table(self.folder, self.plan, self.command, self.failed, finished)
+        table = make_table(self.folder, self.plan, self.command, self.failed, finished, self.needs)
         _write(self.folder / TABLE, table)
         if finished or self.stopped:
             write_report([self.folder])

@@ -12,7 +12,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, Protocol
 
-from unrolled.comparison.worker import Event, perform
+from unrolled.comparison.worker import ENDS, Event, perform
 from unrolled.core.errors import Interrupted
 
 PATIENCE = 60.0  # seconds a worker has to save when it is asked to stop
@@ -21,7 +21,7 @@ PATIENCE = 60.0  # seconds a worker has to save when it is asked to stop
 class Engine(Protocol):
     """Does the orders, and tells what happens: each event carries the `folder` of its run.
 
-    The last event of an order is `done`, `failed` or `stopped`. `stop` asks to save and leave.
+    The last event of an order is one of ENDS. `stop` asks to save and leave.
     """
 
     def events(self, orders: Sequence[Event]) -> Iterator[Event]: ...
@@ -134,7 +134,7 @@ class Processes:
                 continue
             assert worker.order is not None
             yield {**event, "folder": worker.order["folder"]}
-            if event["event"] in ("done", "failed", "stopped"):
+            if event["event"] in ENDS:
                 worker.order = None
                 yield from self._next(worker, waiting)
 

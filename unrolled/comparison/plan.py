@@ -59,6 +59,16 @@ class Plan(Config):
     """Seconds of each run."""
     notes: list[str] = []
 
+    @property
+    def n_trained(self) -> int:
+        """Runs that are trained; those that join others are not."""
+        return sum(job.kind == "model" and not job.members for job in self.jobs)
+
+    @property
+    def rounds(self) -> int:
+        """How many runs each process trains one after the other."""
+        return -(-self.n_trained // self.at_once)
+
 
 def guess_task(data: Any, settings: Mapping[str, Any]) -> tuple[str, str]:
     """The task that the data is most surely for, of those that have the settings, and why."""

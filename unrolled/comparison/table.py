@@ -1,4 +1,4 @@
-"""The table of a comparison: from run directories to rows, sorted, with what can be said about them for sure."""
+"""The table of a comparison: from run directories to rows, ranked on validation data, and what may be said of them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,27 @@ from typing import Any
 import numpy as np
 
 from unrolled.comparison.plan import Job, Plan
-from unrolled.comparison.statistics import Array, Sample, draw_scores, interval, is_better
+from unrolled.comparison.statistics import Sample, draw_scores, interval, is_better
+from unrolled.comparison.verdict import make_verdict
 from unrolled.core import discover
-from unrolled.core.errors import DataError, UnrolledError, listed
+from unrolled.core.errors import DataError, UnrolledError
 from unrolled.core.metric import Metric, metrics_in
-from unrolled.report.words import title_words
+from unrolled.report.words import rounded_up, time_words
 from unrolled.runs.directory import TABLE_FORMAT, RunDirectory
+from unrolled.runs.selection import rank
 
 SPLITS = ("test", "valid")  # what is shown is of the first that there is
 NAMES = ("receptive_field", "serial_depth", "tick_microseconds", "memory_megabytes")
 
 
-def make_table(folder: Path, plan: Plan, command: str, failed: Mapping[str, str], finished: bool) -> dict[str, Any]:
+def make_table(
+    folder: Path,
+    plan: Plan,
+    command: str,
+    failed: Mapping[str, str],
+    finished: bool,
+    needs: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
     """Everything that the terminal, the report and scripts show."""
     task = discover.tasks.load(plan.task).Task
     found = {job.folder: run for job in plan.jobs if (run := _finished(folder / job.folder)) is not None}
@@ -32,6 +41,7 @@ def make_table(folder: Path, plan: Plan, command: str, failed: Mapping[str, str]
         jobs = [job for job in plan.jobs if job.label == label]
         done = [job for job in jobs if job.folder in found and (job.members or job.fold is None)]
         row = _row(jobs, [found[job.folder] for job in done], failed, metric.name, figures)
+        row["not_trained"] = _not_trained(jobs, plan, needs or {})
         if done:
             samples[label] = _sample([found[job.folder] for job in done], metric)
             row["score"], row["spread"] = samples[label].score, samples[label].spread
@@ -40,21 +50,20 @@ def make_table(folder: Path, plan: Plan, command: str, failed: Mapping[str, str]
     for row in rows:
         row["interval"] = list(interval(drawn[row["label"]])) if row["label"] in drawn else None
         row["beaten_by"] = _beaten_by(row, rows, metric)
-    ranked = "valid" if plan.asked.folds is not None else "score"
-    rows.sort(key=lambda row: (row[ranked] is None, metric.loss(row[ranked] or 0.0)))
-    winner, verdict = _verdict(rows, drawn, metric, plan.asked.folds)
     facts = next(iter(found.values())).read_json("data.json")["facts"] if found else {}
     split = "test" if any("test" in run.read_json("result.json") for run in found.values()) else "valid"
     asked = plan.asked
-    return {
+    table = {
         "format": TABLE_FORMAT, "name": folder.name, "data": plan.data, "task": plan.task, "guessed": plan.guessed,
         "score": metric.name, "metrics": [each.to_json() for each in metrics], "figures": list(figures),
         "criterion": first.get("criterion", metric.name), "split": split, "match": asked.match, "folds": asked.folds,
         "budget_seconds": asked.time if asked.steps is None else None, "share_seconds": plan.share,
         "steps": asked.steps, "seeds": list(range(asked.seeds)), "threads": plan.threads, "jobs": plan.at_once,
-        "facts": facts, "versions": _versions(found), "command": command, "winner": winner, "verdict": verdict,
-        "notes": plan.notes, "finished": finished, "rows": rows,
+        "units": first.get("units"), "unit": first.get("unit"), "facts": facts, "versions": _versions(found),
+        "command": command, "notes": plan.notes, "finished": finished, "rows": rows,
     }  # fmt: skip
+    rows.sort(key=lambda row: rank(table, row))
+    return table | make_verdict(table, lambda one, other: is_better(metric, drawn[one], drawn[other]))
 
 
 def _finished(path: Path) -> RunDirectory | None:
@@ -77,8 +86,8 @@ def _row(
     why = [failed[job.folder] for job in jobs if job.folder in failed]
     row: dict[str, Any] = {
         "label": first.label, "kind": first.kind, "model": first.model, "fraction": first.fraction,
-        "runs": [run.path.name for run in runs], "score": None, "spread": None, "valid": None, "figures": {},
-        "parameters": None,
+        "runs": [run.path.name for run in runs], "score": None, "spread": None, "valid": None,
+        "valid_of_runs": [], "figures": {}, "parameters": None, "steps": None,
         "training_seconds": None, "tokens_per_second": None, **dict.fromkeys(NAMES),
         "failed": why[0] if why else None if runs else "not run yet",
     }  # fmt: skip
@@ -89,14 +98,25 @@ def _row(
     names = [name for name in figures if all(name in result[split] for result in results)]
     row["figures"] = {name: _mean(result[split][name] for result in results) for name in names}
     if "valid" in results[0]:
-        row["valid"] = _mean(result.get("left_out", result["valid"][score]) for result in results)
+        row["valid_of_runs"] = [result.get("left_out", result["valid"][score]) for result in results]
+        row["valid"] = _mean(row["valid_of_runs"])
     row["parameters"] = results[0]["parameters"]
+    row["steps"] = round(_mean(result["steps"] for result in results))
     for name in ("training_seconds", "tokens_per_second"):
         row[name] = _mean(result[name] for result in results) if all(name in r for r in results) else None
     costs = [result["cost"] for result in results]
     row |= {name: costs[0].get(name) for name in ("receptive_field", "serial_depth")}
     row |= {name: _best(cost.get(name) for cost in costs) for name in ("tick_microseconds", "memory_megabytes")}
     return row
+
+
+def _not_trained(jobs: Sequence[Job], plan: Plan, needs: Mapping[str, float]) -> str | None:
+    """How long a budget those runs would need that were not trained, because their share had no room for a step."""
+    seconds = max((needs[job.folder] for job in jobs if job.folder in needs), default=None)
+    if seconds is None or plan.share is None:
+        return None
+    whole = plan.asked.time + plan.rounds * max(0.0, seconds - plan.share)
+    return f"not trained: needs about {time_words(rounded_up(seconds))}, a --budget of {time_words(rounded_up(whole))}"
 
 
 def _mean(values: Any) -> float:
@@ -131,38 +151,6 @@ def _beaten_by(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], metric
         and other["score"] is not None
         and metric.loss(other["score"]) <= metric.loss(row["score"])
     ]
-
-
-def _verdict(
-    rows: Sequence[Mapping[str, Any]], drawn: Mapping[str, Array], metric: Metric, folds: int | None
-) -> tuple[str | None, str]:
-    """Who has won, if the intervals of the differences to all others say so, in words."""
-    scored = [row for row in rows if row["score"] is not None]
-    if not scored:
-        return None, "No run has come to its end."
-    best, others, score = scored[0], scored[1:], title_words(metric.name)
-    close = [row["label"] for row in others if not is_better(metric, drawn[best["label"]], drawn[row["label"]])]
-    said = f"{best['score']:.4f} {score}"
-    if folds is not None:
-        won = best["kind"] == "model" and not close
-        return (best["label"] if won else None), _picked(scored, close, score, folds)
-    if best["kind"] == "baseline":
-        return None, f"No model beats the baseline {best['label']} ({said})."
-    if not close:
-        return best["label"], f"{best['label']} is best: {said}, and its lead over every other row is beyond chance."
-    many = listed([best["label"], *close])
-    return None, f"{best['label']} has the best score ({said}), but this data does not tell {many} apart."
-
-
-def _picked(rows: Sequence[Mapping[str, Any]], close: Sequence[str], score: str, folds: int) -> str:
-    """What cross-validation on the training part says, and what came of it on data that it never saw."""
-    best = rows[0]
-    solved = best["kind"] == "baseline"
-    who = f"the baseline {best['label']}" if solved else best["label"]
-    what = f"Solved on all {folds} it has" if solved else f"Its {folds} models together have"
-    sure = f"; this data does not tell it from {listed(close)}" if close else ""
-    picked = f"Picked by {folds} folds of the training part alone: {who}, {best['valid']:.4f} {score} in the mean."
-    return f"{picked} {what} {best['score']:.4f} {score} on test{sure}."
 
 
 def _versions(found: Mapping[str, RunDirectory]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
+from unrolled.comparison.worker import ENDS
 from unrolled.training.progress import clock, short_number
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ class Line:
             self.losses.append(event["loss"])
         elif kind == "evaluation":
             self.curve.append(next(iter(event["figures"].values())))
-        elif kind in ("done", "failed", "stopped"):
-            self.state = event.get("why", kind)
+        elif kind in ENDS:
+            self.state = "not trained: no time for a step" if kind == "untrained" else event.get("why", kind)
             self.share = 1.0 if kind == "done" else self.share
 
 
@@ -94,7 +95,7 @@ class Lines:
         line.take(event)
         if event["event"] == "said" and not self._note(event["text"]):
             self.say(f"{line.label}: {event['text']}")
-        elif event["event"] in ("done", "failed", "stopped"):
+        elif event["event"] in ENDS:
             score = f"  valid {min(line.curve):.4f}" if line.curve else ""
             self.say(f"{line.label}: {line.state}{score}")
 
@@ -128,7 +129,7 @@ class Live(Lines):
     def event(self, event: dict[str, Any]) -> None:
         line = self.lines[event["folder"]]
         line.take(event)
-        if event["event"] == "failed":
+        if event["event"] in ("failed", "untrained"):
             self.say(f"{line.label}: {line.state}")
         elif event["event"] == "said":
             self._note(event["text"])

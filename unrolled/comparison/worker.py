@@ -17,9 +17,10 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from unrolled.core.errors import DataError, Interrupted, UnrolledError
+from unrolled.core.errors import DataError, Interrupted, NotTrained, UnrolledError
 
 Event = dict[str, Any]
+ENDS = ("done", "failed", "untrained", "stopped")  # the last event of an order is one of these
 OFTEN = 0.2  # seconds between two reports of progress
 
 
@@ -72,6 +73,8 @@ def perform(order: Event, data: Any, tell: Callable[[Event], None]) -> None:
     except Interrupted:
         tell({"event": "stopped"})
         raise
+    except NotTrained as error:
+        tell({"event": "untrained", "needs": error.needs})
     except UnrolledError as error:
         tell({"event": "failed", "why": str(error)})
     except Exception as error:

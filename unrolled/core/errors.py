@@ -24,6 +24,14 @@ class UsageError(UnrolledError):
     exit_code = 2
 
 
+class NotTrained(UsageError):
+    """The time given was used up before the first training step; `needs` is an estimate of the seconds needed."""
+
+    def __init__(self, text: str, needs: float) -> None:
+        super().__init__(text)
+        self.needs = needs
+
+
 class DataError(UnrolledError):
     """Data, or a saved run, that cannot be used (exit 3)."""
 

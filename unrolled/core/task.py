@@ -136,6 +136,7 @@ class Ledger:
 
     def __init__(self, score: str, seconds: float = math.inf) -> None:
         self.score, self.seconds = score, seconds
+        self.unit = "examples"  # what the units are
         self.statistics: dict[str, Tensor] = {}  # [U, k]
 
     def add(self, units: Tensor, totals: Tensor, counts: Tensor) -> None:
@@ -159,6 +160,12 @@ class Ledger:
             name: torch.cat([kept, kept.new_full((n - len(kept), kept.shape[1]), math.nan)])
             for name, kept in self.statistics.items()
         }
+
+    @property
+    def n_units(self) -> int:
+        """Units whose score was measured."""
+        kept = self.statistics.get(self.score)
+        return 0 if kept is None else int((~kept.isnan().any(1)).sum())
 
     @property
     def left_out(self) -> bool:

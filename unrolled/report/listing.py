@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.core.errors import CannotWrite, UnrolledError, UsageError
-from unrolled.report.read import RunFacts, is_comparison, is_run, mapping, number, read_run, read_table
+from unrolled.report.read import RunFacts, is_comparison, is_run, number, read_run, read_table
 from unrolled.runs import manifest
 from unrolled.runs.directory import CONFIG, TABLE
+from unrolled.runs.selection import select
 
 DEEPEST = 5  # folders below the one that is looked through
 MARKS = (CONFIG, TABLE, manifest.NAME)
@@ -27,7 +28,7 @@ MARKS = (CONFIG, TABLE, manifest.NAME)
 
 @dataclass(frozen=True)
 class Entry:
-    """A run or a comparison as a line of the list; `model` of a comparison is its best row."""
+    """A run or a comparison as a line of the list; `model` of a comparison is the one that it selected."""
 
     path: str
     kind: str
@@ -89,8 +90,8 @@ def _run(run: RunFacts, told: dict[str, Any]) -> Entry:
 
 def _comparison(path: Path, told: dict[str, Any]) -> Entry:
     table = read_table(path)
-    rows = [row for row in table["rows"] if row.get("kind") != "baseline" and number(row.get("score")) is not None]
-    best = mapping(rows[0]) if rows else {}
+    selected = select(table)
+    best = {} if selected is None else dict(selected.row)
     parameters = number(best.get("parameters"))
     return Entry(
         kind="comparison", state="finished" if table.get("finished", True) else "unfinished",

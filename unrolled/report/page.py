@@ -19,7 +19,7 @@ from unrolled.report.plots import pictures_of
 from unrolled.report.read import RunFacts, is_run, mapping, read_any
 from unrolled.report.scores import Column, Line, columns_of, lines_of
 from unrolled.report.settings import commands, setting_rows
-from unrolled.report.words import fact_words, size_words, title_words
+from unrolled.report.words import fact_words, size_words, title_words, units_words
 from unrolled.runs import atomic
 from unrolled.runs.directory import RunDirectory
 
@@ -91,7 +91,7 @@ def make_page(groups: list[Group]) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=fit
     )
-    environment.filters |= {"title_words": title_words, "fact_words": fact_words}
+    environment.filters |= {"title_words": title_words, "fact_words": fact_words, "units_words": units_words}
     budget = Budget(MOST_BYTES)
     sections = [_section(group, f"g{number}", budget) for number, group in enumerate(groups)]
     template = environment.from_string(folder.joinpath("page.html.jinja").read_text(encoding="utf-8"))

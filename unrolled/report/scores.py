@@ -11,7 +11,7 @@ from unrolled.core.errors import listed
 from unrolled.pictures.letters import plain_number, rounded_number
 from unrolled.report.group import Group
 from unrolled.report.read import number
-from unrolled.report.words import score_words, time_words, title_words
+from unrolled.report.words import score_words, time_words, title_words, units_words
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Line:
-    """A row in words: `place` says what it is (winner, loser, baseline, failed, unfinished or model)."""
+    """A row in words: `place` says what it is (winner, selected, loser, baseline, failed, unfinished or model)."""
 
     label: str
     place: str
@@ -65,16 +65,25 @@ def columns_of(group: Group) -> list[Column]:
     unit, split = title_words(group.score), group.table.get("split") or "test"
     seeds = group.table.get("seeds") or []
     found = [Column(unit, f"the score, on {split} data; smaller is better", lambda row: score_words(row.get("score")))]
-    if folds := group.table.get("folds"):
-        hint = f"the mean score on {folds} folds of the training part, each left out once, which ranks the rows"
-        found.insert(0, Column(f"{folds} folds", hint, lambda row: score_words(row.get("valid"))))
+    if group.is_comparison and split == "test":
+        found.insert(0, _validation(group))
     found.append(
         Column("± seeds", f"standard deviation over {len(seeds)} seeds", lambda row: score_words(row.get("spread")))
     )
-    found.append(Column("95 % interval", "bootstrap over the examples", _interval))
+    found.append(Column("95 % interval", f"over {units_words(group.table) or 'the examples'}", _interval))
     others = [name for name in group.table.get("figures") or [] if name != group.score]
     figures = [Column(title_words(name), f"on {split} data", partial(_figure, name=name)) for name in others]
     return [column for column in found + COSTS + figures if any(column.words(row) for row in group.rows)]
+
+
+def _validation(group: Group) -> Column:
+    """What ranks the rows."""
+    if folds := group.table.get("folds"):
+        hint = f"the mean score on {folds} folds of the training data, each left out once, which ranks the rows"
+        return Column(f"{folds} folds", hint, lambda row: score_words(row.get("valid")))
+    return Column(
+        "validation", "the score on validation data, which ranks the rows", lambda row: score_words(row.get("valid"))
+    )
 
 
 def _interval(row: dict[str, Any]) -> str:
@@ -110,6 +119,8 @@ def _winner(group: Group) -> dict[str, Any] | None:
 
 
 def _place(group: Group, row: dict[str, Any]) -> tuple[str, str]:
+    if row.get("not_trained") and number(row.get("score")) is None:
+        return "failed", str(row["not_trained"])
     if row.get("failed") and row["failed"] != NOT_YET:
         return "failed", f"failed: {row['failed']}"
     if number(row.get("score")) is None:
@@ -118,5 +129,7 @@ def _place(group: Group, row: dict[str, Any]) -> tuple[str, str]:
         return "baseline", "baseline"
     loses = f"does not beat {listed(row['beaten_by'])}" if row.get("beaten_by") else ""
     if row is _winner(group):
-        return "winner", f"winner; {loses}" if loses else "winner"
+        return "winner", "; ".join(filter(None, ["winner: significantly better than every other row", loses]))
+    if row["label"] == group.table.get("selected"):
+        return "selected", "; ".join(filter(None, ["selected", loses]))
     return ("loser", loses) if loses else ("model", "")

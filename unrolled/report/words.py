@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,6 +33,16 @@ def time_words(seconds: Any) -> str:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if minutes and hours < 10 else f"{hours} h"
+
+
+def rounded_up(seconds: float) -> float:
+    """A time that was estimated: to the next 10 seconds, minute or 10 minutes.
+
+    >>> [rounded_up(value) for value in (3, 62, 700, 4000)]
+    [10.0, 70.0, 720.0, 4200.0]
+    """
+    size = next((size for most, size in ((120, 10), (3600, 60)) if seconds <= most), 600)
+    return float(math.ceil(seconds / size) * size)
 
 
 def age_words(seconds: float) -> str:
@@ -90,3 +101,23 @@ def fact_words(value: Any) -> str:
 def title_words(key: str) -> str:
     """A key of a file as words: `bits_per_character` -> `bits per character`."""
     return str(key).replace("_", " ")
+
+
+def interval_words(row: Mapping[str, Any]) -> str:
+    """
+    >>> interval_words({"interval": [0.1, 0.25]})
+    '95 % interval 0.1000 to 0.2500'
+    """
+    ends = row.get("interval")
+    return f"95 % interval {score_words(ends[0])} to {score_words(ends[1])}" if ends else ""
+
+
+def units_words(table: Mapping[str, Any]) -> str:
+    """On how much scores are measured, and by how many seeds.
+
+    >>> units_words({"units": 1200, "unit": "examples", "seeds": [0]}), units_words({"seeds": [0, 1]})
+    ('1,200 examples, 1 seed', '2 seeds')
+    """
+    n, seeds = table.get("units"), len(table.get("seeds") or [])
+    known = f"{n:,} {table.get('unit') or 'examples'}" if n else ""
+    return ", ".join(filter(None, [known, f"{seeds} seed{'s' if seeds != 1 else ''}" if seeds else ""]))

@@ -19,6 +19,7 @@ from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.build import build, make_task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.directory import CONFIG, TABLE, RunDirectory
+from unrolled.runs.selection import select
 
 
 class Run:
@@ -113,12 +114,15 @@ class Run:
 
 
 def saved_config(path: str | Path) -> RunConfig:
-    """The config of a run directory, or of the best model of a comparison."""
+    """The config of a run directory, or of the model that a comparison selected on validation data."""
     return RunConfig.parse(RunDirectory.open(_best_of(Path(path))).read_json("config.json"))
 
 
 def load(path: str | Path, own_file: str | Path | None = None, device: str | None = None) -> Run:
-    """Open a run directory, or the best model of a comparison; a damaged one is refused before any of it is used."""
+    """Open a run directory, or the model that a comparison selected on validation data.
+
+    A damaged one is refused before any of it is used.
+    """
     directory = RunDirectory.open(_best_of(Path(path)))
     config = RunConfig.parse(directory.read_json("config.json"))
     if device is not None:
@@ -139,17 +143,16 @@ def load(path: str | Path, own_file: str | Path | None = None, device: str | Non
 
 
 def _best_of(path: Path) -> Path:
-    """The run itself, or where `path` is a comparison, the run of its best model."""
+    """The run itself, or where `path` is a comparison, the run that its validation scores select."""
     if not (path / TABLE).is_file() or (path / CONFIG).exists():
         return path
     try:
-        rows = json.loads((path / TABLE).read_text(encoding="utf-8"))["rows"]
-        folders = [row["runs"][0] for row in rows if row["kind"] == "model" and row["runs"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        found = select(json.loads((path / TABLE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path / TABLE}: is not the table of a comparison ({error})") from None
-    if not folders:
+    if found is None:
         raise DataError(f"{path}: no model of this comparison has come to its end")
-    return path / Path(folders[0]).name
+    return path / Path(found.run).name
 
 
 def _find_own_file(config: RunConfig, own_file: str | Path | None, directory: RunDirectory) -> None:

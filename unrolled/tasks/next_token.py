@@ -168,6 +168,7 @@ class Task(task.Task):
             nats, n = losses.token_losses(y, batch.y), batch.y != EMPTY  # [B, T]
             total, count = total + float(nats.double().sum()), count + int(n.sum())
             if ledger is not None:
+                ledger.unit = "examples" if batch.places is None else f"pieces of {PIECE} tokens"
                 ledger.add(units_of(batch), nats, n)
             right += int(metrics.accuracy(y, batch.y)[0])
             if limit is not None and count >= limit:

@@ -16,7 +16,7 @@ import unrolled
 from unrolled.core import config as configs
 from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional, Encoder, begin
-from unrolled.core.errors import DataError, Interrupted, UsageError
+from unrolled.core.errors import DataError, Interrupted, NotTrained, UsageError
 from unrolled.core.task import Ledger, Model, Task
 from unrolled.runs import build, cost, parts
 from unrolled.runs.baselines import measure_baselines
@@ -83,6 +83,9 @@ def train(
         if baselines is not None:
             run.write_json("baselines.json", dict(baselines))
         return _work(run, config, data, shown, started, resuming=False)
+    except NotTrained:
+        shutil.rmtree(run.path, ignore_errors=True)  # there is nothing in it that was learned
+        raise
     finally:
         if not run.has("config.json"):
             shutil.rmtree(run.path, ignore_errors=True)  # it never began: leave nothing half-made behind
@@ -283,6 +286,7 @@ def finish(
     for name, picture in task.pictures(model, parts[-1]).items():
         run.write_json(f"figures/{name}.json", picture.model_dump(mode="json"))
     result = {"parameters": build.count_parameters(model), **figures, **outcome}
+    result |= {"units": ledgers[parts[-1]].n_units, "unit": ledgers[parts[-1]].unit}
     result |= {"score": task.ranks_by.name, "metrics": [metric.to_json() for metric in task.metrics()]}
     result |= {"criterion": task.criterion, "figures": list(task.FIGURES), "how_measured": task.how_measured()}
     result["cost"] = _costs(config, task, model)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from unrolled.core import state as states
 from unrolled.core.causal import Conditional, Encoder, begin
-from unrolled.core.errors import Diverged, Interrupted
+from unrolled.core.errors import Diverged, Interrupted, NotTrained
 from unrolled.core.state import State
 from unrolled.core.task import Batch, Model, Task, read_whole
 from unrolled.runs.checkpoint import Checkpoints, flatten, unflatten
@@ -35,9 +35,10 @@ from unrolled.training.signals import StopFlag
 
 PLATEAU_PATIENCE, PLATEAU_CUT = 2, 0.5
 NO_TIME = (
-    "note: nothing was trained, for the figures on held-out data take {:.0f} s of the time; "
-    "give a longer --budget, or fewer tokens with --held-out"
+    "no training step was run: preparing the data and evaluation alone need {:.0f} s of the budget; give a --budget of "
+    "about {:.0f} s, or fewer tokens with --held-out"
 )
+BACKWARD = 3.0  # a training step takes about so many times as long as evaluating as much data
 NEVER = "training diverged: {} was never finite on validation data; lower the rate with --lr or clip with --clip"
 
 
@@ -88,6 +89,7 @@ class Loop:
         self.state: State = None
         self.started = started  # when the budget began to run
         self.reserve = 0.0  # seconds kept for the figures at the end
+        self.needs = 0.0  # seconds until there is a second evaluation, and the figures at the end
         self.running: list[float] = []  # training losses since the last evaluation
         self.sound = True  # the last score on validation data was finite
         self.stop = StopFlag()
@@ -194,6 +196,8 @@ class Loop:
         spent = time.monotonic() - before
         at.looked = at.step
         self.reserve = self._reserve(spent, figures["tokens"])
+        if at.step == 0:
+            self.needs = self._needs(spent, figures["tokens"])
         score = figures[self.task.criterion]
         self.sound = math.isfinite(score)
         if not self.sound:
@@ -222,6 +226,12 @@ class Loop:
         """Seconds that the figures on all held-out data will take, from the speed of this evaluation."""
         left = sum(self.task.size(split) for split in self.task.splits() if split != "train")
         return 1.5 * (spent * left / max(tokens, 1) + self.task.more_seconds()) + 0.5
+
+    def _needs(self, spent: float, tokens: float) -> float:
+        """Seconds up to a second evaluation and the figures at the end, from the speed of the first evaluation."""
+        per_step = self.task.size("train") / self.sampler.steps_per_epoch * self.config.optimiser.accumulate
+        training = self.config.watching.evaluate_every * per_step * BACKWARD * spent / max(tokens, 1)
+        return self._elapsed() + training + spent + self.reserve
 
     # ---- saving
 
@@ -297,7 +307,7 @@ class Loop:
                         break
                     self._show(loss)
                 if self.at.step == 0:
-                    self.progress.say(NO_TIME.format(self.reserve))
+                    raise NotTrained(NO_TIME.format(self._elapsed() + self.reserve, self.needs), self.needs)
                 self.plan.close(self.at.step)
                 if self.at.looked != self.at.step:
                     self._look()

@@ -1,0 +1,60 @@
+"""Which model of a comparison is used: the one with the best score on validation data. Test data has no part in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from unrolled.core.metric import metrics_in
+
+Row = Mapping[str, Any]
+Table = Mapping[str, Any]
+
+
+class Selected(NamedTuple):
+    """A row of a comparison's table, and the folder of the one of its runs that is opened."""
+
+    row: Row
+    run: str
+
+
+def loss_of(table: Table, value: float | None) -> float:
+    """A score such that smaller is better, by the direction that the table gives for its score; infinite: no score.
+
+    >>> table = {"metrics": [{"name": "chrf", "larger": True, "formula": "chrf"}]}
+    >>> loss_of({}, 0.5), loss_of(table, 40.0), loss_of({}, None)
+    (0.5, -40.0, inf)
+    """
+    return math.inf if value is None else metrics_in(dict(table), "score")[0].loss(value)
+
+
+def rank(table: Table, row: Row) -> tuple[float, float]:
+    """The order of rows: by the score on validation data; with folds it is the cross-validated one.
+
+    Of equal scores the model with fewer parameters comes first; rows without a score come last.
+
+    >>> rows = [{"valid": 0.2, "parameters": 9}, {"valid": None}, {"valid": 0.2, "parameters": 3}, {"valid": 0.3}]
+    >>> [rows.index(row) for row in sorted(rows, key=lambda row: rank({}, row))]
+    [2, 0, 3, 1]
+    """
+    parameters = row.get("parameters")
+    return loss_of(table, row.get("valid")), math.inf if parameters is None else parameters
+
+
+def select(table: Table) -> Selected | None:
+    """The model that the validation scores select, and of its seeds the run with the best one; no baseline.
+
+    >>> gru = {"kind": "model", "valid": 0.2, "valid_of_runs": [0.3, 0.1], "runs": ["gru-0", "gru-1"], "score": 0.5}
+    >>> select({"rows": [gru, {"kind": "model", "valid": 0.3, "runs": ["tcn-0"], "score": 0.1}]}).run
+    'gru-1'
+    """
+    models = [
+        row for row in table["rows"] if row.get("kind") == "model" and row["runs"] and row.get("valid") is not None
+    ]
+    if not models:
+        return None
+    row = min(models, key=lambda row: rank(table, row))
+    scores = row.get("valid_of_runs") or [None] * len(row["runs"])
+    _, folder = min(zip(scores, row["runs"], strict=True), key=lambda pair: loss_of(table, pair[0]))
+    return Selected(row, str(folder))
