@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 AT_ONCE = 256
 
 
-Run = Annotated[str, typer.Argument(help="A run directory, or a comparison for its best model.")]
+Run = Annotated[str, typer.Argument(help="A run directory, or a comparison for the model it selected.")]
 Data = Annotated[
     str, typer.Argument(help="A file with one example per line (or row); `-` reads standard input.", metavar="DATA")
 ]
