@@ -115,7 +115,7 @@ def test_a_model_without_a_step_is_named_and_never_ranked(memory, tmp_path, monk
     found = unrolled.compare(memory, out=tmp_path / "out", settings=settings)
     last = found.rows[-1]
     assert (last["label"], last["score"], last["interval"], last["runs"]) == ("tcn", None, None, [])
-    assert last["not_trained"].startswith("not trained: needs about 1 min 30 s, a --budget of ")
+    assert last["not_trained"].startswith("not trained: needs about 1 min 30 s, a budget of ")
     ranked = {row["label"]: row for row in found.rows if row["score"] is not None}
     assert ranked["6-gram"]["steps"] == 0 and ranked["elman"]["steps"] == 2  # fitted in closed form: ranked
     assert "not trained: needs about 1 min 30 s" in (found.path / "report.html").read_text(encoding="utf-8")

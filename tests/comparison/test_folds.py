@@ -165,7 +165,7 @@ def test_folds_need_a_test_part(tmp_path):
     settings = {"split": "80/20", "task.reading.fold.of": K, "task.reading.fold.number": 0, "steps": 1}
     with pytest.raises(UsageError, match="folds need a part for test"):
         unrolled.train(rows(), task="classify", model="dan", out=tmp_path / "run", settings=settings)
-    with pytest.raises(UsageError, match="compare DATA --folds"):
+    with pytest.raises(UsageError, match=r"compare.DATA, .*folds"):
         unrolled.train(rows(), task="classify", model="dan", out=tmp_path / "run", settings={"members": 3})
 
 

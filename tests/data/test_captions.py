@@ -103,7 +103,7 @@ def test_bad_rows_are_refused_or_listed(tmp_path: Path, text: str, sentence: str
     write(tmp_path, text)
     (tmp_path / "bad.png").write_text("no image")
     (tmp_path / "cut.png").write_bytes((tmp_path / "0.png").read_bytes()[:60])
-    with pytest.raises(DataError, match=sentence + ".*--skip-bad"):
+    with pytest.raises(DataError, match=sentence + ".*skip_bad"):
         pairs(tmp_path)
     source = open_captions(tmp_path, CaptionReading(skip_bad=True))
     assert len(list(source)) == 1
@@ -120,13 +120,15 @@ def test_data_that_cannot_be(tmp_path: Path) -> None:
         pairs(tmp_path)
     (tmp_path / "a.csv").write_text(CSV)
     (tmp_path / "b.csv").write_text(CSV)
-    with pytest.raises(UsageError, match=r"with --target-file: a.csv, b.csv"):
+    with pytest.raises(UsageError, match=r"with .*target_file.*: a.csv, b.csv"):
         pairs(tmp_path)
     (tmp_path / "b.csv").write_text("image,words\n0.png,a\n")
-    with pytest.raises(UsageError, match="which column holds the captions with --target-column; it has image, words"):
+    with pytest.raises(
+        UsageError, match=r"which column holds the captions with .*target_column.*; it has image, words"
+    ):
         pairs(tmp_path, target_file=str(tmp_path / "b.csv"))
     assert len(pairs(tmp_path, target_file=str(tmp_path / "b.csv"), target_column="words")) == 1
-    with pytest.raises(UsageError, match="there is no column 'photo' for --source-column"):
+    with pytest.raises(UsageError, match=r"there is no column 'photo' for .*source_column"):
         pairs(tmp_path, target_file=str(tmp_path / "b.csv"), target_column="words", source_column="photo")
     (tmp_path / "b.csv").write_text("image,caption\nnone.png,a\n")
     with pytest.raises(DataError, match="there is no usable example in it"):

@@ -76,12 +76,14 @@ def test_reading_what_is_no_tensor_needs_no_torch(run: RunDirectory):
 
 
 def test_create_refuses_what_is_not_empty(run: RunDirectory, tmp_path: Path):
-    with pytest.raises(UsageError, match=r"is not empty: name another directory with -o, or add --resume"):
+    with pytest.raises(
+        UsageError, match=r"is not empty: name another directory with out=.*, or resume it with resume="
+    ):
         RunDirectory.create(run.path)
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "love.txt").write_text("dear")
     for overwrite in (False, True):
-        with pytest.raises(UsageError, match="name another directory with -o"):
+        with pytest.raises(UsageError, match="name another directory with out="):
             RunDirectory.create(tmp_path / "letters", overwrite=overwrite)
     assert (tmp_path / "letters" / "love.txt").read_text() == "dear"
     with pytest.raises(UsageError, match="is a file"):

@@ -114,7 +114,7 @@ def test_a_run_can_be_evaluated_on_other_data(stream: Run, tmp_path: Path) -> No
 
 
 def test_what_does_not_fit_is_said(stream: Run, classes: Run) -> None:
-    with pytest.raises(UsageError, match="without --condition"):
+    with pytest.raises(UsageError, match="without condition="):
         stream.generate("", condition="A")
     with pytest.raises(UsageError, match="A, B"):
         classes.generate("")

@@ -228,7 +228,7 @@ def test_out_of_memory_names_a_batch_size_that_fits(fit: Fit, monkeypatch: pytes
         return original(self, x, state)
 
     monkeypatch.setattr(Recurrent, "forward", small_machine)
-    with pytest.raises(OutOfMemory, match="batches of 4 rows; --batch-size 1 fits"):
+    with pytest.raises(OutOfMemory, match=r"batches of 4 rows; settings={.batch_size.: 1} fits"):
         fit("run", {"steps": 3})
 
 

@@ -150,7 +150,7 @@ def test_stopped_outside_the_loop(text: str, tmp_path: Path, moment: str) -> Non
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(5)
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match="--resume"):
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match=r"train.resume="):
         patch.setattr(api, moment, terminated)
         unrolled.train([text], out=tmp_path / "run", settings=SMALL | MEMORY | {"steps": 10})
     assert unrolled.train([text], resume=tmp_path / "run").result["steps"] == 10

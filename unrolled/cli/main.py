@@ -14,6 +14,7 @@ import typer
 import unrolled
 from unrolled.core.discover import file_name
 from unrolled.core.errors import UnrolledError
+from unrolled.core.front import speak_to
 
 app = typer.Typer(
     name="unrolled",
@@ -73,6 +74,7 @@ def _words() -> list[str]:
 
 def main() -> None:
     """Run a command; every failure a user can cause is one sentence and an exit code."""
+    speak_to("command line")
     _add_commands(_words())
     try:
         app()

@@ -22,6 +22,12 @@ from unrolled.core.config import allowed, is_config, parse_assignments
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON for scripts.")]
 With = Annotated[str | None, typer.Option("--with", help="Your own Python file that defines a model.")]
 
+ONLY_FOR = {
+    "task.reading": "classify, denoise, regress and tag",
+    "task.clean": "denoise",
+    "task.pairs": "caption, recognise and translate",
+}  # tasks that have these settings; others refuse them
+
 
 def with_options(groups: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add an option for every field of the configs; the command receives those given as `values`, key -> value.
@@ -65,8 +71,9 @@ def _parameter(parameter: str, name: str, prefix: str, config: type[BaseModel]) 
     metavar = _metavar(allowed(field))
     switch = metavar == "true|false"
     names = f"{flag}/--no-{flag.removeprefix('--')}" if switch else flag
+    panel = f"{prefix}, for {ONLY_FOR[prefix]}" if prefix in ONLY_FOR else prefix
     option = typer.Option(
-        names, help=text + default, metavar=None if switch else metavar, rich_help_panel=prefix, show_default=False
+        names, help=text + default, metavar=None if switch else metavar, rich_help_panel=panel, show_default=False
     )
     kind: Any = Annotated[bool | None, option] if switch else Annotated[str | None, option]
     return inspect.Parameter(parameter, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)

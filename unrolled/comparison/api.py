@@ -30,6 +30,7 @@ from unrolled.comparison.view import Silent, View
 from unrolled.comparison.worker import ENDS
 from unrolled.core import discover
 from unrolled.core.errors import DataError, Interrupted, UsageError
+from unrolled.core.front import invocation, option
 from unrolled.core.task import Task
 from unrolled.report.page import write_report
 from unrolled.runs import atomic, formats
@@ -94,7 +95,7 @@ def compare(
     started = time.monotonic()
     if resume is not None:
         if settings or out is not None:
-            raise UsageError("a resumed comparison keeps its settings and its place: give --resume alone")
+            raise UsageError(f"a resumed comparison keeps its settings and its place: give {option('resume')} alone")
         folder = Path(resume)
         plan = _read_plan(folder)
         data = plan.data if data is None else data
@@ -168,7 +169,7 @@ def _held_out(
     if not larger:
         return {}, []
     where = " and ".join(larger)
-    return {"held_out": most}, [f"figures are on {most:,} {task.UNIT} of {where}; --held-out N changes that"]
+    return {"held_out": most}, [f"scores are on {most:,} {task.UNIT} of {where}; {option('held_out')} changes that"]
 
 
 def repeat_command(plan: Plan) -> str:
@@ -195,7 +196,8 @@ def _free_name(plan: Plan) -> Path:
 
 def _begin(folder: Path, plan: Plan) -> Path:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} is there already: name another directory with -o, or go on with it by --resume")
+        other = f"name another directory with {option('out')}, or resume it with {option('resume')}"
+        raise UsageError(f"{folder} is there already: {other}")
     atomic.make_directory(folder)
     _write(folder / PLAN, plan.model_dump(mode="json"))
     return folder
@@ -237,7 +239,8 @@ class _Work:
                 self.view.end()
         self._save(finished=not self.stopped and not flag.asked)
         if self.stopped or flag.asked:
-            raise Interrupted(f"stopped and saved; go on with: unrolled compare --resume {self.folder}")
+            again = invocation("compare", {"resume": str(self.folder)})
+            raise Interrupted(f"stopped and saved; resume with: {again}")
 
     def _phase(self, kind: str, flag: StopFlag) -> None:
         """All runs of a kind; those of one model's folds before they are joined."""
@@ -278,7 +281,8 @@ class _Work:
         if share < LEAST_SHARE:
             raise UsageError(
                 f"{plan.asked.time:.0f} s are too short for {n} runs, {plan.at_once} at a time: each would have "
-                f"{max(share, 0):.1f} s; give a longer --budget, fewer --models or fewer --seeds"
+                f"{max(share, 0):.1f} s; give a longer {option('time')}, or fewer models or seeds "
+                f"({option('models')}, {option('seeds')})"
             )
         self.plan = plan.model_copy(update={"share": round(share, 2)})
         _write(self.folder / PLAN, self.plan.model_dump(mode="json"))

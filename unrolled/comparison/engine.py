@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from unrolled.comparison.worker import ENDS, Event, perform
 from unrolled.core.errors import Interrupted
+from unrolled.core.front import reader
 
 PATIENCE = 60.0  # seconds a worker has to save when it is asked to stop
 
@@ -57,7 +58,7 @@ class Worker:
     def __init__(self, threads: int, say: SimpleQueue[tuple[Worker, Event | None]]) -> None:
         environment = os.environ | {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "unrolled.comparison.worker"],
+            [sys.executable, "-m", "unrolled.comparison.worker", reader()],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
             env=environment, start_new_session=True,
         )  # fmt: skip

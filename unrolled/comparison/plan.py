@@ -15,6 +15,7 @@ from unrolled.comparison.match import TOLERANCE, Sized, match_widths
 from unrolled.core import discover
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError, listed
+from unrolled.core.front import option
 from unrolled.core.task import Task
 from unrolled.runs.baselines import TOKENS
 from unrolled.runs.build import fits
@@ -81,7 +82,7 @@ def guess_task(data: Any, settings: Mapping[str, Any]) -> tuple[str, str]:
     sure = {name: guess for name, guess in guesses.items() if guess is not None}
     if not sure:
         those = f" of {listed(able)}, which have {listed(sorted(told))}," if told else ""
-        raise UsageError(f"the data does not show which task it is for; name one{those} with --task")
+        raise UsageError(f"the data does not show which task it is for; name one{those} with {option('task')}")
     best = max(sure, key=lambda name: sure[name].certainty)
     return best, sure[best].why
 
@@ -126,8 +127,8 @@ def own_budget(model: str, settings: Mapping[str, Any], asked: CompareConfig) ->
         if name in Budget.model_fields:
             if name != "steps" or asked.steps is None:
                 raise UsageError(
-                    f"{model}.{key}: the budget is shared equally; only with --steps may a model have its own "
-                    f"({model}.steps)"
+                    f"{model}.{key}: the budget is shared equally; only with {option('steps')} may a model have "
+                    f"its own ({model}.steps)"
                 )
             key = "budget.steps"
         found[key] = value
@@ -226,6 +227,6 @@ def sizes_of(asked: CompareConfig, names: list[str], task: Task) -> tuple[dict[s
             raise UsageError(
                 "the models cannot be brought to one size within 5 %: "
                 + ", ".join(f"{name} {count:,}" for name, count in counts.items())
-                + "; leave one out with --models, or take another --size"
+                + f"; leave one out with {option('models')}, or take another {option('size')}"
             )
     return found, notes

@@ -116,7 +116,7 @@ def _not_trained(jobs: Sequence[Job], plan: Plan, needs: Mapping[str, float]) ->
     if seconds is None or plan.share is None:
         return None
     whole = plan.asked.time + plan.rounds * max(0.0, seconds - plan.share)
-    return f"not trained: needs about {time_words(rounded_up(seconds))}, a --budget of {time_words(rounded_up(whole))}"
+    return f"not trained: needs about {time_words(rounded_up(seconds))}, a budget of {time_words(rounded_up(whole))}"
 
 
 def _mean(values: Any) -> float:

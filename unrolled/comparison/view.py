@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from unrolled.comparison.worker import ENDS
+from unrolled.core.front import option
 from unrolled.training.progress import clock, short_number
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def headline(plan: Plan, folder: Path) -> str:
     models = list(dict.fromkeys(job.model for job in plan.jobs if job.kind == "model"))
     task = f"task {plan.task}"
     if plan.guessed:
-        task += f" (guessed, for {plan.guessed}; --task NAME overrules it)"
+        task += f" (guessed, for {plan.guessed}; {option('task', 'NAME')} overrules it)"
     return "\n".join([f"{folder}: {plan.data}, {task}; {', '.join(models)}", *(f"note: {note}" for note in plan.notes)])
 
 

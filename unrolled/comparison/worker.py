@@ -1,6 +1,7 @@
 """A process that trains one run after another: orders come in as JSON lines, what happens goes out as JSON lines.
 
-`python -m unrolled.comparison.worker`. When nobody listens any more the run is saved and the process ends.
+`python -m unrolled.comparison.worker READER`; the reader is whom messages are for (core/front.py). When nobody listens
+any more the run is saved and the process ends.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from unrolled.core.errors import DataError, Interrupted, NotTrained, UnrolledError
+from unrolled.core.front import speak_to
 
 Event = dict[str, Any]
 ENDS = ("done", "failed", "untrained", "stopped")  # the last event of an order is one of these
@@ -82,6 +84,7 @@ def perform(order: Event, data: Any, tell: Callable[[Event], None]) -> None:
 
 
 def main() -> None:
+    speak_to("command line" if sys.argv[1:] == ["command line"] else "python")
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what others print is not an event
     orders: SimpleQueue[str] = SimpleQueue()

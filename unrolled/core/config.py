@@ -17,6 +17,23 @@ from pydantic.fields import FieldInfo
 
 from unrolled.core.errors import UsageError, nearest
 
+OTHER_WORDS = {
+    "lr": ("learning_rate", "eta", "rate"),
+    "d_state": ("hidden_size", "hidden", "hidden_dim", "units", "n_hidden"),
+    "d_model": ("hidden_size", "embed_dim", "n_embd", "width"),
+    "d_embedding": ("embedding_size", "embedding_dim", "embed_dim", "emsize"),
+    "n_layers": ("num_layers", "layers", "depth", "n_layer"),
+    "n_heads": ("num_heads", "heads", "n_head", "nhead"),
+    "batch_size": ("batch", "bsz"),
+    "length": ("bptt", "seq_len", "block_size", "context_length"),
+    "clip": ("grad_clip", "gradient_clipping", "max_norm"),
+    "dropout": ("drop", "p_drop"),
+    "vocabulary": ("vocab_size", "vocab"),
+    "tokens": ("tokenizer", "tokeniser"),
+    "patience": ("early_stopping",),
+    "label_smoothing": ("smoothing",),
+}  # what other libraries call a setting
+
 
 class Config(BaseModel):
     """A frozen set of named values that survives JSON, TOML and `key=value` unchanged."""
@@ -173,7 +190,8 @@ def explain(error: ValidationError, cls: type[BaseModel]) -> str:
     place = ".".join(str(part) for part in first["loc"])
     owner, field = _locate(cls, first["loc"])
     if first["type"] == "extra_forbidden":
-        return f"there is no setting '{place}'; {nearest(str(first['loc'][-1]), owner.model_fields)}"
+        names = owner.model_fields
+        return f"there is no setting '{place}'; {nearest(str(first['loc'][-1]), names, other_words(names))}"
     if first["type"] == "missing":
         return f"setting '{place}' is missing"
     if field is None:
@@ -195,6 +213,11 @@ def _locate(cls: type[BaseModel], location: tuple[int | str, ...]) -> tuple[type
             break
         owner = inner[0]
     return owner, field
+
+
+def other_words(names: Iterable[str]) -> dict[str, str]:
+    """Words that other libraries have for these settings, with the name here."""
+    return {word: name for name in names for word in OTHER_WORDS.get(name, ())}
 
 
 def is_config(annotation: Any) -> bool:

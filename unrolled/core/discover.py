@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from unrolled.core.errors import UsageError, nearest
+from unrolled.core.front import option
 
 
 class Room:
@@ -62,7 +63,9 @@ class Room:
         """Let a user's own file join; the name is the file's."""
         path = Path(path)
         if path.suffix != ".py" or not path.is_file():
-            raise UsageError(f"{path}: no such Python file; --with takes a file that defines {', '.join(self.needs)}")
+            raise UsageError(
+                f"{path}: no such Python file; {option('own_file')} takes one that defines {', '.join(self.needs)}"
+            )
         name = file_name(path.stem)
         self._modules[name] = self._complete(_import_file(path.resolve()))
         self._files[name] = path.resolve()

@@ -86,7 +86,7 @@ def nearest(name: str, known: Iterable[str], aliases: Mapping[str, str] | None =
     close = _closest(name, names, aliases or {})
     listed = f"Known: {', '.join(names)}" if names else "None are known"
     if close is None:
-        return listed
+        return listed if len(names) <= MOST_NAMES else f"none of the {len(names)} known names is like it"
     return f"did you mean '{close}'?" + (f" {listed}" if len(names) <= MOST_NAMES else "")
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unrolled.core.errors import DataError
+from unrolled.core.front import option
 from unrolled.data.codec import EMPTY, START, STOP
 from unrolled.data.epochs import AlikeInLength, pooled, random_of
 from unrolled.data.store import Section
@@ -92,7 +93,7 @@ class Sampler:
         if possible < 1:
             raise DataError(
                 f"this part of the data has {self.section.n_tokens} tokens, too few for one row of {length}; "
-                "give more text or a smaller --length"
+                f"give more text or a smaller {option('length')}"
             )
         if possible < self.batch_size:
             self.notes.append(

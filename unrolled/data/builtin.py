@@ -101,7 +101,7 @@ _SETS = {
         "PSF", "about 12 MB", "stream", (), _python_source,
     ),
     "unicode-names": Builtin(
-        "names of the letters of Unicode with the script they belong to, for --condition script",
+        "names of the letters of Unicode with the script they belong to, which may be the condition",
         "Unicode (through Python's unicodedata)", "about 10,000 rows", "rows", ("script", "text"), _unicode_names,
     ),
     "digits": Builtin(

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, UnrolledError, UsageError, nearest
+from unrolled.core.front import option
 from unrolled.core.task import Guess
 from unrolled.data.images import read_image
 from unrolled.data.labelled import ALL, BUILTIN, IMAGES, digest_files, ending_of, given_part
@@ -117,7 +118,7 @@ def table_in(folder: Path, asked: str | None, endings: Sequence[str], word: str)
     named = named or [path for path in tables if ending_of(path) != ".txt"]  # any other .txt is a text for people
     if len(named) > 1:
         listed = ", ".join(path.name for path in named)
-        raise UsageError(f"{folder}: say which of these holds the {word} with --target-file: {listed}")
+        raise UsageError(f"{folder}: say which of these holds the {word} with {option('target_file')}: {listed}")
     if not named:
         raise DataError(f"{folder}: there is no table of {word}; add {word}.csv with columns of files and of texts")
     return named[0]
@@ -132,9 +133,9 @@ def _table(path: Path) -> Table:
     return CsvTable(file, "\t" if "\t" in first else ",")
 
 
-def column_of(names: Sequence[str], asked: str | None, usual: Sequence[str], option: str, name: str) -> str | None:
+def column_of(names: Sequence[str], asked: str | None, usual: Sequence[str], asked_by: str, name: str) -> str | None:
     if asked is not None and asked not in names:
-        raise UsageError(f"{name}: there is no column '{asked}' for --{option}; {nearest(asked, names)}")
+        raise UsageError(f"{name}: there is no column '{asked}' for {option(asked_by)}; {nearest(asked, names)}")
     by_name = {each.lower(): each for each in names}
     return asked or next((by_name[word] for word in usual if word in by_name), None)
 
@@ -142,12 +143,13 @@ def column_of(names: Sequence[str], asked: str | None, usual: Sequence[str], opt
 def _columns(table: Table, reading: CaptionReading) -> tuple[CaptionReading, str | None, str, str | None]:
     """The reading with its columns settled, and those of image, caption and part."""
     names = table.columns()
-    image = column_of(names, reading.source_column, IMAGE_COLUMNS, "source-column", table.name)
-    caption = column_of(names, reading.target_column, CAPTION_COLUMNS, "target-column", table.name)
-    part = column_of(names, reading.part_column, PART_COLUMNS, "part-column", table.name)
+    image = column_of(names, reading.source_column, IMAGE_COLUMNS, "source_column", table.name)
+    caption = column_of(names, reading.target_column, CAPTION_COLUMNS, "target_column", table.name)
+    part = column_of(names, reading.part_column, PART_COLUMNS, "part_column", table.name)
     if caption is None:
         raise UsageError(
-            f"{table.name}: say which column holds the captions with --target-column; it has {', '.join(names)}"
+            f"{table.name}: say which column holds the captions with {option('target_column')}; "
+            f"it has {', '.join(names)}"
         )
     settled = {"source_column": image, "target_column": caption, "part_column": part}
     return reading.updated(settled), image, caption, part
@@ -159,7 +161,8 @@ def _open_table(path: Path, folder: Path, reading: CaptionReading) -> VectorPair
     settled, image, caption, part = _columns(table, reading)
     if image is None:
         raise UsageError(
-            f"{table.name}: say which column names the images with --source-column; it has {', '.join(table.columns())}"
+            f"{table.name}: say which column names the images with {option('source_column')}; "
+            f"it has {', '.join(table.columns())}"
         )
     pixels = lru_cache(maxsize=None)(lambda file: fitted(read_image(file, reading.grey), reading.size))
     columns = [image, caption, *([part] if part else [])]

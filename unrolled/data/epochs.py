@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
+from unrolled.core.front import option
 
 POOL = 100  # batches that are sorted by length together: short padding, and still a random order
 
@@ -63,7 +64,7 @@ class AlikeInLength(Epochs):
     def __init__(self, lengths: Whole, batch_size: int, seed: int) -> None:
         n = len(lengths)
         if n == 0:
-            raise DataError("this part of the data has no examples; give more data or another --split")
+            raise DataError(f"this split of the data has no examples; give more data or another {option('split')}")
         self.batch_size = size = min(batch_size, n)
         cuts = np.arange(0, n + size, size).clip(max=n)
         super().__init__(cuts, lambda random: pooled(random.permutation(n), lengths, size), seed)

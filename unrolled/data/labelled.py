@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, UsageError, listed, nearest
+from unrolled.core.front import option
 from unrolled.data.plain import TextFile, unpacked
 from unrolled.data.reading import Answers, Kind, Reading
 
@@ -111,7 +112,7 @@ def check_series(values: NDArray[Any], place: str) -> None:
         step, channel = np.argwhere(~finite)[0]
         raise DataError(
             f"{place}, step {step + 1}, channel {channel + 1}: found {values[step, channel]}, expected a number; fill "
-            "the gap, or say --missing zero, previous or line where values are missing"
+            f"the gap, or set {option('missing')} to zero, previous or line"
         )
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
 from unrolled.data.cells import as_class, as_classes, as_number, as_series
 from unrolled.data.gaps import fill
 from unrolled.data.labelled import PARTS, Labelled, LabelledSource, join_parts
@@ -105,12 +106,13 @@ def _open(arrays: dict[str, Any], name: str, reading: Reading, answers: Answers)
 
 
 def _find(
-    arrays: Mapping[str, Any], wanted: str | None, usual: Sequence[str], name: str, option: str, what: str
+    arrays: Mapping[str, Any], wanted: str | None, usual: Sequence[str], name: str, setting: str, what: str
 ) -> str:
     found = wanted if wanted is not None else next((key for key in usual if key in arrays), None)
     if found is None or found not in arrays:
         listed = ", ".join(arrays) or "nothing"
-        said = f"there is no array '{wanted}' for --{option}" if wanted else f"name the array of {what} with --{option}"
+        given = option(setting)
+        said = f"there is no array '{wanted}' for {given}" if wanted else f"name the array of {what} with {given}"
         raise UsageError(f"{name}: {said}; it has {listed}")
     return found
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
 from unrolled.data.answers import (
     NO_ANSWER,
     UNSEEN,
@@ -194,7 +195,9 @@ def _split(scan: Scan, rows: NDArray[np.int64], shares: Mapping[str, float], see
 def _cross(scan: Scan, side: NDArray[np.int64], names: list[str], fold: Fold, seed: int, name: str) -> str:
     """Divide all that is not for test anew between training and validation, in place; returns how."""
     if "test" not in names:
-        raise UsageError(f"{name}: folds need a part for test, which none of them sees; give a --split of three parts")
+        raise UsageError(
+            f"{name}: folds need a part for test, which none of them sees; give a {option('split')} of three parts"
+        )
     assert fold.of is not None
     rows = np.flatnonzero((side >= 0) & (side != names.index("test")))
     if scan.groups is not None:
@@ -306,7 +309,7 @@ def _encode(
             if config.too_long == "error":
                 raise DataError(
                     f"{example.place}: this example has {len(x)} steps, more than max_length = {limit}; choose "
-                    "--too-long truncate or a larger --max-length"
+                    f"{option('too_long', 'truncate')} or a larger {option('max_length')}"
                 )
             x, y, truncated = x[:limit], y[:limit] if aligned else y, truncated + 1
         for values, value in zip(held[number], (x, y, row)):

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.core.front import option
 from unrolled.data.cells import as_class, as_classes, as_number, as_series, as_words, is_gap, is_number
 from unrolled.data.gaps import fill
 from unrolled.data.labelled import ALL, Labelled, LabelledSource, given_part
@@ -89,10 +90,10 @@ def open_columns(table: Table, reading: Reading, answers: Answers) -> LabelledSo
     names = table.columns()
     target = _targets(table, names, reading, answers)
     reading = _with_order(table, reading, target, answers)
-    options = {"group": reading.group, "part": reading.part, "id": reading.id, "time": reading.time}
-    for option, wanted in options.items():
-        _there(table, names, option, wanted)
-    apart = set(options.values())
+    apart_by = {"group": reading.group, "part": reading.part, "id": reading.id, "reading.time": reading.time}
+    for setting, wanted in apart_by.items():
+        _there(table, names, setting, wanted)
+    apart = set(apart_by.values())
     others = [name for name in names if name not in apart and name not in target]
     layout = _layout(table, reading, others, answers) if reading.layout == "auto" else reading.layout
     inputs = _inputs(table, reading, others, layout)
@@ -118,16 +119,16 @@ def open_columns(table: Table, reading: Reading, answers: Answers) -> LabelledSo
     return source
 
 
-def _there(table: Table, names: Sequence[str], option: str, wanted: str | None) -> None:
+def _there(table: Table, names: Sequence[str], setting: str, wanted: str | None) -> None:
     if wanted is not None and wanted not in names:
-        raise UsageError(f"{table.name}: there is no column '{wanted}' for --{option}; {nearest(wanted, names)}")
+        raise UsageError(f"{table.name}: there is no column '{wanted}' for {option(setting)}; {nearest(wanted, names)}")
 
 
-def _named(table: Table, names: Sequence[str], option: str, wanted: str) -> list[str]:
+def _named(table: Table, names: Sequence[str], setting: str, wanted: str) -> list[str]:
     """One column by its whole name, or several with commas between them."""
     found = [wanted] if wanted in names else [name.strip() for name in wanted.split(",")]
     for name in found:
-        _there(table, names, option, name)
+        _there(table, names, setting, name)
     return found
 
 
@@ -146,7 +147,8 @@ def _targets(table: Table, names: list[str], reading: Reading, answers: Answers)
     if guess is None and len(left) == 1 and len(names) > 1:
         guess = left[0]
     if guess is None or guess == reading.column:
-        raise UsageError(f"{table.name}: say which column holds the answer with --target; it has {', '.join(names)}")
+        known = f"it has {', '.join(names)}"
+        raise UsageError(f"{table.name}: say which column holds the target with {option('target')}; {known}")
     return [guess]
 
 
@@ -207,7 +209,8 @@ def _inputs(table: Table, reading: Reading, others: list[str], layout: str) -> l
         if taken := [name for name in found if name not in others]:
             raise UsageError(f"{table.name}: column '{taken[0]}' cannot be the input and something else too")
         if layout == "cells" and len(found) > 1:
-            raise UsageError(f"{table.name}: a text is in one column, not in {_listed(found)}; or say --layout wide")
+            wide = f"or use {option('layout', 'wide')}"
+            raise UsageError(f"{table.name}: a text is in one column, not in {_listed(found)}; {wide}")
         return found
     if layout == "wide":
         others = [name for name in others if name.lower() not in IDS]  # a number of the row is no step of a series
@@ -218,7 +221,8 @@ def _inputs(table: Table, reading: Reading, others: list[str], layout: str) -> l
     by_name = {name.lower(): name for name in reversed(others)}
     guess = next((by_name[name] for name in INPUTS if name in by_name), others[0] if len(others) == 1 else None)
     if guess is None:
-        raise UsageError(f"{table.name}: say which column holds the input with --column; it has {_listed(others)}")
+        known = f"it has {_listed(others)}"
+        raise UsageError(f"{table.name}: say which column holds the input with {option('column')}; {known}")
     return [guess]
 
 

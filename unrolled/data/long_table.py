@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
 from unrolled.data.cells import as_class, is_number, shown
 from unrolled.data.gaps import fill
 from unrolled.data.labelled import ALL, Labelled, given_part
@@ -37,7 +38,7 @@ def read_long(
 ) -> Iterator[Labelled]:
     """The series in the order in which their ids first appear; all rows are held, for ids may be mixed."""
     if reading.id is None and answers not in ("series", "none"):
-        raise UsageError(f"{table.name}: say with --id which column tells the series of a long table apart")
+        raise UsageError(f"{table.name}: say with {option('id')} which column tells the series of a long table apart")
     found: dict[str, _Series] = {}
     extras = [name for name in (reading.id, reading.time, reading.group, reading.part) if name is not None]
     columns = [*inputs, *target, *extras]

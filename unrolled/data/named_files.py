@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
 from unrolled.data.cells import as_number
 from unrolled.data.labelled import ALL, given_part, part_in
 from unrolled.data.reading import Answers, Reading
@@ -44,20 +45,20 @@ def _by_pattern(path: Path, pattern: re.Pattern[str], group: str | None, answers
         raise DataError(f"{path}: the name does not fit the pattern {pattern.pattern}; mend the pattern or the name")
     values = found.groupdict()
     if group is not None and group not in values:
-        raise UsageError(f"the pattern {pattern.pattern} has no group (?P<{group}>...) for --group")
+        raise UsageError(f"the pattern {pattern.pattern} has no group (?P<{group}>...) for {option('group')}")
     part = given_part(values["part"], str(path)) if values.get("part") else ALL
     return NamedFile(path, _answer(values["answer"], answers, path), values[group] if group else None, part)
 
 
 def _by_folder(path: Path, folder: Path, group: str | None, answers: Answers) -> NamedFile:
     if group not in (None, "file"):
-        raise UsageError(f"{folder}: files have no group '{group}'; name it in --pattern as (?P<{group}>...)")
+        raise UsageError(f"{folder}: files have no group '{group}'; name it in {option('pattern')} as (?P<{group}>...)")
     inner = path.relative_to(folder).parts[:-1]
     part = part_in(inner[0]) if len(inner) > 1 else None
     if not inner and answers != "none":
         raise DataError(
             f"{path}: the class of this file is not known; put the files of each class into a folder of its name, or "
-            "give --pattern for the names of the files"
+            f"give {option('pattern')} for the names of the files"
         )
     answer = _answer(inner[1 if part else 0], answers, path) if inner else None
     return NamedFile(path, answer, path.relative_to(folder).as_posix() if group else None, part or ALL)

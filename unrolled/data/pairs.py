@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
 from unrolled.data.codec import Codec, check_text
 from unrolled.data.config import DataConfig
 from unrolled.data.labelled import ALL, BUILTIN, PARTS, given_part
@@ -75,7 +76,7 @@ class PairSource:
     def skip(self, sentence: str) -> None:
         """Leave a pair out where that was asked for, otherwise refuse it."""
         if not self.reading.skip_bad:
-            raise DataError(f"{sentence}; mend it, or leave such pairs out with --skip-bad")
+            raise DataError(f"{sentence}; fix it, or leave such pairs out with {option('skip_bad', True)}")
         self.skipped[sentence] = None
 
 

@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
+from unrolled.core.front import option
 from unrolled.data.batch import Batch
 from unrolled.data.codec import EMPTY, START, STOP, UNKNOWN
 from unrolled.data.epochs import Epochs, Whole
@@ -208,7 +209,7 @@ class PairExamples(Epochs):
     def __init__(self, section: PairSection, tokens: int | None, batch_size: int = 32, seed: int = 0) -> None:
         n = section.n_examples
         if n == 0:
-            raise DataError("this part of the data has no pairs; give more data or another --split")
+            raise DataError(f"this split of the data has no pairs; give more data or another {option('split')}")
         self.section = section
         self.tokens = round(batch_size * (len(section.source) + section.n_targets) / n) if tokens is None else tokens
         buckets = _Buckets(section, self.tokens)

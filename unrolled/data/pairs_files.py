@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.core.front import option
 from unrolled.data.labelled import ALL, PARTS, digest_files, ending_of, given_part, part_in
 from unrolled.data.labelled_table import Headerless
 from unrolled.data.pairs import Pair, PairSource, join_parts
@@ -82,7 +83,9 @@ def choose(names: Sequence[str], reading: PairReading, name: str) -> PairReading
     asked = {"source": reading.source_column, "target": reading.target_column, "part": reading.part_column}
     for side, wanted in asked.items():
         if wanted is not None and wanted not in names:
-            raise UsageError(f"{name}: there is no column '{wanted}' for --{side}-column; {nearest(wanted, names)}")
+            raise UsageError(
+                f"{name}: there is no column '{wanted}' for {option(f'{side}_column')}; {nearest(wanted, names)}"
+            )
     left = [each for each in names if each not in asked.values()]
     if len(left) < sum(asked[side] is None for side in ("source", "target")):
         raise DataError(f"{name}: a pair needs two columns, found {', '.join(names)}")
@@ -144,7 +147,7 @@ def open_tabbed(path: Path, reading: PairReading) -> PairSource:
     if len(first) < 2:
         raise DataError(
             f"{path}, line 1: found no tab between source and target; if the targets are in another file, name it with "
-            "--target-file"
+            f"{option('target_file')}"
         )
     named = has_header(first, reading)
     names = [cell.strip() for cell in first] if named else [str(i) for i in range(1, len(first) + 1)]
@@ -301,7 +304,7 @@ def _one_set(folder: Path, part: str, stems: dict[str, dict[str, Path]], reading
             raise UsageError(f"{folder}: there is no test set '{reading.test_set}'; {nearest(reading.test_set, stems)}")
         return stems[reading.test_set]
     if len(stems) > 1:
-        hint = "choose one with --test-set" if part == "test" else "keep one of them"
+        hint = f"choose one with {option('test_set')}" if part == "test" else "keep one of them"
         raise UsageError(f"{folder}: several files are for the part {part}: {', '.join(stems)}; {hint}")
     return next(iter(stems.values()))
 
@@ -312,7 +315,7 @@ def _endings(folder: Path, endings: list[str], reading: PairReading) -> PairRead
     if None in asked and len(endings) > 2:
         raise UsageError(
             f"{folder}: its files end in {', '.join(endings)}; say which are the sources and which the targets with "
-            f"--source-column {endings[0]} --target-column {endings[1]}"
+            f"{option('source_column', endings[0])} and {option('target_column', endings[1])}"
         )
     return choose(endings, reading, str(folder))
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
 from unrolled.data.codec import UNKNOWN, Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.labelled import PARTS
@@ -162,7 +163,8 @@ class _Encoder:
                 return None
             raise DataError(
                 f"{pair.place}: this pair has {len(source)} and {len(target)} tokens, more than max_length = {limit}; "
-                "choose --too-long truncate, --skip-bad, or a larger --max-length"
+                f"choose {option('too_long', 'truncate')}, {option('skip_bad', True)}, or a larger "
+                f"{option('max_length')}"
             )
         self.truncated += 1
         return source if vectors else source[:limit], target[:limit], len(target) <= limit

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import CannotWrite, DataError, nearest
+from unrolled.core.front import option
 from unrolled.data import store
 from unrolled.data.codec import UNKNOWN, Codec, NumberCodec
 from unrolled.data.config import DataConfig
@@ -153,7 +154,7 @@ class _Builder:
         parts = "/".join(f"{100 * share:g}" for share in self.shares.values())
         raise DataError(
             f"{self.source.name}: too small to split, a part of {total} characters cut {parts} has nothing to predict; "
-            "give more text or another --split"
+            f"give more text or another {option('split')}"
         )
 
     def build_rows(self, codec: Codec | None, labels: list[str] | None) -> None:
@@ -200,7 +201,7 @@ class _Builder:
         if len(classes) > max(50, n_rows // 2):
             raise DataError(
                 f"{self.source.name}, column '{column}': found {len(classes)} different values in {n_rows} rows, so "
-                "this is no column of classes; choose another --condition"
+                f"this is no column of classes; choose another {option('data.condition')}"
             )
         return sorted(classes)
 
@@ -218,7 +219,8 @@ class _Builder:
         if self.config.too_long == "error":
             raise DataError(
                 f"{self.source.place(number)}: this example has {len(ids)} tokens, more than max_length = {limit}; "
-                "choose --too-long truncate or --too-long split, or a larger --max-length"
+                f"choose {option('too_long', 'truncate')} or {option('too_long', 'split')}, "
+                f"or a larger {option('max_length')}"
             )
         self.too_long["truncated" if self.config.too_long == "truncate" else "split"] += 1
         ends = np.cumsum(codec.byte_lengths(text))  # where in the text each token ends, in bytes

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.core.errors import DataError, UnrolledError, UsageError
+from unrolled.core.front import option
 from unrolled.core.task import Guess
 from unrolled.data.captions import column_of, table_in
 from unrolled.data.labelled import (
@@ -101,7 +102,7 @@ def _open_folder(folder: Path, reading: RecognitionReading) -> VectorPairs:
 def _open_table(table: Table, folder: Path, reading: RecognitionReading) -> VectorPairs:
     table = headed(table)
     names = table.columns()
-    clip = column_of(names, None, CLIP_COLUMNS, "source-column", table.name)
+    clip = column_of(names, None, CLIP_COLUMNS, "source_column", table.name)
     clip = reading.source_column or clip
     first = next(iter(table.rows([clip])))[1][0] if clip in names else None
     if not isinstance(first, str) or ending_of(Path(first)) not in SOUNDS:
@@ -112,11 +113,11 @@ def _open_table(table: Table, folder: Path, reading: RecognitionReading) -> Vect
 def _open_clips(table: Table, clip: str, folder: Path, reading: RecognitionReading) -> VectorPairs:
     """Rows that name a clip and say its text."""
     names = table.columns()
-    text = column_of(names, reading.target_column, TEXT_COLUMNS, "target-column", table.name)
-    part = column_of(names, reading.part_column, PART_COLUMNS, "part-column", table.name)
+    text = column_of(names, reading.target_column, TEXT_COLUMNS, "target_column", table.name)
+    part = column_of(names, reading.part_column, PART_COLUMNS, "part_column", table.name)
     if text is None:
         raise UsageError(
-            f"{table.name}: say which column holds the text with --target-column; it has {', '.join(names)}"
+            f"{table.name}: say which column holds the text with {option('target_column')}; it has {', '.join(names)}"
         )
     columns = [clip, text, *([part] if part else [])]
     files: dict[Path, None] = {}
@@ -162,8 +163,9 @@ def _open_arrays(arrays: dict[str, Any], name: str, reading: RecognitionReading)
     column = reading.source_column or next((key for key in ARRAYS if key in bare), None)
     target = reading.target_column or next((key for key in TEXT_COLUMNS if key in bare), None)
     if column is None or target is None:
-        side, option = ("sounds or strokes", "source") if column is None else ("texts", "target")
-        raise UsageError(f"{name}: name the array of {side} with --{option}-column; it has {', '.join(arrays)}")
+        side, what = ("source", "sounds or strokes") if column is None else ("target", "texts")
+        given = option(f"{side}_column")
+        raise UsageError(f"{name}: name the array of {what} with {given}; it has {', '.join(arrays)}")
     strokes = "rate" not in arrays
     opened = open_arrays(arrays, name, Reading(column=column, target=target, sound=reading.sound), "class")
     return _from_labelled(opened, reading.updated({"source_column": column, "target_column": target}), strokes)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
+from unrolled.core.front import option
 
 
 def stream_cuts(total: int, shares: Mapping[str, float]) -> list[int]:
@@ -135,5 +136,5 @@ def grouped(groups: list[str], shares: Mapping[str, float], seed: int, name: str
     except DataError:
         raise DataError(
             f"{name}: {len(set(groups))} groups cannot be split into {len(shares)} parts; give more groups or another "
-            "--split"
+            f"{option('split')}"
         ) from None

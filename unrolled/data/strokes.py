@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
 from unrolled.data.cells import as_number, is_gap, is_number
 from unrolled.data.labelled import ALL, given_part
 from unrolled.data.labelled_table import Headerless
@@ -112,9 +113,11 @@ def open_stroke_table(table: Table, reading: RecognitionReading) -> VectorPairs:
     text = reading.target_column or next((small[word] for word in TEXT_COLUMNS if word in small), names[-1])
     part = reading.part_column or next((small[word] for word in PART_COLUMNS if word in small), None)
     cell = reading.source_column or next((small[word] for word in STROKE_COLUMNS if word in small), None)
-    for option, wanted in (("target", text), ("part", part), ("source", cell)):
+    for side, wanted in (("target", text), ("part", part), ("source", cell)):
         if wanted is not None and wanted not in names:
-            raise UsageError(f"{table.name}: there is no column '{wanted}' for --{option}-column; it has {names}")
+            raise UsageError(
+                f"{table.name}: there is no column '{wanted}' for {option(f'{side}_column')}; it has {names}"
+            )
     wide = [name for name in names if name not in (text, part)]
     is_wide = isinstance(table, CsvTable) and (cell is None or len(wide) > 1)
     inputs = wide if is_wide or cell is None else [cell]

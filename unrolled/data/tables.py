@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.core.front import option
 from unrolled.data.plain import TextFile, unpacked
 
 LARGEST_CELL = 1 << 26  # characters; more is taken for a quote that is never closed
@@ -339,13 +340,16 @@ def open_table(path: Path) -> Table | None:
 def choose_columns(table: Table, column: str | None, condition: str | None) -> tuple[str, str | None]:
     """Which columns hold the text and the class; a choice that is not plain is asked for, not guessed."""
     names = table.columns()
-    for option, wanted in (("column", column), ("condition", condition)):
+    for setting, wanted in (("column", column), ("data.condition", condition)):
         if wanted is not None and wanted not in names:
-            raise UsageError(f"{table.name}: there is no column '{wanted}' for --{option}; {nearest(wanted, names)}")
+            raise UsageError(
+                f"{table.name}: there is no column '{wanted}' for {option(setting)}; {nearest(wanted, names)}"
+            )
     if column is None:
         others = [name for name in names if name != condition]
         if len(others) != 1 and "text" not in others:
-            raise UsageError(f"{table.name}: say which column holds the text with --column; it has {', '.join(names)}")
+            known = f"it has {', '.join(names)}"
+            raise UsageError(f"{table.name}: say which column holds the text with {option('column')}; {known}")
         column = others[0] if len(others) == 1 else "text"
     if column == condition:
         raise UsageError(f"{table.name}: column '{column}' cannot be both the text and the condition")

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
 from unrolled.data.labelled import CONLL, Labelled, LabelledSource, digest_files, ending_of
 from unrolled.data.plain import TextFile
 from unrolled.data.reading import Answers, Reading
@@ -26,7 +27,9 @@ def open_tagged(files: Sequence[Path], name: str, reading: Reading, answers: Ans
     if answers not in ("tags", "none"):
         raise UsageError(f"{name}: tagged words give tags, not {answers}")
     if reading.group not in (None, "file", "document"):
-        raise UsageError(f"{name}: the groups of tagged sentences are documents: --group file, not '{reading.group}'")
+        raise UsageError(
+            f"{name}: the groups of tagged sentences are documents: {option('group', 'file')}, not '{reading.group}'"
+        )
     form = _form(files)
     folder = Path(os.path.commonpath([path.parent for path in files]))
 
@@ -127,8 +130,8 @@ def _pairs(
                 held = ""
             elif reading.untagged == "error":
                 raise DataError(
-                    f"{place}: the word '{token[:30]}' has no tag behind a '{mark}'; mend it, or say --untagged join "
-                    "(to the next word) or skip"
+                    f"{place}: the word '{token[:30]}' has no tag behind a '{mark}'; fix it, or use "
+                    f"{option('untagged', 'join')} (to the next word) or {option('untagged', 'skip')}"
                 )
             else:
                 held += token + " "

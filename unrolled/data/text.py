@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
 from unrolled.data import builtin
 from unrolled.data.codec import check_text
 from unrolled.data.config import DataConfig
@@ -83,11 +84,14 @@ class FileSource(TextSource):
         self._skipped = skipped
         self._condition = config.condition
         if config.column is not None:
-            raise UsageError(f"{name}: plain text has no columns, so leave --column away")
+            raise UsageError(f"{name}: plain text has no columns, so leave out {option('column')}")
         if config.condition is not None and self.is_stream:
-            raise UsageError(f"{name}: a stream has no classes; with --examples lines the condition 'file' is possible")
+            lines = option("examples", "lines")
+            raise UsageError(f"{name}: a stream has no classes; with {lines} the condition 'file' is possible")
         if config.condition not in (None, "file"):
-            raise UsageError(f"{name}: lines of plain text have one column, 'file'; so use --condition file")
+            raise UsageError(
+                f"{name}: lines of plain text have one column, 'file'; so use {option('data.condition', 'file')}"
+            )
 
     def pieces(self) -> Iterator[str]:
         """All files after each other; a file that does not end its last line gets a line end."""
@@ -151,7 +155,8 @@ class TableSource(TextSource):
         self._table = table
         self._column, self._condition = choose_columns(table, config.column, config.condition)
         if config.condition is not None and self.is_stream:
-            raise UsageError(f"{table.name}: a stream has no classes; use --examples rows with --condition")
+            rows = f"{option('examples', 'rows')} with {option('data.condition')}"
+            raise UsageError(f"{table.name}: a stream has no classes; use {rows}")
 
     def pieces(self) -> Iterator[str]:
         held, size = [], 0
@@ -193,7 +198,9 @@ class StringSource(TextSource):
         examples, chosen = _choose(config.examples, "stream", "stream", "one text is a stream", name)
         super().__init__(examples, chosen)
         if config.column is not None or config.condition is not None:
-            raise UsageError(f"{name}: one text has no columns, so leave --column and --condition away")
+            raise UsageError(
+                f"{name}: one text has no columns, so leave out {option('column')} and {option('data.condition')}"
+            )
         self.name, self.files = name, [name]
         self._text = text
 
@@ -216,7 +223,9 @@ class NumberSource(TextSource):
         name = "the array"
         super().__init__(*_choose(config.examples, own, own, f"these numbers are {own}", name, also))
         if config.column is not None or config.condition is not None:
-            raise UsageError(f"{name}: numbers have no columns, so leave --column and --condition away")
+            raise UsageError(
+                f"{name}: numbers have no columns, so leave out {option('column')} and {option('data.condition')}"
+            )
         self.name, self.files = name, [name]
         self._arrays = arrays
 
@@ -249,7 +258,7 @@ def _choose(asked: str, own: str, other: str, why: str, name: str, also: tuple[s
         return own, f"{own}, chosen because {why}"
     if asked not in (own, other, *also):
         possible = " or ".join(dict.fromkeys((own, other)))
-        raise UsageError(f"{name}: --examples {asked} is not possible here, for {why}; use {possible}")
+        raise UsageError(f"{name}: {option('examples', asked)} is not possible here, because {why}; use {possible}")
     return asked, f"{asked}, as asked for"
 
 

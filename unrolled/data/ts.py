@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
 from unrolled.data.cells import as_class, as_number, is_gap
 from unrolled.data.gaps import fill
 from unrolled.data.labelled import Labelled, LabelledSource
@@ -100,7 +101,8 @@ def _channel(text: str, missing: str, place: str) -> NDArray[np.float64]:
     for step, cell in enumerate(cells, start=1):
         if is_gap(cell) and missing == "error":
             raise DataError(
-                f"{place}, step {step}: found '{cell.strip()}', a missing value; say --missing zero, previous or line"
+                f"{place}, step {step}: found '{cell.strip()}', a missing value; set {option('missing')} to zero, "
+                "previous or line"
             )
         result.append(float("nan") if is_gap(cell) else as_number(cell, f"{place}, step {step}"))
     return np.array(result)

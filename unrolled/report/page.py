@@ -11,6 +11,7 @@ from typing import Any
 
 import unrolled
 from unrolled.core.errors import UnrolledError, UsageError
+from unrolled.core.front import option
 from unrolled.pictures.kinds import Picture, Texts, read_picture
 from unrolled.pictures.letters import clean
 from unrolled.report.disagree import Disagreement, disagreement
@@ -67,7 +68,7 @@ def write_report(paths: Sequence[str | Path], out: str | Path | None = None) -> 
         raise UsageError("name at least one run directory or comparison; `unrolled runs` lists them")
     target = Path(out) if out is not None else places[0] / NAME if len(places) == 1 else Path(NAME)
     if target.is_dir():
-        raise UsageError(f"{target} is a directory: name a file for the page with -o, such as {target / NAME}")
+        raise UsageError(f"{target} is a directory: name a file for the page with {option('out', target / NAME)}")
     text = make_page(groups_of([read_any(place) for place in places]))
     atomic.make_directory(target.parent)
     if is_run(target.parent):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.core.errors import DataError, UnrolledError
+from unrolled.core.front import invocation
 from unrolled.runs import formats
 from unrolled.runs.directory import CONFIG, TABLE, TABLE_FORMAT, RunDirectory
 from unrolled.runs.manifest import NAME as MANIFEST
@@ -127,7 +128,8 @@ def read_finished_run(path: Path) -> RunFacts:
     if run.notes:
         raise DataError(run.notes[0])
     if not run.is_finished:
-        raise DataError(f"{path} is not finished, so there is nothing to report: unrolled train --resume {path}")
+        again = invocation("train", {"resume": str(path)})
+        raise DataError(f"{path} is not finished, so there is nothing to report; resume it with: {again}")
     return run
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.core.errors import CannotWrite
+from unrolled.core.front import option
 from unrolled.runs.formats import json_text
 
 # The token tells this process from an earlier one with the same number (in a container everybody may be number 1).
@@ -52,7 +53,7 @@ def cannot_write(path: Path, needed: int, error: OSError) -> CannotWrite:
         free = "the free space is unknown"
     return CannotWrite(
         f"{path} cannot be written ({error.strerror or error}): {needed:,} bytes are needed and {free}; "
-        "what was there before is intact, so make room or name another place with -o"
+        f"what was there before is intact, so make room or name another place with {option('out')}"
     )
 
 

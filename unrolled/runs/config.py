@@ -8,8 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
-from unrolled.core.config import Config, explain, merge
+from unrolled.core import discover
+from unrolled.core.config import Config, explain, merge, other_words
 from unrolled.core.errors import UsageError, listed, nearest
+from unrolled.core.front import option
 from unrolled.data.config import DataConfig
 
 
@@ -232,6 +234,25 @@ def leaf_paths(config: type[BaseModel], prefix: str = "") -> Iterator[str]:
             yield f"{prefix}{name}"
 
 
+def _no_setting(key: str, paths: list[str]) -> str:
+    """That there is no such setting: who has it, or which one was probably meant."""
+    last = _last(key)
+    what = f"this task has no setting '{last}'" if key.startswith("task.") else f"there is no setting '{key}'"
+    hint = f" (how long to train is told by {option('time')})" if last == "time" else ""
+    for room in (discover.tasks,) if key.startswith("task.") else (discover.tasks, discover.models):
+        names = [name for name in room.names() if last in map(_last, leaf_paths(room.load(name).Config))]
+        if names:
+            owners = f"{room.kind}s {listed(names)} have" if len(names) > 1 else f"{room.kind} {names[0]} has"
+            return f"{what}{hint}; the {owners} it"
+    words = {path.split(".", 1)[-1] for path in paths} - {"model_settings", "task_settings"}
+    where = "`unrolled models NAME` and `unrolled tasks NAME` list the settings of a model and of a task"
+    return f"{what}{hint}; {nearest(last, words, other_words(words))} ({where})"
+
+
+def _last(key: str) -> str:
+    return key.rsplit(".", 1)[-1]
+
+
 def full_keys(
     assignments: Mapping[str, Any], model_config: type[BaseModel], task_config: type[BaseModel]
 ) -> dict[str, Any]:
@@ -255,11 +276,7 @@ def full_keys(
         least = min((path.count(".") for path in fitting), default=0)
         fitting = [path for path in fitting if path.count(".") == least]  # data.column before task.reading.column
         if not fitting:
-            words = {path.split(".", 1)[-1] for path in paths} - {"model_settings", "task_settings"}
-            last = given.split(".")[-1]
-            what = f"this task has no setting '{last}'" if key.startswith("task.") else f"there is no setting '{key}'"
-            hint = " (how long to train is said by --budget)" if last == "time" else ""
-            raise UsageError(f"{what}{hint}; {nearest(last, words)}")
+            raise UsageError(_no_setting(key, paths))
         if len(fitting) > 1:
             choices = " or ".join(path.replace("_settings", "") for path in fitting)
             raise UsageError(f"'{key}' is more than one setting: write {choices}")

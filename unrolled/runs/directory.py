@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
 from unrolled.runs import atomic, formats, manifest, metrics
 from unrolled.runs.manifest import Manifest, plain_name
 
@@ -87,19 +88,22 @@ class RunDirectory:
         """A new, empty run directory. `overwrite` empties an old run first, but never a directory that is none."""
         run = cls(path)
         if run.path.exists() and not run.path.is_dir():
-            raise UsageError(f"{path} is a file; name a directory for the run with -o")
+            raise UsageError(f"{path} is a file; name a directory for the run with {option('out')}")
         atomic.make_directory(run.path)
         run.sweep()
         names = {entry.name for entry in run.path.iterdir()}
         if names and not overwrite and not run._never_began(names):
-            raise UsageError(f"{path} is not empty: name another directory with -o, or add --resume to continue it")
+            other = f"name another directory with {option('out')}, or resume it with {option('resume')}"
+            raise UsageError(f"{path} is not empty: {other}")
         if names and not names & {CONFIG, manifest.NAME}:
-            raise UsageError(f"{path} holds files but no run, so it is not overwritten: name another directory with -o")
+            raise UsageError(
+                f"{path} holds files but no run, so it is not overwritten: name another directory with {option('out')}"
+            )
         # What marks the directory as a run goes last, so that a kill in between leaves one that can be emptied again.
         for name in sorted(names, key=lambda name: (name in (CONFIG, manifest.NAME), name)):
             atomic.discard(run.path / name)
         if left := sorted(entry.name for entry in run.path.iterdir()):
-            raise UsageError(f"{run.path / left[0]} cannot be removed: name another directory with -o")
+            raise UsageError(f"{run.path / left[0]} cannot be removed: name another directory with {option('out')}")
         run._save(Manifest())
         return run
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional, Encoder
+from unrolled.core.front import setting
 from unrolled.core.state import clone
 from unrolled.core.task import Model
 from unrolled.core.trace import Seen, trace
@@ -37,7 +38,7 @@ def look_at(run: Run, value: Any, length: int) -> Look:
     batch, names = run.task.example(value)
     batch = batch.to(run.config.device)
     n = min(length, longest(run.model) or length)
-    left_out = "" if len(names) <= n else f" Of {len(names)} positions the first {n} are shown (--set length=..)."
+    left_out = "" if len(names) <= n else f" Of {len(names)} positions the first {n} are shown ({setting('length')})."
     return Look(batch.x[:, :n], batch.source, names[:n], left_out, batch.source_mask)
 
 

@@ -13,6 +13,7 @@ import torch
 
 from unrolled.core import discover
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
 from unrolled.core.inspection import Answer
 from unrolled.core.task import Model, Task
 from unrolled.runs.baselines import measure_baselines
@@ -160,7 +161,8 @@ def _find_own_file(config: RunConfig, own_file: str | Path | None, directory: Ru
     if config.own_file is None:
         return
     if own_file is None:
-        raise UsageError(f"{directory.path}: its model comes from {config.own_file}; add --with PATH/{config.own_file}")
+        again = option("own_file", f"PATH/{config.own_file}")
+        raise UsageError(f"{directory.path}: its model comes from your file; add {again}")
     if hashlib.sha256(Path(own_file).read_bytes()).hexdigest() != config.own_file_sha256:
         raise DataError(f"{own_file}: not the file this run was made with (its content has changed)")
     discover.models.add_file(own_file)

@@ -11,6 +11,7 @@ from torch import Tensor
 from unrolled.core import task
 from unrolled.core.causal import Encoder
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
 from unrolled.data.batch import Batch
 from unrolled.data.codec import Codec
 from unrolled.data.pairs_batch import PairExamples, PairSection, pair_batches
@@ -59,7 +60,7 @@ def check_frames(section: PairSection, part: str) -> None:
         raise DataError(
             f"example {int(section.rows[i]) + 1} of the data (part {part}): {frames} frames cannot say {tokens} tokens "
             f"by CTC, which needs {int(needed[i])}; take frames that follow one another faster (a smaller hop), "
-            "longer tokens (--tokens bpe), or the attention objective"
+            f"longer tokens ({option('tokens', 'bpe')}), or the attention objective"
         )
 
 

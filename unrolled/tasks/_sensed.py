@@ -11,6 +11,7 @@ import numpy as np
 from unrolled.core import task
 from unrolled.core.causal import Conditional
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs_config import PairReading
@@ -49,7 +50,8 @@ class SensedTask(_written.WrittenTask):
 
     def prepare(self, source: Any) -> None:
         if self.data.column is not None or self.data.condition is not None:
-            raise UsageError("this task has two columns: give --source-column and --target-column instead of --column")
+            two = f"{option('source_column')} and {option('target_column')}"
+            raise UsageError(f"this task has two columns: give {two} instead of {option('column')}")
         opened = self.open(source, self.reading)
         codecs = (self.source_codec, self.codec) if hasattr(self, "codec") else (None, self._offered)
         self.pairs = prepare_pairs(opened, self.data, codecs)

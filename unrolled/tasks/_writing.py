@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from unrolled.core.causal import Conditional, begin
 from unrolled.core.errors import UsageError
+from unrolled.core.front import option
 from unrolled.core.trace import trace
 from unrolled.data.batch import Batch
 from unrolled.data.codec import EMPTY, START, STOP, UNKNOWN, Codec
@@ -94,7 +95,7 @@ def search_of(asked: Asked, max_tokens: int) -> Search:
     if n_best > 1 and beam is None and sampling is None:
         beam = n_best
     if length_penalty and beam is None:
-        raise UsageError("a length penalty ranks the texts of a beam: give --beam too")
+        raise UsageError(f"a length penalty ranks the texts of a beam: give {option('beam')} too")
     return Search(n_best, None, beam, length_penalty, max_tokens)
 
 

@@ -21,6 +21,7 @@ from torch import Tensor
 from unrolled.core import config, task
 from unrolled.core.causal import Conditional, begin
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
 from unrolled.data.batch import Batch
 from unrolled.data.codec import EMPTY, STOP, Codec
 from unrolled.data.config import DataConfig
@@ -50,7 +51,12 @@ EVALUATION_TOKENS = 8192  # positions of a batch
 AT_ONCE = 256  # examples that are predicted together: a window in which they are sorted by length
 ROOM = 8  # tokens that may be written beyond the longest target of training
 SHOWN = 12  # examples in a table
-SHORTEN = "shorten it, leave it out with --max-length and --skip-bad, or give the model more positions"
+
+
+def shorten() -> str:
+    """What to do about a text that is too long for the model."""
+    left_out = f"{option('max_length')} and {option('skip_bad', True)}"
+    return f"shorten it, leave it out with {left_out}, or give the model more positions"
 
 
 class Config(config.Config):
@@ -151,12 +157,12 @@ class WrittenTask(task.Task):
         if most is not None and found.source > most:
             raise DataError(
                 f"{found.source_place}{where}: the source has {found.source} tokens, but this model reads at most "
-                f"{most}; {SHORTEN}"
+                f"{most}; {shorten()}"
             )
         if room is not None and found.target + 1 > room:
             raise DataError(
                 f"{found.target_place}{where}: the target has {found.target} tokens, but this model writes at most "
-                f"{room - 1}; {SHORTEN}"
+                f"{room - 1}; {shorten()}"
             )
 
     # ---- figures
@@ -284,7 +290,7 @@ class WrittenTask(task.Task):
     ) -> Iterator[dict[str, Any]]:
         """What is written for each source, in order: the likeliest token at each step, or by beam, or sampled."""
         if conditions is not None:
-            raise UsageError("a run that writes for a source takes no --condition")
+            raise UsageError(f"a run that writes for a source takes no {option('condition')}")
         search, sampling = self.search(model, **asked), asked.get("sampling") or GREEDY
         lines = (Example(value, None, number) for number, value in enumerate(examples, 1))
         for some in iter(lambda: [each for each, _ in zip(lines, range(AT_ONCE))], []):

@@ -20,6 +20,7 @@ from torch import Tensor
 from unrolled.core import task
 from unrolled.core.causal import Conditional, begin
 from unrolled.core.errors import DataError
+from unrolled.core.front import setting
 from unrolled.core.trace import trace
 from unrolled.data.captions import as_rows, coloured, fitted, guess_captions, open_captions, pictures_in
 from unrolled.data.config import DataConfig
@@ -78,7 +79,7 @@ class Task(_sensed.SensedTask):
         if wide != wanted:
             raise DataError(
                 f"{place}: the image is {wide} pixels wide, but this run reads {wanted}; bring it to that size, or "
-                "train with --set size=32 or so, which does it by itself"
+                f"train with {setting('size', 32)} or so, which does it by itself"
             )
         return as_rows(pixels)
 

@@ -22,6 +22,7 @@ from torch import Tensor
 from unrolled.core import config, task
 from unrolled.core.causal import Causal, Conditional
 from unrolled.core.errors import CannotWrite, DataError, UsageError
+from unrolled.core.front import option
 from unrolled.data import pianoroll
 from unrolled.data.batch import Batch, Examples, example_batches
 from unrolled.data.config import DataConfig
@@ -248,7 +249,7 @@ class Task(task.Task):
 
     def _no_conditions(self, conditions: Sequence[str | None] | None) -> None:
         if conditions is not None:
-            raise UsageError("no class starts a run of next-frame: leave --condition out")
+            raise UsageError(f"no class starts a run of next-frame: leave out {option('condition')}")
 
     def name(self, key: int) -> str:
         """`C4` for a piano's key, its number otherwise."""

@@ -22,6 +22,7 @@ from torch import Tensor
 from unrolled.core import config, task
 from unrolled.core.causal import Causal, Conditional, begin
 from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.core.front import option
 from unrolled.core.state import State
 from unrolled.data.batch import Batch, Examples, StreamRows, Windows, evaluation_batches, example_batches
 from unrolled.data.codec import EMPTY, START, STOP, UNKNOWN, Codec
@@ -368,10 +369,12 @@ class Task(task.Task):
         """The numbers of classes; they must be given exactly where the run was trained with them."""
         if names is None:
             if self.labels:
-                raise UsageError(f"this run starts from a class: give --condition, one of {', '.join(self.labels)}")
+                raise UsageError(
+                    f"this run starts from a class: give {option('condition')}, one of {', '.join(self.labels)}"
+                )
             return None
         if not self.labels:
-            raise UsageError("this run was trained without --condition, so no class can start it")
+            raise UsageError(f"this run was trained without {option('condition')}, so no class can start it")
         known = {name: i for i, name in enumerate(self.labels)}
         for name in names:
             if name not in known:

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from unrolled.core import task
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
 from unrolled.data.batch import Batch
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs_batch import PairExamples, PairSection
@@ -106,7 +107,7 @@ class Task(_sensed.SensedTask):
         if most is not None and found.source > most:
             raise DataError(
                 f"{found.source_place}{where}: {found.source} frames, but this model reads at most {most}; "
-                f"{_written.SHORTEN}"
+                f"{_written.shorten()}"
             )
 
     # ---- figures
@@ -144,7 +145,8 @@ class Task(_sensed.SensedTask):
         if not self.by_frames:
             return super().search(model, **asked)
         if any(asked.get(name) for name in ("sampling", "length_penalty", "max_tokens")):
-            raise UsageError("frames say one text: --beam and --n-best are possible here, samples and lengths are not")
+            able = f"{option('beam')} and {option('n_best')}"
+            raise UsageError(f"frames say one text: {able} are possible here, samples and lengths are not")
         return search_of(asked, self.most_tokens(model))
 
     def write(

@@ -21,6 +21,7 @@ from torch import Tensor
 from unrolled.core import task
 from unrolled.core.causal import Conditional
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
 from unrolled.data.codec import UNKNOWN, Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs import open_pairs
@@ -95,7 +96,8 @@ class Task(_written.WrittenTask):
 
     def prepare(self, source: Any) -> None:
         if self.data.column is not None or self.data.condition is not None:
-            raise UsageError("pairs have two columns: give --source-column and --target-column instead of --column")
+            two = f"{option('source_column')} and {option('target_column')}"
+            raise UsageError(f"pairs have two columns: give {two} instead of {option('column')}")
         opened = open_pairs(source, self.config.pairs)
         codecs = (self.source_codec, self.codec) if hasattr(self, "codec") else (None, None)
         self.pairs = prepare_pairs(opened, self.data, codecs)

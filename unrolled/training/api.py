@@ -17,6 +17,7 @@ from unrolled.core import config as configs
 from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional, Encoder, begin
 from unrolled.core.errors import DataError, Interrupted, NotTrained, UsageError
+from unrolled.core.front import invocation, option
 from unrolled.core.task import Ledger, Model, Task
 from unrolled.runs import build, cost, parts
 from unrolled.runs.baselines import measure_baselines
@@ -109,7 +110,7 @@ def configure(
     advice |= {} if origin is None else starting.inherited(saved, model)
     config = assemble(settings, values, advice, module.Config, of_task.Config)
     if config.members > 1:
-        raise UsageError("models that answer together are made by: unrolled compare DATA --folds N")
+        raise UsageError(f"models that answer together are made by: {invocation('compare', {'folds': 5}, 'DATA')}")
     source = str(data) if isinstance(data, str | Path) else "memory"
     facts: dict[str, Any] = {"task": task, "model": model, "source": source, "versions": versions()}
     if own_file is not None:
@@ -142,7 +143,7 @@ def _resume(path: Path, data: Any, own_file: str | Path | None, shown: Progress,
         shown.say(f"{path}: this run is finished")
         return load(path, own_file=own_file)
     if config.own_file is not None and own_file is None:
-        raise UsageError(f"{path}: its model comes from your file {config.own_file}; add --with {config.own_file}")
+        raise UsageError(f"{path}: its model comes from your file; add {option('own_file', config.own_file)}")
     for name, now in versions().items():
         if config.versions.get(name) != now:
             shown.say(f"note: {name} was {config.versions.get(name)} and is {now}; last digits may differ")
@@ -161,7 +162,7 @@ def _work(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, star
     except KeyboardInterrupt:
         if not run.has("config.json"):
             raise
-        raise Interrupted(f"stopped; go on with: unrolled train --resume {run.path}") from None
+        raise Interrupted(f"stopped; resume with: {invocation('train', {'resume': str(run.path)})}") from None
 
 
 def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, resuming: bool) -> Run:
@@ -179,7 +180,8 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
         shown.say(f"note: {note}")
     model = build.build(config, task.ports(), task.ACCEPTS)
     if hasattr(_decoder(model), "solve") and config.start != Start():
-        raise UsageError(f"the model '{config.model}' is solved, not trained: leave out --from and --freeze")
+        given = f"{option('from_run')} and {option('freeze')}"
+        raise UsageError(f"the model '{config.model}' is fitted in closed form, not trained: leave out {given}")
     frozen = parts.freeze(model, config.start.freeze)
     if saved is not None:
         taken = starting.take_weights(model, task, saved)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from unrolled.core.errors import Diverged
+from unrolled.core.front import option
 
 SKIPS = 3  # batches in a row that may be skipped before rolling back
 ROLLBACKS = 3  # times the rate may be cut
@@ -37,7 +38,8 @@ class Guard:
             what = "loss" if not math.isfinite(loss) else "gradient"
             raise Diverged(
                 f"training diverged: the {what} was not finite in {SKIPS + 1} batches in a row (the last is batch "
-                f"{step}), also after the rate was cut {ROLLBACKS} times; lower it with --lr or clip with --clip"
+                f"{step}), also after the rate was cut {ROLLBACKS} times; lower it with {option('lr')} "
+                f"or clip with {option('clip')}"
             )
         return "roll back"
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from unrolled.core import state as states
 from unrolled.core.causal import Conditional, Encoder, begin
 from unrolled.core.errors import Diverged, Interrupted, NotTrained
+from unrolled.core.front import invocation, option
 from unrolled.core.state import State
 from unrolled.core.task import Batch, Model, Task, read_whole
 from unrolled.runs.checkpoint import Checkpoints, flatten, unflatten
@@ -34,12 +35,7 @@ from unrolled.training.schedule import Plan, factor
 from unrolled.training.signals import StopFlag
 
 PLATEAU_PATIENCE, PLATEAU_CUT = 2, 0.5
-NO_TIME = (
-    "no training step was run: preparing the data and evaluation alone need {:.0f} s of the budget; give a --budget of "
-    "about {:.0f} s, or fewer tokens with --held-out"
-)
 BACKWARD = 3.0  # a training step takes about so many times as long as evaluating as much data
-NEVER = "training diverged: {} was never finite on validation data; lower the rate with --lr or clip with --clip"
 
 
 @dataclass
@@ -307,7 +303,7 @@ class Loop:
                         break
                     self._show(loss)
                 if self.at.step == 0:
-                    raise NotTrained(NO_TIME.format(self._elapsed() + self.reserve, self.needs), self.needs)
+                    raise self._not_trained()
                 self.plan.close(self.at.step)
                 if self.at.looked != self.at.step:
                     self._look()
@@ -315,10 +311,23 @@ class Loop:
                     self.save()
                 self._leave_if_asked()
                 if not math.isfinite(self.at.best):
-                    raise Diverged(NEVER.format(self.task.criterion))
+                    raise self._diverged()
             finally:
                 self.progress.end()
                 self.events.close()
+
+    def _not_trained(self) -> NotTrained:
+        enough = f"{option('time')} of about {self.needs:.0f} s"
+        return NotTrained(
+            f"no training step was run: preparing the data and evaluation alone need "
+            f"{self._elapsed() + self.reserve:.0f} s of the budget; give a {enough}, or use less held-out data with "
+            f"{option('held_out')}",
+            self.needs,
+        )
+
+    def _diverged(self) -> Diverged:
+        smaller = f"lower the rate with {option('lr')} or clip with {option('clip')}"
+        return Diverged(f"training diverged: {self.task.criterion} was never finite on validation data; {smaller}")
 
     def _due(self) -> bool:
         """Whether this step has an evaluation that was not made yet."""
@@ -338,7 +347,8 @@ class Loop:
     def _leave_if_asked(self) -> None:
         if self.stop.asked:
             where = f"stopped at step {self.at.step} and saved"
-            raise Interrupted(f"{where}; go on with: unrolled train --resume {self.run.path}")
+            again = invocation("train", {"resume": str(self.run.path)})
+            raise Interrupted(f"{where}; resume with: {again}")
 
     def _show(self, loss: float) -> None:
         at, plan = self.at, self.plan

@@ -9,6 +9,7 @@ import torch
 
 from unrolled.core.causal import Encoder, begin
 from unrolled.core.errors import OutOfMemory
+from unrolled.core.front import option
 from unrolled.core.task import Model, Task
 from unrolled.runs.config import RunConfig
 
@@ -33,7 +34,8 @@ def explain_memory(config: RunConfig, task: Task, model: Model) -> Iterator[None
         return
     model.zero_grad(set_to_none=True)
     rows = _rows_that_fit(config, task, model)
-    advice = f"--batch-size {rows} fits" if rows else "even one row does not fit: make the model or --length smaller"
+    small = f"even one row does not fit: make the model or {option('length')} smaller"
+    advice = f"{option('batch_size', rows)} fits" if rows else small
     raise OutOfMemory(f"out of memory with batches of {config.batching.batch_size} rows; {advice}")
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from torch import nn
 
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
 from unrolled.core.task import Task, Vocabulary
 from unrolled.runs import parts
 from unrolled.runs.build import make_task
@@ -72,7 +73,9 @@ def take_weights(model: nn.Module, task: Task, saved: Run) -> parts.Taken:
     taken = parts.take(model, saved.model, task.vocabularies(), saved.task.vocabularies())
     if not taken.took:
         reasons = "; ".join(f"{name} is {why}" for name, why in list(taken.left.items())[:3])
-        raise UsageError(f"{saved.path}: none of its weights fits this model ({reasons}); take its --model and sizes")
+        raise UsageError(
+            f"{saved.path}: none of its weights fits this model ({reasons}); use its {option('model')} and sizes"
+        )
     return taken
 
 

@@ -1,0 +1,73 @@
+"""Messages name options as their reader gives them.
+
+On the command line that is `--too-long truncate`, in Python `settings={"too_long": "truncate"}`. Whoever writes a
+message calls `option`; the command line says once, by `speak_to`, that messages are read there.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+Reader = Literal["python", "command line"]
+
+FLAGS = {"own_file": "--with", "from_run": "--from", "time": "--budget", "out": "-o"}  # others have their own name
+ARGUMENTS = frozenset({
+    "task", "model", "out", "recipe", "own_file", "resume", "from_run", "freeze",  # of train and compare
+    "condition", "beam", "n_best", "length_penalty", "max_tokens", "sampling",  # of a run's verbs
+})  # fmt: skip
+
+_reading: list[Reader] = ["python"]
+
+
+def speak_to(reader: Reader) -> None:
+    """Who reads messages from now on, in this process."""
+    _reading[0] = reader
+
+
+def reader() -> Reader:
+    return _reading[0]
+
+
+def option(name: str, value: Any = None) -> str:
+    """An option of the command line, or the argument or setting of that name; without a value, any value of it.
+
+    >>> option("too_long", "truncate"), option("condition")
+    ('settings={"too_long": "truncate"}', 'condition=...')
+    """
+    if reader() == "command line":
+        flag = FLAGS.get(name, "--" + name.split(".")[-1].replace("_", "-"))
+        return flag if value is None or value is True else f"{flag} {value}"
+    return f"{name}={_python(value)}" if name in ARGUMENTS else setting(name, value)
+
+
+def setting(name: str, value: Any = None) -> str:
+    """A setting that has no flag of its own.
+
+    >>> setting("size", 32)
+    'settings={"size": 32}'
+    """
+    if reader() == "command line":
+        return f"--set {name}={'..' if value is None else value}"
+    return f'settings={{"{name}": {_python(value)}}}'
+
+
+def invocation(verb: str, given: Mapping[str, Any], data: str | None = None) -> str:
+    """A command with its options, or the call that does the same.
+
+    >>> invocation("train", {"resume": "runs/docs"})
+    'unrolled.train(resume="runs/docs")'
+    """
+    if reader() == "command line":
+        words = ["unrolled", verb, *([] if data is None else [data])]
+        return " ".join([*words, *(option(name, shlex.quote(str(value))) for name, value in given.items())])
+    return f"unrolled.{verb}({', '.join([*([] if data is None else [data]), *map(option, given, given.values())])})"
+
+
+def _python(value: Any) -> str:
+    if value is None:
+        return "..."
+    return json.dumps(str(value), ensure_ascii=False) if isinstance(value, str | Path) else str(value)
