@@ -144,6 +144,26 @@ def test_a_prompt_is_read_by_one_beam(make_toy: Make) -> None:
     assert [len(tokens) for tokens in toy.fed] == [2, 6, 3]
 
 
+def test_a_prompt_that_outlasts_the_others_is_read_by_one_beam(make_toy: Make) -> None:
+    toy = make_toy(V)
+    prompt = torch.tensor([[1, 0, 0, 0], [0, 2, 1, 0]])
+    beam_search(toy, toy.start(2), prompt, (), 3, 1, lengths=torch.tensor([1, 4]))
+    assert [len(tokens) for tokens in toy.fed] == [2, 3, 1, 1]
+
+
+def test_a_search_whose_beams_have_all_ended_is_over() -> None:
+    """Fewer candidates than were asked for, because there are no more sequences."""
+    calls = []
+
+    def step(tokens: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        calls.append(tokens)
+        return torch.tensor([-math.inf, -math.inf, -math.inf, 0.0]).expand(len(tokens), 1, 4), state
+
+    (candidates,) = beam_search(step, torch.zeros(1, 1), torch.tensor([0]), STOP, 3, 9, n_best=3)
+    assert [(c.tokens, c.log_p, c.finished) for c in candidates] == [([STOP], 0.0, True)]
+    assert len(calls) == 1
+
+
 def test_without_a_stop_token_the_limit_ends_it(make_toy: Make) -> None:
     toy = make_toy(V, sharpness=0.3)
     (candidates,) = beam_search(toy, toy.start(1), torch.tensor([0]), (), V**3, 3, n_best=4)

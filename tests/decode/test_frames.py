@@ -47,6 +47,13 @@ def test_temperature_sharpens_and_flattens() -> None:
     torch.testing.assert_close(hot.mean((0, 1)), wanted, atol=0.02, rtol=0)
 
 
+def test_without_temperature_a_bit_is_set_as_soon_as_it_is_likelier_than_not() -> None:
+    p = [0.45, 0.55, 0.5]
+    bits, log_p = draw(constant(p), torch.zeros(2, 1, 3), 1, temperature=0)
+    assert bits.tolist() == [[[0.0, 1.0, 0.0]]] * 2
+    assert log_p.tolist() == [[pytest.approx(math.log(0.55 * 0.55 * 0.5))]] * 2
+
+
 def test_a_row_is_the_same_alone_in_a_batch_and_resumed() -> None:
     torch.manual_seed(0)
     layer = Recurrent(GRU(4, 4)).eval()

@@ -143,6 +143,21 @@ def test_best_of_n(make_toy: Make) -> None:
         assert len({tuple(c.tokens) for c in group}) > 1
 
 
+def test_the_best_of_one_is_the_plain_rollout(make_toy: Make) -> None:
+    toy, prompt = make_toy(V), torch.tensor([[1, 2], [4, 4]])
+    (one,), (two,) = best_of(1, toy, toy.start(2), prompt, None, draw, STOP, 8, seed=9)
+    assert [one, two] == collect(rollout(toy, toy.start(2), prompt, None, draw, STOP, 8, seed=9))
+    with pytest.raises(UsageError, match="best of 0"):
+        best_of(0, toy, toy.start(2), prompt, None, draw, STOP, 8)
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 1, 1), (0, 3)])
+def test_a_prompt_is_rows_of_tokens(make_toy: Make, shape: tuple[int, ...]) -> None:
+    toy = make_toy(V)
+    with pytest.raises(UsageError, match="at least one row"):
+        next(rollout(toy, toy.start(2), torch.zeros(shape, dtype=torch.long), None, greedy, (), 3))
+
+
 def test_a_cloned_state_can_be_rolled_out_again(make_toy: Make) -> None:
     toy, prompt = make_toy(V), torch.tensor([[1, 2]])
     with torch.no_grad():

@@ -24,7 +24,9 @@ from tests.mutants.trial import Reach, is_noticed, live_functions, put_in, reach
 
 RESULTS = ROOT / "benchmarks" / "results"
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-BESIDE = {"layers": ("golden", "contract", "models"), "training": ("runs",)}  # tests that try a room beside its own
+BESIDE = {
+    "layers": ("golden", "contract", "models"), "decode": ("objectives", "tasks"), "training": ("runs",),
+}  # fmt: skip  # tests that try a room beside its own
 OTHERWISE = ("tasks",)
 CACHE = ROOT / ".mutants"
 MOST_SECONDS = 120.0  # of tests for one mutant, the room's own first, then the quickest

@@ -1,6 +1,7 @@
 """The fixed list of operators: what is changed in a function, one small thing at a time.
 
-Left alone are docstrings, annotations, default values, error sentences (`raise`, f-strings) and `assert`.
+Left alone are docstrings, annotations, default values, error sentences (`raise`, f-strings), `assert`, and the axis of
+a tensor where it is counted from the end, because 1 is another name of -1 where there are two.
 """
 
 from __future__ import annotations
@@ -23,6 +24,13 @@ NAMES = {
     "min": "max", "max": "min", "amin": "amax", "amax": "amin", "argmin": "argmax", "argmax": "argmin",
     "any": "all", "all": "any", "zeros": "ones", "ones": "zeros", "zeros_like": "ones_like", "ones_like": "zeros_like",
     "maximum": "minimum", "minimum": "maximum",
+}  # fmt: skip
+
+AXES = {
+    "sum", "mean", "prod", "max", "min", "amax", "amin", "argmax", "argmin", "any", "all", "softmax", "log_softmax",
+    "logsumexp", "cumsum", "cummax", "sort", "argsort", "topk", "chunk", "split", "size", "squeeze", "unsqueeze",
+    "flatten", "unflatten", "gather", "scatter", "scatter_", "index_select", "norm", "movedim", "repeat_interleave",
+    "concatenate", "take_along_axis", "cat", "stack", "diff", "unbind", "var", "std",
 }  # fmt: skip
 
 
@@ -103,6 +111,8 @@ def places(function: ast.AST) -> Iterator[Place]:
             if name in ("annotation", "returns", "decorator_list", "args", "type_comment") and _is_signature(parent):
                 continue
             for index, child in enumerate(value if isinstance(value, list) else [value]):
+                if _is_axis(parent, child):
+                    continue
                 if not isinstance(child, ast.AST) or isinstance(child, ast.Raise | ast.JoinedStr | ast.Assert):
                     continue
                 if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
@@ -115,6 +125,17 @@ def places(function: ast.AST) -> Iterator[Place]:
 
 def _is_signature(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.AnnAssign | ast.arg | ast.Lambda)
+
+
+def _is_axis(parent: ast.AST, child: object) -> bool:
+    """-1 as an axis: `dim=-1`, `y.sum(-1)`, `y.shape[-1]`."""
+    if not (isinstance(child, ast.UnaryOp) and isinstance(child.op, ast.USub)):
+        return False
+    if isinstance(parent, ast.keyword):
+        return parent.arg in ("dim", "axis")
+    if isinstance(parent, ast.Subscript):
+        return isinstance(parent.value, ast.Attribute) and parent.value.attr == "shape"
+    return isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr in AXES
 
 
 def mutants_of(path: Path, name: str) -> Iterator[tuple[Mutant, ast.Module]]:

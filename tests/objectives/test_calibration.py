@@ -36,6 +36,14 @@ def test_bins_by_hand() -> None:
     assert expected_calibration_error(bins) == pytest.approx((2 * 0.075 + 2 * 0.05) / 4)
 
 
+def test_a_bin_of_one_example_and_the_ends_of_the_range() -> None:
+    p = torch.tensor([[0.5, 0.5], [0.3, 0.7], [0.0, 1.0]], dtype=torch.float64)
+    bins = reliability(p, torch.tensor([0, 0, 1]), n_bins=10)
+    assert bins.n.tolist() == [0, 0, 0, 0, 1, 0, 1, 0, 0, 1]
+    assert bins.confidence[[4, 6, 9]].tolist() == pytest.approx([0.5, 0.7, 1.0])
+    assert bins.accuracy[[4, 6, 9]].tolist() == [1.0, 0.0, 1.0]
+
+
 def test_nothing_to_measure() -> None:
     with pytest.raises(DataError, match="nothing to measure"):
         expected_calibration_error(reliability(torch.rand(2, 2), torch.tensor([-1, -1])))

@@ -75,6 +75,14 @@ def test_classes_that_never_occur_do_not_pull_averages_down() -> None:
     assert mean_recall(called) == 0.5
 
 
+def test_a_class_that_occurs_once_counts_like_any_other() -> None:
+    predicted, labels = torch.tensor([0, 0, 1, 1, 0]), torch.tensor([0, 0, 1, 1, 2])
+    hits = hits_of(confusion_matrix(predicted, labels, 3))
+    assert mean_recall(hits) == pytest.approx(reference.balanced_accuracy_score(labels, predicted))
+    assert macro_f1(hits) == pytest.approx(reference.f1_score(labels, predicted, average="macro", zero_division=0))
+    assert micro_f1(hits_of(torch.tensor([[1]]))) == accuracy_of(torch.tensor([[1]])) == 1
+
+
 def test_places_without_a_label_do_not_count_and_batches_add_up(sample: tuple[Tensor, Tensor]) -> None:
     logits, labels = sample
     predicted, labels = logits.argmax(-1), labels.clone()
