@@ -97,6 +97,21 @@ def test_it_ends_as_soon_as_nothing_can_win(penalty: float, most: int) -> None:
     assert len(calls) <= most  # with a penalty of 1 a beam might gain up to 34-fold, so it takes a little longer
 
 
+def test_what_a_beam_can_reach_is_measured_at_the_next_length() -> None:
+    """With a = -1 a sequence of n tokens scores log P (5 + n) / 6: <stop> at once, -1.1, against -1 * 7 / 6 at best."""
+    calls = []
+
+    def step(tokens: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        calls.append(tokens)
+        likely, stop = math.exp(-1.0), math.exp(-1.1)
+        p = torch.tensor([likely, (1 - likely - stop) / 2, (1 - likely - stop) / 2, stop])
+        return p.log().expand(len(tokens), 1, 4), state
+
+    (candidates,) = beam_search(step, torch.zeros(1, 1), torch.tensor([0]), STOP, 2, 50, -1.0)
+    assert candidates[0].tokens == [STOP]
+    assert len(calls) == 1
+
+
 def test_longer_sequences_win_with_the_penalty() -> None:
     def step(tokens: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Stop has 0.4 at first; token 0 has 0.6, after which stop is certain but for the noise of 0.5."""

@@ -158,6 +158,29 @@ def test_scheduled_takes_the_truth_with_its_probability() -> None:
     assert beyond.item() == y.argmax().item()
 
 
+def test_scheduled_without_truth_never_takes_it() -> None:
+    y, past = torch.tensor([[5.0, 0.0]]), torch.zeros(1, 0, dtype=torch.long)
+    zero = torch.zeros(1, dtype=torch.float64)
+    assert c.Scheduled(torch.tensor([[1]]), 0.0)(y, past, zero).item() == 0
+    assert c.Scheduled(torch.tensor([[1]]), 1e-9)(y, past, zero).item() == 1
+
+
+def test_heat_leaves_the_largest_at_zero() -> None:
+    for temperature in (5e-324, 0.5, 1e300):
+        assert c.heat(logits().double().log_softmax(-1), temperature).amax().item() == 0
+
+
+def test_a_last_token_that_is_impossible_is_not_drawn_by_rounding() -> None:
+    """Probabilities add up to a little less than 1 now and then; the largest number drawn is as near to 1."""
+    below = 0
+    for seed in range(100):
+        y = torch.randn(1, 60, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        y[0, -3:] = -math.inf
+        below += c.log_probabilities(y).exp().cumsum(-1)[0, -1].item() < 1
+        assert c.draw(y, torch.zeros(1, 0), torch.tensor([1 - 2**-52], dtype=torch.float64)).item() < 57
+    assert below > 0
+
+
 def test_settings_are_checked() -> None:
     for values in ({"temperature": -1}, {"top_k": 0}, {"top_p": 0}, {"repetition_penalty": 0.5}, {"seed": -1}):
         with pytest.raises(UsageError, match=next(iter(values))):

@@ -54,6 +54,17 @@ def test_without_temperature_a_bit_is_set_as_soon_as_it_is_likelier_than_not() -
     assert log_p.tolist() == [[pytest.approx(math.log(0.55 * 0.55 * 0.5))]] * 2
 
 
+def test_the_last_frame_is_not_fed() -> None:
+    calls = []
+
+    def step(x: Tensor, state: object) -> tuple[Tensor, object]:
+        calls.append(tuple(x.shape))
+        return torch.zeros_like(x), state
+
+    draw(step, torch.zeros(2, 3, 4), 3)
+    assert calls == [(2, 3, 4), (2, 1, 4), (2, 1, 4)]
+
+
 def test_a_row_is_the_same_alone_in_a_batch_and_resumed() -> None:
     torch.manual_seed(0)
     layer = Recurrent(GRU(4, 4)).eval()

@@ -36,6 +36,15 @@ def test_the_largest_may_all_stand_in_one_block_or_behind_the_last() -> None:
     assert best.token[0, 1:].tolist() == [BLOCK, BLOCK + 1, BLOCK + 2]
 
 
+@pytest.mark.parametrize("beam", [0, 1, 2])
+def test_the_best_may_stand_behind_the_last_block_of_any_beam(beam: int) -> None:
+    V = 50 * BLOCK + 9
+    y = torch.zeros(6, V)  # two examples with three beams each
+    y[3 + beam, V - 1] = 30.0
+    best = likeliest(y, np.zeros((2, 3)), 2)
+    assert (best.beam[1, 0], best.token[1, 0]) == (beam, V - 1)
+
+
 def test_the_normaliser_is_as_good_as_in_double_precision() -> None:
     y = 8 * torch.randn(6, 9000, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(log_sum_exp(y), y.double().logsumexp(-1), rtol=0, atol=1e-7)

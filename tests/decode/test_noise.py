@@ -73,3 +73,9 @@ def test_a_row_has_its_noise_alone_or_in_a_batch() -> None:
     for tick in (0, BLOCK - 1, BLOCK, 5, 10 * BLOCK + 1):  # also backwards
         assert together(tick)[1] == alone(tick)[0]
         assert together(tick)[1] != together(tick)[2]
+
+
+def test_seeds_beyond_64_bits_go_round() -> None:
+    rows, ticks = np.arange(2, dtype=np.uint64), np.arange(3, dtype=np.uint64)
+    for seed in (5, -1):
+        assert (uniform(seed, rows, ticks) == uniform(seed + 2**64, rows, ticks)).all()

@@ -1,7 +1,7 @@
 """The fixed list of operators: what is changed in a function, one small thing at a time.
 
-Left alone are docstrings, annotations, default values, error sentences (`raise`, f-strings), `assert`, and the axis of
-a tensor where it is counted from the end, because 1 is another name of -1 where there are two.
+Left alone are docstrings, annotations, default values, error sentences (`raise`, f-strings), `assert`,
+`zip(strict=..)`, and the axis of a tensor where it is counted from the end, because 1 may be another name of -1.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def places(function: ast.AST) -> Iterator[Place]:
             if name in ("annotation", "returns", "decorator_list", "args", "type_comment") and _is_signature(parent):
                 continue
             for index, child in enumerate(value if isinstance(value, list) else [value]):
-                if _is_axis(parent, child):
+                if _is_axis(parent, child) or (isinstance(parent, ast.keyword) and parent.arg == "strict"):
                     continue
                 if not isinstance(child, ast.AST) or isinstance(child, ast.Raise | ast.JoinedStr | ast.Assert):
                     continue

@@ -85,6 +85,8 @@ def test_a_wide_search_finds_the_true_best(seed: int) -> None:
     assert [tuple(candidate.tokens) for candidate in found] == [target for target, _ in every[:6]]
     for candidate, (_, p) in zip(found, every[:6], strict=True):
         assert math.exp(candidate.log_p) == pytest.approx(p)
+        assert candidate.score == candidate.log_p
+        assert candidate.finished
 
 
 def test_a_narrow_search_can_beat_the_best_path() -> None:
@@ -113,5 +115,12 @@ def test_best_path_adds_up_the_best_tokens() -> None:
 
 
 def test_impossible_widths() -> None:
-    with pytest.raises(UsageError, match="n_best = 3 with width = 2"):
-        prefix_search(drawn(0), whole(), width=2, n_best=3)
+    for width, n_best, tokens in ((2, 3, 1), (2, 0, 1), (0, 0, 1), (2, 2, 0)):
+        with pytest.raises(UsageError, match=f"n_best = {n_best} with width = {width}"):
+            prefix_search(drawn(0), whole(), width=width, n_best=n_best, tokens_per_frame=tokens)
+
+
+def test_one_token_a_frame_is_the_best_path() -> None:
+    logits = drawn(2)
+    (found,) = prefix_search(logits, whole(), width=1, n_best=1, tokens_per_frame=1)
+    assert found[0].tokens == best_paths(logits, whole())[0].tokens

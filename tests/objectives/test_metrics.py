@@ -27,7 +27,8 @@ def test_tensors_are_accepted_and_plain_floats_returned() -> None:
 
 
 def test_a_hopeless_perplexity_is_infinite() -> None:
-    assert metrics.perplexity(1e6, 1) == math.inf
+    assert metrics.perplexity(1e6, 1) == metrics.perplexity(math.inf, 1) == metrics.perplexity(709.8, 1) == math.inf
+    assert metrics.perplexity(709.7, 1) == pytest.approx(math.exp(709.7))
 
 
 def test_nothing_to_measure_is_said() -> None:

@@ -44,6 +44,12 @@ def test_padding_never_counts(junk: float) -> None:
     assert found == pytest.approx(alone)
 
 
+def test_r2_of_series_is_that_of_their_steps() -> None:
+    random = torch.Generator().manual_seed(0)
+    y, target = torch.randn(2, 3, 5, 2, generator=random).double().unbind()
+    assert r2(y, target) == pytest.approx(reference.r2_score(target.flatten(0, 1), y.flatten(0, 1)))
+
+
 def test_decibels() -> None:
     clean = torch.sin(torch.arange(1000.0))[None, :, None]
     assert snr(1.1 * clean, clean) == pytest.approx(20, abs=1e-4)

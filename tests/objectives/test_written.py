@@ -9,7 +9,14 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
 from unrolled.core.errors import DataError
-from unrolled.objectives.written import corpus_bleu, corpus_chrf, exact_statistics, signatures
+from unrolled.objectives.written import (
+    bleu_statistics,
+    chrf_statistics,
+    corpus_bleu,
+    corpus_chrf,
+    exact_statistics,
+    signatures,
+)
 
 
 def test_bleu_by_hand():
@@ -54,5 +61,8 @@ def test_chrf_counts_letters():
 
 def test_exact_matches_need_a_reference_each():
     assert exact_statistics(["a", "b ", "c"], ["a", "b", "c"]).tolist() == [[1, 1], [0, 1], [1, 1]]
-    with pytest.raises(DataError, match="2 texts cannot be compared with 1 references"):
-        exact_statistics(["a", "b"], ["a"])
+    for statistics in (exact_statistics, chrf_statistics, bleu_statistics):
+        with pytest.raises(DataError, match="2 texts cannot be compared with 1 references"):
+            statistics(["a", "b"], ["a"])
+        with pytest.raises(DataError, match="0 texts cannot be compared with 0 references"):
+            statistics([], [])

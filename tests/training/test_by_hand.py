@@ -69,6 +69,9 @@ def test_a_run_is_what_it_says(fit: Fit, settings: dict[str, Any], tmp_path: Any
     settings = {"lr": 0.005, "warmup": WARMUP, "steps": STEPS, "d_embedding": 12} | settings
     run = fit("run", settings)
     assert run.result["best_step"] == STEPS  # so that the weights that were kept are the last
+    tokens = STEPS * run.config.batching.batch_size * run.config.batching.length * run.config.optimiser.accumulate
+    speed = tokens / max(run.result["training_seconds"], 0.01)
+    assert run.result["tokens_per_second"] == pytest.approx(speed, rel=0.5)
     expected = by_hand(run, tmp_path / "text.txt", carried=settings.get("windows") != "cut")
     found = run.directory.read_tensors("model.safetensors")
     assert found.keys() == expected.keys()

@@ -164,8 +164,11 @@ def test_not_finite_batches_are_skipped_and_named(fit: Fit, monkeypatch: pytest.
 
     monkeypatch.setattr(next_token.Task, "loss", poisoned)
     run = fit("run", {"steps": 20})
-    events = [line["event"] for line in run.directory.read_metrics() if "event" in line]
+    lines = run.directory.read_metrics()
+    events = [line["event"] for line in lines if "event" in line]
     assert events == ["batch 7: loss nan, gradient norm nan: not finite, batch skipped"]
+    assert all(math.isfinite(line["train_loss"]) for line in lines if line["step"] and "train_loss" in line)
+    assert [line["step"] for line in lines if "train_loss" in line] == [10, 20]
     assert math.isfinite(run.result["valid"]["nats"])
 
 
@@ -182,6 +185,21 @@ def test_divergence_rolls_back_and_then_ends(fit: Fit, monkeypatch: pytest.Monke
         fit("run", {"steps": 200})
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert sum("back to step 10" in line.get("event", "") for line in lines) == 3
+
+
+def test_divergence_before_the_first_checkpoint_goes_on_and_then_ends(
+    fit: Fit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is nothing to go back to: the rate is cut all the same, and no batch is tried twice."""
+    original = next_token.Task.loss
+
+    def poisoned(self: Any, y: torch.Tensor, batch: Any) -> Any:
+        total, count = original(self, y, batch)
+        return total * math.nan, count
+
+    monkeypatch.setattr(next_token.Task, "loss", poisoned)
+    with pytest.raises(Diverged, match=r"in 4 batches in a row \(the last is batch 15\)"):
+        fit("run", {"steps": 200, "evaluate_every": 1000})
 
 
 @pytest.fixture
@@ -220,15 +238,29 @@ def test_a_score_that_is_never_finite_ends_in_a_sentence(fit: Fit, poison: Any) 
 
 
 def test_out_of_memory_names_a_batch_size_that_fits(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Recurrent.forward
+    original, limit = Recurrent.forward, {"rows": 1}
 
     def small_machine(self: Recurrent, x: torch.Tensor, state: Any = None) -> Any:
-        if torch.is_grad_enabled() and x.shape[0] > 1:
+        if torch.is_grad_enabled() and x.shape[0] > limit["rows"]:
             raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")
         return original(self, x, state)
 
     monkeypatch.setattr(Recurrent, "forward", small_machine)
-    with pytest.raises(OutOfMemory, match=r"batches of 4 rows; settings={.batch_size.: 1} fits"):
+    for rows, fits in ((4, 1), (16, 4), (11, 5)):
+        limit["rows"] = fits
+        with pytest.raises(OutOfMemory, match=f"batches of {rows} rows; settings={{.batch_size.: {fits}}} fits"):
+            fit(f"run-{rows}", {"steps": 3, "batch_size": rows})
+    limit["rows"] = 0
+    with pytest.raises(OutOfMemory, match="even one row does not fit"):
+        fit("none", {"steps": 3})
+
+
+def test_out_of_memory_is_told_from_other_errors(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: Recurrent, x: torch.Tensor, state: Any = None) -> Any:
+        raise RuntimeError("something else")
+
+    monkeypatch.setattr(Recurrent, "forward", broken)
+    with pytest.raises(RuntimeError, match="something else"):
         fit("run", {"steps": 3})
 
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from unrolled.runs.config import Budget, Optimiser
-from unrolled.training.schedule import SAFETY, Plan, factor, settled_until
+from unrolled.training.schedule import DEFAULT_TIME, FEWEST, SAFETY, Plan, factor, settled_until
 
 
 @pytest.mark.parametrize("schedule", ["trapezoid", "cosine"])
@@ -91,3 +91,39 @@ def test_epochs_and_tokens_are_counted_in_steps() -> None:
     assert steps(Budget(epochs=2.5), accumulate=2) == 50
     assert steps(Budget(train_tokens=6400)) == 100
     assert steps(Budget(train_tokens=6401)) == 101
+
+
+def test_rates_by_hand() -> None:
+    """A trapezoid of eight steps falls over its second half; without a warm-up it begins at the top."""
+    assert [factor(Optimiser(warmup=0), step, 8) for step in range(8)] == [1, 1, 1, 1, 1, 0.75, 0.5, 0.25]
+    assert [factor(Optimiser(warmup=4), step, 100) for step in range(6)] == [0.25, 0.5, 0.75, 1, 1, 1]
+    assert [factor(Optimiser(warmup=4, schedule="constant"), step, 6) for step in (0, 5)] == [0.25, 1]
+    cosine = [factor(Optimiser(warmup=0, schedule="cosine"), step, 60) for step in (0, 20, 40, 60, 80)]
+    assert cosine == pytest.approx([1, 1, 0.5, 0, 0])
+    assert [factor(Optimiser(warmup=0), step, 1) for step in (0, 1, 2)] == [1, 0, 0]
+
+
+def test_a_plan_believes_the_speed_after_some_steps() -> None:
+    plan = Plan(Budget(time=100), Optimiser(warmup=10), steps_per_epoch=1000, tokens_per_step=1)
+    assert plan.expected(FEWEST - 1, 1.0, 99.0) is None
+    assert plan.expected(FEWEST, 0.0, 99.0) is None
+    assert plan.expected(FEWEST, 2.0, 98.0) == pytest.approx(FEWEST + SAFETY * 98 * FEWEST / 2)
+    assert Plan(Budget(steps=7), Optimiser(), 1000, 1).expected(0, 0.0, 0.0) == 7
+
+
+def test_a_plan_is_done_with_its_steps_or_its_time() -> None:
+    by_steps = Plan(Budget(steps=7), Optimiser(), 1000, 1)
+    assert [by_steps.done(step, -5.0) for step in (6, 7, 8)] == [False, True, True]
+    by_time = Plan(Budget(time=10), Optimiser(), 1000, 1)
+    assert [by_time.done(3, left) for left in (0.5, 0.0, -1.0)] == [False, True, True]
+    assert (by_time.time, Plan(Budget(), Optimiser(), 1000, 1).time, by_steps.time) == (10, DEFAULT_TIME, None)
+
+
+def test_a_horizon_that_is_named_at_the_end_is_the_shortest_that_fits() -> None:
+    plan = Plan(Budget(time=1), Optimiser(warmup=0), 1000, 1)
+    plan.close(9)
+    assert plan.horizon == 19  # flat up to step 9.5
+    plan.close(500)
+    assert plan.horizon == 19
+    assert [factor(Optimiser(warmup=0), step, 19) for step in range(9)] == [1.0] * 9
+    assert plan.state() == {"steps": None, "horizon": 19}

@@ -46,7 +46,10 @@ def perplexity(total: float, n_tokens: int) -> float:
     10.0
     """
     nats = mean(total, n_tokens)
-    return math.exp(nats) if nats < 709 else math.inf
+    try:
+        return math.exp(nats)
+    except OverflowError:
+        return math.inf
 
 
 def root_mean_square(total: float, count: int) -> float:
