@@ -82,7 +82,7 @@ def test_the_terminal_names_every_column_that_it_leaves_out(columns, monkeypatch
     text = to.getvalue()
     assert "40 examples, 1 seed" in " ".join(text.split()) and "▸ gru" in text
     head, tail = text.split("Selected on", 1)
-    for name in ("accuracy", "weights", "train s", "tokens/s", "µs/tick", "MB", "sees", "depth"):
+    for name in ("accuracy", "weights", "train s", "positions/s", "µs/tick", "MB", "sees", "depth"):
         shown = " ".join(head.split()).replace(" \n", " ")
         assert all(word in shown for word in name.split()) or f"{name}" in tail.split("Columns that do not fit")[-1]
     assert ("Columns that do not fit here" in tail) == (columns != "200")

@@ -41,7 +41,7 @@ def test_lines_tell_what_was_guessed_and_how_runs_end():
     for event in [*EVENTS, {"event": "done", "folder": "lstm-0"}]:
         view.event(event)
     text = out.getvalue()
-    assert "guessed, for text can always be continued; --task NAME overrules it" in text
+    assert 'guessed, for text can always be continued; task="NAME" overrules it' in text
     assert "gru-0: memory ran out" in text
     assert "lstm-0: done  valid 1.5000" in text
 
@@ -66,5 +66,5 @@ def test_the_live_screen_shows_a_bar_and_a_line_for_each_run():
     screen.print(view._draw())
     text = screen.export_text()
     assert "comparison" in text and "left" in text
-    assert "lstm-0" in text and "50%" in text and "█▁" in text and "12 k tokens/s" in text
+    assert "lstm-0" in text and "50%" in text and "█▁" in text and "12 k positions/s" in text
     assert "memory ran out" in text

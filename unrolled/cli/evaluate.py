@@ -35,6 +35,6 @@ def command(
         print_json({**figures, "baselines": baselines})
         return
     rows = {**baselines, opened.config.model: figures}
-    print_figures(f"{data or opened.config.source}: {figures['tokens']:,} tokens", rows, opened.task)
+    print_figures(f"{data or opened.config.source}: {figures['tokens']:,} {opened.task.UNIT}", rows, opened.task)
     if not baselines:
         print("No baselines: the data that this run was trained on is not there any more.")

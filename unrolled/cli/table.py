@@ -94,7 +94,7 @@ LEGEND = (
 )
 LEGEND += "positions reach an output"
 DEPTH = "; depth: steps of training that wait for one another"
-LEAST = ("depth", "MB", "tokens/s", "steps", "µs/tick", "sees", "train s", "weights")  # what is left out first, in turn
+LEAST = ("depth", "MB", "positions/s", "steps", "µs/tick", "sees", "train s", "weights")  # left out first, in turn
 
 
 def _comparison_grid(path: Any, found: dict[str, Any], columns: dict[str, Cell], width: int) -> Table:
@@ -154,7 +154,7 @@ def _columns(found: dict[str, Any]) -> dict[str, Cell]:
     columns |= {title_words(name): figure(name) for name in others if any(name in r["figures"] for r in found["rows"])}
     return columns | {
         "weights": _weights, "train s": number("training_seconds", ".1f"), "steps": _steps,
-        "tokens/s": number("tokens_per_second"), "µs/tick": number("tick_microseconds"),
+        "positions/s": number("tokens_per_second"), "µs/tick": number("tick_microseconds"),
         "MB": number("memory_megabytes"), "sees": _sees, "depth": number("serial_depth"),
     }  # fmt: skip
 

@@ -154,7 +154,7 @@ class Live(Lines):
         table = Table.grid(padding=(0, 2))
         for line in self._shown():
             best = f"{min(line.curve):.4f}" if line.curve else ""
-            speed = f"{short_number(line.speed)} tokens/s" if line.speed and line.state == "running" else ""
+            speed = f"{short_number(line.speed)} positions/s" if line.speed and line.state == "running" else ""
             table.add_row(
                 line.label, f"{line.share:>4.0%}", sparkline(line.losses or line.curve), best, speed or line.state[:60]
             )

@@ -75,6 +75,14 @@ class Explained(NamedTuple):
     of: Callable[[Tensor], Tensor]  # outputs y [n, S', D'] -> one number for each row [n]
 
 
+class Use(NamedTuple):
+    """Something that a saved run of a task can do: `unrolled VERB RUN WORDS`."""
+
+    what: str
+    verb: str
+    words: tuple[str, ...]
+
+
 class Vocabulary(NamedTuple):
     """What the rows of a table or of a head stand for: the ids of a codec, and names that follow them."""
 
@@ -273,6 +281,10 @@ class Task:
         With a limit, which training asks for, at least the criterion.
         """
         raise NotImplementedError
+
+    def uses(self) -> list[Use]:
+        """What a saved run can do with new data, for the model card and the report; NEW_DATA stands for a file."""
+        return [Use("predict", "predict", ("NEW_DATA",))]
 
     def more_seconds(self) -> float:
         """How much longer the final figures will take than the last evaluation lets expect (texts written out, say)."""

@@ -36,7 +36,7 @@ COSTS = [
     Column("parameters", "trained numbers", lambda row: plain_number(row.get("parameters"))),
     Column("training", "time spent in training steps", lambda row: time_words(row.get("training_seconds"))),
     Column("steps", "optimiser steps", lambda row: plain_number(row.get("steps"))),
-    Column("tokens/s", "tokens per second while training", lambda row: plain_number(row.get("tokens_per_second"))),
+    Column("positions/s", "positions per second of training", lambda row: plain_number(row.get("tokens_per_second"))),
     Column("µs per tick", "cost of one step when streaming", lambda row: _rounded(row.get("tick_microseconds"))),
     Column("memory", "peak while training", lambda row: _megabytes(row.get("memory_megabytes"))),
     Column("receptive field", "how much of the past is seen", lambda row: _field(row)),

@@ -11,6 +11,7 @@ from unrolled.data.reading import Reading
 from unrolled.data.vector_pairs import CaptionReading, RecognitionReading
 from unrolled.report.group import Group
 from unrolled.report.read import RunFacts
+from unrolled.runs import uses
 from unrolled.runs.config import RunConfig
 
 READINGS = (Reading, PairReading, CaptionReading, RecognitionReading)
@@ -78,15 +79,11 @@ def commands(group: Group) -> list[tuple[str, str]]:
     if group.table.get("command"):
         found.append(("compare again", str(group.table["command"])))
     for label, run in group.first_runs()[: 1 if group.is_comparison else None]:
-        place, source = shlex.quote(str(run.path)), str(run.config.get("source") or "DATA")
-        more = f" --with {shlex.quote(str(run.config['own_file']))}" if run.config.get("own_file") else ""
-        data = "DATA" if source == "memory" else shlex.quote(source)
+        more, data = uses.own_words(run.config.get("own_file")), uses.data_words(run.config.get("source"))
         if not group.is_comparison:
             again = f"unrolled train {data} --recipe {shlex.quote(str(run.path / 'recipe.toml'))}{more} -o NEW"
             found.append((f"train {label} again, with the same weights in the end", again))
-        found.append((f"measure {label} again", f"unrolled evaluate {place}{more}"))
-        if run.task == "next-token":
-            found.append((f"let {label} write", f"unrolled generate {place}{more}"))
-        found.append((f"look inside {label}", f"unrolled inspect {place}{more}"))
+        able = uses.commands(run.config, run.result, str(run.path))
+        found += [(f"{label}: {what}", command) for what, command in able]
     where = " ".join(shlex.quote(str(place)) for place in group.places)
     return [*found, ("write this page again", f"unrolled report {where}")]

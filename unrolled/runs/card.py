@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from unrolled.core.errors import listed
 from unrolled.core.task import Task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.directory import RunDirectory
+from unrolled.runs.uses import commands, data_words, own_words
 
 CARD = """# {model} on {source}
 
@@ -26,17 +28,18 @@ data ({chosen}); test data was looked at once, at the end.
 
 ## Use it
 
-    unrolled generate {path} --prompt "..."
-    unrolled evaluate {path}
+From the folder that holds this one:
+
+{uses}
 
 ## Repeat it
 
 {repeat}; seed {seed}, {threads} threads, torch {torch}.
 """
-ALONE = """    unrolled train {source} --recipe recipe.toml
+ALONE = """    unrolled train {data} --recipe {path}/recipe.toml{more}
 
 `recipe.toml` beside this file holds every setting"""
-TOGETHER = """    unrolled compare {source} --task {task} --models {model} --folds {members}
+TOGETHER = """    unrolled compare {data} --task {task} --models {model} --folds {members}{more}
 
 {members} models answer together, each trained without one of {members} folds"""
 
@@ -62,9 +65,16 @@ def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[st
         said=_said(config.model, result),
         unit=task.UNIT,
         chosen=chosen,
-        repeat=repeat.format(source=config.source, task=config.task, model=config.model, members=config.members),
+        repeat=repeat.format(
+            data=data_words(config.source),
+            path=shlex.quote(run.path.name),
+            task=config.task,
+            model=config.model,
+            members=config.members,
+            more=own_words(config.own_file),
+        ),
+        uses="\n".join(f"    {command}" for _, command in commands(config.model_dump(), result, run.path.name)),
         facts=_facts(task.facts()),
-        path=run.path.name,
         seed=config.seed,
         threads=config.threads,
     )

@@ -59,6 +59,7 @@ class Task(task.Task):
     SCORE = "nats"
     FIGURES = ("nats", "nats_after_first", "accuracy")
     ACCEPTS = ("causal",)
+    UNIT = "frames"
 
     data: DataConfig
     config: Config
@@ -128,6 +129,13 @@ class Task(task.Task):
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
         return Examples(self._rolls().sections["train"], batching.batch_size, ahead=self.data.ahead, seed=seed)
+
+    def uses(self) -> list[task.Use]:
+        return [
+            task.Use("write a piano roll and a MIDI file", "generate", ("--max-tokens", "64", "-o", "NEW_FILE")),
+            task.Use("score each sequence of a file", "score", ("NEW_DATA",)),
+            task.Use("predict what follows each sequence", "predict", ("NEW_DATA",)),
+        ]
 
     def solve(self, model: Causal, limit: int | None = None) -> None:
         train = self._rolls().sections["train"]

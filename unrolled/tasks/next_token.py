@@ -132,6 +132,14 @@ class Task(task.Task):
             return Windows(train, batching.batch_size, batching.length, ahead=ahead, seed=seed)
         return StreamRows(train, batching.batch_size, batching.length, back=batching.back, ahead=ahead, seed=seed)
 
+    def uses(self) -> list[task.Use]:
+        started = ("--condition", self.labels[0]) if self.labels else ()
+        return [
+            task.Use("continue a text", "generate", ("--prompt", "TEXT", *started)),
+            task.Use("score each line of a file", "score", ("NEW_DATA", *started)),
+            task.Use("predict what follows each line", "predict", ("NEW_DATA", *started)),
+        ]
+
     def solve(self, model: Causal, limit: int | None = None) -> None:
         train = self._text().sections["train"]
         model.solve(train if limit is None else train.first(limit), ahead=self.data.ahead)  # type: ignore[operator]

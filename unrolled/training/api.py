@@ -291,6 +291,7 @@ def finish(
     result |= {"units": ledgers[parts[-1]].n_units, "unit": ledgers[parts[-1]].unit}
     result |= {"score": task.ranks_by.name, "metrics": [metric.to_json() for metric in task.metrics()]}
     result |= {"criterion": task.criterion, "figures": list(task.FIGURES), "how_measured": task.how_measured()}
+    result["uses"] = [use._asdict() for use in task.uses()]
     result["cost"] = _costs(config, task, model)
     result["seconds"] = round(time.monotonic() - started, 2)
     run.write_json("result.json", result)

@@ -76,7 +76,7 @@ class Bar:
         self.bar.start()
 
     def step(self, share: float, loss: float, tokens_per_second: float, left: float | None) -> None:
-        facts = f"loss {loss:.3f}  {short_number(tokens_per_second)} tokens/s  {clock(left)} left{self.best}"
+        facts = f"loss {loss:.3f}  {short_number(tokens_per_second)} positions/s  {clock(left)} left{self.best}"
         self.bar.update(self.task, completed=share, facts=facts)
 
     def evaluation(self, step: int, figures: dict[str, float], best: bool) -> None:

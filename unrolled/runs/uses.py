@@ -1,0 +1,29 @@
+"""What a saved run can do, as commands: for the model card and the report. Imports no torch."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+
+def commands(config: Mapping[str, Any], result: Mapping[str, Any], place: str) -> list[tuple[str, str]]:
+    """What a saved run can do, and the command that does it."""
+    more, known = own_words(config.get("own_file")), str(config.get("source") or "memory") != "memory"
+    found = []
+    for use in result.get("uses") or []:
+        words = shlex.join(["unrolled", use["verb"], place, *use["words"]])
+        found.append((str(use["what"]), words + more))
+    again = shlex.join(["unrolled", "evaluate", place, *([] if known else ["DATA"])])
+    inside = shlex.join(["unrolled", "inspect", place])
+    return [*found, ("evaluate again", again + more), ("look inside", inside + more)]
+
+
+def data_words(source: str | None) -> str:
+    """The data of a run as a command takes it."""
+    return shlex.quote(source) if source and source != "memory" else "DATA"
+
+
+def own_words(own_file: str | None) -> str:
+    """The user's file of the model, behind a command."""
+    return f" --with {shlex.quote(own_file)}" if own_file else ""
