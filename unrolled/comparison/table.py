@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.comparison.plan import Job, Plan
-from unrolled.comparison.statistics import Sample, draw_scores, interval, is_better
+from unrolled.comparison.statistics import Sample, interval, is_better
 from unrolled.comparison.verdict import make_verdict
 from unrolled.core import discover
 from unrolled.core.errors import DataError, UnrolledError
@@ -46,9 +46,9 @@ def make_table(
             samples[label] = _sample([found[job.folder] for job in done], metric)
             row["score"], row["spread"] = samples[label].score, samples[label].spread
         rows.append(row)
-    drawn = draw_scores(samples) if samples else {}
     for row in rows:
-        row["interval"] = list(interval(drawn[row["label"]])) if row["label"] in drawn else None
+        ends = interval(samples[row["label"]]) if row["label"] in samples else None
+        row["interval"] = None if ends is None else list(ends)
         row["beaten_by"] = _beaten_by(row, rows, metric)
     facts = next(iter(found.values())).read_json("data.json")["facts"] if found else {}
     split = "test" if any("test" in run.read_json("result.json") for run in found.values()) else "valid"
@@ -63,7 +63,7 @@ def make_table(
         "command": command, "notes": plan.notes, "finished": finished, "rows": rows,
     }  # fmt: skip
     rows.sort(key=lambda row: rank(table, row))
-    return table | make_verdict(table, lambda one, other: is_better(metric, drawn[one], drawn[other]))
+    return table | make_verdict(table, lambda one, other: is_better(metric, samples[one], samples[other]))
 
 
 def _finished(path: Path) -> RunDirectory | None:

@@ -1,6 +1,7 @@
 """Metrics of a whole set of units from statistics that were added over its units. Imports no torch.
 
     ratio    total / count                                                         statistics: total, count
+    rate     the same, of what happens or not: between 0 and 1                     statistics: total, count
     chrf     (1 + b^2) P R / (b^2 P + R), b = 2; P, R: means over n = 1..6 of      of each n: n-grams of the text, of
              m_n / h_n and m_n / r_n, where both are there (Popovic 2015)          the reference, and of both (h, r, m)
     bleu     min(1, exp(1 - r / c)) (prod_{n=1..4} m_n / h_n)^(1/4)                c, r, m_1 .. m_4, h_1 .. h_4
@@ -44,7 +45,7 @@ def bleu(sums: Array) -> Array:
     return np.where(reached, 100 * brevity * np.exp(log_p), 0.0)
 
 
-FORMULAS: dict[str, Callable[[Array], Array]] = {"ratio": ratio, "chrf": chrf, "bleu": bleu}
+FORMULAS: dict[str, Callable[[Array], Array]] = {"ratio": ratio, "rate": ratio, "chrf": chrf, "bleu": bleu}
 
 
 def value_of(formula: str, sums: Array) -> Array:

@@ -18,6 +18,7 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import task
+from unrolled.core.metric import Metric
 from unrolled.data.answers import ClassCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.labelled_batch import LabelledSection
@@ -94,6 +95,9 @@ class Task(_labelled.LabelledTask):
         return {"longest": 4 if letters else 2, "class_weights": self.config.class_weights}
 
     # ---- figures
+
+    def metrics(self) -> list[Metric]:
+        return [Metric(self.SCORE, formula="rate")]
 
     def measure(self, model: Any, section: LabelledSection, ledger: task.Ledger | None) -> dict[str, float]:
         logits, y = self.answers_to(model, section), torch.from_numpy(section.y)  # [n, C], [n] or [n, C]

@@ -16,6 +16,7 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import task
+from unrolled.core.metric import Metric
 from unrolled.data.answers import UNSEEN, TagCodec
 from unrolled.data.codec import UNKNOWN
 from unrolled.data.config import DataConfig
@@ -65,6 +66,9 @@ class Task(_labelled.LabelledTask):
         return [task.Baseline("most frequent tag of each word", "tag-counts", {})]
 
     # ---- figures
+
+    def metrics(self) -> list[Metric]:
+        return [Metric(self.SCORE, formula="rate")]
 
     def measure(self, model: Any, section: LabelledSection, ledger: task.Ledger | None) -> dict[str, float]:
         y = torch.from_numpy(section.y)  # [N]
