@@ -7,7 +7,6 @@ import pytest
 
 from unrolled.core.errors import DataError
 from unrolled.data.answers import (
-    UNSEEN,
     ClassCodec,
     NumberScaler,
     SeriesScaler,
@@ -49,12 +48,13 @@ def test_classes_there_and_back(kind, tmp_path):
 
 def test_what_training_never_showed():
     codec = fitted("class", ["cat", "dog"])
-    with pytest.raises(DataError, match="row 7: the class 'dgo' is not in the training part; did you mean 'dog'"):
+    with pytest.raises(DataError, match="row 7: the class 'dgo' is not in the training split; did you mean 'dog'"):
         codec.encode("dgo", "row 7")
-    open_codec = codec.with_unseen()
-    assert open_codec.size == 3
-    assert open_codec.decode(open_codec.encode("cow", "row 7")) == UNSEEN
-    with pytest.raises(DataError, match="row 8: the tag 'X' is not in the training part"):
+    wider = codec.with_unseen(["dog", "owl", "cow"])
+    assert (wider.size, wider.names, wider.unseen) == (2, ["cat", "dog"], ["cow", "owl"])
+    assert wider.encode("cow", "row 7") == 2 and wider.decode(wider.encode("cow", "row 7")) == "cow"
+    assert wider.to_json() == codec.to_json()
+    with pytest.raises(DataError, match="row 8: the tag 'X' is not in the training split"):
         fitted("tags", [["A", "B"]]).encode(["A", "X"], "row 8")
 
 

@@ -128,14 +128,16 @@ def test_codecs_see_the_training_part_only():
     assert any("1 inputs of test are in train too" in note for note in notes) or 0 not in train
 
 
-def test_a_label_only_in_test_is_named_with_its_place():
+def test_a_label_only_in_test_is_named():
     rows = [{"text": f"t{i}", "label": "ab"[i % 2], "set": "train"} for i in range(20)]
     rows.append({"text": "odd", "label": "c", "set": "test"})
-    with pytest.raises(DataError, match="the list, row 21: the class 'c' is not in the training part"):
-        prepared(rows, reading=Reading(part="set"))
-    data = prepared(rows, reading=Reading(part="set"), allow_unseen=True)
-    assert data.facts["classes"]["test"] == {"a": 0, "b": 0, "<unseen>": 1}
-    assert "1 answers of test are not in the training part, so they count as wrong" in data.facts["notes"]
+    data = prepared(rows, reading=Reading(part="set"))
+    assert data.facts["classes"]["test"] == {"a": 0, "b": 0, "c": 1}
+    assert data.facts["classes"]["train"].keys() == {"a", "b"}
+    assert data.answers.size == data.facts["outputs"] == 2
+    assert data.facts["notes"][-1:] == [
+        "1 targets of test are a class that training did not see (c): they count as wrong"
+    ]
     with pytest.raises(DataError, match="there is no part train; it has test"):
         prepared(rows[20:], reading=Reading(part="set"))
     with pytest.raises(DataError, match="found the single class 'a'"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -60,9 +61,10 @@ def test_saliency_adds_up_to_the_log_probability_of_what_is_said(make: Make, mod
     answer = run.inspect("saliency", "the state")
     batch, _ = run.task.example("the state")
     with torch.no_grad():
-        log_p = run.model(batch.x, batch.mask)[0][0, 0].double().log_softmax(0)  # [C]
-    known = run.task.answers.n_known  # a class of test data alone is never said
-    assert answer.numbers["log_p"] == pytest.approx(float(log_p[:known].max()), abs=1e-5)
+        logits = run.model(batch.x, batch.mask)[0][0, 0].double()  # [C]
+    log_p = (logits / run.task.temperature).log_softmax(0)
+    assert answer.numbers["log_p"] == pytest.approx(float(log_p.max()), abs=1e-5)
+    assert math.exp(answer.numbers["log_p"]) == pytest.approx(run.predict(["the state"])[0]["p"], rel=1e-4)
     assert answer.numbers["target"] == run.predict(["the state"])[0]["prediction"]
     total = float(answer.arrays["integrated_gradients"].sum())
     assert total == pytest.approx(answer.numbers["log_p"] - answer.numbers["log_p_baseline"], rel=0.02, abs=1e-4)
@@ -100,7 +102,8 @@ def test_a_set_of_classes_is_explained(make: Make) -> None:
     answer = run.inspect("saliency", "the state")
     batch, _ = run.task.example("the state")
     with torch.no_grad():
-        p = run.model(batch.x, batch.mask)[0][0, 0].double().sigmoid()  # [C]
+        logits = run.model(batch.x, batch.mask)[0][0, 0].double()  # [C]
+    p = (logits / run.task.temperature).sigmoid()
     assert answer.numbers["log_p"] == pytest.approx(float(torch.maximum(p, 1 - p).log().sum()), abs=1e-5)
 
 

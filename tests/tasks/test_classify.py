@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from pathlib import Path
 from typing import Any
 
+import polars
 import pytest
 import torch
+from sklearn.metrics import f1_score
 
 import unrolled
 from tests.commands import run_unrolled
 from unrolled.comparison.api import make_plan
 from unrolled.core.errors import DataError, UsageError
+from unrolled.objectives.calibration import expected_calibration_error, reliability
 from unrolled.pictures.draw import html, is_drawn, svg
 from unrolled.runs.build import make_task
 from unrolled.runs.run import Run, load
@@ -115,7 +119,7 @@ def test_the_temperature_is_saved_and_used(run: Run) -> None:
     text = rows(2)[1]["text"]
     batch, _ = again.task.example(text)
     with torch.no_grad():
-        logits = again.model(batch.x, batch.mask)[0][0, 0, : again.task.answers.n_known].double()
+        logits = again.model(batch.x, batch.mask)[0][0, 0].double()
     p = (logits / again.task.temperature).softmax(0)
     assert again.predict([text])[0]["p"] == pytest.approx(float(p.max()), rel=1e-5)
 
@@ -133,20 +137,137 @@ def test_lines_of_predictions(run: Run) -> None:
         assert said["p"] == pytest.approx(line["p"], rel=1e-4)
 
 
-def test_a_class_of_test_data_alone_is_never_said(tmp_path: Path) -> None:
-    """Whatever its logit: it counts as wrong, and probabilities are those of the others."""
+def test_nats_are_those_of_the_probabilities_that_are_told(run: Run) -> None:
+    """One footing: predictions.jsonl, `predict` and the test figure are of the same calibrated probabilities."""
+    assert run.task.temperature != 1.0
+    lines = list(run.directory.read_lines("predictions.jsonl"))
+    assert len(lines) == run.result["test"]["tokens"]
+    for line in lines:
+        assert line["nats"] == pytest.approx(-math.log(line["p_target"]), abs=1e-9)
+        if line["right"]:
+            assert line["p"] == pytest.approx(line["p_target"], rel=1e-9)
+    assert run.result["test"]["nats"] == pytest.approx(sum(line["nats"] for line in lines) / len(lines), rel=1e-6)
+    assert run.evaluate()["nats"] == pytest.approx(run.result["test"]["nats"], rel=1e-6)
+    p = torch.tensor([[line["p"], 1 - line["p"]] for line in lines])
+    bins = reliability(p, torch.tensor([0 if line["right"] else 1 for line in lines]))
+    assert run.result["test"]["calibration_error"] == pytest.approx(expected_calibration_error(bins), abs=1e-6)
+
+
+def test_a_baseline_is_as_sure_as_validation_data_lets_it_be(run: Run) -> None:
+    """It is measured as if it were a run of its own, and leaves nothing behind."""
+    own = unrolled.train(run.config.source, task="classify", model="naive-bayes", out=run.path.parent / "bayes",
+                         settings={"tokens": "word", "split": "60/20/20", "threads": 1})  # fmt: skip
+    assert own.task.temperature != 1.0
+    assert run.result["baselines"]["naive Bayes"]["test"] == pytest.approx(own.result["test"])
+    again = load(run.path)
+    assert again.evaluate_baselines()["naive Bayes"] == pytest.approx(own.result["test"])
+    assert again.task.temperature == run.task.temperature
+
+
+def with_a_new_class() -> list[dict[str, Any]]:
     some = [row | {"part": ["train", "valid", "test"][i % 3]} for i, row in enumerate(rows(90, rare=4))]
-    some += [{"id": "x", "text": "tick tick tick new", "label": "new", "part": "test"}]
-    settings = QUICK | {"tokens": "word", "task.reading.part": "part"}
+    return [*some, {"id": "x", "text": "tick tick tick new", "label": "new", "part": "test"}]
+
+
+def test_a_class_of_test_data_alone_has_no_output_and_is_wrong(tmp_path: Path) -> None:
+    some = with_a_new_class()
+    settings = QUICK | {"tokens": "word", "task.reading.part": "part", "task.label_smoothing": 0.1}
     run = unrolled.train(some, task="classify", model="dan", out=tmp_path / "run", settings=settings)
-    assert run.task.answers.names == ["bad", "good", "<unseen>"]
-    with torch.no_grad():
-        run.model.head.bias[2] = 50.0
+    assert run.task.answers.names == ["bad", "good"]
+    assert run.task.ports().d_out == run.model.head.out_features == 2
     said = run.predict([row["text"] for row in some])
     assert {line["prediction"] for line in said} <= {"bad", "good"}
-    assert all(line["p"] >= 0.5 for line in said)
-    wrong = sum(line["prediction"] != row["label"] for line, row in zip(said, some, strict=True))
-    assert run.evaluate(some)["error"] == pytest.approx(wrong / len(some))
+    wrong = [line["prediction"] != row["label"] for line, row in zip(said, some, strict=True)]
+    figures = run.evaluate(some)
+    assert figures["error"] == pytest.approx(sum(wrong) / len(some))
+    assert figures["unseen_targets"] == 1
+    test = [(row, each) for row, each in zip(some, said, strict=True) if row["part"] == "test"]
+    told = run.result["test"]
+    assert told["unseen_targets"] == 1
+    true, guessed = [row["label"] for row, _ in test], [each["prediction"] for _, each in test]
+    assert told["macro_f1"] == pytest.approx(f1_score(true, guessed, average="macro", zero_division=0))
+    lines = list(run.directory.read_lines("predictions.jsonl"))
+    [new] = [line for line in lines if line["target"] == "new"]
+    assert (new["right"], new["nats"], new["p_target"]) == (False, None, None)
+    known = [line["nats"] for line in lines if line["target"] != "new"]
+    assert told["nats"] == pytest.approx(sum(known) / len(known), rel=1e-6)
+    units = run.directory.read_tensors("units.safetensors")
+    assert units["test.error"][:, 1].sum() == told["tokens"] == len(test)
+    confusion = run.directory.read_json("figures/confusion.json")
+    assert (confusion["rows"], confusion["columns"]) == (["bad", "good", "new"], ["bad", "good"])
+    assert "<unseen>" not in "".join(path.read_text() for path in (tmp_path / "run").rglob("*.json*"))
+
+
+def test_without_a_new_class_no_report_has_a_row_for_one(run: Run) -> None:
+    assert run.directory.read_json("figures/confusion.json")["rows"] == ["bad", "good"]
+    assert "unseen_targets" not in run.result["test"]
+
+
+def test_sets_of_classes_have_the_nats_of_the_whole_set(tmp_path: Path) -> None:
+    some = with_a_new_class()
+    for i, row in enumerate(some):
+        row["label"] = [row["label"], *(["odd"] if i % 2 else [])]
+    settings = QUICK | {"tokens": "word", "task.reading.part": "part", "task.reading.separator": "|"}
+    run = unrolled.train(some, task="classify", model="dan", out=tmp_path / "run", settings=settings)
+    assert run.model.head.out_features == 3
+    lines = list(run.directory.read_lines("predictions.jsonl"))
+    for line in lines:
+        p = [line["p"][name] if name in line["target"] else 1 - line["p"][name] for name in ("bad", "good", "odd")]
+        assert line["nats"] == pytest.approx(-sum(map(math.log, p)), rel=1e-6)
+        assert line["right"] is (line["prediction"] == line["target"])
+    assert run.result["test"]["nats"] == pytest.approx(sum(line["nats"] for line in lines) / len(lines))
+    assert run.result["test"]["unseen_targets"] == 1
+    assert not next(line for line in lines if "new" in line["target"])["right"]
+
+
+# ---- labels come back as they were given
+
+
+@pytest.mark.parametrize(("labels", "typed"), [
+    ([0, 3], int), ([True, False], bool), ([0.0, 3.0], float), (["0", "3"], str), (["01", "1"], str), (["a", 3], str),
+])  # fmt: skip
+@pytest.mark.parametrize("form", ["list", "arrays", "polars", "jsonl"])
+def test_labels_come_back_as_they_were_given(tmp_path: Path, labels: list[Any], typed: type, form: str) -> None:
+    some = [{"text": row["text"], "label": labels[row["label"] == "bad"]} for row in rows(24)]
+    data: Any = some
+    if form == "polars" and len({type(label) for label in labels}) == 1:
+        data = polars.DataFrame(some)
+    if form == "arrays":
+        data = ([row["text"] for row in some], [row["label"] for row in some])
+    if form == "jsonl":
+        data = tmp_path / "rows.jsonl"
+        data.write_text("\n".join(map(json.dumps, some)), encoding="utf-8")
+    task = make_task(configure("classify", "naive-bayes", "memory", {}))
+    task.prepare(data)
+    task.save_codec(tmp_path / "codec")
+    again = make_task(configure("classify", "naive-bayes", "memory", {}))
+    again.load_codec(tmp_path / "codec")
+    for codec in (task.answers, again.answers):
+        found = [codec.decode(number) for number in range(2)]
+        assert set(found) == {str(label) if typed is str else label for label in labels}
+        assert {type(each) for each in found} == {typed}
+
+
+def test_integer_labels_are_predicted_as_integers(tmp_path: Path) -> None:
+    some = [{"text": row["text"], "label": [0, 3][row["label"] == "bad"]} for row in rows(24)]
+    run = unrolled.train(some, task="classify", model="naive-bayes", out=tmp_path / "run", settings={"threads": 1})
+    for opened in (run, load(run.path)):
+        assert {repr(line["prediction"]) for line in opened.predict([row["text"] for row in some])} == {"0", "3"}
+    assert {type(line["target"]) for line in run.directory.read_lines("predictions.jsonl")} == {int}
+
+
+@pytest.mark.parametrize(("labels", "shown"), [(["0", "-3"], [0, -3]), (["01", "3"], ["01", "3"])])
+def test_labels_of_a_csv_file_are_integers_where_all_are(tmp_path: Path, labels: list[str], shown: list[Any]) -> None:
+    """The cells of -o out.csv are as in the file; JSON lines have numbers."""
+    some = [{"text": row["text"], "label": labels[row["label"] == "bad"]} for row in rows(24)]
+    path = write(tmp_path / "rows.csv", some)
+    run = unrolled.train(path, task="classify", model="naive-bayes", out=tmp_path / "run", settings={"threads": 1})
+    printed = run_unrolled("predict", run.path, path).stdout.splitlines()
+    assert {json.loads(line)["prediction"] for line in printed} == set(shown)
+    run_unrolled("predict", run.path, path, "-o", tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
+        assert {row["prediction"] for row in csv.DictReader(file)} == set(labels)
+    assert run.evaluate([{"text": row["text"], "label": int(row["label"])} for row in some])["error"] < 1
 
 
 def test_a_model_that_is_not_better_is_said_not_to_be(tmp_path: Path) -> None:

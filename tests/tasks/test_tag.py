@@ -73,9 +73,9 @@ def test_figures_by_hand(counted: Run) -> None:
     assert figures["span_f1"] == pytest.approx(2 * len(real & found) / (len(real) + len(found)))
     assert run.result["test"] == pytest.approx(figures, rel=1e-6)
     units = run.directory.read_tensors("units.safetensors")
-    assert units["counts"].tolist() == [len(line["input"]) for line in lines]
+    assert units["test.error"][:, 1].tolist() == [len(line["input"]) for line in lines]
     sums = [sum(a != b for a, b in zip(line["target"], line["prediction"])) for line in lines]
-    assert units["totals"].tolist() == sums
+    assert units["test.error"][:, 0].tolist() == sums
 
 
 def test_it_learns_from_letters_and_neighbours(run: Run, counted: Run) -> None:
@@ -128,17 +128,18 @@ def test_pictures(run: Run) -> None:
 def test_a_tag_that_training_never_shows_counts_as_wrong(run: Run, tmp_path: Path) -> None:
     (tmp_path / "other.conll").write_text("ra x O\nbdgo x B-NEW\n")
     figures = run.evaluate(tmp_path / "other.conll")
-    assert figures["error"] >= 0.5
+    assert (figures["error"], figures["unseen_targets"]) == (0.5, 1)
+    assert figures["span_f1"] == 0  # B-NEW is a span that was missed
 
 
-def test_a_tag_that_training_never_shows_is_never_said(run: Run) -> None:
-    again = unrolled.load(run.path)
-    assert again.task.answers.names[-1] == "<unseen>"
-    with torch.no_grad():
-        again.model.layers[-1].causal.module.bias[-1] = 50.0
-    said = again.predict(["ra bdgo gdbo"])[0]
-    assert said["prediction"] == ["O", "B-PER", "I-PER"]
-    assert said["p"] == pytest.approx(run.predict(["ra bdgo gdbo"])[0]["p"], abs=1e-5)
+def test_tags_have_an_output_where_training_shows_them_and_nats_are_of_the_p_beside_them(run: Run) -> None:
+    names = ["B-PER", "B-THING", "I-PER", "O"]
+    assert run.task.answers.names == run.directory.read_json("figures/confusion.json")["columns"] == names
+    assert run.model.layers[-1].causal.module.out_features == 4
+    right = [line for line in run.directory.read_lines("predictions.jsonl") if line["prediction"] == line["target"]]
+    assert right
+    for line in right:
+        assert line["nats"] == pytest.approx(-np.log(line["p"]).mean(), abs=1e-5)
 
 
 def test_a_plain_text_is_cut_into_words(run: Run, tmp_path: Path) -> None:

@@ -118,5 +118,5 @@ def _unlike(data: str, number: int | None) -> DataError:
 
 
 def _cell(value: Any) -> Any:
-    """Lists and mappings as JSON, everything else as it is."""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | tuple) else value
+    """Lists, mappings and truth values as JSON, everything else as it is."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | tuple | bool) else value

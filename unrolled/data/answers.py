@@ -15,19 +15,21 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, nearest
+from unrolled.data.cells import Typed
 from unrolled.data.labelled import Labelled
 from unrolled.data.reading import Answers
 
 FILE = "answers.json"
 LARGEST_FILE = 64 * 2**20  # bytes that are read at all
 NO_ANSWER = -1  # where a tag or a class is not known, or there is no word
-UNSEEN = "<unseen>"  # the last class, where asked for: whatever training never showed, so that it counts as wrong
+Label = str | bool | int | float
+TYPES: dict[str, type] = {"text": str, "integer": int, "float": float, "boolean": bool}
 
 
 class AnswerCodec:
@@ -60,34 +62,59 @@ class AnswerCodec:
 
 
 class ClassCodec(AnswerCodec):
-    """One class of several."""
+    """One class of several.
+
+    A model has an output for each class of the training part, and for no other. Classes that only held-out data has
+    (`unseen`) are numbered behind those: no model can predict them, so they are wrong whatever is predicted.
+    """
 
     kind: ClassVar[Answers] = "class"
     word: ClassVar[str] = "class"
 
-    def __init__(self, names: Sequence[str], counts: Sequence[int] | None = None) -> None:
-        known = [name for name in names if name != UNSEEN]
-        if known != sorted(set(known)) or UNSEEN in names[:-1]:
+    def __init__(
+        self,
+        names: Sequence[str],
+        counts: Sequence[int] | None = None,
+        labels: str = "text",
+        unseen: Sequence[str] = (),
+    ) -> None:
+        if list(names) != sorted(set(names)):
             raise ValueError("the classes are not in order, or one is there twice")
-        self.names = list(names)
+        if labels not in TYPES:
+            raise ValueError(f"labels are not {labels}")
+        self.names, self.unseen, self.labels = list(names), list(unseen), labels
         self.counts = np.array([0] * len(names) if counts is None else counts, np.int64)  # [C] in the training part
         if len(self.counts) != len(self.names):
             raise ValueError("there is not one count for each class")
-        self._number_of = {name: i for i, name in enumerate(names)}
+        self._number_of = {name: i for i, name in enumerate(self.all_names)}
+        self._label_of = [_label(name, labels) for name in self.all_names]
 
     @classmethod
-    def count(cls, answers: Iterable[Any], name: str) -> ClassCodec:
-        counts = Counter(each for answer in answers for each in cls.parts(answer))
+    def count(cls, answers: Iterable[Any], name: str, typed: bool = True) -> Self:
+        """From the answers of the training part; where these are not `typed`, integers are told by their digits."""
+        counts: Counter[str] = Counter()
+        types: set[str] = set()
+        for answer in answers:
+            parts = cls.parts(answer)
+            counts.update(parts)
+            types.update(_type_of(part) for part in parts)
         if not counts:
             raise DataError(f"{name}: no example has a {cls.word}; there is nothing to learn")
         if len(counts) == 1 and cls.kind != "classes":
             raise DataError(f"{name}: found the single {cls.word} '{next(iter(counts))}'; two or more are needed")
-        names = sorted(counts)
-        return cls(names, [counts[each] for each in names])
+        names = sorted(map(str, counts))
+        if not typed and all(_is_integer(each) for each in names):
+            types = {"integer"}
+        return cls(names, [counts[each] for each in names], types.pop() if len(types) == 1 else "text")
 
-    def with_unseen(self) -> ClassCodec:
-        """The same with one more class for all that training never showed, which is an error otherwise."""
-        return type(self)([*self.names, UNSEEN], [*self.counts.tolist(), 0])
+    def with_unseen(self, found: Iterable[str]) -> Self:
+        """The same with those of the found classes that training did not show, behind the ones that it has already."""
+        more = sorted({str(name) for name in found} - set(self.all_names))
+        return type(self)(self.names, self.counts.tolist(), self.labels, [*self.unseen, *more])
+
+    def with_classes_of(self, examples: Iterable[Labelled]) -> Self:
+        """The same with the classes of other examples."""
+        return self.with_unseen(name for example in examples for name in self.parts(example.answer))
 
     @staticmethod
     def parts(answer: Any) -> Sequence[str]:
@@ -98,27 +125,47 @@ class ClassCodec(AnswerCodec):
         return len(self.names)
 
     @property
-    def n_known(self) -> int:
-        """How many can be said: all but `<unseen>`, which stands last and only marks what is wrong whatever is said."""
-        return len(self.names) - (self.names[-1] == UNSEEN)
+    def all_names(self) -> list[str]:
+        """Of the classes of training, and behind them of those that only held-out data has."""
+        return [*self.names, *self.unseen]
 
     def number(self, name: str, place: str) -> int:
         if name not in self._number_of:
-            if UNSEEN in self._number_of:
-                return self._number_of[UNSEEN]
             raise DataError(
-                f"{place}: the {self.word} '{name}' is not in the training part; {nearest(name, self.names[:50])}"
+                f"{place}: the {self.word} '{name}' is not in the training split; {nearest(name, self.names[:50])}"
             )
         return self._number_of[name]
+
+    def label(self, number: int) -> Label:
+        """A class as the user writes it: 3 where classes are integers."""
+        return self._label_of[number]
 
     def encode(self, answer: Any, place: str) -> Any:
         return np.int64(self.number(answer, place))
 
     def decode(self, values: Any) -> Any:
-        return self.names[int(values)]
+        return self.label(int(values))
 
     def values(self) -> dict[str, Any]:
-        return {"names": self.names, "counts": self.counts.tolist()}
+        return {"names": self.names, "counts": self.counts.tolist(), "labels": self.labels}
+
+
+def _type_of(name: str) -> str:
+    if not isinstance(name, Typed):
+        return "text"
+    return next(word for word, kind in TYPES.items() if type(name.value) is kind)
+
+
+def _is_integer(name: str) -> bool:
+    """Whether a text is an integer as Python writes it, so that nothing is lost: 1 and -1, not 01 or +1."""
+    digits = name.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and str(int(name)) == name
+
+
+def _label(name: str, labels: str) -> Label:
+    if labels == "text" or (labels != "boolean" and not _is_integer(name)):
+        return name
+    return {"true": True, "false": False}.get(name, name) if labels == "boolean" else TYPES[labels](name)
 
 
 class SetCodec(ClassCodec):
@@ -131,14 +178,14 @@ class SetCodec(ClassCodec):
         return tuple(answer)
 
     def encode(self, answer: Any, place: str) -> NDArray[np.float32]:
-        result = np.zeros(self.size, np.float32)  # [C]
+        result = np.zeros(len(self._number_of), np.float32)  # [C + U], those that training never showed last
         for name in answer:
             result[self.number(name, place)] = 1
         return result
 
-    def decode(self, values: Any) -> tuple[str, ...]:
+    def decode(self, values: Any) -> tuple[Label, ...]:
         """The classes whose value (0 or 1, or a probability) is above one half."""
-        return tuple(name for name, value in zip(self.names, values) if value > 0.5)
+        return tuple(self.label(i) for i, value in enumerate(values) if value > 0.5)
 
 
 class TagCodec(ClassCodec):
@@ -154,8 +201,11 @@ class TagCodec(ClassCodec):
     def encode(self, answer: Any, place: str) -> NDArray[np.int64]:
         return np.array([self.number(tag, place) for tag in answer], np.int64)  # [T]
 
-    def decode(self, values: Any) -> list[str]:
-        return [self.names[int(value)] for value in values]
+    def decode(self, values: Any) -> list[Label]:
+        return [self.label(int(value)) for value in values]
+
+
+CLASS_CODECS: dict[str, type[ClassCodec]] = {"class": ClassCodec, "classes": SetCodec, "tags": TagCodec}
 
 
 class NumberScaler(AnswerCodec):
@@ -218,12 +268,11 @@ def fit_scaler(kind: type[NumberScaler], arrays: Iterable[NDArray[Any]], name: s
     return kind(mean, np.where(constant, 1.0, std))
 
 
-def fit_answers(kind: Answers, examples: Iterable[Labelled], name: str) -> AnswerCodec:
+def fit_answers(kind: Answers, examples: Iterable[Labelled], name: str, typed: bool = True) -> AnswerCodec:
     """The codec of some answers, from the examples of the training part."""
     answers = (example.answer for example in examples)
-    classes: dict[str, type[ClassCodec]] = {"class": ClassCodec, "classes": SetCodec, "tags": TagCodec}
-    if kind in classes:
-        return classes[kind].count(answers, name)
+    if kind in CLASS_CODECS:
+        return CLASS_CODECS[kind].count(answers, name, typed)
     return fit_scaler(SeriesScaler if kind == "series" else NumberScaler, answers, name)
 
 
@@ -232,11 +281,11 @@ def answers_from_json(text: str) -> AnswerCodec:
     values: Mapping[str, Any] = json.loads(text)
     if values["answers"] in ("numbers", "series"):
         return {"numbers": NumberScaler, "series": SeriesScaler}[values["answers"]](values["mean"], values["std"])
-    codec = {"class": ClassCodec, "classes": SetCodec, "tags": TagCodec}[values["answers"]]
+    codec = CLASS_CODECS[values["answers"]]
     names = values["names"]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("the names are not a list of texts")
-    return codec(names, values["counts"])
+    return codec(names, values["counts"], values.get("labels", "text"))
 
 
 def load_answers(directory: str | Path, file: str = FILE) -> AnswerCodec:

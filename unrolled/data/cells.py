@@ -51,16 +51,30 @@ def as_number(cell: Any, place: str) -> float:
     return value
 
 
+class Typed(str):
+    """The name of a class that came as a number or a truth value, which `value` is."""
+
+    value: bool | int | float
+
+    @classmethod
+    def of(cls, value: bool | int | float) -> Typed:
+        name = cls(str(value).lower() if isinstance(value, bool) else str(int(value)))
+        name.value = value
+        return name
+
+
 def as_class(cell: Any, place: str) -> str:
-    """The name of a class; whole numbers and true/false are names too, 3.0 is the class 3."""
+    """The name of a class; whole numbers and true/false are names too (see Typed), 3.0 is the class 3."""
     if is_gap(cell) and not (isinstance(cell, str) and cell.strip()):  # 'NA' and 'none' may be names
         raise DataError(f"{place}: found {shown(cell)}, expected a class; fill it in or remove the row")
     if isinstance(cell, str):
         return cell.strip()
     if isinstance(cell, bool | np.bool_):
-        return str(bool(cell)).lower()
+        return Typed.of(bool(cell))
+    if isinstance(cell, numbers.Integral):
+        return Typed.of(int(cell))
     if isinstance(cell, numbers.Real | np.number) and float(cell).is_integer():
-        return str(int(float(cell)))
+        return Typed.of(float(cell))
     raise DataError(f"{place}: found {shown(cell)}, expected a class: a name or a whole number")
 
 

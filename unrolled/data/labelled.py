@@ -61,6 +61,8 @@ class LabelledSource:
     """what was chosen, changed or left out while reading; complete after one pass"""
     reading: Reading = field(default_factory=Reading)
     """the settings with the columns that were chosen: a saved run reads other files with these"""
+    typed: bool = False
+    """whether texts and numbers are told apart, as in JSON or a data frame; in a .csv file and in names all is text"""
 
     def __iter__(self) -> Iterator[Labelled]:
         first: Labelled | None = None
@@ -178,7 +180,9 @@ def join_parts(parts: Mapping[str, LabelledSource], name: str) -> LabelledSource
     if len(kinds) > 1:
         raise DataError(f"{name}: the parts hold different things, {listed(sorted(kinds))}; they must be alike")
     first = next(iter(parts.values()))
-    result = LabelledSource(name, first.kind, first.answers, lambda: read(), lambda: digest(), {}, first.reading)
+    result = LabelledSource(
+        name, first.kind, first.answers, lambda: read(), lambda: digest(), {}, first.reading, first.typed
+    )
 
     def read() -> Iterator[Labelled]:
         for part, source in parts.items():

@@ -102,7 +102,7 @@ def _open(arrays: dict[str, Any], name: str, reading: Reading, answers: Answers)
             answer = None if y is None else _answer(y[i], answers, reading, f"{name}, array '{y_name}', example {i}")
             yield Labelled(value, answer, place, None if group is None else str(group[i]))
 
-    return LabelledSource(name, kind, answers, read, lambda: _digest(arrays), {}, reading)
+    return LabelledSource(name, kind, answers, read, lambda: _digest(arrays), {}, reading, typed=True)
 
 
 def _find(
@@ -159,7 +159,7 @@ def _answer(value: Any, answers: Answers, reading: Reading, place: str) -> Any:
         return as_class(value, place)
     if answers == "classes":
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-            return tuple(str(i) for i in np.flatnonzero(value))
+            return tuple(as_class(i, place) for i in np.flatnonzero(value))
         return as_classes(value, reading.separator, place)
     if answers == "numbers":
         return np.array([as_number(each, place) for each in np.atleast_1d(value)])

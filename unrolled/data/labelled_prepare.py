@@ -16,15 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError, UsageError, listed
 from unrolled.core.front import option
 from unrolled.data.answers import (
+    CLASS_CODECS,
     NO_ANSWER,
-    UNSEEN,
     AnswerCodec,
     ClassCodec,
     NumberScaler,
     SeriesScaler,
+    SetCodec,
     fit_answers,
     fit_scaler,
 )
@@ -63,6 +64,8 @@ class Scan:
     parts: list[str]
     groups: list[str] | None
     counts: Counter[str]
+    classes_found: frozenset[str] = frozenset()
+    """the names of all classes or tags"""
 
 
 def prepare_labelled(
@@ -71,7 +74,6 @@ def prepare_labelled(
     letters: int = 0,
     least: int = 1,
     distinct: bool = False,
-    allow_unseen: bool = False,
     offered: Codec | WordListCodec | None = None,
     fold: Fold = WHOLE,
 ) -> LabelledData:
@@ -79,7 +81,7 @@ def prepare_labelled(
 
     Of `config` the split, the seed, the fraction and, for texts, tokens, vocabulary and lengths count. `letters` and
     `least` are for words (see word_list); `distinct` drops examples whose input and answer were there before.
-    A class or tag that is only in validation or test is an error, or with `allow_unseen` one more class, `<unseen>`.
+    A class or tag that is only in validation or test is wrong whatever is predicted, which a note tells.
     With a `fold` validation is one part of cross-validation; codecs are then those of all that is not for test, so that
     the models of all folds can answer together. The codec of a saved run that is `offered` is used where it reads
     inputs of this kind, cut in the same way.
@@ -87,7 +89,7 @@ def prepare_labelled(
     if config.too_long == "split" and config.max_length is not None:
         raise UsageError("too_long = split is not possible here: an example has one answer; choose truncate or error")
     examples: Iterable[Labelled] = list(source) if source.kind == "series" else source
-    scan = _scan(examples, config.seed)
+    scan = _scan(examples, config.seed, source.answers)
     keep = np.ones(len(scan.keys), bool)
     if distinct:
         keep[:] = False
@@ -103,9 +105,9 @@ def prepare_labelled(
         inputs = offered
     else:
         inputs = fit_inputs(source.kind, training(), config, letters, least, source.name)
-    answers = fit_answers(source.answers, training(), source.name)
-    if allow_unseen and isinstance(answers, ClassCodec):
-        answers = answers.with_unseen()
+    answers = fit_answers(source.answers, training(), source.name, source.typed)
+    if isinstance(answers, ClassCodec):
+        answers = answers.with_unseen(scan.classes_found)
     sections, truncated = _encode(examples, side, names, inputs, answers, config)
     facts = {
         "source": source.name,
@@ -132,8 +134,9 @@ def _some(section: LabelledSection, part: str, config: DataConfig) -> LabelledSe
     return section if config.held_out is None else section.share(config.held_out / size)
 
 
-def _scan(examples: Iterable[Labelled], seed: int) -> Scan:
+def _scan(examples: Iterable[Labelled], seed: int, answers: Answers) -> Scan:
     keys, pairs, classes, parts, groups = [], [], [], [], []
+    found: set[str] = set()
     number_of: dict[str, int] = {}
     counts: Counter[str] = Counter()
     for example in examples:
@@ -146,9 +149,11 @@ def _scan(examples: Iterable[Labelled], seed: int) -> Scan:
         parts.append(example.part)
         groups.append(example.group)
         counts[example.part] += 1
+        if answers in CLASS_CODECS:
+            found.update(CLASS_CODECS[answers].parts(answer))
     names = None if groups[0] is None else [str(group) for group in groups]
     numbers = np.array(classes, np.int64)
-    return Scan(np.array(keys, np.uint64), np.array(pairs, np.uint64), numbers, parts, names, counts)
+    return Scan(np.array(keys, np.uint64), np.array(pairs, np.uint64), numbers, parts, names, counts, frozenset(found))
 
 
 # ---- who goes where
@@ -319,6 +324,8 @@ def _encode(
         xs, ys, rows = held[names.index(part)]
         if not xs and part == "valid":  # a model of many, which were validated one by one
             continue
+        if part == "train" and isinstance(answers, SetCodec):
+            ys = [y[: answers.size] for y in ys]
         sections[part] = section_of(xs, ys, aligned, rows)
         xs.clear()
     return sections, truncated
@@ -337,8 +344,9 @@ def _drained(examples: Iterable[Labelled]) -> Iterator[Labelled]:
 def _class_counts(codec: ClassCodec, sections: Mapping[str, LabelledSection]) -> dict[str, dict[str, int]]:
     result = {}
     for part, section in sections.items():
-        counts = section.y.sum(axis=0) if section.y.ndim == 2 else np.bincount(section.y, minlength=codec.size)
-        result[part] = {name: int(n) for name, n in zip(codec.names, counts)}
+        y, names = section.y, codec.names if part == "train" else codec.all_names
+        counts = y.sum(axis=0) if y.ndim == 2 else np.bincount(y, minlength=len(names))
+        result[part] = {name: int(n) for name, n in zip(names, counts)}
     return result
 
 
@@ -350,11 +358,13 @@ def _more_notes(facts: Mapping[str, Any], truncated: int, config: DataConfig) ->
 
 
 def _unseen(codec: AnswerCodec, sections: Mapping[str, LabelledSection]) -> Iterator[str]:
-    if isinstance(codec, ClassCodec) and codec.names[-1] == UNSEEN:
-        for part, section in sections.items():
-            y = section.y[:, -1] if section.y.ndim == 2 else section.y == codec.size - 1
-            if n := int(y.sum()):
-                yield f"{n} answers of {part} are not in the training part, so they count as wrong"
+    if not isinstance(codec, ClassCodec) or not codec.unseen:
+        return
+    for part, section in sections.items():
+        y = section.y[:, codec.size :] if section.y.ndim == 2 else section.y >= codec.size
+        if n := int(y.sum()):
+            named = listed(codec.unseen if len(codec.unseen) <= 5 else [*codec.unseen[:4], "others"])
+            yield f"{n} targets of {part} are a {codec.word} that training did not see ({named}): they count as wrong"
 
 
 def lengths_of(lengths: NDArray[np.int64]) -> dict[str, float]:

@@ -156,12 +156,13 @@ def log_odds(logits: Tensor) -> Tensor:
 def macro_roc_auc(scores: Tensor, labels: Tensor, ignore: int = NO_LABEL) -> float:
     """The mean ROC-AUC of each class against the rest, over the classes that occur; scores [N, C], labels [N].
 
-    Of two classes it is the plain ROC-AUC when the scores of a row have a fixed sum (`log_odds`, not logits).
+    Of two classes it is the plain ROC-AUC when the scores of a row have a fixed sum (`log_odds`, not logits). A label
+    of C or more is a class without a score, so one of the rest.
     """
     real = labels != ignore
     scores, labels = scores[real], labels[real]
-    present = labels.unique().tolist()
-    if len(present) < 2:
+    present = [c for c in labels.unique().tolist() if c < scores.shape[1]]
+    if not present or len(labels.unique()) < 2:
         raise DataError(
             "ROC-AUC needs examples of two classes at least, but this data has fewer; give it more examples"
         )

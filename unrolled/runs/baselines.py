@@ -16,12 +16,17 @@ Figures = TypeVar("Figures")
 
 
 def measure_baselines(config: RunConfig, task: Task, measure: Callable[[Model], Figures]) -> dict[str, Figures]:
-    """What `measure` says of each baseline, by label; one is in memory at a time."""
-    results = {}
+    """What `measure` says of each baseline, by label; one is in memory at a time.
+
+    Each learns from validation data what a trained model does (how sure to be), and the task forgets it again.
+    """
+    results, before = {}, task.describe()
     for baseline in task.baselines():
         own = {"model": baseline.model, "model_settings": dict(baseline.settings), "members": 1}
         chosen = config.model_copy(update=own)
         model = build(chosen, task.ports(), task.ACCEPTS)
         task.solve(model.decoder if isinstance(model, Conditional) else model, limit=TOKENS)
+        task.after_training(model)
         results[baseline.label] = measure(model)
+        task.recall(before)
     return results

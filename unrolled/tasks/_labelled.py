@@ -20,7 +20,6 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.core.task import read_whole
 from unrolled.data.answers import AnswerCodec, ClassCodec, NumberScaler, load_answers
 from unrolled.data.batch import Batch
-from unrolled.data.beside import with_beside
 from unrolled.data.cells import as_number, as_series, as_words
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
@@ -78,6 +77,7 @@ class LabelledTask(task.Task):
         self.kind: Kind = "text"
         self.answers_are: Answers = self.KINDS[0]
         self.reading: Reading = self._asked_reading()
+        self.temperature = 1.0  # what logits are divided by
         self._offered: Codec | WordListCodec | None = None
 
     def _asked_reading(self) -> Reading:
@@ -93,9 +93,7 @@ class LabelledTask(task.Task):
 
     def prepare(self, source: Any) -> None:
         answers = self._answers_of(source)
-        source, notes = with_beside(source)
         opened = self._opened(source, answers)
-        opened.notes.update(dict.fromkeys(notes))
         self.labelled = prepare_labelled(
             opened, self._data_config(), **self._preparation(), offered=self._offered, fold=self.config.reading.fold
         )
@@ -115,7 +113,7 @@ class LabelledTask(task.Task):
         return self.data
 
     def _preparation(self) -> dict[str, Any]:
-        return {"letters": self.config.letters, "allow_unseen": True}
+        return {"letters": self.config.letters}
 
     def save_codec(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -239,16 +237,16 @@ class LabelledTask(task.Task):
     def explained(self, y: Tensor, at: int) -> task.Explained:
         """The class that the outputs find most probable by its log p, a set of classes by that of all its parts; or
         the first of the numbers, as the model gives it."""
-        y = y[0, at].detach()  # [D']
+        y, T = y[0, at].detach(), self.temperature  # [D']
         names = self.answers.names if isinstance(self.answers, ClassCodec) else []
         if self.answers_are in ("class", "tags"):
-            best = int(y[: self.answers.n_known].argmax())  # type: ignore[attr-defined]
-            return task.Explained(names[best], "log p", "nats", lambda y: y[:, at].log_softmax(-1)[:, best])
+            best = int(y.argmax())
+            return task.Explained(names[best], "log p", "nats", lambda y: (y[:, at] / T).log_softmax(-1)[:, best])
         if self.answers_are == "classes":
             signs = torch.where(y > 0, 1.0, -1.0).to(y)  # [C]
             chosen = [name for name, sign in zip(names, signs.tolist()) if sign > 0]
             said = ", ".join(chosen) or "no class"
-            return task.Explained(said, "log p", "nats", lambda y: F.logsigmoid(signs * y[:, at]).sum(-1))
+            return task.Explained(said, "log p", "nats", lambda y: F.logsigmoid(signs * y[:, at] / T).sum(-1))
         return task.Explained("output 1", "the number", "standard deviations", lambda y: y[:, at, 0])
 
     def names_of(self, x: np.ndarray) -> list[str]:
@@ -321,6 +319,8 @@ class LabelledTask(task.Task):
     def evaluate_source(self, model: Any, source: Any) -> dict[str, float]:
         """The figures on a whole other source, whose answers are known."""
         examples = list(self._opened(source, self.answers_are))
+        if isinstance(self.answers, ClassCodec):
+            self.answers = self.answers.with_classes_of(examples)
         return self.measure(model, encode_examples(examples, self.inputs, self.answers), None)
 
     def evaluate(
@@ -351,17 +351,23 @@ def numbers_in(line: str, place: str) -> list[float]:
     return [as_number(word, place) for word in words]
 
 
-def confusion_pictures(confusion: Tensor, names: list[str], split: str, word: str) -> dict[str, Any]:
-    """What was called what, as a matrix, and the figures of each class (or tag: `word`)."""
+def confusion_pictures(confusion: Tensor, codec: ClassCodec, split: str) -> dict[str, Any]:
+    """What was predicted as what [C + U, C + U], and precision, recall and F1 of each class or tag.
+
+    Of the U that training never showed, those that occur have a row.
+    """
+    word, occurs = codec.word, confusion.sum(1) > 0
+    rows = [i for i in range(len(confusion)) if i < codec.size or occurs[i]]
+    names = [codec.all_names[i] for i in rows]
     heat = kinds.Heatmap(
         title="Confusion matrix",
-        alt=f"How often each true {word} (row) of the {split} data was called which (column).",
-        values=confusion.tolist(), rows=names, columns=names, x_label="said", y_label="true",
-        write_values=len(names) <= 12,
+        alt=f"How often each true {word} (row) of the {split} data was predicted as which (column).",
+        values=confusion[rows, : codec.size].tolist(), rows=names, columns=codec.names, x_label="predicted",
+        y_label="true", write_values=len(names) <= 12,
     )  # fmt: skip
-    table = classes.class_table(classes.hits_of(confusion), names)
-    rows = kinds.Table(
+    found = classes.class_table(classes.hits_of(confusion), codec.all_names)
+    table = kinds.Table(
         title=f"Per {word}", alt=f"Precision, recall and F1 of each {word} in the {split} data.",
-        columns=list(table[0]), rows=[list(row.values()) for row in table],
+        columns=list(found[0]), rows=[list(found[i].values()) for i in rows],
     )  # fmt: skip
-    return {"confusion": heat, "classes": rows}
+    return {"confusion": heat, "classes": table}

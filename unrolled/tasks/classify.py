@@ -4,6 +4,7 @@
     C = - sum_{n,k} [c_k log p_k + (1 - c_k) log(1 - p_k)]              several classes at once
 
 Probabilities are calibrated: logits are divided by a temperature that was fitted on validation data (Guo et al. 2017).
+Every p and every figure of a trained model is of these probabilities, so that nats = -log p(target).
 """
 
 from __future__ import annotations
@@ -16,20 +17,22 @@ import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
+from torch.nn import functional as F
 
 from unrolled.core import task
 from unrolled.core.metric import Metric
-from unrolled.data.answers import ClassCodec
+from unrolled.data.answers import NO_ANSWER, ClassCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.labelled_batch import LabelledSection
 from unrolled.data.reading import Answers
-from unrolled.objectives import answers, calibration, classes
+from unrolled.objectives import answers, calibration, classes, losses
 from unrolled.pictures import kinds
 from unrolled.tasks import _labelled
 
 ALIASES = ("classification", "sentiment", "text-classification")
 
 SHOWN = 30  # classes that a picture of confusions shows
+TOLD = ("p_target", "nats")  # of a target
 
 
 class Config(_labelled.Config):
@@ -53,7 +56,6 @@ class Task(_labelled.LabelledTask):
 
     def __init__(self, config: Config, data: DataConfig) -> None:
         super().__init__(config, data)
-        self.temperature = 1.0
         self._weights: Tensor | None = None
         if config.class_weights and config.reading.separator is None:
             self.SCORE = "weighted_error"  # type: ignore[misc]
@@ -71,6 +73,14 @@ class Task(_labelled.LabelledTask):
             counts = torch.from_numpy(self.answers.counts.clip(min=1).astype(np.float64))
             self._weights = answers.balanced_weights(counts, self.config.class_weights).float()
         return self._weights
+
+    def _weights_of(self, y: Tensor) -> Tensor:
+        """How much each target [n] counts; one of a class that training never showed as if it had been shown once."""
+        weights = self.weights()
+        if weights is None:
+            return torch.ones(len(y), dtype=torch.double)
+        alone = weights[:1] * float(self.answers.counts[0]) ** self.config.class_weights
+        return torch.cat([weights, alone]).double()[y.clamp(max=self.answers.size)]
 
     # ---- training
 
@@ -99,52 +109,66 @@ class Task(_labelled.LabelledTask):
     def metrics(self) -> list[Metric]:
         return [Metric(self.SCORE, formula="rate")]
 
+    def calibrated(self, model: Any, section: LabelledSection) -> Tensor:
+        """Logits [n, C], whose softmax (or sigmoid) is what is told as p."""
+        return self.answers_to(model, section).double() / self.temperature
+
+    def known(self, y: Tensor) -> Tensor:
+        """Targets [n] with NO_ANSWER where training never showed the class, which has no probability."""
+        return y.masked_fill(y >= self.answers.size, NO_ANSWER)
+
     def measure(self, model: Any, section: LabelledSection, ledger: task.Ledger | None) -> dict[str, float]:
-        logits, y = self.answers_to(model, section), torch.from_numpy(section.y)  # [n, C], [n] or [n, C]
+        logits, y = self.calibrated(model, section), torch.from_numpy(section.y)  # [n, C], [n] or [n, C + U]
         if self.answers_are == "classes":
             return self._measure_sets(logits, y, ledger)
-        known = logits[:, : self.answers.n_known]  # [n, C'], of which one is said
-        said = known.argmax(1)
+        said, known = logits.argmax(1), self.known(y)
         wrong = (said != y).double()  # [n]
-        weights = self.weights()
-        w = torch.ones(len(y), dtype=torch.double) if weights is None else weights.double()[y]  # [n]
+        w = self._weights_of(y)  # [n]
         if ledger is not None:
             ledger.add(torch.arange(len(y)), w * wrong, w)
-        hits = classes.hits_of(classes.confusion_matrix(said, y, self.answers.size))
-        nats, count = answers.label_cross_entropy(logits.double(), y)
+        hits = classes.hits_of(classes.confusion_matrix(said, y, len(self.answers.all_names)))
+        p = logits.softmax(1)
         figures = {
             "error": float(wrong.mean()),
             "accuracy": 1 - float(wrong.mean()),
             "macro_f1": float(classes.macro_f1(hits)),
             "mean_recall": float(classes.mean_recall(hits)),
-            "nats": float(nats / count),
-            "calibration_error": float(
-                calibration.expected_calibration_error(calibration.reliability(known.softmax(1), y))
-            ),
+            "calibration_error": float(calibration.expected_calibration_error(calibration.reliability(p, y))),
             "tokens": len(y),
         }
-        if len(y.unique()) > 1:
-            figures["auc"] = float(classes.macro_roc_auc(classes.log_odds(logits), y))
-        if weights is not None:
+        nats, count = answers.label_cross_entropy(logits, known)
+        if count < len(y):
+            figures["unseen_targets"] = len(y) - int(count)
+        if count:
+            figures["nats"] = float(nats / count)
+            if len(y.unique()) > 1:
+                figures["auc"] = float(classes.macro_roc_auc(classes.log_odds(logits), y))
+        if self.weights() is not None:
             figures["weighted_error"] = float((w * wrong).sum() / w.sum())
         return figures
 
     def _measure_sets(self, logits: Tensor, y: Tensor, ledger: task.Ledger | None) -> dict[str, float]:
-        said = logits > 0
-        said[:, self.answers.n_known :] = False
+        said = F.pad(logits > 0, (0, y.shape[1] - logits.shape[1]))  # [n, C + U]
         wrong = (said != (y > 0)).any(1).double()  # [n] a set that is not all right
         if ledger is not None:
             ledger.add(torch.arange(len(y)), wrong, torch.ones(len(y)))
         hits = classes.multilabel_hits(said, y)
-        nats, count = answers.multilabel_cross_entropy(logits.double(), y)
-        return {
+        figures = {
             "error": float(wrong.mean()),
             "accuracy": 1 - float(wrong.mean()),
             "macro_f1": float(classes.macro_f1(hits)),
             "micro_f1": float(classes.micro_f1(hits)),
-            "nats": float(nats / count),
+            "nats": float(self._nats_of_sets(logits, y).mean()),
             "tokens": len(y),
         }
+        if n := int((y[:, self.answers.size :] > 0).any(1).sum()):
+            figures["unseen_targets"] = n
+        return figures
+
+    def _nats_of_sets(self, logits: Tensor, y: Tensor) -> Tensor:
+        """-log p of each set [n], over the classes that training showed."""
+        v = y[:, : self.answers.size].to(logits)
+        return F.binary_cross_entropy_with_logits(logits, v, reduction="none").sum(1)
 
     # ---- predictions
 
@@ -154,8 +178,10 @@ class Task(_labelled.LabelledTask):
             return
         section = self._found().sections["valid"]
         logits, y = self.answers_to(model, section), torch.from_numpy(section.y)
-        fit = calibration.fit_temperature_of_bits if self.answers_are == "classes" else calibration.fit_temperature
-        self.temperature = float(fit(logits, y))
+        if self.answers_are == "classes":
+            self.temperature = float(calibration.fit_temperature_of_bits(logits, y[:, : self.answers.size]))
+        else:
+            self.temperature = float(calibration.fit_temperature(logits, self.known(y)))
 
     def learn_from(self, members: Sequence[task.Task]) -> None:
         """The (geometric) mean of their temperatures."""
@@ -170,44 +196,41 @@ class Task(_labelled.LabelledTask):
         self.temperature = facts.get("temperature", 1.0)
 
     def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
+        """Examples with their target, its probability and nats = -log of it; null where training never showed it."""
         some = self.first_of(split, limit)
-        logits = self.answers_to(model, some)
-        for i in range(some.n_examples):
-            found = self._answer(logits[i])
+        logits, y = self.calibrated(model, some), torch.from_numpy(some.y)
+        if self.answers_are == "classes":
+            nats = self._nats_of_sets(logits, y)  # [n]
+        else:
+            nats = losses.token_losses(logits, self.known(y), ignore=NO_ANSWER).masked_fill(self.known(y) < 0, math.nan)
+        for i, found in enumerate(map(self._answer, logits)):
             true = self.answers.decode(some.answer(i))
-            if self.answers_are == "class":
-                loss = float(-logits[i].double().log_softmax(0)[int(some.answer(i))])
-            else:
-                loss = float(
-                    answers.multilabel_cross_entropy(logits[i : i + 1], torch.from_numpy(some.y[i : i + 1]))[0]
-                )
-            right = found["prediction"] == (list(true) if isinstance(true, tuple) else true)
-            yield {"input": self.shown(some.input(i)), "target": true, **found, "right": right, "nats": loss}
+            true = list(true) if isinstance(true, tuple) else true
+            line = {"input": self.shown(some.input(i)), "target": true, **found, "right": found["prediction"] == true}
+            loss = float(nats[i])
+            told = {"p_target": math.exp(-loss), "nats": loss} if not math.isnan(loss) else dict.fromkeys(TOLD)
+            yield {**line, **told}
 
     def say(self, model: Any, section: LabelledSection) -> Iterator[dict[str, Any]]:
         """The class of each example and its probability."""
-        return (self._answer(row) for row in self.answers_to(model, section))
+        return map(self._answer, self.calibrated(model, section))
 
     def _answer(self, logits: Tensor) -> dict[str, Any]:
-        """[C] in words; probabilities are calibrated."""
-        names = self.answers.names[: self.answers.n_known]
-        logits = logits[: len(names)]
+        """Calibrated logits [C] in words."""
         if self.answers_are == "classes":
-            p = (logits.double() / self.temperature).sigmoid()
-            chosen = [name for name, q in zip(names, p.tolist()) if q > 0.5]
-            return {"prediction": chosen, "p": {name: round(q, 6) for name, q in zip(names, p.tolist())}}
-        p = (logits.double() / self.temperature).softmax(0)
+            each = logits.sigmoid().tolist()
+            return {"prediction": list(self.answers.decode(each)), "p": dict(zip(self.answers.names, each))}
+        p = logits.softmax(0)
         best = int(p.argmax())
-        return {"prediction": names[best], "p": float(p[best])}
+        return {"prediction": self.answers.label(best), "p": float(p[best])}
 
     def pictures(self, model: Any, split: str) -> dict[str, Any]:
         section = self._found().sections[split]
         if self.answers_are == "classes" or self.answers.size > SHOWN:
             return {}
-        logits, y = self.answers_to(model, section), torch.from_numpy(section.y)
-        known = logits[:, : self.answers.n_known]
-        confusion = classes.confusion_matrix(known.argmax(1), y, self.answers.size)
-        bins = calibration.reliability((known / self.temperature).softmax(1), y)
+        logits, y = self.calibrated(model, section), torch.from_numpy(section.y)
+        confusion = classes.confusion_matrix(logits.argmax(1), y, len(self.answers.all_names))
+        bins = calibration.reliability(logits.softmax(1), y)
         full = [i for i, n in enumerate(bins.n.tolist()) if n]
         line = kinds.Plot(
             title="Reliability", alt="Share of right answers against the probability that the model gave them.",
@@ -218,4 +241,4 @@ class Task(_labelled.LabelledTask):
                 kinds.Series(name="ideal", x=[0.0, 1.0], y=[0.0, 1.0], style="dashed"),
             ],
         )  # fmt: skip
-        return {**_labelled.confusion_pictures(confusion, self.answers.names, split, "class"), "reliability": line}
+        return {**_labelled.confusion_pictures(confusion, self.answers, split), "reliability": line}

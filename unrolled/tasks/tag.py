@@ -17,11 +17,11 @@ from torch import Tensor
 
 from unrolled.core import task
 from unrolled.core.metric import Metric
-from unrolled.data.answers import UNSEEN, TagCodec
+from unrolled.data.answers import NO_ANSWER, TagCodec
 from unrolled.data.codec import UNKNOWN
 from unrolled.data.config import DataConfig
 from unrolled.data.labelled_batch import LabelledSection
-from unrolled.objectives import answers, classes, spans
+from unrolled.objectives import answers, classes, losses, spans
 from unrolled.tasks import _labelled
 
 ALIASES = ("tagging", "ner", "pos", "token-classification", "sequence-labelling", "sequence-labeling")
@@ -72,12 +72,12 @@ class Task(_labelled.LabelledTask):
 
     def measure(self, model: Any, section: LabelledSection, ledger: task.Ledger | None) -> dict[str, float]:
         y = torch.from_numpy(section.y)  # [N]
-        said = self.answers_along(model, section)[:, : self.answers.n_known].argmax(1)  # [N]
+        said = self.answers_along(model, section).argmax(1)  # [N]
         wrong = (said != y).double()
         if ledger is not None:
             sentences = torch.from_numpy(np.repeat(np.arange(section.n_examples), section.lengths))  # [N]
             ledger.add(sentences, wrong, torch.ones(len(y)))
-        hits = classes.hits_of(classes.confusion_matrix(said, y, self.answers.size))
+        hits = classes.hits_of(classes.confusion_matrix(said, y, len(self.answers.all_names)))
         figures = {
             "error": float(wrong.mean()),
             "accuracy": 1 - float(wrong.mean()),
@@ -87,27 +87,31 @@ class Task(_labelled.LabelledTask):
         unseen = torch.from_numpy(_words(section.x) == UNKNOWN)  # [N]
         if unseen.any():
             figures["unseen_accuracy"] = 1 - float(wrong[unseen].mean())
-        if spans.is_bio(name for name in self.answers.names if name != UNSEEN):
+        if n := int((y >= self.answers.size).sum()):
+            figures["unseen_targets"] = n
+        if spans.is_bio(self.answers.names):
             found = spans.span_hits(self._sentences(said.numpy(), section), self._sentences(section.y, section))[1]
             figures["span_f1"] = float(classes.micro_f1(found)) if len(found.found) else 0.0
         return figures
 
     def _sentences(self, tags: np.ndarray, section: LabelledSection) -> list[list[str]]:
         """Numbers of tags [N] as names, sentence by sentence."""
-        return [self.answers.decode(each) for each in np.split(tags, section.offsets[1:-1])]
+        names = self.answers.all_names
+        return [[names[tag] for tag in each] for each in np.split(tags, section.offsets[1:-1])]
 
     # ---- predictions
 
     def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
         some = self.first_of(split, limit)
         logp = self.answers_along(model, some).double().log_softmax(1)  # [N, C]
-        nats = -logp.gather(1, torch.from_numpy(some.y)[:, None])[:, 0]  # [N]
+        y = torch.from_numpy(some.y)
+        nats = losses.token_losses(logp, y.masked_fill(y >= self.answers.size, NO_ANSWER), ignore=NO_ANSWER)  # [N]
         for i, (start, stop) in enumerate(zip(some.offsets[:-1], some.offsets[1:])):
             yield {
                 "input": self.shown(some.input(i)),
                 "target": self.answers.decode(some.answer(i)),
                 **self._answer(logp[start:stop]),
-                "nats": float(nats[start:stop].mean()),
+                "nats": _mean(nats[start:stop][y[start:stop] < self.answers.size]),
             }
 
     def say(self, model: Any, section: LabelledSection) -> Iterator[dict[str, Any]]:
@@ -124,16 +128,21 @@ class Task(_labelled.LabelledTask):
 
     def _answer(self, logp: Tensor) -> dict[str, Any]:
         """[T, C] in words."""
-        p, best = logp[:, : self.answers.n_known].log_softmax(1).exp().max(1)
+        p, best = logp.exp().max(1)
         return {"prediction": self.answers.decode(best), "p": [round(each, 6) for each in p.tolist()]}
 
     def pictures(self, model: Any, split: str) -> dict[str, Any]:
         if self.answers.size > SHOWN:
             return {}
         section = self._found().sections[split]
-        said = self.answers_along(model, section)[:, : self.answers.n_known].argmax(1)
-        confusion = classes.confusion_matrix(said, torch.from_numpy(section.y), self.answers.size)
-        return _labelled.confusion_pictures(confusion, self.answers.names, split, "tag")
+        said = self.answers_along(model, section).argmax(1)
+        confusion = classes.confusion_matrix(said, torch.from_numpy(section.y), len(self.answers.all_names))
+        return _labelled.confusion_pictures(confusion, self.answers, split)
+
+
+def _mean(nats: Tensor) -> float | None:
+    """Over the words whose tag has a probability, because training showed it; None: there is none."""
+    return float(nats.mean()) if len(nats) else None
 
 
 def _words(x: np.ndarray) -> np.ndarray:
