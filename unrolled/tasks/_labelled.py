@@ -20,6 +20,7 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.core.task import read_whole
 from unrolled.data.answers import AnswerCodec, ClassCodec, NumberScaler, load_answers
 from unrolled.data.batch import Batch
+from unrolled.data.beside import with_beside
 from unrolled.data.cells import as_number, as_series, as_words
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
@@ -93,7 +94,9 @@ class LabelledTask(task.Task):
 
     def prepare(self, source: Any) -> None:
         answers = self._answers_of(source)
+        source, notes = with_beside(source)
         opened = self._opened(source, answers)
+        opened.notes.update(dict.fromkeys(notes))
         self.labelled = prepare_labelled(
             opened, self._data_config(), **self._preparation(), offered=self._offered, fold=self.config.reading.fold
         )
