@@ -15,34 +15,52 @@ from unrolled.runs import atomic
 
 
 class Events:
-    """A writer of named numbers by step; opened again in the same directory, it continues the curves."""
+    """A writer of named numbers by step; opened again in the same directory, it continues the curves.
+
+    `note` keeps numbers in memory, so that a step of training does not wait for a file; `flush` writes them.
+    """
 
     def __init__(self, directory: str | Path) -> None:
         self.path = Path(directory)
         self._resumed_at: int | None = None
         self._writer: Any = None
+        self._kept: list[tuple[int, float, Mapping[str, float]]] = []  # step, time of day, numbers
 
     def resume(self, step: int) -> None:
-        """Say before the first number that the run goes on after `step`: later events of the killed run are hidden."""
+        """Say that the run goes on after `step`: later events, of a killed run or of this one, are hidden."""
+        self._kept = [kept for kept in self._kept if kept[0] <= step]
+        self.close()
         self._resumed_at = step
+
+    def note(self, step: int, values: Mapping[str, float]) -> None:
+        """Numbers of one step, to be written with the next ones."""
+        self._kept.append((step, time.time(), values))
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
         """Numbers of one step; a later kill loses none of them."""
+        self.note(step, values)
+        self.flush()
 
-        def write() -> None:
-            if self._writer is None:
-                self._writer = self._open(step)
-            for name, value in values.items():
-                self._writer.add_scalar(name, float(value), step)
-            self._writer.flush()
-
-        self._attempt(write)
+    def flush(self) -> None:
+        """Write all that was noted."""
+        if self._kept:
+            kept, self._kept = self._kept, []
+            self._attempt(lambda: self._write(kept))
 
     def close(self) -> None:
         """Write what is left; numbers after this open a new file."""
+        self.flush()
         if self._writer is not None:
             writer, self._writer, self._resumed_at = self._writer, None, None
             self._attempt(writer.close)
+
+    def _write(self, kept: list[tuple[int, float, Mapping[str, float]]]) -> None:
+        if self._writer is None:
+            self._writer = self._open(kept[0][0])
+        for step, moment, values in kept:
+            for name, value in values.items():
+                self._writer.add_scalar(name, float(value), step, walltime=moment)
+        self._writer.flush()
 
     def _open(self, step: int) -> Any:
         atomic.make_directory(self.path)

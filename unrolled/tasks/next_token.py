@@ -134,11 +134,9 @@ class Task(task.Task):
 
     def uses(self) -> list[task.Use]:
         started = ("--condition", self.labels[0]) if self.labels else ()
-        return [
-            task.Use("continue a text", "generate", ("--prompt", "TEXT", *started)),
-            task.Use("score each line of a file", "score", ("NEW_DATA", *started)),
-            task.Use("predict what follows each line", "predict", ("NEW_DATA", *started)),
-        ]
+        each = {"score each line of a file": "score", "predict what follows each line": "predict"}
+        made = task.Use("continue a text", "generate", ("--prompt", "TEXT", *started))
+        return [made, *(task.Use(what, verb, ("NEW_DATA", *started)) for what, verb in each.items())]
 
     def solve(self, model: Causal, limit: int | None = None) -> None:
         train = self._text().sections["train"]

@@ -159,9 +159,10 @@ class Loop:
             found = self.checkpoints.latest()
             if found is not None:
                 self._restore(found.tensors, found.facts)
+                self.events.resume(self.at.step)
             self.at.guard = guard
-            self.at.step -= 1 if found is not None else 0
-            text = f"batch {at.step}: still not finite, back to step {self.at.step + 1}, rate times {guard.scale:.3g}"
+            back = at.step + 1 if found is None else self.at.step
+            text = f"batch {at.step}: still not finite, back to step {back}, rate times {guard.scale:.3g}"
         self._note(at.step, text)
 
     def _note(self, step: int, text: str) -> None:
@@ -215,7 +216,7 @@ class Loop:
         known = {name: value for name, value in figures.items() if math.isfinite(value)}
         line = {"step": at.step, "split": "valid", **known} | ({"train_loss": train} if math.isfinite(train) else {})
         self.run.append_metrics(line | {"rate": self.optimiser.param_groups[0]["lr"], "seconds": round(at.elapsed, 3)})
-        self.events.scalars(at.step, {f"valid/{k}": v for k, v in known.items()} | {"train/loss": train})
+        self.events.scalars(at.step, {f"valid/{k}": v for k, v in known.items()})
         self.progress.evaluation(at.step, shown, best)
 
     def _reserve(self, spent: float, tokens: float) -> float:
@@ -240,6 +241,7 @@ class Loop:
         tensors |= {f"state.{name}": value for name, value in carried.items()}
         facts = {**vars(self.at), "guard": self.at.guard.state(), "best": _finite(self.at.best)}
         facts |= {"plan": self.plan.state(), "structure": structure, "running": self.running}
+        self.events.flush()  # before, so that a checkpoint is never ahead of the curves
         self.checkpoints.save(self.at.step, tensors, facts)
         self.saved, self.saved_step = time.monotonic(), self.at.step
 
@@ -297,6 +299,7 @@ class Loop:
                     loss = self._step()
                     if math.isfinite(loss):
                         self.running.append(loss)
+                        self.events.note(self.at.step, {"train/loss": loss})
                     self.at.elapsed, self.at.training = self._elapsed(), time.monotonic() - begun
                     self.plan.settle(self.at.step, self.at.training, self.left())
                     if self._look_and_save():
