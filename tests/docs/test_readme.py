@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -87,3 +88,10 @@ def test_the_overview_in_the_readme_is_made_anew() -> None:
 
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert readme(text) == text, "run `make docs`"
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "docs" / "images").glob("*.svg")), ids=lambda file: file.name)
+def test_drawings_have_titles(file: Path) -> None:
+    root = ElementTree.parse(file).getroot()
+    assert root.get("role") == "img"
+    assert root.findtext("{http://www.w3.org/2000/svg}title")

@@ -103,7 +103,7 @@ def test_the_same_picture_gives_the_same_bytes_also_in_another_process() -> None
 
 
 def test_several_pictures_of_one_page_have_identifiers_of_their_own() -> None:
-    page = "".join(svg(picture) for picture in DRAWN) + svg(DRAWN[0], salt="again")
+    page = "".join(html(picture) for picture in DRAWN) + html(DRAWN[0], salt="again")
     found = re.findall(r'\sid="([^"]+)"', page)
     assert len(found) > len(DRAWN)
     assert len(found) == len(set(found))
@@ -217,3 +217,17 @@ def test_counts_are_whole_in_tables_on_a_page_and_in_a_terminal() -> None:
     Console(file=shown, width=100).print(terminal(scale))
     assert "0 to 1,234" in shown.getvalue()
     assert "1,234</p>" in html(scale)
+
+
+@pytest.mark.parametrize("picture", DRAWN, **names)
+def test_a_file_shows_its_title_and_a_page_shows_it_once(picture: Picture) -> None:
+    """A file by itself has the title in it for those who see and for those who do not; on a page it is the caption."""
+    root = ET.fromstring(svg(picture))
+    assert root.get("role") == "img"
+    heading = " ".join(each.text or "" for each in root.findall(f"{SVG}text"))
+    named = root.findtext(f"{SVG}title") or ""
+    assert named.strip() and root.findtext(f"{SVG}desc")
+    assert "".join(heading.split()) == "".join(named.split())
+    inside = html5lib.parse(whole_page(html(picture)), namespaceHTMLElements=False)
+    assert len([each for each in inside.iter() if each.tag.endswith("title") and each.text == named]) == 1
+    assert not [each for each in inside.iter() if each.tag.endswith("svg") and each.find("{*}text") is not None]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 INK = "#010203"  # stands for the colour of the page's text until the drawing is done
 FONT = "system-ui, sans-serif"
+TITLE, LETTER = 15.0, 6.8  # height of a line of a title and about the width of a letter, in units
 WIDTH, HEIGHT = 5.6, 3.6  # inches of 72 units; shown about as wide as a phone is
 SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -76,8 +78,11 @@ def floats(values: Sequence[Number]) -> list[float]:
 # After the drawing ----------------------------------------------------------------------------------------------------
 
 
-def settle(drawn: str, picture: Picture, salt: str) -> str:
-    """matplotlib's file as one <svg> element with a title, a description and identifiers of its own."""
+def settle(drawn: str, picture: Picture, salt: str, heading: str = "") -> str:
+    """matplotlib's file as one <svg> element with a title, a description and identifiers of its own.
+
+    A heading is written above the drawing, in as many lines as it needs.
+    """
     opened = re.search(r"<svg [^>]*?viewBox=\"0 0 ([\d.]+) ([\d.]+)\"[^>]*>", drawn, re.DOTALL)
     assert opened is not None
     body = drawn[opened.end() :]
@@ -90,6 +95,9 @@ def settle(drawn: str, picture: Picture, salt: str) -> str:
     own = "p" + hashlib.sha256(f"{salt} {picture!r}".encode("utf-8", "replace")).hexdigest()[:10]
     body = _own_names(body, own)
     width, height = (float(number) for number in opened.groups())
+    lines = textwrap.wrap(clean(heading), max(int(width / LETTER), 12))
+    if lines:
+        body, height = _below(lines, body), height + TITLE * len(lines) + 4
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="{own}t" aria-describedby="{own}d" '
         f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:g} {height:g}" '
@@ -97,6 +105,15 @@ def settle(drawn: str, picture: Picture, salt: str) -> str:
         f'<title id="{own}t">{escape(clean(picture.title))}</title>\n'
         f'<desc id="{own}d">{escape(clean(picture.alt or picture.title))}</desc>{body}'.rstrip()
     )
+
+
+def _below(lines: list[str], body: str) -> str:
+    """A drawing moved down, with lines of bold text above it."""
+    drawing, _, end = body.rpartition("</svg>")
+    style = f'font-family="{FONT}" font-size="12" font-weight="bold" fill="currentColor"'
+    texts = [f'<text x="2" y="{TITLE * n - 3:g}" {style}>{escape(line)}</text>' for n, line in enumerate(lines, 1)]
+    moved = f'<g transform="translate(0 {TITLE * len(lines) + 4:g})">{drawing}</g>'
+    return "\n" + "\n".join([*texts, moved, "</svg>"]) + end
 
 
 def _own_names(body: str, own: str) -> str:

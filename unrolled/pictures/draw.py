@@ -28,22 +28,24 @@ def is_drawn(picture: Picture) -> bool:
     return isinstance(picture, Plot | Heatmap | Bars | Images)
 
 
-def svg(picture: Picture, salt: str = "") -> str:
-    """One <svg> element, a whole file by itself; the same picture gives the same bytes.
+def svg(picture: Picture) -> str:
+    """A whole file by itself, with the title above the drawing; the same picture gives the same bytes."""
+    return _element(picture, heading=picture.title)
 
-    Where one picture stands twice on a page, different `salt`s keep the identifiers apart.
-    """
+
+def _element(picture: Picture, salt: str = "", heading: str = "") -> str:
+    """One <svg> element; different `salt`s keep the identifiers of one picture apart that stands twice on a page."""
     from unrolled.pictures.canvas import quietly, settle
 
     buffer = io.StringIO()
     with quietly():
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         _figure(picture).savefig(buffer, format="svg", transparent=True, metadata=nothing)
-    return settle(buffer.getvalue(), picture, salt)
+    return settle(buffer.getvalue(), picture, salt, heading)
 
 
 def png(picture: Picture, dots_per_inch: int = 160) -> bytes:
-    """The same as pixels on white, for places that show no SVG."""
+    """The drawing as pixels on white, for places that show no SVG."""
     from unrolled.pictures.canvas import quietly
 
     buffer = io.BytesIO()
@@ -78,4 +80,4 @@ def html(picture: Picture, salt: str = "") -> str:
         return markup.table(picture)
     if isinstance(picture, Texts):
         return markup.texts(picture)
-    return markup.drawing(picture, svg(picture, salt))
+    return markup.drawing(picture, _element(picture, salt))
