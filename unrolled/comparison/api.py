@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import statistics
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,6 +40,7 @@ from unrolled.runs.directory import TABLE
 from unrolled.runs.run import Run, load
 from unrolled.tasks._labelled import LabelledTask
 from unrolled.training.api import configure
+from unrolled.training.progress import clock
 from unrolled.training.signals import StopFlag
 
 PLAN = "plan.json"
@@ -47,6 +49,7 @@ MOST_AT_ONCE = 4
 SHORT = 300.0  # seconds; a shorter run is looked at more often, on less, so that there is a curve to see
 LOOK_OFTEN = {"evaluate_every": 100, "evaluate_tokens": 30_000}
 LEAST_HELD_OUT, HELD_OUT_RATE = 20_000, 1000  # tokens, and tokens per second of a run's share: what all can afford
+OVER = 0.05  # share of the budget by which it may be exceeded without a note
 LEFT_OVER = 4.0  # seconds kept for the table and the report
 
 
@@ -149,9 +152,15 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
     held_out, more = _held_out(asked, rest, prepared, _n_trained(jobs) / at_once)
     return Plan(
         data=source, task=task, guessed=guessed, asked=asked, settings=rest | held_out, apart=apart, jobs=jobs,
-        at_once=at_once, threads=int(rest.get("threads") or max(1, cores // at_once)), notes=[*notes, *more],
+        at_once=at_once, threads=int(rest.get("threads") or _threads(cores // at_once)), notes=[*notes, *more],
         own_file=None if own_file is None else str(own_file),
     )  # fmt: skip
+
+
+def _threads(most: int) -> int:
+    """Threads of each run: an even share of the cores, and no more than OMP_NUM_THREADS where that is set."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, min(most, int(limit)) if limit.isdecimal() and int(limit) > 0 else most)
 
 
 def _n_trained(jobs: Sequence[Job]) -> int:
@@ -222,12 +231,13 @@ class _Work:
         self.folder, self.plan, self.engine, self.view, self.command = folder, plan, engine, view, command
         self.started = started
         self.failed: dict[str, str] = {}
+        self.rests: list[float] = []  # seconds that each run so far took after its figures
         self.needs: dict[str, float] = {}  # seconds that runs would need which were not trained
         self.stopped = False
 
     def all(self) -> None:
         """Baselines first, for every run is set beside them; then the models."""
-        self.view.begin(self.plan, self.folder)
+        self.view.begin(self.plan, self.folder, self.started)
         with StopFlag() as flag:
             try:
                 self._phase("baseline", flag)
@@ -238,6 +248,9 @@ class _Work:
                 self.engine.close()
                 self.view.end()
         self._save(finished=not self.stopped and not flag.asked)
+        over = time.monotonic() - self.started - self.plan.asked.time
+        if self.plan.asked.steps is None and over > OVER * self.plan.asked.time:
+            self.view.say(f"note: {clock(over)} over the budget: evaluating and saving took longer than was measured")
         if self.stopped or flag.asked:
             again = invocation("compare", {"resume": str(self.folder)})
             raise Interrupted(f"stopped and saved; resume with: {again}")
@@ -253,11 +266,13 @@ class _Work:
         for job in jobs:
             if self._is_done(job):
                 self.view.event({"event": "done", "folder": job.folder})
-        orders = [self._order(job) for job in jobs if not self._is_done(job)]
+        orders = self._timed([self._order(job) for job in jobs if not self._is_done(job)])
         told = False
         for event in self.engine.events(orders):
             if event["event"] == "failed":
                 self.failed[event["folder"]] = event["why"]
+            if event["event"] == "done":
+                self.rests.append(event.get("rest", 0.0))
             if event["event"] == "untrained":
                 self.needs[event["folder"]] = event["needs"]
             self.stopped = self.stopped or event["event"] == "stopped"
@@ -288,19 +303,34 @@ class _Work:
         _write(self.folder / PLAN, self.plan.model_dump(mode="json"))
         self.view.say(f"{n} runs, {plan.at_once} at a time, {share:.0f} s each on {plan.threads} thread(s)")
 
+    def _timed(self, orders: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Runs that are trained with the time that they have: all know when the last of them must be done.
+
+        What runs do after their figures is expected to take as long as it did so far, on this machine under its load.
+        """
+        plan, trained = self.plan, [order for order in orders if order["kind"] == "model" and not order["members"]]
+        if plan.asked.steps is not None or plan.share is None:
+            return orders
+        rounds = -(-len(trained) // plan.at_once)
+        facts = {"share": plan.share, "deadline": time.time() + rounds * plan.share}
+        facts["rest"] = min(statistics.median(self.rests or [0.0]), plan.share / 2)
+        for number, order in enumerate(trained):
+            order["budget"] = {**facts, "rounds": rounds - number // plan.at_once}
+        return orders
+
     def _order(self, job: Job) -> dict[str, Any]:
         plan = self.plan
         settings = {**plan.settings, **job.settings, "seed": job.seed, "fraction": job.fraction}
         settings["threads"] = plan.threads
         if job.kind == "model":
-            budget = {"budget.steps": plan.asked.steps} if plan.asked.steps else {"budget.time": plan.share}
-            settings = budget | settings
+            if plan.asked.steps:
+                settings = {"budget.steps": plan.asked.steps} | settings
             if plan.share is not None and plan.share < SHORT:
                 settings = LOOK_OFTEN | settings
         own = plan.own_file if plan.own_file and job.model == discover.file_name(Path(plan.own_file).stem) else None
         return {
             "folder": job.folder, "out": str(self.folder / job.folder), "data": plan.data, "task": plan.task,
-            "model": job.model, "settings": settings, "own_file": own,
+            "kind": job.kind, "model": job.model, "settings": settings, "own_file": own,
             "members": [str(self.folder / member) for member in job.members],
             "baselines": {} if job.kind == "baseline" else self._baselines(job.fold),
         }  # fmt: skip

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from unrolled.comparison.plan import Plan
 
 BLOCKS = "▁▂▃▄▅▆▇█"
+BUSY = ("running", "evaluating")
 WIDTH = 24  # of a sparkline
 
 
 class View(Protocol):
     """The moments of a comparison that somebody may want to show."""
 
-    def begin(self, plan: Plan, folder: Path) -> None: ...
+    def begin(self, plan: Plan, folder: Path, started: float | None = None) -> None: ...
     def event(self, event: dict[str, Any]) -> None: ...
     def say(self, text: str) -> None: ...
     def end(self) -> None: ...
@@ -31,7 +32,7 @@ class View(Protocol):
 class Silent:
     """Shows nothing."""
 
-    def begin(self, plan: Plan, folder: Path) -> None: ...
+    def begin(self, plan: Plan, folder: Path, started: float | None = None) -> None: ...
 
     def event(self, event: dict[str, Any]) -> None: ...
 
@@ -72,6 +73,8 @@ class Line:
         elif kind == "step":
             self.share, self.speed = event["share"], event["speed"]
             self.losses.append(event["loss"])
+        elif kind == "closing":
+            self.state = "evaluating"
         elif kind == "evaluation":
             self.curve.append(next(iter(event["figures"].values())))
         elif kind in ENDS:
@@ -87,7 +90,7 @@ class Lines:
         self.lines: dict[str, Line] = {}
         self.noted = set[str]()
 
-    def begin(self, plan: Plan, folder: Path) -> None:
+    def begin(self, plan: Plan, folder: Path, started: float | None = None) -> None:
         self.lines = {job.folder: Line(job.folder) for job in plan.jobs}
         self.say(headline(plan, folder))
 
@@ -116,13 +119,14 @@ class Lines:
 class Live(Lines):
     """One bar for the whole and a line for every run, in place."""
 
-    def begin(self, plan: Plan, folder: Path) -> None:
+    def begin(self, plan: Plan, folder: Path, started: float | None = None) -> None:
         from rich.console import Console
         from rich.live import Live as RichLive
 
         self.console = Console(stderr=True)
         self.lines = {job.folder: Line(job.folder) for job in plan.jobs}
-        self.started, self.time = time.monotonic(), plan.asked.time if plan.asked.steps is None else None
+        self.started = time.monotonic() if started is None else started
+        self.time = plan.asked.time if plan.asked.steps is None else None
         self.say(headline(plan, folder))
         self.live = RichLive(console=self.console, get_renderable=self._draw, refresh_per_second=4, transient=True)
         self.live.start()
@@ -150,7 +154,8 @@ class Live(Lines):
         passed = time.monotonic() - self.started
         left = self.time - passed if self.time else passed * (1 - done) / done if done > 0.01 else None
         whole = Table.grid(padding=(0, 1))
-        whole.add_row("comparison", ProgressBar(total=1.0, completed=done, width=30), f"{done:.0%}  {clock(left)} left")
+        rest = f"{clock(left)} left" if left is None or left >= 0 else f"{clock(-left)} over budget, finishing"
+        whole.add_row("comparison", ProgressBar(total=1.0, completed=done, width=30), f"{done:.0%}  {rest}")
         table = Table.grid(padding=(0, 2))
         for line in self._shown():
             best = f"{min(line.curve):.4f}" if line.curve else ""
@@ -166,8 +171,8 @@ class Live(Lines):
         lines = list(self.lines.values())
         if len(lines) <= room:
             return lines
-        busy = [line for line in lines if line.state == "running"]
-        ended = [line for line in lines if line.state not in ("running", "waiting")]
+        busy = [line for line in lines if line.state in BUSY]
+        ended = [line for line in lines if line.state not in (*BUSY, "waiting")]
         return [*ended[-(room - len(busy)) :], *busy]
 
 

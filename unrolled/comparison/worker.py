@@ -23,6 +23,7 @@ from unrolled.core.front import speak_to
 
 Event = dict[str, Any]
 ENDS = ("done", "failed", "untrained", "stopped")  # the last event of an order is one of these
+LEAST = 1.0  # seconds of a run, however late it is
 OFTEN = 0.2  # seconds between two reports of progress
 
 
@@ -45,7 +46,20 @@ class Reporter:
     def say(self, text: str) -> None:
         self.tell({"event": "said", "text": text})
 
-    def end(self) -> None: ...
+    def end(self) -> None:
+        self.tell({"event": "closing"})
+
+
+def seconds_of(budget: Event, now: float) -> float:
+    """The time of a run that begins now: its share, or an equal part of what is left where others took longer.
+
+    `rest` is what is done after the figures: examples, pictures, costs, the report of the run.
+
+    >>> budget = {"share": 20.0, "deadline": 100.0, "rounds": 3, "rest": 2.0}
+    >>> seconds_of(budget, now=40.0), seconds_of(budget, now=70.0), seconds_of(budget, now=200.0)
+    (18.0, 8.0, 1.0)
+    """
+    return max(LEAST, min(budget["share"], (budget["deadline"] - now) / budget["rounds"]) - budget["rest"])
 
 
 def perform(order: Event, data: Any, tell: Callable[[Event], None]) -> None:
@@ -66,12 +80,16 @@ def perform(order: Event, data: Any, tell: Callable[[Event], None]) -> None:
         elif (out / "config.json").exists():
             run = train(resume=out, data=data, own_file=order["own_file"], progress=Reporter(tell))
         else:
+            settings = dict(order["settings"])
+            if order.get("budget"):
+                settings["budget.time"] = round(seconds_of(order["budget"], time.time()), 2)
             run = train(
-                data, order["task"], order["model"], out=out, settings=order["settings"],
+                data, order["task"], order["model"], out=out, settings=settings,
                 own_file=order["own_file"], progress=Reporter(tell), baselines=order["baselines"],
             )  # fmt: skip
+        begun = time.monotonic()
         write_report([run.path])
-        tell({"event": "done"})
+        tell({"event": "done", "rest": run.result.get("closing_seconds", 0.0) + time.monotonic() - begun})
     except Interrupted:
         tell({"event": "stopped"})
         raise

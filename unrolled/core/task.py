@@ -147,8 +147,12 @@ class Ledger:
         self.unit = "examples"  # what the units are
         self.statistics: dict[str, Tensor] = {}  # [U, k]
 
-    def add(self, units: Tensor, totals: Tensor, counts: Tensor) -> None:
-        """Add to the units (long, any shape, not negative) the total and count that stand in the same places."""
+    def add(self, units: Tensor, totals: Tensor, counts: Tensor, unit: str = "") -> None:
+        """Add to the units (long, any shape, not negative) the total and count that stand in the same places.
+
+        `unit` says what they are where they are not examples.
+        """
+        self.unit = unit or self.unit
         self.put(self.score, units.flatten(), torch.stack([totals.flatten().double(), counts.flatten().double()], 1))
 
     def put(self, metric: str, units: Tensor, statistics: Tensor) -> None:

@@ -38,9 +38,8 @@ from unrolled.pictures import kinds
 ALIASES = ("lm", "language-model", "language-modelling", "language-modeling", "text-generation", "generate", "text")
 
 EVALUATION_ROWS, EVALUATION_LENGTH, WARM_UP = 32, 256, 256
-PIECE = 256  # tokens of a stream per line of predictions.jsonl
+PIECE, SHOWN = 256, 256  # tokens of a stream per line of predictions.jsonl, and of an example that a picture shows
 SAMPLE_TEMPERATURE, SAMPLE_TOKENS = 0.8, 160
-SHOWN = 256  # tokens of an example that a picture shows
 
 
 class Config(config.Config):
@@ -175,8 +174,7 @@ class Task(task.Task):
             nats, n = losses.token_losses(y, batch.y), batch.y != EMPTY  # [B, T]
             total, count = total + float(nats.double().sum()), count + int(n.sum())
             if ledger is not None:
-                ledger.unit = "examples" if batch.places is None else f"pieces of {PIECE} tokens"
-                ledger.add(units_of(batch), nats, n)
+                ledger.add(units_of(batch), nats, n, "" if batch.places is None else f"pieces of {PIECE} tokens")
             right += int(metrics.accuracy(y, batch.y)[0])
             if limit is not None and count >= limit:
                 break

@@ -88,7 +88,7 @@ def train(
         shutil.rmtree(run.path, ignore_errors=True)  # there is nothing in it that was learned
         raise
     finally:
-        if not run.has("config.json"):
+        if run.path.exists() and not run.has("config.json"):
             shutil.rmtree(run.path, ignore_errors=True)  # it never began: leave nothing half-made behind
 
 
@@ -276,11 +276,14 @@ def finish(
     started: float,
 ) -> None:
     """The figures on all held-out data, examples, the model card, the seal."""
+    begun = time.monotonic()
     task.after_training(model)
     run.write_json("data.json", {**task.describe(), "facts": task.facts()})
     parts = [split for split in task.splits() if split != "train"]
     ledgers = {split: Ledger(task.ranks_by.name) for split in parts}
+    before = time.monotonic()
     figures = {split: task.evaluate(model, split, ledger=ledgers[split]) for split in parts}
+    evaluation = time.monotonic() - before
     units = {f"{split}.{name}": each for split in parts for name, each in ledgers[split].tensors().items()}
     run.write_tensors("units.safetensors", units)
     lines = list(task.predictions(model, parts[-1], PREDICTIONS))
@@ -293,7 +296,8 @@ def finish(
     result |= {"criterion": task.criterion, "figures": list(task.FIGURES), "how_measured": task.how_measured()}
     result["uses"] = [use._asdict() for use in task.uses()]
     result["cost"] = _costs(config, task, model)
-    result["seconds"] = round(time.monotonic() - started, 2)
+    now = time.monotonic()
+    result |= {"seconds": round(now - started, 2), "closing_seconds": round(now - begun - evaluation, 2)}
     run.write_json("result.json", result)
     write_card(run, config, task, result)
     run.seal()

@@ -173,11 +173,11 @@ class Loop:
     # ---- looking
 
     def _abandon_when_asked(self, *_: Any) -> None:
-        if self.stop.asked:
+        if self.stop.asked or (self.at.looked < 0 and self.left() <= 0):  # the time is up before the first score
             raise Abandoned
 
     def _look(self) -> None:
-        """Evaluate, unless somebody asks to stop meanwhile."""
+        """Evaluate, unless somebody asks to stop meanwhile, or the time is up before anything was trained."""
         watched = self.decoder.register_forward_pre_hook(self._abandon_when_asked)
         try:
             self._evaluate()
@@ -220,9 +220,9 @@ class Loop:
         self.progress.evaluation(at.step, shown, best)
 
     def _reserve(self, spent: float, tokens: float) -> float:
-        """Seconds that the figures on all held-out data will take, from the speed of this evaluation."""
+        """Seconds that a last evaluation and the figures on all held-out data will take, from the speed of this one."""
         left = sum(self.task.size(split) for split in self.task.splits() if split != "train")
-        return 1.5 * (spent * left / max(tokens, 1) + self.task.more_seconds()) + 0.5
+        return 1.5 * (spent * left / max(tokens, 1) + self.task.more_seconds()) + spent + 0.5
 
     def _needs(self, spent: float, tokens: float) -> float:
         """Seconds up to a second evaluation and the figures at the end, from the speed of the first evaluation."""
@@ -320,6 +320,7 @@ class Loop:
                 self.events.close()
 
     def _not_trained(self) -> NotTrained:
+        self.needs = self.needs or 2 * self._elapsed()  # the first evaluation did not come to its end
         enough = f"{option('time')} of about {self.needs:.0f} s"
         return NotTrained(
             f"no training step was run: preparing the data and evaluation alone need "

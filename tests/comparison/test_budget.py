@@ -1,0 +1,123 @@
+"""The time of a comparison: who gets how much of it, told by a clock of our own; nothing here waits."""
+
+from __future__ import annotations
+
+import io
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+import unrolled
+from unrolled.comparison import api, engine
+from unrolled.comparison.api import make_plan
+from unrolled.comparison.config import CompareConfig
+from unrolled.comparison.plan import Job, Plan
+from unrolled.comparison.view import Lines, Live
+from unrolled.comparison.worker import seconds_of
+from unrolled.core.errors import NotTrained
+from unrolled.tasks.next_token import Task
+from unrolled.training import api as training
+from unrolled.training import loop
+
+WORDS = [" ".join(["one two three four five six seven eight"[i % 7 :] for i in range(300)])]
+SETTINGS = {"models": "elman,gru,tcn", "examples": "stream", "threads": 1}
+
+
+class Clock:
+    """A clock that only moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.module = SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    for module in (api, loop, training):
+        monkeypatch.setattr(module, "time", made.module)
+    return made
+
+
+def timed(monkeypatch, clock, slow):
+    """The seconds that each run of a comparison is given, where some take longer than that."""
+    given = {}
+
+    def perform(order, data, tell):
+        if order["kind"] == "model":
+            seconds = given[order["model"]] = seconds_of(order["budget"], clock.now)
+            clock.now += seconds + order["budget"]["rest"] + slow.get(order["model"], 0.0)
+        tell({"event": "done", "rest": 3.0})
+
+    monkeypatch.setattr(engine, "perform", perform)
+    return given
+
+
+def test_what_runs_do_after_their_figures_is_part_of_their_share(monkeypatch, clock, tmp_path):
+    given, begun = timed(monkeypatch, clock, {}), clock.now
+    unrolled.compare(WORDS, out=tmp_path / "out", settings={**SETTINGS, "time": 404})
+    assert given == {
+        name: pytest.approx(97.0) for name in ("elman", "gru", "tcn", "memoryless")
+    }  # 3 s are for the rest
+    assert clock.now - begun == pytest.approx(400)
+
+
+def test_a_run_that_starts_late_has_less_time(monkeypatch, clock, tmp_path, capsys):
+    given, begun = timed(monkeypatch, clock, {"elman": 60.0}), clock.now
+    unrolled.compare(WORDS, out=tmp_path / "out", settings={**SETTINGS, "time": 404}, view=Lines())
+    assert given == {"elman": pytest.approx(97.0)} | {name: pytest.approx(77.0) for name in given if name != "elman"}
+    assert clock.now - begun == pytest.approx(400)
+    assert "over the budget" not in capsys.readouterr().err
+
+
+def test_what_is_over_the_budget_is_told(monkeypatch, clock, tmp_path, capsys):
+    timed(monkeypatch, clock, {"memoryless": 90.0})
+    unrolled.compare(WORDS, out=tmp_path / "out", settings={**SETTINGS, "time": 404}, view=Lines())
+    assert "note: 1:26 over the budget" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("slow_before", "needs"), [(True, 60.0), (False, None)])
+def test_a_run_without_time_for_a_step_says_what_it_needs(monkeypatch, clock, tmp_path, slow_before, needs):
+    evaluate, seen = Task.evaluate, []
+
+    def slow(self, model, split, limit=None, ledger=None):
+        seen.append(split)
+        clock.now += 30.0 if slow_before else 0.0
+        found = evaluate(self, model, split, limit, ledger)
+        clock.now += 0.0 if slow_before else 30.0
+        return found
+
+    monkeypatch.setattr(Task, "evaluate", slow)
+    settings = {"time": 10, "examples": "stream", "threads": 1}
+    with pytest.raises(NotTrained, match="no training step was run") as caught:
+        unrolled.train(WORDS, "next-token", "elman", out=tmp_path / "run", settings=settings, baselines={})
+    assert caught.value.needs > 60 if needs is None else caught.value.needs == needs
+    assert seen == ["valid"]  # no figures of a model that was not trained
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("limit", "jobs", "threads"), [("1", 1, 1), ("2", 2, 2), ("", 2, 4), ("99", 4, 2)])
+def test_threads_are_no_more_than_the_environment_allows(monkeypatch, limit, jobs, threads, tmp_path):
+    monkeypatch.setattr(api.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", limit)
+    path = tmp_path / "words.txt"
+    path.write_text(WORDS[0], encoding="utf-8")
+    assert make_plan(path, "next-token", {"models": "elman,gru,tcn", "steps": 1, "jobs": jobs}).threads == threads
+
+
+def test_the_live_screen_says_when_the_budget_is_over():
+    jobs = [Job(folder="gru-0", label="gru", kind="model", model="gru")]
+    plan = Plan(
+        data="a", task="b", guessed=None, asked=CompareConfig(time=60), settings={}, at_once=1, threads=1, jobs=jobs
+    )
+    view = Live()
+    view.begin(plan, Path("comparisons/a"), time.monotonic() - 100)
+    view.event({"event": "closing", "folder": "gru-0"})
+    view.end()
+    screen = Console(width=100, file=io.StringIO(), record=True)
+    screen.print(view._draw())
+    text = screen.export_text()
+    assert "over budget, finishing" in text and "evaluating" in text
