@@ -195,7 +195,9 @@ def mutants() -> str:
         share = f"{result['survivors_share']:.1%} of {result['tried']}"
         rows.append([result["room"], f"{result['possible']:,}", earlier, share, str(result["equivalent"])])
     text = "\n## Small faults that no test notices\n\nOne fault at a time in a room's code (see [how](mutants.md)); "
-    text += "of those drawn by a fixed seed, the share that survives all tests. Before: at the state in which the check "
+    text += (
+        "of those drawn by a fixed seed, the share that survives all tests. Before: at the state in which the check "
+    )
     text += "was introduced.\n\n"
     return text + table(["room", "possible faults", "before", "now", "equivalent, not counted"], rows) + "\n"
 
