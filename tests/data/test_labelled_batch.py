@@ -77,8 +77,6 @@ def test_small_sections_and_parts_of_them():
     sampler = LabelledBatches(section, 32)
     assert sampler.batch_size == 10 and "the batch size is 10 instead of 32" in sampler.notes[0]
     assert section.share(0.5).n_examples == 5
-    assert section.first(int(section.offsets[3])).n_examples == 3
-    assert section.first(0).n_examples == 1
     empty = section.take(np.empty(0, np.int64))
     with pytest.raises(DataError, match="no examples"):
         LabelledBatches(empty, 4)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
 from unrolled.layers import autoregression
-from unrolled.layers.autoregression import Autoregression, moments
+from unrolled.layers.autoregression import Autoregression, Filter, moments
 from unrolled.layers.cells import LinearUnit
 from unrolled.layers.recurrent import Recurrent
 
@@ -184,3 +184,19 @@ def test_descent_finds_what_is_solved() -> None:
 
     optimiser.step(loss)
     torch.testing.assert_close(layer.weight, solved_layer.weight, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(("order", "delay"), [(3, 0), (3, 2), (2, 5), (30, 1)])
+def test_a_filter_is_where_the_mean_square_of_all_that_is_predicted_is_least(order: int, delay: int) -> None:
+    """The gradient of the loss that descent would minimise is 0; series may be shorter than the order or the delay."""
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(6, 12, 2, generator=random, dtype=torch.float64)
+    y = torch.randn(6, 12, 1, generator=random, dtype=torch.float64) + x.cumsum(1)[..., :1]
+    mask = torch.arange(12) < torch.tensor([12, 12, 9, 4, 2, 1])[:, None]
+    model = Filter(delay, Autoregression(2, 1, order).double())
+    model.solve([(x[:4], mask[:4], y[:4]), (x[4:], mask[4:], y[4:])])
+    error = (model(x, mask)[0] - y)[mask]
+    error.square().sum().backward()
+    for weight in model.parameters():
+        assert float(weight.grad.abs().max()) < 1e-8
+    assert float(error.detach().square().mean()) < float((y[mask] - y[mask].mean()).square().mean())

@@ -11,6 +11,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from unrolled.core.errors import DataError
+from unrolled.layers import regularised
 from unrolled.layers.grams import START, STOP
 from unrolled.models import logistic
 
@@ -51,9 +52,9 @@ def solved(**settings) -> tuple[logistic.Logistic, list[list[int]], torch.Tensor
 
 
 def test_the_probabilities_are_those_of_scikit_learn(monkeypatch):
-    monkeypatch.setattr(logistic, "PASSES", 5000)
-    monkeypatch.setattr(logistic, "CLOSE", 1e-8)
-    model, rows, y = solved()
+    monkeypatch.setattr(regularised, "PASSES", 5000)
+    monkeypatch.setattr(regularised, "CLOSE", 1e-8)
+    model, rows, y = solved(regularisation=0.1)
     peer = TfidfVectorizer(analyzer=grams)
     z = peer.fit_transform(rows)
     assert len(model.keys) == z.shape[1]
@@ -126,3 +127,64 @@ def test_longest_is_what_fits_into_a_number():
     assert logistic.make(logistic.Config(longest=8), 100_000, 2).longest == 3
     assert logistic.make(logistic.Config(), 100, 2).longest == 4
     assert logistic.make(logistic.Config(), 30_000, 2).longest == 2
+
+
+def noisy(n: int, seed: int) -> tuple[list[list[int]], torch.Tensor]:
+    """Long rows of chance in which a pair tells the class, seldom and not always rightly."""
+    random = np.random.default_rng(seed)
+    y = random.integers(0, 2, n)
+    rows = []
+    for c in y:
+        row = random.integers(4, V, 60).tolist()
+        for at in random.choice(58, 3, replace=False):
+            row[at : at + 2] = [4 + int(c), 6] if random.random() < 0.8 else [5 - int(c), 6]
+        rows.append(row)
+    return rows, torch.from_numpy(y)
+
+
+def error(model: logistic.Logistic, rows: list[list[int]], y: torch.Tensor) -> float:
+    return float((model(*padded(rows))[0][:, 0].argmax(-1) != y).double().mean())
+
+
+def test_the_strength_is_the_one_that_errs_least_on_validation_data():
+    rows, y = noisy(300, 0)
+    valid, y_valid = noisy(200, 1)
+    errors = {}
+    for strength in regularised.STRENGTHS:
+        model = logistic.make(logistic.Config(longest=2, regularisation=strength), V, 2)
+        assert model.solve(batches(rows, y), batches(valid, y_valid)) == {}
+        errors[strength] = error(model, valid, y_valid)
+    assert max(errors.values()) > min(errors.values()) + 0.05
+    model = logistic.make(logistic.Config(longest=2), V, 2)
+    chosen = model.solve(batches(rows, y), batches(valid, y_valid))
+    assert errors[chosen["regularisation"]] == min(errors.values()) == error(model, valid, y_valid)
+
+
+def test_without_validation_data_examples_are_left_out_for_the_choice():
+    """The choice is the one of leaving out thirds by hand, and nothing but the training data is read."""
+    rows, y = noisy(240, 0)
+    model = logistic.make(logistic.Config(longest=2), V, 2)
+    chosen = model.solve(batches(rows, y, size=240))
+    wrong = dict.fromkeys(regularised.STRENGTHS, 0.0)
+    for strength in wrong:
+        for k in range(3):
+            seen, left = ([i for i in range(240) if (i % 3 == k) is out] for out in (False, True))
+            part = logistic.make(logistic.Config(longest=2, regularisation=strength), V, 2)
+            part.solve(batches([rows[i] for i in seen], y[seen], size=240))
+            wrong[strength] += error(part, [rows[i] for i in left], y[left])
+    assert wrong[chosen["regularisation"]] <= min(wrong.values()) + 0.05  # by hand idf is counted without the third
+
+
+def test_much_data_is_thinned_for_the_choice_alone(monkeypatch):
+    rows, y = noisy(300, 0)
+    sizes = []
+    whole = regularised.path
+
+    def watched(z, *others):
+        sizes.append(z.shape[0])
+        return whole(z, *others)
+
+    monkeypatch.setattr(regularised, "path", watched)
+    monkeypatch.setattr(regularised, "WORK", 50_000)
+    logistic.make(logistic.Config(longest=2), V, 2).solve(batches(rows, y), batches(*noisy(50, 1)))
+    assert sizes[0] < 150 and sizes[1:] == [300]

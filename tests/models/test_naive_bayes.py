@@ -66,3 +66,36 @@ def test_a_prior_counts_classes_sets_and_numbers():
     assert model(nothing)[0].tolist() == pytest.approx([math.log(2 / 4), math.log(5 / 1)])
     model.solve([(nothing, torch.tensor([[0.5, 3.0], [1.5, 5.0]]))])
     assert model(nothing)[3].tolist() == pytest.approx([1.0, 4.0])
+
+
+def test_smoothing_and_counting_are_those_that_err_least_on_validation_data():
+    rows, _ = texts()
+    y = torch.tensor([int(row.count(4) > row.count(5)) for row in rows])  # how often they are there matters
+    known, valid = batch(rows[:40], y[:40]), batch(rows[40:], y[40:])
+    errors = {}
+    for once in (True, False):
+        for a in naive_bayes.SMOOTHINGS:
+            model = naive_bayes.make(naive_bayes.Config(once=once, smoothing=a, longest=1), 9, 2)
+            assert model.solve([known], [valid]) == {}
+            errors[once, a] = int((model(*valid[:2])[0][:, 0].argmax(-1) != valid[2]).sum())
+    assert min(errors.values()) < max(errors.values())
+    model = naive_bayes.make(naive_bayes.Config(longest=1), 9, 2)
+    chosen = model.solve([known], [valid])
+    assert errors[chosen["once"], chosen["smoothing"]] == min(errors.values())
+    assert int((model(*valid[:2])[0][:, 0].argmax(-1) != valid[2]).sum()) == min(errors.values())
+    other = naive_bayes.make(naive_bayes.Config(longest=1), 9, 2)
+    other.load_state_dict(model.state_dict())
+    torch.testing.assert_close(other(*valid[:2])[0], model(*valid[:2])[0])
+    assert naive_bayes.make(naive_bayes.Config(longest=1, smoothing=1), 9, 2).solve([known]).keys() == {"once"}
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_tables_from_before_there_was_a_choice_are_loaded(once):
+    rows, y = texts()
+    config = naive_bayes.Config(once=once, smoothing=1.0, longest=2)
+    model, other = naive_bayes.make(config, 9, 3), naive_bayes.make(config, 9, 3)
+    model.solve([batch(rows, y)])
+    state = model.state_dict()
+    del state["most"]
+    other.load_state_dict(state)
+    torch.testing.assert_close(other(*batch(rows, y)[:2])[0], model(*batch(rows, y)[:2])[0])

@@ -92,7 +92,10 @@ def test_a_tied_head_shares_the_table() -> None:
 
 @pytest.fixture
 def bag_of_words(tmp_path: Path) -> Iterator[str]:
-    (tmp_path / "odd_kind.py").write_text("KIND = 'table'\nConfig = make = TINY = None\n")
+    (tmp_path / "odd_kind.py").write_text(
+        "from unrolled.core.config import Config\nKIND, FEATURES, TINY = 'table', 'counts', Config()\n"
+        "def make(config, d_in, d_out): ...\n"
+    )
     yield discover.models.add_file(tmp_path / "odd_kind.py")
     discover.models.forget("odd-kind")
 

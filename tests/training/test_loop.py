@@ -283,3 +283,19 @@ def test_solved_models_are_not_descended(text: str, tmp_path: Path) -> None:
     run = unrolled.train(tmp_path / "text.txt", model="ngram", out=tmp_path / "run", settings=settings)
     assert run.result["steps"] == 0
     assert run.result["valid"]["nats"] == pytest.approx(run.result["baselines"]["trigram"]["valid"]["nats"])
+
+
+def test_an_autoregression_is_fitted_in_closed_form_to_series_and_trained_elsewhere(tmp_path: Path) -> None:
+    settings = {"threads": 1, "order": 4}
+    run = unrolled.train("builtin:sinusoids,length=30,examples=60", "denoise", "ar", out=tmp_path / "ar",
+                         settings=settings)  # fmt: skip
+    assert run.result["steps"] == 0
+    assert run.result["valid"]["mse"] < 0.5 * run.result["baselines"]["left as it is"]["valid"]["mse"]
+    again = unrolled.train("builtin:sinusoids,length=30,examples=60", "denoise", "ar", out=tmp_path / "16",
+                           settings={"threads": 1})  # fmt: skip
+    assert again.result["valid"]["mse"] == again.result["baselines"]["linear filter"]["valid"]["mse"]
+    tokens = unrolled.train(
+        [f"row {i} of {i * i}" for i in range(60)], model="ar", out=tmp_path / "tokens",
+        settings={"steps": 3, "order": 4, "threads": 1, "split": "80/20"},
+    )  # fmt: skip
+    assert tokens.result["steps"] == 3

@@ -16,8 +16,8 @@ from unrolled.core import discover
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError, listed
 from unrolled.core.front import option
+from unrolled.core.model_file import declared
 from unrolled.core.task import Task
-from unrolled.runs.baselines import TOKENS
 from unrolled.runs.build import fits
 from unrolled.runs.config import Budget, RunConfig, leaf_paths
 
@@ -150,7 +150,7 @@ def chosen_models(asked: CompareConfig, task: Task, task_name: str, own: str | N
         names = [
             name
             for name in fitting
-            if name in task.ADVICE or PRESETS.index(getattr(discover.models.load(name), "PRESET", "thorough")) <= depth
+            if name in task.ADVICE or PRESETS.index(declared(discover.models.load(name)).preset) <= depth
         ]
     wanted = [*names, *([own] if own else []), *([ALWAYS] if ALWAYS in fitting else [])]
     if not wanted:
@@ -159,22 +159,17 @@ def chosen_models(asked: CompareConfig, task: Task, task_name: str, own: str | N
 
 
 def baseline_jobs(task: Task) -> list[Job]:
-    """The baselines of the task as runs like others; they are solved, on no more than so many tokens."""
+    """The baselines of the task as runs like others, fitted by the same rule as a run of the same model alone."""
     return [
         Job(
             folder=f"baseline-{baseline.label.replace(' ', '-')}",
             label=baseline.label,
             kind="baseline",
             model=baseline.model,
-            settings={f"model.{key}": value for key, value in baseline.settings.items()}
-            | ({} if _is_small(task) else {"budget.train_tokens": TOKENS}),
+            settings={f"model.{key}": value for key, value in baseline.settings.items()},
         )
         for baseline in task.baselines()
     ]
-
-
-def _is_small(task: Task) -> bool:
-    return task.size("train") <= TOKENS
 
 
 def model_jobs(

@@ -12,21 +12,26 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from unrolled.core import model_file
 from unrolled.core.errors import UsageError, nearest
 from unrolled.core.front import option
 
 
 class Room:
-    """The files of one package as names: `Room("unrolled.models", needs=("Config", "make"))`."""
+    """The files of one package as names: `Room("unrolled.models", needs=("Config", "make"))`.
 
-    def __init__(self, package: str, needs: tuple[str, ...]) -> None:
-        self.package = package
+    `check` refuses a file that has all these names but not what they should be.
+    """
+
+    def __init__(self, package: str, needs: tuple[str, ...], check: Callable[[ModuleType], None] | None = None) -> None:
+        self.package, self.check = package, check
         self.kind = {"inspect": "question"}.get(last := package.rsplit(".", 1)[-1], last.rstrip("s"))
         self.needs = needs
         self._files: dict[str, Path] = {}
@@ -80,6 +85,10 @@ class Room:
         """The user's file behind a name, None for a name of the package or of an entry point."""
         return self._files.get(name)
 
+    def own_mistakes(self) -> AbstractContextManager[None]:
+        """Within it, an exception that comes out of a user's file is told with the file and the line."""
+        return model_file.blame(lambda: self._files)
+
     def _entry_points(self) -> dict[str, str]:
         return {point.name: point.value for point in entry_points(group=self.package)}
 
@@ -104,6 +113,8 @@ class Room:
         missing = [word for word in self.needs if not hasattr(module, word)]
         if missing:
             raise UsageError(f"{module.__file__}: a {self.kind} file must define {', '.join(missing)}")
+        if self.check is not None:
+            self.check(module)
         return module
 
 
@@ -132,7 +143,7 @@ def _import_file(path: Path) -> ModuleType:
     sys.modules[name] = module  # pydantic looks there for the names in annotations
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         if before is not None:
             sys.modules[name] = before
@@ -143,10 +154,10 @@ def _import_file(path: Path) -> ModuleType:
 def _import_entry(name: str, place: str) -> ModuleType:
     try:
         return importlib.import_module(place)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"the entry point '{name}' cannot be imported ({type(error).__name__}: {error})") from error
 
 
-models = Room("unrolled.models", needs=("Config", "make", "TINY"))
+models = Room("unrolled.models", needs=model_file.NEEDS, check=model_file.check)
 tasks = Room("unrolled.tasks", needs=("Config", "Task"))
 questions = Room("unrolled.inspect", needs=("Config", "applies", "ask"))

@@ -6,9 +6,9 @@ A task file defines `Config` (its own settings) and `Task`, a subclass of the cl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -49,6 +49,28 @@ class Ports(NamedTuple):
     """What is read before the first target is written; None: nothing."""
     delay: int = 0
     """Steps by which a causal model may answer late, where it answers at each position."""
+    targets: str = "tokens"
+    """What outputs mean, one of model_file.TARGETS: a model may be fitted in closed form to some of them."""
+
+
+Known = Iterable[tuple[Tensor, Tensor, Tensor]]
+"""Examples with their targets, (x, mask, y) some at a time: what a closed form of a task with given targets is handed,
+for the fit and, as `held_out`, for the choice of what it leaves open; none where there are no others."""
+
+
+@runtime_checkable
+class Solvable(Protocol):
+    """A body, or a model with such a body, that is fitted in closed form to what the task hands it."""
+
+    def solve(self, data: Any) -> Any: ...
+
+
+class Fitted(NamedTuple):
+    """How a model was fitted in closed form."""
+
+    share: float = 1.0  # of the training data that was used
+    chosen: Mapping[str, Any] = {}  # settings that held-out data decided, by name
+    chosen_on: str = ""  # which data, as a sentence goes on: on validation data
 
 
 class Baseline(NamedTuple):
@@ -260,8 +282,8 @@ class Task:
     def sampler(self, batching: Any, carried: bool, seed: int) -> Sampler:
         raise NotImplementedError
 
-    def solve(self, model: Any, limit: int | None = None) -> None:
-        """Fit a model that is solved rather than descended, on the training part or its first `limit` tokens."""
+    def solve(self, model: Any, limit: int | None = None) -> Fitted:
+        """Fit a model in closed form, to the training data or to about `limit` tokens of it."""
         raise NotImplementedError
 
     def look_at_training(self, model: Any) -> None:

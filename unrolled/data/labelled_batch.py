@@ -70,11 +70,6 @@ class LabelledSection:
         n = max(1, round(fraction * self.n_examples))
         return self.take(np.arange(n) * self.n_examples // n)
 
-    def first(self, limit: int) -> LabelledSection:
-        """The examples that fit into the first `limit` steps, at least one."""
-        n = max(1, int(np.searchsorted(self.offsets, limit, side="right")) - 1)
-        return self if n >= self.n_examples else self.take(np.arange(n))
-
 
 def section_of(
     inputs: Sequence[NDArray[Any]], answers: Sequence[Any], aligned: bool, rows: Sequence[int]

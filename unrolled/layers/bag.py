@@ -8,7 +8,6 @@ Spärck Jones (1972), in the smoothed form of scikit-learn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from torch import Tensor
 from unrolled.core.causal import Encoder
 from unrolled.core.compose import SerialEncoder
 from unrolled.core.errors import UsageError
+from unrolled.core.task import Known
 
 
 class Bag(Encoder):
@@ -60,7 +60,7 @@ class Nothing(Encoder):
 class Solved(SerialEncoder):
     """An entry and a table model that is solved from vectors and answers rather than descended."""
 
-    def solve(self, batches: Iterable[tuple[Tensor, Tensor, Tensor]]) -> None:
+    def solve(self, batches: Known, held_out: Known = ()) -> None:
         """From (x, mask, y) of all examples, some at a time."""
         entry, body = self.layers
         solved: Any = body.causal.module  # type: ignore[union-attr]  # a plain module joins as AsEncoder(Each(module))

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unrolled.core.task import Known
 from unrolled.layers.stored import Stored
 
 START, STOP = 2, 3  # ids that every codec gives to <start> and <stop>
@@ -85,13 +86,19 @@ class OfGrams(Stored):
         z.index_put_((row[known], local), z.new_ones(()), accumulate=True)
         return used, z
 
-    def count(self, batches: Iterable[tuple[Tensor, Tensor, Tensor]]) -> tuple[Any, Rows, Tensor]:
+    def count(self, batches: Known) -> tuple[Any, Rows, Tensor]:
         """The n-grams of the most examples: their counts, a sparse matrix [n, G], their keys [G], and the answers."""
         held = [(x.int(), mask, y) for x, mask, y in batches]
         most = min(self.n_features, max(1, MOST_WEIGHTS // self.d_out))
         keys, _ = most_frequent((self._counted(x, mask) for x, mask, _ in held), most)
+        z, y = self.count_in(held, keys)
+        return z, keys, y
+
+    def count_in(self, batches: Known, keys: Rows) -> tuple[Any, Tensor]:
+        """How often these examples have some n-grams, [n, G] sparse, and their targets."""
+        held = list(batches)
         z = matrix((self._counted(x, mask) for x, mask, _ in held), [len(x) for x, _, _ in held], keys)
-        return z, keys, torch.cat([y for _, _, y in held])
+        return z, torch.cat([y for _, _, y in held])
 
     def _counted(self, x: Tensor, mask: Tensor) -> Grams:
         key, row = (values.cpu().numpy() for values in self.grams(x.long(), mask))

@@ -2,8 +2,9 @@
 
     y_t = sum_{tau < s} W_tau x_{t-tau} + b
 
-Vector-valued; it owns its head, for the output is the prediction. Series are solved in closed form by least squares
-(see layers/autoregression.py); behind an embedding, or with another loss than the square, it is trained by descent.
+Vector-valued; it owns its head, because the output is the prediction. Where the targets are series, as in denoise, it
+reads the numbers as they are and is fitted in closed form by least squares (see layers/autoregression.py). Tokens and
+bits have another loss than the square and so no closed form: there it is trained by gradient descent.
 
 Yule (1927); Wang (2024), lecture 11.
 """
@@ -17,6 +18,7 @@ from unrolled.layers.autoregression import Autoregression
 
 KIND = "causal"
 OWNS_HEAD = True
+CLOSED_FORM = ("series",)
 REFERENCE = "Yule 1927; Wang 2024, CS 577 lecture 11"
 ALIASES = ("autoregression", "autoregressive")
 PRESET = "standard"

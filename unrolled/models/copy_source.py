@@ -15,6 +15,7 @@ from unrolled.layers.word_by_word import Pairs, WordByWord, Worded
 KIND = "conditional"
 INPUT = "tokens"
 OWNS_HEAD = True
+CLOSED_FORM = ("tokens",)
 REFERENCE = "doing nothing"
 
 

@@ -22,6 +22,7 @@ from unrolled.layers.word_by_word import Pairs, WordByWord, Worded
 KIND = "conditional"
 INPUT = "tokens"
 OWNS_HEAD = True
+CLOSED_FORM = ("tokens",)
 REFERENCE = "Brown et al. 1993"
 MOST = 6_000_000  # pairs of a source and a target token that are looked at: bounds memory and time
 

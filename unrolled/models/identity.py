@@ -5,19 +5,19 @@ y_t = x_t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from torch import Tensor
 from torch.nn import functional as F
 
 from unrolled.core.causal import Encoder
 from unrolled.core.compose import without_padding
 from unrolled.core.config import Config as Base
+from unrolled.core.task import Known
 
 KIND = "encoder"
 INPUT = "vectors"
 ANSWERS = "each"
 OWNS_HEAD = True
+CLOSED_FORM = ("series",)
 REFERENCE = "doing nothing"
 ALIASES = ("nothing", "do-nothing")
 PRESET = "thorough"
@@ -43,7 +43,7 @@ class Identity(Encoder):
         y = F.pad(x, (0, self.d_out - self.d_in))  # [B, T, D'], a negative number of channels is cut off
         return without_padding(y, mask), mask
 
-    def solve(self, batches: Iterable[tuple[Tensor, Tensor, Tensor]]) -> None:
+    def solve(self, batches: Known, held_out: Known = ()) -> None:
         """There is nothing to learn."""
 
 

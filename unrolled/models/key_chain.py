@@ -23,6 +23,7 @@ from unrolled.core.state import State
 KIND = "causal"
 INPUT = "vectors"
 OWNS_HEAD = True
+CLOSED_FORM = ("bits",)
 REFERENCE = "Krichevsky & Trofimov 1981"
 
 

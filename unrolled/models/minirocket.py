@@ -12,7 +12,6 @@ examples left out one by one is smallest, and from the same errors comes k, wher
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import combinations
 
 import torch
@@ -21,6 +20,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from unrolled.core.config import Config as Base
+from unrolled.core.task import Known
 from unrolled.layers import ridge
 from unrolled.layers.neighbours import are_sets, resampled
 from unrolled.layers.stored import Stored
@@ -29,6 +29,7 @@ KIND = "encoder"
 INPUT = "vectors"
 ANSWERS = "whole"
 OWNS_HEAD = True
+CLOSED_FORM = ("class", "classes", "numbers")
 REFERENCE = "Dempster, Schmidt & Webb 2021"
 ALIASES = ("rocket",)
 PRESET = "thorough"
@@ -93,7 +94,7 @@ class MiniRocket(Stored):
         y = F.linear(z, self.weight, self.bias)  # [B, C]
         return y.unsqueeze(1).to(x), mask.new_ones(len(mask), 1)
 
-    def solve(self, batches: Iterable[tuple[Tensor, Tensor, Tensor]]) -> None:
+    def solve(self, batches: Known, held_out: Known = ()) -> None:
         """From series, mask and answers (classes [B], sets or numbers [B, C]) of all examples."""
         held = list(batches)
         lengths = torch.cat([mask.sum(1) for _, mask, _ in held])

@@ -10,14 +10,13 @@ neighbour has their answer; L is the median length of the training series. Every
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
 from unrolled.core.config import Config as Base
+from unrolled.core.task import Known
 from unrolled.layers.neighbours import are_sets, nearest, resampled
 from unrolled.layers.stored import Stored
 
@@ -25,6 +24,7 @@ KIND = "encoder"
 INPUT = "vectors"
 ANSWERS = "whole"
 OWNS_HEAD = True
+CLOSED_FORM = ("class", "classes", "numbers")
 REFERENCE = "Cover & Hart 1967"
 ALIASES = ("knn", "nearest-neighbour", "nearest-neighbor", "1nn")
 PRESET = "thorough"
@@ -72,7 +72,7 @@ class Nearest(Stored):
         y = self.answers[nearest(z, self.examples)]  # [B, C]
         return y.unsqueeze(1).to(x), mask.new_ones(len(mask), 1)
 
-    def solve(self, batches: Iterable[tuple[Tensor, Tensor, Tensor]]) -> None:
+    def solve(self, batches: Known, held_out: Known = ()) -> None:
         """From series, mask and answers (classes [B], sets or numbers [B, C]) of all examples."""
         held = list(batches)
         lengths = torch.cat([mask.sum(1) for _, mask, _ in held])

@@ -27,6 +27,7 @@ from unrolled.layers.word_by_word import Seen
 KIND = "conditional"
 INPUT = "vectors"
 OWNS_HEAD = True
+CLOSED_FORM = ("tokens",)
 REFERENCE = "Cover & Hart 1967"
 
 BEFORE = 64  # examples that an unsolved model has

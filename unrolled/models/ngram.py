@@ -30,6 +30,7 @@ from unrolled.layers.ngram import NGram
 KIND = "causal"
 INPUT = "tokens"
 OWNS_HEAD = True
+CLOSED_FORM = ("tokens",)
 REFERENCE = "Chen & Goodman 1999"
 ALIASES = ("markov", "markov-chain", "bigram", "trigram", "kneser-ney")
 

@@ -17,6 +17,7 @@ from unrolled.core.config import Config as Base
 KIND = "table"
 FEATURES = "nothing"
 OWNS_HEAD = True
+CLOSED_FORM = ("class", "classes", "numbers")
 REFERENCE = "the majority class, the mean"
 ALIASES = ("majority", "dummy", "most-frequent", "mean")
 PRESET = "thorough"

@@ -7,8 +7,6 @@ A word that was never seen is like those that were seen once (Good 1953), so it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -16,11 +14,13 @@ from torch import Tensor
 from unrolled.core.causal import Encoder
 from unrolled.core.compose import without_padding
 from unrolled.core.config import Config as Base
+from unrolled.core.task import Known
 
 KIND = "encoder"
 INPUT = "tokens"
 ANSWERS = "each"
 OWNS_HEAD = True
+CLOSED_FORM = ("tags",)
 REFERENCE = "the most frequent tag"
 PRESET = "thorough"
 
@@ -48,7 +48,7 @@ class TagCounts(Encoder):
         w = without_padding(x[..., 0] if x.dim() == 3 else x, mask)  # [B, T]
         return without_padding(self.logp[w], mask), mask  # [B, T, C]
 
-    def solve(self, batches: Iterable[tuple[Tensor, Tensor, Tensor]]) -> None:
+    def solve(self, batches: Known, held_out: Known = ()) -> None:
         """From words, mask and tags [B, T] of all sentences; a tag below 0 is none."""
         n = torch.zeros(self.logp.shape, dtype=torch.float64)  # [V, C]
         one = torch.ones((), dtype=torch.float64)

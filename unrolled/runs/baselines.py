@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from unrolled.core.causal import Conditional
 from unrolled.core.task import Model, Task
+from unrolled.runs import closed_form
 from unrolled.runs.build import build
-from unrolled.runs.config import RunConfig
-
-TOKENS = 5_000_000  # the most that baselines are fitted on, so that their memory is bounded
+from unrolled.runs.config import Budget, RunConfig
 
 Figures = TypeVar("Figures")
 
@@ -19,13 +17,14 @@ def measure_baselines(config: RunConfig, task: Task, measure: Callable[[Model], 
     """What `measure` says of each baseline, by label; one is in memory at a time.
 
     Each learns from validation data what a trained model does (how sure to be), and the task forgets it again.
+    The budget is the run's alone.
     """
     results, before = {}, task.describe()
     for baseline in task.baselines():
-        own = {"model": baseline.model, "model_settings": dict(baseline.settings), "members": 1}
+        own = {"model": baseline.model, "model_settings": dict(baseline.settings), "members": 1, "budget": Budget()}
         chosen = config.model_copy(update=own)
         model = build(chosen, task.ports(), task.ACCEPTS)
-        task.solve(model.decoder if isinstance(model, Conditional) else model, limit=TOKENS)
+        closed_form.fit(chosen, task, model)
         task.after_training(model)
         results[baseline.label] = measure(model)
         task.recall(before)

@@ -14,8 +14,10 @@ from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.compose import Acceptor, Delayed, Each, Ending, Read, Serial, SerialEncoder
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
+from unrolled.core.model_file import Declared, declared
 from unrolled.core.task import Model, Ports, SourcePorts, Task
 from unrolled.layers import packed
+from unrolled.layers.autoregression import Autoregression, Filter
 from unrolled.layers.bag import Bag, Nothing, Solved
 from unrolled.layers.conditioning import Started
 from unrolled.layers.dropout import WordDropout
@@ -24,9 +26,14 @@ from unrolled.layers.ends import Affine, Lookup, QuickTable
 from unrolled.layers.pooling import readout_named
 from unrolled.layers.together import Together
 from unrolled.layers.words import SpeltWords
+from unrolled.runs import closed_form
 from unrolled.runs.config import Ends, RunConfig
 from unrolled.runs.parts import part
 
+BODIES: dict[str, tuple[Any, str]] = {
+    "causal": (Causal, "a Causal"), "encoder": (Encoder, "an Encoder"), "table": (nn.Module, "a module"),
+    "conditional": ((Halves, Conditional), "Halves or a Conditional"),
+}  # fmt: skip
 READ_SCALE, FEW = 0.1, 1000
 """The size of token vectors that a reader begins with where there are more than a few tokens: a word that is seen only
 some times then moves far enough to count. Letters are seen often, and begin with vectors of size 1."""
@@ -75,21 +82,21 @@ def make_task(config: RunConfig) -> Task:
 
 def fits(name: str, task: Task) -> bool:
     """Whether a model can be put between this task's input and output."""
-    module = model_file(name)
-    offered = "tokens" if task.ports().d_in is None else "vectors"
-    if module.KIND == "table" and not fits_table(module, task.ports()):
+    file, ports = declared(model_file(name)), task.ports()
+    offered = "tokens" if ports.d_in is None else "vectors"
+    if file.kind == "table" and not fits_table(file, ports):
         return False
-    if getattr(module, "ANSWERS", task.ports().answers) != task.ports().answers:
+    if (file.answers or ports.answers) != ports.answers:
         return False
-    if task.ports().answers != "next" and getattr(module, "OWNS_HEAD", False):
+    if ports.answers != "next" and file.owns_head:
         return False
-    return module.KIND in task.ACCEPTS and getattr(module, "INPUT", offered) == offered
+    return file.kind in task.ACCEPTS and (file.input or offered) == offered
 
 
-def fits_table(module: ModuleType, ports: Ports) -> bool:
+def fits_table(file: Declared, ports: Ports) -> bool:
     """Bags are counted of tokens, and say nothing of single positions."""
     tokens = ports.d_in is None and not ports.letters
-    return ports.answers == "whole" and (tokens or module.FEATURES == "nothing")
+    return ports.answers == "whole" and (tokens or file.features == "nothing")
 
 
 def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...]) -> Model:
@@ -97,49 +104,71 @@ def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...]) -> Model:
     if config.members > 1:
         alone = config.model_copy(update={"members": 1})
         return Together([build(alone, ports, accepts) for _ in range(config.members)])  # type: ignore[misc]
-    module = model_file(config.model)
-    if module.KIND not in accepts:
-        fitting = [name for name in discover.models.names() if model_file(name).KIND in accepts]
+    kind = declared(model_file(config.model)).kind
+    if kind not in accepts:
+        fitting = [name for name in discover.models.names() if declared(model_file(name)).kind in accepts]
         raise UsageError(
-            f"the model '{config.model}' ({module.KIND}) does not fit the task '{config.task}', "
+            f"the model '{config.model}' ({kind}) does not fit the task '{config.task}', "
             f"which takes {' or '.join(accepts)} models: {', '.join(fitting)}"
         )
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), discover.models.own_mistakes():
         torch.manual_seed(config.seed)
-        if ports.answers != "next":
-            return _reader(config, ports, module).to(config.device)
-        if module.KIND == "conditional":
-            return _pair(config, ports, module).to(config.device)
-        decoder = _assemble(config, ports, module)
-    model = Started(decoder, ports.n_tokens) if ports.n_classes else decoder
+        model = _put_together(config, ports, kind)
     return model.to(config.device)
+
+
+def _put_together(config: RunConfig, ports: Ports, kind: str) -> Model:
+    module = model_file(config.model)
+    if ports.answers != "next":
+        return _reader(config, ports, module)
+    if kind == "conditional":
+        return _pair(config, ports, module)
+    decoder = _assemble(config, ports, module)
+    return Started(decoder, ports.n_tokens) if ports.n_classes else decoder
+
+
+def _made(module: ModuleType, own: Config, *sizes: int) -> Any:
+    """What the file makes, which must be what its KIND says."""
+    made = module.make(own, *sizes)
+    expected, word = BODIES[declared(module).kind]
+    if not isinstance(made, expected):
+        raise UsageError(
+            f"{module.__file__}: KIND is '{module.KIND}', but make returns {type(made).__name__}; expected {word}"
+        )
+    if not isinstance(made, Halves | Conditional) and not isinstance(getattr(made, "d_out", None), int):
+        raise UsageError(f"{module.__file__}: what make returns has no d_out, the width of its output")
+    return made
 
 
 def _reader(config: RunConfig, ports: Ports, module: ModuleType) -> Encoder:
     """A model that has read the whole before it answers, for the sequence or at each of its positions."""
-    own, ends = settings(config), config.ends
-    if module.KIND == "table":
-        if not fits_table(module, ports):
+    own, ends, file = settings(config), config.ends, declared(module)
+    solved = closed_form.applies(config, ports)
+    if file.kind == "table":
+        if not fits_table(file, ports):
             raise UsageError(f"the model '{config.model}' counts tokens, but the task '{config.task}' has other input")
-        bag = Nothing() if module.FEATURES == "nothing" else Bag(ports.n_tokens, module.FEATURES)
+        bag = Nothing() if file.features == "nothing" else Bag(ports.n_tokens, str(file.features))
         part("encoder.embedding", bag)
-        body: Any = part("encoder.body", module.make(own, bag.d_out, ports.d_out))
-        if hasattr(body, "solve"):
+        body: Any = part("encoder.body", _made(module, own, bag.d_out, ports.d_out))
+        if solved:
             return Solved(bag, body)
         return SerialEncoder(bag, *_dropout(ends), body, *_dropout(ends), _linear(body.d_out, ports.d_out))
-    wanted = getattr(module, "ANSWERS", ports.answers)
-    if wanted != ports.answers:
+    if (file.answers or ports.answers) != ports.answers:
         once = {"whole": "once for a whole sequence", "each": "at each position"}
-        raise UsageError(f"the model '{config.model}' answers {once[wanted]}, the task '{config.task}' asks otherwise")
-    if hasattr(module, "ANSWERS") and hasattr(module, "INPUT"):  # it is solved from the input as it is
-        if (module.INPUT == "tokens") != (ports.d_in is None):
-            raise UsageError(f"the model '{config.model}' reads {module.INPUT}; the task '{config.task}' has none")
-        solved: Encoder = module.make(own, ports.d_in or ports.n_tokens, ports.d_out)
-        return solved
-    if getattr(module, "INPUT", None) == "tokens" or getattr(module, "OWNS_HEAD", False):
+        raise UsageError(
+            f"the model '{config.model}' answers {once[str(file.answers)]}, the task '{config.task}' asks otherwise"
+        )
+    if file.answers and file.input:  # it takes the input as it is
+        if (file.input == "tokens") != (ports.d_in is None):
+            raise UsageError(f"the model '{config.model}' reads {file.input}; the task '{config.task}' has none")
+        whole: Encoder = _made(module, own, ports.d_in or ports.n_tokens, ports.d_out)
+        return whole
+    if solved and file.kind == "causal" and ports.d_in is not None:
+        return _filter(module, own, ports)
+    if file.input == "tokens" or file.owns_head:
         raise UsageError(f"the model '{config.model}' says what comes next and answers nothing else")
-    entry, width = _reading_entry(ports, ends, module)
-    body = part("encoder.body", module.make(own, width, ports.d_out))
+    entry, width = _reading_entry(ports, ends, file)
+    body = part("encoder.body", _made(module, own, width, ports.d_out))
     d_body = int(body.d_out)
     if ports.answers == "whole" and ports.readout == "last" and isinstance(body, Acceptor):
         body = Ending(cast(Causal, body))
@@ -152,8 +181,19 @@ def _reader(config: RunConfig, ports: Ports, module: ModuleType) -> Encoder:
     return Read(SerialEncoder(*front), readout, _linear(int(readout.d_out), ports.d_out))
 
 
-def _reading_entry(ports: Ports, ends: Ends, module: ModuleType) -> tuple[nn.Module, int]:
-    if getattr(module, "INPUT", None) == "vectors":  # it reads what the task gives, without a layer in between
+def _filter(module: ModuleType, own: Config, ports: Ports) -> Encoder:
+    """A linear function of the task's own numbers, fitted by least squares."""
+    body = part("encoder.body", _made(module, own, cast(int, ports.d_in), ports.d_out))
+    if not isinstance(body, Autoregression):
+        raise UsageError(
+            f"{module.__file__}: a causal model has a closed form for series only as an Autoregression; "
+            f"remove '{ports.targets}' from CLOSED_FORM"
+        )
+    return Filter(ports.delay, body)
+
+
+def _reading_entry(ports: Ports, ends: Ends, file: Declared) -> tuple[nn.Module, int]:
+    if file.input == "vectors":  # it reads what the task gives, without a layer in between
         if ports.d_in is None:
             raise UsageError("this model reads vectors, but the task has tokens")
         return nn.Identity(), ports.d_in
@@ -170,18 +210,19 @@ def _reading_entry(ports: Ports, ends: Ends, module: ModuleType) -> tuple[nn.Mod
 def _assemble(config: RunConfig, ports: Ports, module: ModuleType) -> Causal:
     n_in = ports.n_tokens + ports.n_classes
     own, ends, offered = settings(config), config.ends, "tokens" if ports.d_in is None else "vectors"
-    wanted = getattr(module, "INPUT", None)
+    file = declared(module)
+    wanted = file.input
     if wanted is not None:  # a model that reads what the task gives, without a layer in between
         if wanted != offered:
             raise UsageError(f"the model '{config.model}' reads {wanted}, but the task '{config.task}' has {offered}")
-        body: Causal = module.make(own, ports.d_in or n_in, ports.d_out)
+        body: Causal = _made(module, own, ports.d_in or n_in, ports.d_out)
         return part("decoder.body", body)
     entry, width = _entry(ports.d_in, n_in, ends)
     part("decoder.embedding", entry)
-    body = part("decoder.body", module.make(own, width, ports.d_out))
+    body = part("decoder.body", _made(module, own, width, ports.d_out))
     first = Lookup(entry) if isinstance(entry, nn.Embedding) else Each(entry)
     layers: list[nn.Module] = [first, *_dropout(ends), body]
-    if not getattr(module, "OWNS_HEAD", False):
+    if not file.owns_head:
         head = _head(entry, body, ports, ends)
         layers += [*_dropout(ends), Affine(head) if isinstance(head, nn.Linear) else Each(head)]
     return Serial(*layers)
@@ -191,19 +232,19 @@ def _pair(config: RunConfig, ports: Ports, module: ModuleType) -> Conditional:
     """An encoder that reads the source and a decoder that writes the target, each behind a layer that makes vectors."""
     if ports.source is None:
         raise UsageError(f"the model '{config.model}' reads a source, but the task '{config.task}' has none")
-    own, ends = settings(config), config.ends
-    if getattr(module, "OWNS_HEAD", False):  # a whole model, solved from sources and targets as they are
+    own, ends, file = settings(config), config.ends, declared(module)
+    if file.owns_head:  # a whole model, solved from sources and targets as they are
         offered = "tokens" if ports.source.d_in is None else "vectors"
-        if getattr(module, "INPUT", offered) != offered:
+        if (file.input or offered) != offered:
             raise UsageError(
-                f"the model '{config.model}' reads {module.INPUT}, but the source of '{config.task}' is {offered}"
+                f"the model '{config.model}' reads {file.input}, but the source of '{config.task}' is {offered}"
             )
         d_source = ports.source.n_tokens if ports.source.d_in is None else ports.source.d_in
-        whole: Conditional = module.make(own, ports.n_tokens, ports.d_out, d_source)
+        whole: Conditional = _made(module, own, ports.n_tokens, ports.d_out, d_source)
         return whole
     entry, width = _entry(ports.d_in, ports.n_tokens, ends, QuickTable)
     front, d_source = _source_entry(config, ports.source, module, entry)
-    halves: Halves = module.make(own, width, ports.d_out, d_source)
+    halves: Halves = _made(module, own, width, ports.d_out, d_source)
     part("decoder.embedding", entry)
     body = part("decoder.body", halves.decoder)
     head = _head(entry, body, ports, ends)

@@ -163,6 +163,8 @@ def _find_own_file(config: RunConfig, own_file: str | Path | None, directory: Ru
     if own_file is None:
         again = option("own_file", f"PATH/{config.own_file}")
         raise UsageError(f"{directory.path}: its model comes from your file; add {again}")
+    if not Path(own_file).is_file():
+        raise UsageError(f"{own_file}: no such Python file; give the file that this run was made with")
     if hashlib.sha256(Path(own_file).read_bytes()).hexdigest() != config.own_file_sha256:
         raise DataError(f"{own_file}: not the file this run was made with (its content has changed)")
     discover.models.add_file(own_file)

@@ -168,7 +168,9 @@ class LabelledTask(task.Task):
     def ports(self) -> task.Ports:
         n_tokens, d_in = (0, self.inputs.size) if self.kind == "series" else (self.inputs.size, None)
         letters = self.inputs.n_letters if isinstance(self.inputs, WordListCodec) and self.config.letters else 0
-        return task.Ports(n_tokens, self.answers.size, 0, d_in, self._asks(), self._readout(), letters)
+        return task.Ports(
+            n_tokens, self.answers.size, 0, d_in, self._asks(), self._readout(), letters, targets=self.answers_are
+        )
 
     def _asks(self) -> Any:
         return "each" if self.answers_are in ("tags", "series") else "whole"
@@ -194,10 +196,16 @@ class LabelledTask(task.Task):
             if isinstance(layer, Bag):
                 layer.count_documents(self._found().sections["train"])
 
-    def solve(self, model: Any, limit: int | None = None) -> None:
-        section = self._found().sections["train"]
-        some = section if limit is None else section.first(limit)
-        model.solve((batch.x, batch.mask, batch.y) for batch in labelled_batches(some, EVALUATION_ROWS))
+    def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
+        """Settings that a model leaves open are chosen on validation data; with folds, whose scores that would
+        flatter, on examples that are left out of the training data for that."""
+        sections = self._found().sections
+        share = 1.0 if limit is None else min(1.0, limit / max(sections["train"].n_steps, 1))
+        folded = self.config.reading.fold.of is not None or "valid" not in sections
+        held_out = [] if folded else _known(sections["valid"])
+        chosen = model.solve(_known(sections["train"].share(share)), held_out)
+        where = "on a part of the training data" if folded else "on validation data"
+        return task.Fitted(share, chosen or {}, where)
 
     @torch.no_grad()
     def outputs(self, model: Encoder, section: LabelledSection) -> Iterator[tuple[Tensor, Batch]]:
@@ -335,6 +343,12 @@ class LabelledTask(task.Task):
 
     def measure(self, model: Any, section: LabelledSection, ledger: task.Ledger | None) -> dict[str, float]:
         raise NotImplementedError
+
+
+def _known(section: LabelledSection) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """All examples of a section with their targets, as a closed form takes them."""
+    found = ((batch.x, batch.mask, batch.y) for batch in labelled_batches(section, EVALUATION_ROWS))
+    return [(x, mask, y) for x, mask, y in found if mask is not None]
 
 
 def labelled(values: Sequence[Any], first: int = 1) -> list[Labelled]:

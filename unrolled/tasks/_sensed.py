@@ -91,9 +91,11 @@ class SensedTask(_written.WrittenTask):
         source = task.SourcePorts(0, d_in=self.source_codec.size)
         return task.Ports(self.codec.size, self.codec.size, source=source)
 
-    def solve(self, model: Any, limit: int | None = None) -> None:
+    def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         section = self._section("train")
-        model.solve(section if limit is None else section.share(min(1.0, limit / section.n_targets)))
+        share = 1.0 if limit is None else min(1.0, limit / section.n_targets)
+        model.solve(section.share(share))
+        return task.Fitted(share)
 
     def baselines(self) -> list[task.Baseline]:
         return [

@@ -96,13 +96,9 @@ class Task(_labelled.LabelledTask):
         if self.kind != "series" and not self.config.letters and self.answers_are == "class":
             found.append(task.Baseline("naive Bayes", "naive-bayes", {}))
         if self.kind != "series" and not self.config.letters:
-            found.append(task.Baseline("logistic regression", "logistic", self._of_grams()))
+            weighted = {"class_weights": self.config.class_weights} if self.config.class_weights else {}
+            found.append(task.Baseline("logistic regression", "logistic", weighted))
         return [*found, *self.neighbours()]
-
-    def _of_grams(self) -> dict[str, Any]:
-        """Runs of up to four characters or two words; rare classes count as they do for the model."""
-        letters = self.kind == "text" and self.data.tokens in ("char", "byte")
-        return {"longest": 4 if letters else 2, "class_weights": self.config.class_weights}
 
     # ---- figures
 

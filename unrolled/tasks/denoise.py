@@ -105,7 +105,7 @@ class Task(_labelled.LabelledTask):
         return losses.mse(y.float(), batch.y, batch.mask)  # [B, T, D]
 
     def baselines(self) -> list[task.Baseline]:
-        return [task.Baseline("left as it is", "identity", {})]
+        return [task.Baseline("left as it is", "identity", {}), task.Baseline("linear filter", "ar", {})]
 
     # ---- figures
 

@@ -100,7 +100,7 @@ class Task(task.Task):
         pass
 
     def ports(self) -> task.Ports:
-        return task.Ports(n_tokens=0, d_out=self.width, d_in=self.width)
+        return task.Ports(n_tokens=0, d_out=self.width, d_in=self.width, targets="bits")
 
     def facts(self) -> dict[str, Any]:
         rolls = self._rolls()
@@ -137,9 +137,11 @@ class Task(task.Task):
             task.Use("predict what follows each sequence", "predict", ("NEW_DATA",)),
         ]
 
-    def solve(self, model: Causal, limit: int | None = None) -> None:
+    def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         train = self._rolls().sections["train"]
-        model.solve(train if limit is None else train.first(limit), ahead=self.data.ahead)  # type: ignore[operator]
+        share = 1.0 if limit is None else min(1.0, limit / max(train.n_tokens, 1))
+        model.solve(train.share(share), ahead=self.data.ahead)
+        return task.Fitted(share)
 
     def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
         assert isinstance(batch, Batch)

@@ -137,9 +137,11 @@ class Task(task.Task):
         made = task.Use("continue a text", "generate", ("--prompt", "TEXT", *started))
         return [made, *(task.Use(what, verb, ("NEW_DATA", *started)) for what, verb in each.items())]
 
-    def solve(self, model: Causal, limit: int | None = None) -> None:
+    def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         train = self._text().sections["train"]
-        model.solve(train if limit is None else train.first(limit), ahead=self.data.ahead)  # type: ignore[operator]
+        share = 1.0 if limit is None else min(1.0, limit / max(train.n_tokens, 1))
+        model.solve(train.share(share), ahead=self.data.ahead)
+        return task.Fitted(share)
 
     def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
         return losses.cross_entropy(y, batch.y, smoothing=self.config.label_smoothing, prior=self._prior)

@@ -145,10 +145,11 @@ class Task(_written.WrittenTask):
         source = task.SourcePorts(self.source_codec.size, shared=self.shared)
         return task.Ports(self.codec.size, self.codec.size, source=source)
 
-    def solve(self, model: Any, limit: int | None = None) -> None:
+    def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         section = self._section("train")
-        some = section if limit is None else section.share(min(1.0, limit / section.n_targets))
-        model.solve(Counted(some, (self.source_codec, self.codec)))
+        share = 1.0 if limit is None else min(1.0, limit / section.n_targets)
+        model.solve(Counted(section.share(share), (self.source_codec, self.codec)))
+        return task.Fitted(share)
 
     def baselines(self) -> list[task.Baseline]:
         return [task.Baseline("copy", "copy-source", {}), task.Baseline("word by word", "dictionary", {})]

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from unrolled.core import state as tree
 from unrolled.core.errors import UnrolledError
+from unrolled.core.task import Solvable
 from unrolled.testing import law as laws
 from unrolled.testing.law import Law, largest
 from unrolled.testing.subject import Inputs, Setting, Subject, differentiable, gradients, stirred
@@ -40,7 +41,7 @@ def check_receptive_field(subject: Subject, inputs: Inputs, setting: Setting) ->
         if field is None:
             return
         parts = list(subject.causal.modules())
-        tight = all(getattr(part, "receptive_field_tight", not hasattr(part, "solve")) for part in parts)
+        tight = all(getattr(part, "receptive_field_tight", not isinstance(part, Solvable)) for part in parts)
         steps = subject.length(field + EXTRA)
         reached = False
         for attempt in range(TRIES):

@@ -18,8 +18,9 @@ from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional, Encoder, begin
 from unrolled.core.errors import DataError, Interrupted, NotTrained, UsageError
 from unrolled.core.front import invocation, option
+from unrolled.core.model_file import declared
 from unrolled.core.task import Ledger, Model, Task
-from unrolled.runs import build, cost, parts
+from unrolled.runs import build, closed_form, cost, parts
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.card import write_card
 from unrolled.runs.config import RunConfig, Start, assemble
@@ -106,7 +107,7 @@ def configure(
     saved = RunConfig() if origin is None else saved_config(origin)
     task, model = values.pop("task", task or saved.task), values.pop("model", model or saved.model)
     module, of_task = build.model_file(model), discover.tasks.load(task)
-    advice = {**getattr(module, "RECIPE", {}), **of_task.Task.ADVICE.get(model, {})}
+    advice = {**declared(module).recipe, **of_task.Task.ADVICE.get(model, {})}
     advice |= {} if origin is None else starting.inherited(saved, model)
     config = assemble(settings, values, advice, module.Config, of_task.Config)
     if config.members > 1:
@@ -157,7 +158,7 @@ def _resume(path: Path, data: Any, own_file: str | Path | None, shown: Progress,
 def _work(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, resuming: bool) -> Run:
     """All there is to do, stoppable at any moment."""
     try:
-        with stop_at_once(), in_training(run.path):
+        with stop_at_once(), in_training(run.path), discover.models.own_mistakes():
             return _train(run, config, data, shown, started, resuming)
     except KeyboardInterrupt:
         if not run.has("config.json"):
@@ -179,7 +180,8 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     for note in [] if resuming else task.facts().get("notes", []):
         shown.say(f"note: {note}")
     model = build.build(config, task.ports(), task.ACCEPTS)
-    if hasattr(_decoder(model), "solve") and config.start != Start():
+    closed_form.require_weights(config, task, model)
+    if closed_form.applies(config, task.ports()) and config.start != Start():
         given = f"{option('from_run')} and {option('freeze')}"
         raise UsageError(f"the model '{config.model}' is fitted in closed form, not trained: leave out {given}")
     frozen = parts.freeze(model, config.start.freeze)
@@ -243,12 +245,17 @@ def _fit(
     started: float,
     resuming: bool,
 ) -> dict[str, Any]:
-    """Solve the model if it can be solved, train it otherwise; leaves the best weights in the run and the model."""
-    if hasattr(_decoder(model), "solve"):
+    """Fit the model in closed form if it has one for these targets, train it otherwise; leaves the best weights in the
+    run and the model."""
+    if closed_form.applies(config, task.ports()):
         begun = time.monotonic()
-        task.solve(_decoder(model), limit=config.budget.train_tokens)
+        fitted = closed_form.fit(config, task, model)
         run.write_tensors("model.safetensors", model.state_dict())
-        return {"steps": 0, "training_seconds": round(time.monotonic() - begun, 2)}
+        notes = closed_form.notes(config, fitted)
+        for note in notes:
+            shown.say(f"note: {note}")
+        seconds = round(time.monotonic() - begun, 2)
+        return {"steps": 0, "training_seconds": seconds, "notes": notes, "chosen": dict(fitted.chosen)}
     task.look_at_training(model)
     loop = Loop(config, task, model, frozen, run, shown, started)
     with explain_memory(config, task, model):

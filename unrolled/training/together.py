@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from unrolled.core.errors import DataError
+from unrolled.core.task import Fitted
 from unrolled.layers.together import Together
-from unrolled.runs import build
+from unrolled.runs import build, closed_form
 from unrolled.runs.directory import RunDirectory
 from unrolled.runs.run import Run, load
 from unrolled.training.api import finish
@@ -35,7 +36,7 @@ def join(
     runs = [load(path, own_file=own_file) for path in members]
     first = runs[0].config
     reading = {**first.task_settings.get("reading", {}), "fold": {"of": len(runs)}}
-    solved = hasattr(runs[0].model, "solve")
+    solved = closed_form.applies(first, runs[0].task.ports())
     config = first.model_copy(update={
         "members": 1 if solved else len(runs), "task_settings": {**first.task_settings, "reading": reading},
     })  # fmt: skip
@@ -45,11 +46,12 @@ def join(
         if run.task.ports() != task.ports():
             raise DataError(f"{run.path}: this run saw other data than the others; train it again")
     model = build.build(config, task.ports(), task.ACCEPTS)
+    fitted = Fitted()
     if isinstance(model, Together):
         for member, run in zip(model.members, runs, strict=True):
             member.load_state_dict(run.model.state_dict())
     else:
-        task.solve(model, limit=config.budget.train_tokens)
+        fitted = closed_form.fit(config, task, model)
     task.learn_from([run.task for run in runs])
     directory = RunDirectory.create(Path(out))
     task.save_codec(directory.path / "codec")
@@ -58,6 +60,7 @@ def join(
     directory.write_json("baselines.json", dict(baselines or {}))
     directory.write_tensors("model.safetensors", model.state_dict())
     outcome = _outcome([run.result for run in runs]) | {"baselines": dict(baselines or {})}
+    outcome |= {"notes": closed_form.notes(config, fitted), "chosen": dict(fitted.chosen)} if solved else {}
     outcome["left_out"] = left_out([_curve(run, task.criterion) for run in runs])
     finish(directory, config, task, model, outcome, started)
     return load(directory.path, own_file=own_file)
