@@ -200,7 +200,7 @@ class LabelledTask(task.Task):
         """Settings that a model leaves open are chosen on validation data; with folds, whose scores that would
         flatter, on examples that are left out of the training data for that."""
         sections = self._found().sections
-        share = 1.0 if limit is None else min(1.0, limit / max(sections["train"].n_steps, 1))
+        share = task.share_of(sections["train"].n_steps, limit)
         folded = self.config.reading.fold.of is not None or "valid" not in sections
         held_out = [] if folded else _known(sections["valid"])
         chosen = model.solve(_known(sections["train"].share(share)), held_out)

@@ -93,9 +93,7 @@ class SensedTask(_written.WrittenTask):
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         section = self._section("train")
-        share = 1.0 if limit is None else min(1.0, limit / section.n_targets)
-        model.solve(section.share(share))
-        return task.Fitted(share)
+        return task.fitted(section, section.n_targets, limit, model.solve)
 
     def baselines(self) -> list[task.Baseline]:
         return [

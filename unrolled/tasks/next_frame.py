@@ -139,9 +139,7 @@ class Task(task.Task):
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         train = self._rolls().sections["train"]
-        share = 1.0 if limit is None else min(1.0, limit / max(train.n_tokens, 1))
-        model.solve(train.share(share), ahead=self.data.ahead)
-        return task.Fitted(share)
+        return task.fitted(train, train.n_tokens, limit, lambda some: model.solve(some, ahead=self.data.ahead))
 
     def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
         assert isinstance(batch, Batch)

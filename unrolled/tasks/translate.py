@@ -147,9 +147,8 @@ class Task(_written.WrittenTask):
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         section = self._section("train")
-        share = 1.0 if limit is None else min(1.0, limit / section.n_targets)
-        model.solve(Counted(section.share(share), (self.source_codec, self.codec)))
-        return task.Fitted(share)
+        codecs = (self.source_codec, self.codec)
+        return task.fitted(section, section.n_targets, limit, lambda some: model.solve(Counted(some, codecs)))
 
     def baselines(self) -> list[task.Baseline]:
         return [task.Baseline("copy", "copy-source", {}), task.Baseline("word by word", "dictionary", {})]
