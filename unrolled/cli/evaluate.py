@@ -37,4 +37,4 @@ def command(
     rows = {**baselines, opened.config.model: figures}
     print_figures(f"{data or opened.config.source}: {figures['tokens']:,} {opened.task.UNIT}", rows, opened.task)
     if not baselines:
-        print("No baselines: the data that this run was trained on is not there any more.")
+        print("No baselines: the data that this run was trained on is no longer available, or has changed.")

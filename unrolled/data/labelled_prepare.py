@@ -76,6 +76,7 @@ def prepare_labelled(
     distinct: bool = False,
     offered: Codec | WordListCodec | None = None,
     fold: Fold = WHOLE,
+    fitted: tuple[InputCodec, AnswerCodec] | None = None,
 ) -> LabelledData:
     """Read a source, keep its own parts or split it, and encode it.
 
@@ -84,7 +85,7 @@ def prepare_labelled(
     A class or tag that is only in validation or test is wrong whatever is predicted, which a note tells.
     With a `fold` validation is one part of cross-validation; codecs are then those of all that is not for test, so that
     the models of all folds can answer together. The codec of a saved run that is `offered` is used where it reads
-    inputs of this kind, cut in the same way.
+    inputs of this kind, cut in the same way. Those of a saved run (`fitted`) are used as they are.
     """
     if config.too_long == "split" and config.max_length is not None:
         raise UsageError("too_long = split is not possible here: an example has one answer; choose truncate or error")
@@ -101,11 +102,15 @@ def prepare_labelled(
         return (example for example, number in zip(examples, side) if number in seen)
 
     inputs: InputCodec
-    if offered is not None and _reads(offered, source.kind, config, letters):
+    answers: AnswerCodec
+    if fitted is not None:
+        inputs, answers = fitted
+    elif offered is not None and _reads(offered, source.kind, config, letters):
         inputs = offered
     else:
         inputs = fit_inputs(source.kind, training(), config, letters, least, source.name)
-    answers = fit_answers(source.answers, training(), source.name, source.typed)
+    if fitted is None:
+        answers = fit_answers(source.answers, training(), source.name, source.typed)
     if isinstance(answers, ClassCodec):
         answers = answers.with_unseen(scan.classes_found)
     sections, truncated = _encode(examples, side, names, inputs, answers, config)
@@ -121,7 +126,7 @@ def prepare_labelled(
         "split": {part: {"examples": s.n_examples, "steps": s.n_steps} for part, s in sections.items()},
         "notes": [*source.notes, *facts["notes"], *_more_notes(facts, truncated, config), *_unseen(answers, sections)],
     }
-    fingerprint = _fingerprint(sections, inputs, answers)
+    fingerprint = _fingerprint(scan, side, names)
     sections = {part: _some(section, part, config) for part, section in sections.items()}
     return LabelledData(source.kind, source.answers, inputs, answers, sections, facts, fingerprint)
 
@@ -371,12 +376,9 @@ def lengths_of(lengths: NDArray[np.int64]) -> dict[str, float]:
     return {"min": int(lengths.min()), "mean": round(float(lengths.mean()), 2), "max": int(lengths.max())}
 
 
-def _fingerprint(sections: Mapping[str, LabelledSection], inputs: InputCodec, answers: AnswerCodec) -> str:
-    digest = hashlib.sha256()
-    for part, section in sections.items():
-        digest.update(json.dumps([part, section.x.shape, section.y.shape]).encode())
-        for array in (section.x, section.offsets, section.y):
-            digest.update(np.ascontiguousarray(array).tobytes())
-    digest.update(inputs.to_json().encode())
-    digest.update(answers.to_json().encode())
+def _fingerprint(scan: Scan, side: NDArray[np.int64], names: list[str]) -> str:
+    """Of all inputs and answers, in order, and of their parts: of the data, whatever codecs read it."""
+    digest = hashlib.sha256(json.dumps(names).encode())
+    for array in (scan.keys, scan.pairs, side):
+        digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:32]

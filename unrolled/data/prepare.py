@@ -87,7 +87,8 @@ def _prepare(
     if codec is not None and source.numbers != isinstance(codec, NumberCodec):
         wanted, given = ("numbers", "text") if isinstance(codec, NumberCodec) else ("text", "numbers")
         raise DataError(f"{source.name}: the data is {given}, but the saved codec is for {wanted}")
-    fingerprint = _fingerprint(source, config, shares, codec, labels)
+    digest = source.digest()
+    fingerprint = _fingerprint(source, digest, config, shares, codec, labels)
     if (found := store.read(fingerprint)) is None:
         with store.writing(fingerprint) as directory, _Builder(source, config, shares, directory) as builder:
             builder.build_stream(codec) if source.is_stream else builder.build_rows(codec, labels)
@@ -96,16 +97,18 @@ def _prepare(
         raise CannotWrite(f"{store.place_of(fingerprint)}: prepared data was written but cannot be read back")
     sections, index = found
     codec = Codec.load(store.place_of(fingerprint))
-    return TextData(codec, index["labels"], sections, index["facts"], fingerprint)
+    same = _fingerprint(source, digest, config, shares, None, None)  # of the data, whatever codec reads it
+    return TextData(codec, index["labels"], sections, index["facts"], same)
 
 
 def _fingerprint(
-    source: TextSource, config: DataConfig, shares: Mapping[str, float], codec: Codec | None, labels: list[str] | None
-) -> str:
+    source: TextSource, digest: str, config: DataConfig, shares: Mapping[str, float], codec: Codec | None,
+    labels: list[str] | None,
+) -> str:  # fmt: skip
     values = {
         "format": store.FORMAT,
         "name": source.name,
-        "content": source.digest(),
+        "content": digest,
         "config": config.model_dump(exclude={"ahead", "split", "fraction", "held_out"}),
         "shares": dict(shares),
         "codec": codec.to_json() if codec else None,

@@ -32,6 +32,7 @@ class Run:
     def __init__(self, directory: RunDirectory, config: RunConfig, task: Task, model: Model) -> None:
         self.directory, self.config, self.task = directory, config, task
         self.model: Any = model  # which kind it is, the task knows
+        self._prepared = False
 
     @property
     def path(self) -> Path:
@@ -48,11 +49,11 @@ class Run:
         return measured
 
     def evaluate_baselines(self, data: Any = None, split: str | None = None) -> dict[str, dict[str, float]]:
-        """The same figures of the task's baselines, fitted again on the run's training data; {} where that is gone."""
+        """The same figures of the task's baselines, fitted again on the run's training data; {} without that data."""
         if self.config.source == "memory":
             return {}
         try:
-            self.task.prepare(self.config.source)
+            self._prepare()
         except DataError:
             return {}
         return measure_baselines(self.config, self.task, self._measure(data, split))
@@ -63,12 +64,25 @@ class Run:
             return partial(self._verb("evaluate_source"), source=data)
         if self.config.source == "memory":
             raise UsageError("this run's data came from memory: pass the data to evaluate on")
-        self.task.prepare(self.config.source)
+        self._prepare()
         parts = self.task.splits()
         split = split or ("test" if "test" in parts else "valid")
         if split not in parts:
             raise UsageError(f"there is no part '{split}' of the data; it has {', '.join(parts)}")
         return partial(self.task.evaluate, split=split)
+
+    def _prepare(self) -> None:
+        """Read the run's own data once, by what was fitted in training; refuse it when it has changed."""
+        if self._prepared:
+            return
+        source = self.config.source
+        self.task.prepare(source)
+        if self.task.facts()["fingerprint"] != self.directory.read_json("data.json")["facts"]["fingerprint"]:
+            raise DataError(
+                f"{source}: the data has changed since training, so that its held-out splits may contain training "
+                "examples; restore it, or name the data to evaluate on, all of which is used"
+            )
+        self._prepared = True
 
     @property
     def generate(self) -> Callable[..., Any]:

@@ -80,6 +80,7 @@ class LabelledTask(task.Task):
         self.reading: Reading = self._asked_reading()
         self.temperature = 1.0  # what logits are divided by
         self._offered: Codec | WordListCodec | None = None
+        self._loaded = False  # whether the codecs are those of a saved run
 
     def _asked_reading(self) -> Reading:
         given = self.config.reading
@@ -98,7 +99,12 @@ class LabelledTask(task.Task):
         opened = self._opened(source, answers)
         opened.notes.update(dict.fromkeys(notes))
         self.labelled = prepare_labelled(
-            opened, self._data_config(), **self._preparation(), offered=self._offered, fold=self.config.reading.fold
+            opened,
+            self._data_config(),
+            **self._preparation(),
+            offered=self._offered,
+            fold=self.config.reading.fold,
+            fitted=(self.inputs, self.answers) if self._loaded else None,
         )
         found = self.labelled
         self.inputs, self.answers, self.kind, self.answers_are = found.inputs, found.answers, found.kind, answers
@@ -127,6 +133,7 @@ class LabelledTask(task.Task):
         self.answers.save(directory, ANSWERS)
 
     def load_codec(self, directory: Path) -> None:
+        self._loaded = True
         self.answers = load_answers(directory, ANSWERS)
         if (directory / INPUTS).exists():
             self.inputs = load_answers(directory, INPUTS)  # type: ignore[assignment]
