@@ -1,0 +1,69 @@
+"""What the README, the pages of docs/ and the CHANGELOG name is there: options, presets, models of presets."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from unrolled.cli.main import commands
+from unrolled.core import discover
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
+OF_OTHER_TOOLS = {"mutants.md": {"--count", "--quick"}}  # of python -m tests.mutants
+EVERYWHERE = {"--help", "--version"}
+
+
+def flags_of(command: str) -> set[str]:
+    made = typer.Typer(add_completion=False)
+    made.command(command)(importlib.import_module(f"unrolled.cli.{command}").command)
+    return {flag for each in typer.main.get_command(made).params for flag in (*each.opts, *each.secondary_opts)}
+
+
+FLAGS = {command: flags_of(command) | EVERYWHERE for command in commands()}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_flag_exists(page: Path) -> None:
+    known = set().union(*FLAGS.values()) | OF_OTHER_TOOLS.get(page.name, set())
+    assert sorted(set(FLAG.findall(page.read_text(encoding="utf-8"))) - known) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_takes_the_flags_behind_it(page: Path) -> None:
+    for command, rest in re.findall(r"unrolled ([a-z]+)((?: [^`\n|]*)?)", page.read_text(encoding="utf-8")):
+        if command in FLAGS:
+            assert set(FLAG.findall(rest)) <= FLAGS[command], f"unrolled {command}{rest}"
+
+
+def test_presets_are_listed_as_they_are() -> None:
+    text = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
+    told = {
+        name: set(re.findall(r"[a-z][\w-]+", row)) for name, row in re.findall(r"\| `--preset (\w+)` \|(.*)\|", text)
+    }
+    kinds = {name: discover.models.told(name) for name in discover.models.names()}
+    for preset in ("quick", "standard"):
+        models = {name for name, told_of in kinds.items() if told_of.get("PRESET") == preset}
+        assert models <= told[preset], f"{preset}: {sorted(models - told[preset])}"
+        assert not told[preset] & (set(kinds) - models), preset
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    pages = text[text.index("- [Comparing models]") :]
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"(docs/{page.name})" not in pages] == []
+
+
+def test_baselines_of_text_are_listed_as_they_are() -> None:
+    from unrolled.data.config import DataConfig
+    from unrolled.tasks import next_token
+
+    orders = [each.settings["order"] for each in next_token.Task(next_token.Config(), DataConfig()).baselines()]
+    words = [{1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}[order] for order in orders]
+    told = f"{', '.join(words[:-1])} and {words[-1]} tokens"
+    assert told in (ROOT / "docs" / "text.md").read_text(encoding="utf-8")
