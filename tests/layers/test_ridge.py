@@ -50,6 +50,16 @@ def test_the_strength_that_errs_least_is_taken() -> None:
     assert misses.index(min(misses)) not in (0, 3)
 
 
+@pytest.mark.parametrize("scale", [1e-7, 1.0, 1e7])
+@pytest.mark.parametrize(("n", "F"), [(12, 5), (8, 30)])
+def test_the_unit_of_the_features_changes_nothing(scale: float, n: int, F: int) -> None:
+    """Features of which two are equal, so that there is nothing to learn in some direction."""
+    z, y = problem(n, F)
+    z[:, 1] = z[:, 0]
+    found = ridge.solve(scale * z, y, torch.tensor([0.7 * scale**2], dtype=torch.float64))
+    torch.testing.assert_close(scale * found.weight, by_the_equation(z, y, 0.7), rtol=1e-6, atol=1e-9)
+
+
 def test_features_that_never_vary_weigh_nothing() -> None:
     z, y = torch.zeros(4, 3), torch.tensor([[1.0], [2.0], [3.0], [6.0]])
     found = ridge.solve(z, y, torch.tensor([1.0]))

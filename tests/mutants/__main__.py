@@ -25,7 +25,7 @@ from tests.mutants.trial import Reach, is_noticed, live_functions, put_in, reach
 RESULTS = ROOT / "benchmarks" / "results"
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 BESIDE = {
-    "layers": ("golden", "contract", "models"), "decode": ("objectives/test_ctc.py", "tasks"),
+    "layers": ("golden", "contract", "models", "runs/test_cost.py"), "decode": ("objectives/test_ctc.py", "tasks"),
     "training": ("runs", "comparison/test_folds.py"),
 }  # fmt: skip  # tests that try a room beside its own
 OTHERWISE = ("tasks",)
