@@ -101,6 +101,12 @@ def test_updated_reaches_into_nested_configs():
     assert Outer().inner.width == 4
 
 
+def test_updated_keeps_the_values_that_the_instance_has():
+    own = Outer.parse({"inner": {"width": 9, "rate": 0.5}, "name": "own"})
+    assert own.updated({"inner.rate": 0.25}) == Outer.parse({"inner": {"width": 9, "rate": 0.25}, "name": "own"})
+    assert own.updated({}) == own
+
+
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [

@@ -9,13 +9,64 @@ import numpy as np
 import polars
 import pytest
 import torch
+from torch import nn
 
 import unrolled
 from unrolled.core.errors import UsageError
+from unrolled.training import api
+from unrolled.training.progress import Quiet
 
 QUICK = {"steps": 4, "d_state": 8, "d_embedding": 4, "batch_size": 4, "length": 8, "threads": 1, "split": "80/20"}
 TEXTS = [f"row {i} of {i * i}" for i in range(80)]
 NUMBERS = np.arange(900) ** 2 % 17
+
+
+@pytest.fixture
+def in_memory(monkeypatch: pytest.MonkeyPatch) -> list[nn.Module]:
+    """The models that were trained, as they were before they were saved."""
+    kept: list[nn.Module] = []
+    finish = api.finish
+
+    def keep(run: Any, config: Any, task: Any, model: nn.Module, *others: Any) -> None:
+        kept.append(model)
+        finish(run, config, task, model, *others)
+
+    monkeypatch.setattr(api, "finish", keep)
+    return kept
+
+
+SAVED: dict[str, tuple[Any, dict[str, Any]]] = {
+    "gru": (TEXTS, QUICK),
+    "ngram": (TEXTS, {"threads": 1, "split": "80/20", "order": 2}),
+    "bigru": ([{"text": text, "label": "ab"[i % 2]} for i, text in enumerate(TEXTS)], QUICK | {"target": "label"}),
+    "seq2seq": ("builtin:reversal,length=4,examples=60", {"steps": 3, "d_state": 8, "d_embedding": 4, "threads": 1}),
+}
+
+
+@pytest.mark.parametrize("model", SAVED)
+def test_a_saved_run_is_the_model_that_was_trained(model: str, tmp_path: Path, in_memory: list[nn.Module]) -> None:
+    data, settings = SAVED[model]
+    task = {"bigru": "classify", "seq2seq": "translate"}.get(model)
+    run = unrolled.train(data, task, model, out=tmp_path / "run", settings=settings)
+    [trained] = in_memory
+    for loaded in (run.model, unrolled.load(tmp_path / "run").model):
+        assert loaded is not trained
+        there = loaded.state_dict()
+        assert there.keys() == trained.state_dict().keys()
+        for name, tensor in trained.state_dict().items():
+            assert torch.equal(there[name], tensor), name
+
+
+def test_what_the_sampler_could_not_do_is_told_and_kept(tmp_path: Path) -> None:
+    quiet = Quiet()
+    run = unrolled.train(TEXTS, model="gru", out=tmp_path / "run", settings=QUICK | {"batch_size": 500}, progress=quiet)
+    [note] = [note for note in run.result["notes"] if "batch size" in note]
+    assert note == "the batch size is 64 instead of 500: that is all there is"
+    assert quiet.said.count(f"note: {note}") == 1
+    assert f"- {note}" in (tmp_path / "run" / "README.md").read_text()
+    stream = unrolled.train(["one long text, " * 90], model="gru", out=tmp_path / "stream",
+                            settings=QUICK | {"batch_size": 500, "examples": "stream"})  # fmt: skip
+    assert any("too few for more rows" in note for note in stream.result["notes"])
 
 
 @pytest.mark.parametrize(("data", "settings"), [
@@ -28,11 +79,13 @@ NUMBERS = np.arange(900) ** 2 % 17
     (polars.DataFrame({"text": TEXTS, "kind": ["even", "odd"] * 40}), {"condition": "kind", "column": "text"}),
     ([{"text": text, "kind": "ab"[i % 2]} for i, text in enumerate(TEXTS)], {"condition": "kind"}),
 ], ids=["list", "tuple", "stream", "strings", "numbers", "tensor", "frame", "records"])  # fmt: skip
-def test_data_from_memory(data: Any, settings: dict[str, Any], tmp_path: Path) -> None:
-    run = unrolled.train(data, model="gru", out=tmp_path / "run", settings=QUICK | settings)
+def test_data_from_memory(data: Any, settings: dict[str, Any], tmp_path: Path, in_memory: list[nn.Module]) -> None:
+    unrolled.train(data, model="gru", out=tmp_path / "run", settings=QUICK | settings)
     again = unrolled.load(tmp_path / "run")
     condition = (again.task.labels or [None])[0]
-    first, second = (each.generate("", condition=condition, max_tokens=5)[0] for each in (run, again))
+    first, second = (
+        again.task.generate(model, "", condition=condition, max_tokens=5)[0] for model in (in_memory[0], again.model)
+    )
     assert first == second
     with pytest.raises(UsageError, match="memory"):
         again.evaluate()

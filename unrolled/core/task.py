@@ -163,6 +163,7 @@ class Sampler(Protocol):
 
     steps_per_epoch: int
     tokens_per_step: int
+    notes: list[str]  # what differs from what was asked for, such as a smaller batch
 
     def batch(self, step: int) -> Batch: ...
 

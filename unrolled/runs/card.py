@@ -24,7 +24,7 @@ data ({chosen}); test data was looked at once, at the end.
 
 ## Data
 
-{facts}
+{facts}{notes}
 
 ## Use it
 
@@ -64,6 +64,7 @@ def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[st
         table=_table(config.model, result, task.FIGURES),
         said=_said(config.model, result),
         unit=task.UNIT,
+        notes="".join(f"\n- {note}" for note in result.get("notes", [])),
         chosen=chosen,
         repeat=repeat.format(
             data=data_words(config.source),

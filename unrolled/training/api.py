@@ -251,13 +251,12 @@ def _fit(
         begun = time.monotonic()
         fitted = closed_form.fit(config, task, model)
         run.write_tensors("model.safetensors", model.state_dict())
-        notes = closed_form.notes(config, fitted)
-        for note in notes:
-            shown.say(f"note: {note}")
+        notes = _told(closed_form.notes(config, fitted), shown)
         seconds = round(time.monotonic() - begun, 2)
         return {"steps": 0, "training_seconds": seconds, "notes": notes, "chosen": dict(fitted.chosen)}
     task.look_at_training(model)
     loop = Loop(config, task, model, frozen, run, shown, started)
+    notes = loop.sampler.notes if resuming else _told(loop.sampler.notes, shown)
     with explain_memory(config, task, model):
         if resuming:
             loop.resume()
@@ -271,7 +270,14 @@ def _fit(
         "best_step": at.best_step,
         "training_seconds": round(at.training, 2),
         "tokens_per_second": round(speed),
+        "notes": list(notes),
     } | ({"trained_parameters": frozen.n_trained} if config.start.freeze else {})
+
+
+def _told(notes: list[str], shown: Progress) -> list[str]:
+    for note in notes:
+        shown.say(f"note: {note}")
+    return notes
 
 
 def finish(
