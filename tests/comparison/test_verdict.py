@@ -67,6 +67,12 @@ def test_larger_may_be_better():
     assert found["selected"] == "b" and "The best score on test data has a (40.0000)" in found["verdict"]
 
 
+def test_where_no_model_was_trained_it_is_said():
+    rows = [row("gru", None, None, not_trained="not trained: needs about 4 min"), row("prior", 0.4, 0.4, "baseline")]
+    found = make_verdict(table(*rows), lambda one, other: False)
+    assert found["selected"] is None and found["verdict"] == "No model was trained: the budget is too short."
+
+
 def test_without_test_data_it_is_said_that_scores_are_of_validation_data():
     found = make_verdict(table(row("a", 0.1, 0.1), row("b", 0.2, 0.2), split="valid"), lambda one, other: False)
     assert "There is no test data: all scores are of the validation data" in found["verdict"]

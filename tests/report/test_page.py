@@ -279,3 +279,24 @@ def test_settings_of_reading_are_shown_where_they_are_not_at_their_default(kind:
     assert changed(facts) == {"task.loss": "l2"}
     own[first] = "other"
     assert changed(facts) == {"task.loss": "l2", f"task.reading.{first}": "other"}
+
+
+def test_the_selected_model_is_marked_and_says_on_how_much(make: Any) -> None:
+    rows = [make.row("gru", 1.2, valid=1.0), make.row("tcn", 1.1, valid=1.3)]
+    rows += [make.row("slow", None, valid=None, not_trained="not trained: needs about 4 min, a --budget of 20 min")]
+    folder = make.comparison("cmp", rows, selected="gru", seeds=[0], units=40, unit="examples")
+    text = write_report([folder]).read_text(encoding="utf-8")
+    found = scores(check_page(folder / "report.html"))
+    assert list(found)[:2] == ["gru", "tcn"] and "selected" in found["gru"] and "selected" not in found["tcn"]
+    assert "not trained: needs about 4 min, a --budget of 20 min" in found["slow"]
+    assert (
+        "(40 examples, 1 seed)" in text and "intervals are over examples alone, because seeds were not varied" in text
+    )
+
+
+def test_a_table_that_is_wider_than_a_phone_says_how_many_columns_it_has(six: Callable[[], Path]) -> None:
+    text = write_report([six()]).read_text(encoding="utf-8")
+    head = re.search(r'<table class="scores numbers">\s*<thead>(.*?)</thead>', text, re.S)
+    assert head is not None
+    assert f"{head[1].count('<th ')} columns: scroll the table sideways to see all of them." in text
+    assert "@media screen and (max-width: 75rem) { .sideways { display: block; } }" in text

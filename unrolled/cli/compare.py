@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import Annotated, Any
 
 import typer
@@ -45,11 +46,15 @@ def command(
         unrolled compare names.csv --column name --steps 500 --fractions 0.1,1 --json
     """
     require_names(task, str(values.get("models") or "").split(","), with_)
+    started = time.monotonic()  # what is imported now takes a while, and is part of the budget
     from unrolled.comparison.api import compare
     from unrolled.comparison.view import for_terminal
 
     settings = values | parse_assignments(set_)
-    found = compare(data, task, out=out, settings=settings, own_file=with_, resume=resume, view=for_terminal())
+    view = for_terminal()
+    found = compare(
+        data, task, out=out, settings=settings, own_file=with_, resume=resume, view=view, started=started
+    )  # fmt: skip
     if json:
         print_json({"comparison": str(found.path), **found.table})
         return

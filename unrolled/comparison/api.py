@@ -88,14 +88,15 @@ def compare(
     resume: str | Path | None = None,
     view: View | None = None,
     command: str | None = None,
+    started: float | None = None,
 ) -> Comparison:
     """Train several models on the same data under equal conditions, and select one on validation data.
 
     `settings` are those of the comparison ({"models": "lstm,gru", "time": "10m", "seeds": 3}), of all its runs alike
     ({"tokens": "bpe", "batch_size": 16}) and of single models ({"gru.d_state": 64}). Every run is an ordinary run
-    directory below `out`.
+    directory below `out`. The time is counted from `started`, of `time.monotonic()`, or from now.
     """
-    started = time.monotonic()
+    started = time.monotonic() if started is None else started
     if resume is not None:
         if settings or out is not None:
             raise UsageError(f"a resumed comparison keeps its settings and its place: give {option('resume')} alone")

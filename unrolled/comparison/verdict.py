@@ -25,7 +25,9 @@ def make_verdict(table: Mapping[str, Any], is_better: Callable[[str, str], bool]
     """
     found = select(table)
     if found is None:
-        return {"selected": None, "winner": None, "verdict": "No run has come to its end."}
+        late = any(row.get("not_trained") for row in table["rows"])
+        said = "No model was trained: the budget is too short." if late else "No run has come to its end."
+        return {"selected": None, "winner": None, "verdict": said}
     best = found.row
     others = [row for row in table["rows"] if row["score"] is not None and row["label"] != best["label"]]
     close = [row for row in others if not is_better(best["label"], row["label"])]
