@@ -122,7 +122,7 @@ def test_attention_to_a_source_is_target_by_source(make: Make) -> None:
     look = Look(x, source, ["<start>", "a", "b"], "")
     run.task.source_names = lambda ids: [run.task.codec.name(int(token)) for token in ids]
     rows, columns, label = attention.axes(torch.full((3, source.shape[1]), 1 / 8), look, run)
-    assert (rows, columns) == (["<start>", "a", "b"], ["<start>", *"dcbadcb"])
+    assert (rows, columns) == (["a", "b", "<stop>"], ["<start>", *"dcbadcb"])  # what is written at each position
     assert "source" in label
     with_past = attention.axes(torch.full((3, 5), 0.2).tril(2), look._replace(source=None), run)
     assert with_past[1] == ["-2", "-1", "<start>", "a", "b"]

@@ -103,7 +103,13 @@ def test_inspection_shows_source_by_target(run):
     answer = run.inspect("attention", typed(run, "abc\tCBA"))
     (picture, *_) = answer.pictures
     assert picture.columns == ["a", "b", "c"]
-    assert picture.rows == ["<start>", "C", "B", "A"]
+    assert picture.rows == ["C", "B", "A", "<stop>"]
+    own = run.inspect("attention", "abc")
+    said = run.predict(["abc"])[0]["prediction"]
+    assert said and own.pictures[0].rows == [*said, "<stop>"]
+    assert own.pictures[0].values == run.inspect("attention", ("abc", said)).pictures[0].values
+    assert "what the model itself writes" in own.reading and "itself writes" not in answer.reading
+    assert run.inspect("attention", "abc", {"length": 1}).pictures[0].rows == [said[0]]
     drawn = json.loads((run.path / "figures" / "alignment.json").read_text())
     assert len(drawn["values"]) == len(drawn["rows"])
     assert drawn["rows"][-1] == "<stop>"

@@ -356,6 +356,10 @@ class Task:
         """An input as a user gives it, as a batch of one row, and a name for each of its positions: to look inside."""
         raise NotImplementedError
 
+    def completed(self, model: Any, value: Any) -> Any:
+        """An input for `example`; what a model is to write, where it is not given, is what this one does write."""
+        return value
+
     def explained(self, y: Tensor, at: int) -> Explained:
         """What outputs y [1, S', D'] say at position `at`; for tasks whose answers are not what comes next."""
         raise NotImplementedError

@@ -98,10 +98,11 @@ def spread(layers: list[Tensor]) -> list[tuple[int, Tensor]]:
 
 def picture(title: str, alpha: Tensor, look: Look, run: Run) -> Heatmap:
     rows, columns, x_label = axes(alpha, look, run)
+    who = "token that is written" if x_label in (SOURCE, REGIONS) else "position that looks"
     return Heatmap(
         title=f"Attention weights, {title}",
         alt=f"Each row is a position and shows, from left to right, how much it looks at {x_label}; rows sum to one.",
-        values=rounded(alpha), rows=rows, columns=columns, x_label=x_label, y_label="position that looks", low=0.0,
+        values=rounded(alpha), rows=rows, columns=columns, x_label=x_label, y_label=who, low=0.0,
     )  # fmt: skip
 
 
@@ -115,13 +116,19 @@ def axes(alpha: Tensor, look: Look, run: Run) -> tuple[list[str], list[str], str
     source = look.source
     if source is not None and source.dim() > 1 and is_of_source(alpha, source.shape[1]):
         named = getattr(run.task, "source_names", lambda ids: [str(s) for s in range(len(ids))])
-        return rows, named(source[0]), SOURCE
+        return written(look, T), named(source[0]), SOURCE
     if source is not None and source.dim() > 2 and is_of_source(alpha, S):  # an encoder that made other positions of it
-        return rows, [str(s) for s in range(S)], REGIONS
+        return written(look, T), [str(s) for s in range(S)], REGIONS
     labels = getattr(run.task, "labels", None)
     before = [f"({label})" for label in [labels[int(source[0])]]] if labels and source is not None else []
     older = S - T - len(before)
     return rows, [*(f"-{i}" for i in range(older, 0, -1)), *before[: S - T], *rows][-S:], PAST
+
+
+def written(look: Look, T: int) -> list[str]:
+    """The tokens that are written at the T positions of a target: each is the input of the next."""
+    names = [*look.names[1:], look.follows]
+    return names if len(names) == T else [str(t) for t in range(T)]
 
 
 def _reading(heads: list[dict[str, Any]], off: float) -> str:

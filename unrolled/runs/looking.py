@@ -31,15 +31,22 @@ class Look(NamedTuple):
     names: list[str]  # of the T positions
     left_out: str  # a sentence on what is not looked at; empty: nothing
     source_mask: Tensor | None = None  # what of the source is real; None: all
+    follows: str = "<stop>"  # the name of what comes after the last position
 
 
 def look_at(run: Run, value: Any, length: int) -> Look:
-    """An input as the task reads it, but for what comes after its first `length` positions."""
-    batch, names = run.task.example(value)
+    """An input as the task reads it, but for what comes after its first `length` positions.
+
+    Of a source alone, the target is what the model writes for it.
+    """
+    whole = run.task.completed(run.model, value)
+    batch, names = run.task.example(whole)
     batch = batch.to(run.config.device)
     n = min(length, longest(run.model) or length)
     left_out = "" if len(names) <= n else f" Of {len(names)} positions the first {n} are shown ({setting('length')})."
-    return Look(batch.x[:, :n], batch.source, names[:n], left_out, batch.source_mask)
+    own = "" if whole is value else " The target is what the model itself writes for this source."
+    follows = names[n] if len(names) > n else "<stop>"
+    return Look(batch.x[:, :n], batch.source, names[:n], own + left_out, batch.source_mask, follows)
 
 
 def glance(run: Run) -> Look:

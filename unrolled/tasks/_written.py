@@ -353,15 +353,17 @@ class WrittenTask(task.Task):
         return section.texts[0][i]
 
     def example(self, value: Any) -> tuple[Batch, list[str]]:
-        """A source and its target, {"source": .., "target": ..} or (source, target), as one row.
-
-        The positions are those of the target. A source alone has an empty target.
-        """
+        """A source and its target, a mapping or a pair, as one row; the positions are those of the target."""
         source, target = sides_of(value)
         ids = self.codec.encode(target).astype(np.int32)
         section = section_of_pairs([self.encode_source(source, "the source")], [ids])
         batch = next(iter(pair_batches(section, EVALUATION_TOKENS)))
         return batch, [self.codec.name(int(token)) for token in batch.x[0]]
+
+    def completed(self, model: Any, value: Any) -> Any:
+        source, target = sides_of(value)
+        given = bool(target) or (isinstance(value, Mapping) and "target" in value) or not isinstance(model, Conditional)
+        return value if given else {"source": source, "target": next(self.predict(model, [source]))["prediction"]}
 
     def input_of(self, line: Mapping[str, Any]) -> Any:
         return {"source": line["source"], "target": line["target"]}
