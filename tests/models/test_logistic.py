@@ -188,3 +188,21 @@ def test_much_data_is_thinned_for_the_choice_alone(monkeypatch):
     monkeypatch.setattr(regularised, "WORK", 50_000)
     logistic.make(logistic.Config(longest=2), V, 2).solve(batches(rows, y), batches(*noisy(50, 1)))
     assert sizes[0] < 150 and sizes[1:] == [300]
+
+
+def test_classes_that_training_never_showed_do_not_stop_the_choice():
+    rows, y = noisy(60, 0)
+    valid, y_valid = noisy(40, 1)
+    for unseen in (2, -1):
+        odd = torch.where(torch.arange(40) == 3, unseen, y_valid)
+        model = logistic.make(logistic.Config(longest=2, class_weights=1.0), V, 2)
+        assert model.solve(batches(rows, y), batches(valid, odd))["regularisation"] in regularised.STRENGTHS
+    sets, more = (
+        torch.stack([y == 0, y == 1], 1).float(),
+        torch.stack([y_valid == 0, y_valid == 1, y_valid > 5], 1).float(),
+    )
+    model = logistic.make(logistic.Config(longest=2), V, 2)
+    assert model.solve(batches(rows, sets), batches(valid, more))["regularisation"] in regularised.STRENGTHS
+    logits = np.array([[2.0, -2.0], [2.0, -2.0], [-1.0, 1.0]])
+    assert regularised.misses(logits, np.array([0, 2, 0]))[0] == 2
+    assert regularised.misses(logits, np.array([[1, 0, 0], [1, 0, 1], [0, 0, 0]]))[0] == 2

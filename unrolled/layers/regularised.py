@@ -39,16 +39,19 @@ class Stage(NamedTuple):
 
 
 def misses(logits: Array, y: Array, weights: Array | None = None) -> Array:
-    """[2]: errors and nats under logits [n, C] of classes y [n], or of sets y [n, C], which are right as a whole."""
+    """[2]: errors and nats under logits [n, C] of classes y [n], or of sets y [n, C], which are right as a whole.
+
+    A class that training never showed, whose number is not below C, is wrong and has no nats; `weights` are [C].
+    """
+    C = logits.shape[1]
     if y.ndim == 2:
-        wrong = ((logits > 0) != (y > 0)).any(1)
-        nats = (np.logaddexp(0, logits) - y * logits).sum(1)
-    else:
-        wrong, known = logits.argmax(1) != y, y >= 0  # a class that training never showed is -1: wrong, without nats
-        own = np.take_along_axis(logits, y[:, None].astype(int), 1)[:, 0]
-        nats = np.where(known, np.logaddexp.reduce(logits, axis=1) - own, 0.0)
-    w = np.ones(len(y)) if weights is None else weights
-    return np.array([(w * wrong).sum(), (w * nats).sum()])
+        wrong = ((logits > 0) != (y[:, :C] > 0)).any(1) | (y[:, C:] > 0).any(1)
+        return np.array([wrong.sum(), (np.logaddexp(0, logits) - y[:, :C] * logits).sum()])
+    known = (y >= 0) & (y < C)
+    place = np.where(known, y, 0).astype(int)
+    w = np.ones(len(y)) if weights is None else np.where(known, weights[place], 1.0)
+    nats = np.logaddexp.reduce(logits, axis=1) - np.take_along_axis(logits, place[:, None], 1)[:, 0]
+    return np.array([(w * (logits.argmax(1) != y)).sum(), (w * nats)[known].sum()])
 
 
 def path(z: Any, y: Array, n_classes: int, weights: Array | None, strengths: Sequence[float]) -> Iterator[Stage]:
@@ -136,9 +139,9 @@ def choose(known: Examples, held_out: Examples | None, n_classes: int, weights: 
     trials = [(some, held_out)] if held_out else [(some.take(~rows), some.take(rows)) for rows in left_out(len(some.y))]
     totals = np.zeros((len(STRENGTHS), 2))
     for seen, others in trials:
-        own, theirs = (None if weights is None else weights[each.y] for each in (seen, others))
+        own = None if weights is None else weights[seen.y]
         stages = path(seen.z, seen.y, n_classes, own, STRENGTHS)
-        totals += [stage.miss(others.z, others.y, theirs) for stage in stages]
+        totals += [stage.miss(others.z, others.y, weights) for stage in stages]
     return STRENGTHS[least(totals)]
 
 
