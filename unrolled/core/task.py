@@ -328,8 +328,8 @@ class Task:
         """What a saved run can do with new data, for the model card and the report; NEW_DATA stands for a file."""
         return [Use("predict", "predict", ("NEW_DATA",))]
 
-    def more_seconds(self) -> float:
-        """How much longer the final figures will take than the last evaluation lets expect (texts written out, say)."""
+    def more_seconds(self, model: Any) -> float:
+        """How much longer the final figures will take than an evaluation in training lets expect: to write texts."""
         return 0.0
 
     def how_measured(self) -> dict[str, str]:

@@ -57,7 +57,7 @@ class SensedTask(_written.WrittenTask):
         self.pairs = prepare_pairs(opened, self.data, codecs)
         self.source_codec, self.codec = self.pairs.source_codec, self.pairs.target_codec
         self.reading = opened.reading
-        self.take(self.pairs.sections, self.pairs.longest)
+        self.take(self.pairs)
 
     def save_codec(self, directory: Path) -> None:
         super().save_codec(directory)
@@ -107,7 +107,7 @@ class SensedTask(_written.WrittenTask):
         """The figures on a whole other set, read as the run's own was."""
         section, longest = encode_pairs(self.open(source, self.reading), (self.source_codec, self.codec), self.data)
         self.check_lengths(model, longest)
-        return self.measure(model, section, None)
+        return self.measure(model, section)
 
     def encode_source(self, value: Any, place: str) -> np.ndarray:
         vectors = self.vectors_of(value, place)

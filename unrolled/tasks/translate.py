@@ -103,7 +103,7 @@ class Task(_written.WrittenTask):
         self.pairs = prepare_pairs(opened, self.data, codecs)
         self.source_codec, self.codec = self.pairs.source_codec, self.pairs.target_codec
         self.shared, self.reading = self.pairs.shared, opened.reading
-        self.take(self.pairs.sections, self.pairs.longest)
+        self.take(self.pairs)
 
     def save_codec(self, directory: Path) -> None:
         super().save_codec(directory)
@@ -160,7 +160,7 @@ class Task(_written.WrittenTask):
         opened = open_pairs(source, self.reading)
         section, longest = encode_pairs(opened, (self.source_codec, self.codec), self.data)
         self.check_lengths(model, longest)
-        return self.measure(model, section, None)
+        return self.measure(model, section)
 
     def encode_source(self, value: Any, place: str) -> np.ndarray:
         text = self._text(value)
