@@ -27,7 +27,7 @@ from unrolled.data.config import DataConfig
 from unrolled.data.pairs import open_pairs
 from unrolled.data.pairs_batch import PairSection
 from unrolled.data.pairs_config import PairReading
-from unrolled.data.pairs_files import sources_in, table_of_pairs
+from unrolled.data.pairs_files import sources_in, sources_of, table_of_pairs
 from unrolled.data.pairs_guess import guess_pairs
 from unrolled.data.pairs_prepare import PairData, encode_pairs, is_joint, prepare_pairs
 from unrolled.data.tables import Example, Table
@@ -192,6 +192,9 @@ class Task(_written.WrittenTask):
 
     def table_in(self, path: Path) -> Table | None:
         return table_of_pairs(path, self.reading)
+
+    def inputs_of(self, source: Any) -> list[task.Given]:
+        return [task.Given(text) for text in sources_of(source, self.reading)]
 
     def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
         """Sources of another file, some at a time: its lines, the source column of a table; `-` is standard input."""
