@@ -639,3 +639,151 @@ def test_usage_errors_say_what_to_give():
         check_causal(Mystery(), d_in=2, vocabulary=3)
     assert check_causal(Mystery(), torch.randn(1, 1, 7))
     assert check_causal(Each(nn.Embedding(5, 2)), torch.tensor([[1, 4]]))
+
+
+# --- generation: one row, one step, without gradients
+
+
+class OneMoreInGeneration(Sum):
+    """The way that only generation takes: one row, one step, no gradients."""
+
+    def forward(self, x, state=None):
+        y, new = super().forward(x, state)
+        return (y + 1 if x.shape[:2] == (1, 1) and not torch.is_grad_enabled() else y), new
+
+
+class OneMoreInInference(Sum):
+    def forward(self, x, state=None):
+        y, new = super().forward(x, state)
+        return (y + 1 if x.shape[:2] == (1, 1) and torch.is_inference_mode_enabled() else y), new
+
+
+class OneMoreInTrainMode(Sum):
+    def forward(self, x, state=None):
+        y, new = super().forward(x, state)
+        quick = x.shape[:2] == (1, 1) and not torch.is_grad_enabled() and self.training
+        return (y + 1 if quick else y), new
+
+
+class OneMoreInSingle(Sum):
+    def forward(self, x, state=None):
+        y, new = super().forward(x, state)
+        quick = x.shape[:2] == (1, 1) and not torch.is_grad_enabled() and x.dtype == torch.float32
+        return (y + 1 if quick else y), new
+
+
+class OverwritesInputInGeneration(Sum):
+    def forward(self, x, state=None):
+        y, new = super().forward(x, state)
+        if x.shape[:2] == (1, 1) and not torch.is_grad_enabled():
+            x.mul_(2)
+        return y, new
+
+
+class GraphInGeneration(Sum):
+    """The state of a tick without gradients says that it has a history."""
+
+    def forward(self, x, state=None):
+        y, new = super().forward(x, state)
+        return y, new.requires_grad_() if x.shape[:2] == (1, 1) and not torch.is_grad_enabled() else new
+
+
+class TableItself(Causal):
+    """One token alone is answered with the row of the table, and not with a copy."""
+
+    vocabulary = 6
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(6, D)
+
+    def forward(self, x, state=None):
+        if x.numel() == 1 and not torch.is_grad_enabled():
+            return self.embedding.weight[int(x)].detach()[None, None], ()
+        return self.embedding(x), ()
+
+
+class OutputIsState(Causal):
+    """The last output is the state, in one memory."""
+
+    d_in = D
+
+    def forward(self, x, state=None):
+        s = x.new_zeros(x.shape[0], D) if state is None else state
+        total = s[:, None] + x.cumsum(1)  # [B, T, D]
+        return total, total[:, -1]
+
+
+class OutputIsInput(Causal):
+    """A view of x."""
+
+    d_in = D
+
+    def forward(self, x, state=None):
+        return x.view_as(x), ()
+
+
+class HistoryGoesOn(Causal):
+    """A buffer of the last input is overwritten in place, and keeps the history that it had."""
+
+    d_in = D
+    receptive_field = 2
+
+    def _received(self, state, rows):
+        return state
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(D))
+
+    def forward(self, x, state=None):
+        last = x.new_zeros(len(x), D) if state is None else state
+        line = torch.cat([last[:, None], x * self.w], 1)  # [B, 1 + T, D]
+        y = line[:, 1:] + line[:, :-1]
+        if torch.is_grad_enabled() or state is None:
+            return y, line[:, -1].clone()
+        return y, state.copy_(line[:, -1])
+
+
+# --- shapes
+
+
+class AnyWidth(Sum):
+    """It tells a width, and takes another: the base is left out."""
+
+    def __call__(self, x, state=None):
+        return super().__call__(x[..., :D] if x.shape[-1] > D else nn.functional.pad(x, (0, D - x.shape[-1])), state)
+
+
+class AnyRows(Sum):
+    def _received(self, state, rows):
+        return state
+
+
+class NoRows(Sum):
+    def _empty(self, x, state):
+        return super()._empty(x, state) if x.shape[1] == 0 else (x.new_zeros(0, x.shape[1], 1), state)
+
+
+GENERATION = {
+    OneMoreInGeneration: "chunks",
+    OneMoreInInference: "chunks",
+    OneMoreInTrainMode: "chunks",
+    OneMoreInSingle: "chunks",
+    OverwritesInputInGeneration: "state",
+    GraphInGeneration: "state",
+    TableItself: "state",
+    OutputIsInput: "state",
+    OutputIsState: "state",
+    HistoryGoesOn: "state",
+    AnyWidth: "form",
+    AnyRows: "form",
+    NoRows: "form",
+}
+
+
+@pytest.mark.parametrize(("layer", "law"), GENERATION.items(), ids=lambda value: getattr(value, "__name__", value))
+def test_what_only_generation_or_another_shape_shows_is_caught(layer, law):
+    with pytest.raises(LawBroken) as caught:
+        check_causal(layer())
+    assert caught.value.law == law, str(caught.value)

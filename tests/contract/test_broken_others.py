@@ -265,7 +265,30 @@ class DropsTheOdd(Encoder):
         return x[:, :even:2] + x[:, 1:even:2], mask[:, :even:2]
 
 
+class OneMoreWithoutGradients(Centred):
+    """Another way for one row without gradients."""
+
+    def forward(self, x, mask):
+        y, mask = super().forward(x, mask)
+        return (y + 1 if len(x) == 1 and not torch.is_grad_enabled() else y), mask
+
+
+class OutputIsInput(Encoder):
+    d_in = D
+
+    def forward(self, x, mask):
+        return x.view_as(x), mask
+
+
+class AnyWidth(Centred):
+    def __call__(self, x, mask):
+        return super().__call__(x[..., :D] if x.shape[-1] > D else nn.functional.pad(x, (0, D - x.shape[-1])), mask)
+
+
 ENCODERS = {
+    OneMoreWithoutGradients: "rows",
+    OutputIsInput: "state",
+    AnyWidth: "form",
     MeansPadding: "padding",
     MultipliesMask: "padding",
     NanInGradient: "padding",
@@ -456,7 +479,23 @@ class DecoderLooksAhead(Adds):
         return y + x.mean((1, 2), keepdim=True), new
 
 
+class DecoderOneMoreInGeneration(Adds):
+    def forward(self, x, state=None):
+        y, new = super().forward(x, state)
+        return (y + 1 if x.shape[:2] == (1, 1) and not torch.is_grad_enabled() else y), new
+
+
+class DecoderOverwritesFixedInGeneration(Adds):
+    def forward(self, x, state=None):
+        y, new = super().forward(x, state)
+        if state is not None and x.shape[:2] == (1, 1) and not torch.is_grad_enabled():
+            state["source"].tree.mul_(2)
+        return y, new
+
+
 CONDITIONALS = {
+    DecoderOneMoreInGeneration: "chunks",
+    DecoderOverwritesFixedInGeneration: "state",
     SummaryMixesRows: "rows",
     SummaryMixesGradient: "rows",
     SummaryOfPadding: "padding",

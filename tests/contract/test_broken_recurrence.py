@@ -161,7 +161,22 @@ class TickPlainTensor(Tick):
         return super().forward(x_t, h) * self.gain
 
 
+class TickAloneWithoutGradients(Tick):
+    """Another way for one row without gradients."""
+
+    def forward(self, x_t, h):
+        new = super().forward(x_t, h)
+        return new + 1 if len(x_t) == 1 and not torch.is_grad_enabled() else new
+
+
+class TickOfAnyWidth(Tick):
+    def forward(self, x_t, h):
+        return super().forward(nn.functional.pad(x_t, (0, D - x_t.shape[-1])), h)
+
+
 CELLS = {
+    TickAloneWithoutGradients: "rows",
+    TickOfAnyWidth: "form",
     TickRemembers: "state",
     TickOverwrites: "state",
     TickReuses: "state",
@@ -281,7 +296,32 @@ def shifted(cell, x, h0):
     return torch.cat([cell.output(h0)[:, None], y[:, :-1]], 1), last
 
 
+def another_in_generation(cell, x, h0):
+    y, h = loop(cell, x, h0)
+    return (y + 1 if x.shape[:2] == (1, 1) and not torch.is_grad_enabled() else y), h
+
+
+def overwrites_x_in_generation(cell, x, h0):
+    y, h = loop(cell, x, h0)
+    if x.shape[:2] == (1, 1) and not torch.is_grad_enabled():
+        x.add_(1)
+    return y, h
+
+
+def one_memory_in_generation(cell, x, h0):
+    y, h = loop(cell, x, h0)
+    return (cell.output(h)[:, None] if x.shape[:2] == (1, 1) and not torch.is_grad_enabled() else y), h
+
+
+def any_width(cell, x, h0):
+    return loop(cell, x[..., :D], h0)
+
+
 SCANS = {
+    another_in_generation: "one row, T = 1, no_grad",
+    overwrites_x_in_generation: "wrote into its input",
+    one_memory_in_generation: "shares its memory with the last state",
+    any_width: "too wide",
     drops_h0_gradient: "d y / d h0",
     drops_last_gradient: "d the last state / d",
     drops_parameter_gradient: "y / d w.bias",

@@ -379,3 +379,36 @@ def test_causal_attention_by_gradcheck() -> None:
     score = ScaledDot(2, 2)
     for window in (None, 3):
         assert torch.autograd.gradcheck(lambda q, k, v: attend_causally(score, q, k, v, 2, window), (q, k, v))
+
+
+@pytest.mark.parametrize("window", [None, 4, 5, 9])
+@pytest.mark.parametrize("steps", [1, 4])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_history_that_was_cut_by_hand_can_still_be_gone_back(window: int | None, steps: int, rows: int) -> None:
+    """`leaf.detach()` shares memory with what attention has saved; a tick must not write there."""
+    torch.manual_seed(0)
+    layer = CausalSelfAttention(MultiHead(6, n_heads=2), window=window).double()
+    x = torch.randn(rows, 12, 6).double()
+    wanted: Tensor | None = None
+    for ticks in (0, 3):
+        entry = x.clone().requires_grad_()
+        first, state = layer(entry[:, :4])
+        second, state = layer(entry[:, 4 : 4 + steps], state)
+        with torch.no_grad():
+            alias = type(state)(*(leaf.detach() for leaf in state))
+            for t in range(ticks):
+                _, alias = layer(x[:, t : t + 1], alias)
+        (g,) = torch.autograd.grad(first.square().sum() + second.square().sum(), entry)
+        wanted = g if wanted is None else wanted
+        torch.testing.assert_close(g, wanted)
+
+
+def test_a_first_chunk_as_long_as_the_window_is_not_overwritten() -> None:
+    torch.manual_seed(0)
+    layer = CausalSelfAttention(MultiHead(6, n_heads=2), window=4)
+    x = torch.randn(1, 4, 6, requires_grad=True)
+    y, state = layer(x)
+    (wanted,) = torch.autograd.grad(y.square().sum(), x, retain_graph=True)
+    with torch.no_grad():
+        layer(torch.randn(1, 1, 6), type(state)(*(leaf.detach() for leaf in state)))
+    torch.testing.assert_close(torch.autograd.grad(y.square().sum(), x)[0], wanted)

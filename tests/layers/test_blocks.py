@@ -142,3 +142,18 @@ def test_the_tick_leaves_its_input_alone() -> None:
             kept = y.clone()
             layer(x[:, :1], after)
             assert torch.equal(y, kept)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_the_tick_adds_in_memory_of_its_own(norm: Norm) -> None:
+    """What comes in is read, never added to: neither x, nor what numpy sees of it."""
+    layer, x = block(norm), torch.randn(1, 3, 6)
+    for rows in (1, 2):
+        x = torch.randn(rows, 3, 6)
+        with torch.no_grad():
+            _, state = layer(x[:, :2])
+            entry = x[:, 2:].clone()
+            kept = entry.clone()
+            y, _ = layer(entry, state)
+        assert torch.equal(entry, kept)
+        assert y.data_ptr() != entry.data_ptr()

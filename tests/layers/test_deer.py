@@ -112,7 +112,7 @@ def test_a_chaotic_cell_fails_visibly(jacobian: deer.JacobianKind) -> None:
     assert solution.residual > 1e-3
     assert not solution.states.requires_grad
     with pytest.raises(
-        deer.NotConverged, match=r"Elman over 1000 steps: residual .* after 20 iterations; use"
+        deer.NotConverged, match=r"Elman over 1000 steps in row 0: residual .* after 20 iterations; use"
     ) as error:
         deer.scan(jacobian=jacobian, max_iterations=20)(cell, x, h0)
     assert isinstance(error.value, UnrolledError)
@@ -169,3 +169,44 @@ def test_whoever_traces_sees_the_solution() -> None:
 def test_a_wrong_word_is_answered() -> None:
     with pytest.raises(UsageError, match="'full' or 'diagonal'"):
         deer.solve(GRU(3, 4), torch.randn(1, 5, 3), torch.zeros(1, 4), jacobian="diag")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("jacobian", ["full", "diagonal"])
+def test_a_large_row_does_not_make_another_converge(jacobian: deer.JacobianKind) -> None:
+    """The residual of a row is relative to its own states: beside one of 1e4, errors of 1e-3 are errors."""
+    torch.manual_seed(0)
+    cell = Elman(2, 3, "relu").double()
+    x = torch.randn(3, 60, 2).double()
+    x[1] *= 1e6
+    states = deer.solve(cell, x, torch.zeros(3, 3).double(), jacobian=jacobian, tolerance=1e-9).states
+    for row in (0, 2):
+        torch.testing.assert_close(states[row], trajectory(cell, x, torch.zeros(3, 3).double())[row], rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("window", [None, 10])
+def test_rows_that_fail_are_named_and_the_others_solved(window: int | None) -> None:
+    torch.manual_seed(0)
+    cell, h0 = GRU(2, 3).double(), torch.zeros(4, 3).double()
+    x = torch.randn(4, 30, 2).double()
+    x[1, 5], x[3, 0] = float("nan"), float("inf")
+    solution = deer.solve(cell, x, h0, window=window)
+    assert not solution.converged
+    assert solution.failed == (1, 3)
+    wanted = trajectory(cell, x, h0)
+    torch.testing.assert_close(solution.states[[0, 2]], wanted[[0, 2]], rtol=0, atol=1e-9)
+    with pytest.raises(deer.NotConverged, match=r"over 30 steps in rows 1 and 3: "):
+        deer.deer(cell, x, h0)
+
+
+def test_gradients_of_a_small_row_beside_a_large_one() -> None:
+    """The diagonal variant refines the adjoint of every row relative to that row's own."""
+    torch.manual_seed(0)
+    cell = Elman(2, 3).double()
+    results = []
+    for run in (deer.scan(jacobian="diagonal", tolerance=1e-6), loop):
+        x = torch.randn(2, 40, 2, generator=torch.Generator().manual_seed(1)).double().requires_grad_()
+        y, _ = run(cell, x, torch.zeros(2, 3).double())
+        ((y[0].sum() * 1e9) + y[1].sum()).backward()
+        results.append(x.grad)
+    assert results[0] is not None
+    torch.testing.assert_close(results[0][1], results[1][1], rtol=0, atol=1e-5)

@@ -160,3 +160,18 @@ def test_kinds_by_name() -> None:
         position_named("lerned", 3, 4, 12)
     with pytest.raises(UsageError, match="d_position = 3 must be even"):
         SinusoidAppended(4, 3)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_row_that_is_furthest_reaches_the_end_of_the_table(enabled: bool) -> None:
+    """Rows stand at different positions: the longest counts, wherever it stands, and not the shortest."""
+    layer = Placed(Learned(4, max_length=8))
+    x = torch.zeros(3, 2, 4)
+    with torch.set_grad_enabled(enabled):
+        for lengths in ([0, 7, 0], [7, 0, 0], [0, 0, 7]):
+            with pytest.raises(UsageError, match="position 9 is beyond max_length = 8"):
+                layer(x, torch.tensor(lengths))
+        y, state = layer(x, torch.tensor([0, 6, 3]))
+    assert state.tolist() == [2, 8, 5]
+    table = layer.position.table  # type: ignore[union-attr]
+    torch.testing.assert_close(y[1], table[6:8])

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from unrolled.core.errors import UsageError
 from unrolled.core.trace import trace
-from unrolled.layers.cells import GRU, LSTM, Cell, Elman, Feedback, Jordan, OutputFeedback
+from unrolled.layers.cells import GRU, LSTM, BookGRU, Cell, Elman, Feedback, Jordan, OutputFeedback
 from unrolled.layers.deer import deer
 from unrolled.layers.fused import fused
 from unrolled.layers.recurrent import Bidirectional, BidirectionalStack, Forced, Recurrent, Stacked, reverse
@@ -161,3 +161,24 @@ def test_under_autocast_the_recurrence_keeps_its_precision(kind: type) -> None:
     assert y.dtype == last.dtype == rounded.dtype == torch.float32
     torch.testing.assert_close(y, plain)
     torch.testing.assert_close(last, state)
+
+
+@pytest.mark.parametrize("kind", [Elman, GRU, BookGRU, LSTM])
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("shape", [(2, 5, 3), (1, 1, 3)])
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore::DeprecationWarning")
+def test_a_layer_can_be_traced(kind: type, enabled: bool, shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    layer, x, other = Recurrent(kind(3, 4)).eval(), torch.randn(shape), torch.randn(shape)
+    with torch.set_grad_enabled(enabled):
+        traced = torch.jit.trace(layer, (x,))
+        torch.testing.assert_close(traced(other), layer(other))
+
+
+@pytest.mark.parametrize("kind", [Elman, GRU, LSTM])
+def test_a_layer_can_be_exported(kind: type) -> None:
+    torch.manual_seed(0)
+    layer, x, other = Recurrent(kind(3, 4)).eval(), torch.randn(2, 5, 3), torch.randn(2, 5, 3)
+    with torch.no_grad():
+        exported = torch.export.export(layer, (x,)).module()
+        torch.testing.assert_close(exported(other), layer(other))

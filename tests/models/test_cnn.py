@@ -120,3 +120,15 @@ def test_a_pale_region_differs_from_a_strong_one() -> None:
     strong = torch.ones(1, 12, 36, dtype=torch.float64)
     a, b = (net(scale * strong, mask)[0][0, 14] for scale in (1.0, 0.2))  # a region in the middle
     assert (a - b).norm() > 0.1 * a.norm()
+
+
+def test_padding_may_stand_beyond_the_table_of_rows() -> None:
+    """A map of 4 rows of which 2 are real: the table of 2 rows serves, and its rows stand at the real ones."""
+    net = body(8 * 3, d_first=4, n_stages=1, position="learned", n_positions=2)
+    x = torch.randn(2, 8, 24, dtype=torch.float64)
+    mask = torch.arange(8) < torch.tensor([[4], [3]])
+    padded, regions = net(x, mask)
+    alone, _ = net(x[:1, :4], mask[:1, :4])
+    torch.testing.assert_close(padded[0][regions[0]], alone[0])
+    with pytest.raises(UsageError, match="has 4 rows of regions, but the table of positions has 2"):
+        net(x, torch.arange(8) < torch.tensor([[8], [3]]))  # the tallest image counts

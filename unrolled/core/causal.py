@@ -12,47 +12,97 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unrolled.core.errors import UnrolledError
-from unrolled.core.state import State, clone
+from unrolled.core.errors import UnrolledError, UsageError
+from unrolled.core.state import State, clone, detach, in_graph, take, zeros
 
 
 class Causal(nn.Module):
     """A layer that runs along the sequence: x [B, T, D] -> y [B, T, D'] and the state after the last step.
 
-    T may be 1 (a step), 512 (a training chunk) or 0. A state of None is the initial one. Subclasses write `forward`
-    for T >= 1; T = 0 is handled here, once.
+    T may be 1 (a step), 512 (a training chunk) or 0, and so may B. A state of None is the initial one. Subclasses write
+    `forward` for T, B >= 1. What concerns every layer is handled here, once: nothing to do (T = 0 or B = 0), an x of
+    another width than d_in, a state of another batch, an output that is the input itself, and a state that belongs to
+    a graph while gradients are off: `forward` then gets a copy, so that it may work in the memory of any state given.
     """
+
+    d_in: int | None = None  # the width of x; None: any, or tokens
 
     receptive_field: int | None = None  # how many inputs up to t reach y[:, t]; None: the whole past
     state_grows: bool = False  # full attention: True; recurrence, convolution, windowed attention: False
     max_length: int | None = None  # learned or one-hot positions; None: any length
 
     def __call__(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        if x.size(1) == 0:  # x.shape would cost a tick more
-            return self._nothing(x, state), state
+        shape = x.shape
+        if 0 in shape:
+            return self._empty(x, state)
+        if self.d_in is not None and len(shape) == 3 and shape[2] != self.d_in:
+            raise UsageError(wrong_width(self, x, self.d_in))
+        if state is not None:
+            state = self._received(state, shape[0])
         result: tuple[Tensor, State] = super().__call__(x, state)
+        if result[0] is x:
+            return x.clone(), result[1]
         return result
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         raise NotImplementedError(f"{type(self).__name__} must define forward(x, state) -> (y, state)")
 
+    def _received(self, state: State, rows: int) -> State:
+        """The state as `forward` gets it."""
+        if in_graph(state, rows) and not torch.is_grad_enabled():
+            return detach(state)
+        return state
+
+    def _empty(self, x: Tensor, state: State | None) -> tuple[Tensor, State]:
+        """Without ticks or rows: shapes and types come from zeros in their place, whose results are cut off again."""
+        if x.shape[1] == 0:
+            return self._nothing(x, state), state
+        if x.shape[0] > 0:  # vectors without entries
+            result: tuple[Tensor, State] = super().__call__(x, state)
+            return result
+        row = x.new_zeros(1, *x.shape[1:])
+        y, after = self(torch.cat([x, row]), None if state is None else zeros(state))
+        return y[:0], take(after, torch.arange(0, device=x.device))
+
     def _nothing(self, x: Tensor, state: State | None) -> Tensor:
-        """The output for T = 0: shape and type come from one tick on zeros, whose values are thrown away."""
+        """The output for T = 0."""
         tick = x.new_zeros(x.shape[0], 1, *x.shape[2:])
         with torch.no_grad():
             try:
-                y: Tensor = super().__call__(tick, clone(state))[0]
+                y: Tensor = self(tick, clone(state))[0]
             except (UnrolledError, ValueError):  # a state at max_length takes no tick more; a new one tells the same
-                y = super().__call__(tick, None)[0]
+                y = self(tick, None)[0]
         return y[:, :0]
+
+
+def wrong_width(layer: nn.Module, x: Tensor, width: int) -> str:
+    """The sentence about an input that no weight fits."""
+    return f"{type(layer).__name__} takes an input of width {width}, but x has the shape {list(x.shape)}"
 
 
 class Encoder(nn.Module):
     """A layer that may look both ways, so it has no state.
 
     x [B, S, D] and mask [B, S] (True = real) -> y [B, S', D'] and its mask; images and strides change S. What stands
-    in the padding, NaN included, changes nothing.
+    in the padding, NaN included, changes nothing. As for causal layers, B = 0, an x of another width than d_in, a mask
+    of another shape and an output that is the input itself are handled here.
     """
+
+    d_in: int | None = None  # the width of x; None: any, or tokens
+
+    def __call__(self, x: Tensor, mask: Any) -> tuple[Tensor, Tensor]:
+        if self.d_in is not None and x.dim() == 3 and x.size(2) != self.d_in:
+            raise UsageError(wrong_width(self, x, self.d_in))
+        if mask is not None and mask.shape != x.shape[:2]:
+            raise UsageError(f"the mask has the shape {list(mask.shape)}, but x has the shape {list(x.shape)}")
+        if x.shape[0] == 0:
+            row = x.new_zeros(1, *x.shape[1:]), mask.new_ones(1, *mask.shape[1:])
+            y, out = self(torch.cat([x, row[0]]), torch.cat([mask, row[1]]))
+            return y[:0], out[:0]
+        result: tuple[Tensor, Tensor] = super().__call__(x, mask)
+        if result[0] is x:
+            return x.clone(), result[1]
+        return result
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         raise NotImplementedError(f"{type(self).__name__} must define forward(x, mask) -> (y, mask)")

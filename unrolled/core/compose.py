@@ -24,6 +24,8 @@ class Each(Causal):
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
         self.module = module
+        if isinstance(module, nn.Linear):
+            self.d_in = module.in_features
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         return self.module(x), ()
@@ -66,6 +68,10 @@ class Serial(Causal):
             x, s = layer(x, s)
             after.append(s)
         return x, tuple(after)
+
+    def _received(self, state: State, rows: int) -> State:
+        """Each layer looks at its own."""
+        return state
 
 
 class Residual(Causal):

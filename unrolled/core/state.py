@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unrolled.core.errors import UsageError
+
 State = Any
 
 
@@ -68,6 +70,29 @@ def leaves(state: State) -> Iterator[Tensor]:
         _map(lambda leaf: leaf, None, state)  # raises the sentence about foreign leaves
 
 
+def in_graph(state: State, rows: int) -> bool:
+    """True when a leaf belongs to a graph; a leaf that has not so many rows is refused."""
+    if isinstance(state, Tensor):
+        if state.shape[:1] != (rows,):
+            raise UsageError(
+                f"a state of another batch: a leaf has the shape {list(state.shape)}, but x has {rows} rows; "
+                "state.take(s, rows) gives the rows that go on"
+            )
+        return state.requires_grad
+    if isinstance(state, Fixed):
+        return in_graph(state.tree, rows)
+    found = False
+    if isinstance(state, tuple):
+        for part in state:
+            found |= in_graph(part, rows)
+    elif isinstance(state, dict):
+        for part in state.values():
+            found |= in_graph(part, rows)
+    elif state is not None:
+        _map(lambda leaf: leaf, None, state)  # raises the sentence about foreign leaves
+    return found
+
+
 def take(state: State, rows: Tensor) -> State:
     """The state whose row i is row `rows[i]` of this one; rows may repeat or be left out."""
 
@@ -106,12 +131,21 @@ def clone(state: State) -> State:
 
 
 def detach(state: State) -> State:
-    """The same values without their history: the cut of truncated back-propagation."""
+    """The same values without their history: the cut of truncated back-propagation.
 
-    def cut(leaf: Tensor) -> Tensor:
-        return leaf.detach()
+    In memory of their own, for a later call may overwrite them while the history still needs what it saved; only Fixed,
+    which nobody writes into, is shared.
+    """
+    return _map(lambda leaf: leaf.detach().clone(), lambda leaf: leaf.detach(), state)
 
-    return _map(cut, cut, state)
+
+def zeros(state: State) -> State:
+    """One row of zeros in the form of a state that may have none."""
+
+    def empty(leaf: Tensor) -> Tensor:
+        return leaf.new_zeros(1, *leaf.shape[1:])
+
+    return _map(empty, empty, state)
 
 
 def to(state: State, device: torch.device | str) -> State:

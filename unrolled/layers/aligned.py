@@ -23,7 +23,9 @@ from torch.nn import functional as F
 from unrolled.core.compose import without_padding
 from unrolled.core.errors import UsageError
 from unrolled.layers.cells import GRU, LSTM, BookGRU, Cell, Elman, LinearUnit
+from unrolled.layers.scan import check_sizes
 from unrolled.layers.scores import score_named
+from unrolled.layers.tick import bare
 
 
 class Attended(NamedTuple):
@@ -130,9 +132,14 @@ class Aligned(nn.Module):
         return Attended(keys, v, v @ W_u.to(v).t(), bias)
 
     @property
+    def steps(self) -> Steps | None:
+        """The cell's equation where it is known and a call of the cell would be nothing else (`tick.bare`)."""
+        return STEPS.get(type(self.cell)) if bare(self.cell, type(self.cell)) else None
+
+    @property
     def W_ih(self) -> Tensor:
         """[G, d_in + d_source]; no rows for a cell whose equation is not split."""
-        W = self.cell.weight_ih if type(self.cell) in STEPS else torch.zeros(0, self.d_in + self.d_source)
+        W = self.cell.weight_ih if self.steps is not None else torch.zeros(0, self.d_in + self.d_source)
         return cast(Tensor, W)
 
     def align(self, h: Tensor, source: Attended) -> Tensor:
@@ -142,9 +149,10 @@ class Aligned(nn.Module):
 
     def forward(self, x: Tensor, source: Attended, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """x [B, T, d_in] and the state before -> the states h_1 .. h_T [B, T, N], alpha [B, T, S] and h_T [B, N]."""
+        check_sizes(self.cell, x, h, self.d_in)
         states, alphas = [], []
-        steps = STEPS.get(type(self.cell))
-        if steps is None:
+        steps = self.steps
+        if steps is None or source.entering.shape[-1] == 0:  # or it was not so when the source was attended
             for x_t in x.unbind(1):
                 alphas.append(self.align(h, source))
                 u = (alphas[-1] @ source.values).squeeze(1)  # [B, D]

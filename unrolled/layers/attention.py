@@ -20,6 +20,7 @@ from unrolled.core.state import Fixed, State
 from unrolled.core.trace import note, tracing
 from unrolled.layers.key_value import (
     KeyValue,
+    apart,
     begun,
     common_length,
     in_order,
@@ -237,7 +238,7 @@ class CausalSelfAttention(Causal):
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         q, (k, v) = self.heads.query(x), self.heads.key_value(x)
         T = x.shape[1]
-        n = 0 if state is None else common_length(state)
+        n = 0 if state is None else common_length(self.checked(state))
         if state is not None and n is None:
             return self._by_row(q, k, v, state)
         assert n is not None
@@ -249,7 +250,19 @@ class CausalSelfAttention(Causal):
             return self.heads.join(u), after
         state = _of_type(state, k)
         u, keys, values = self._continued(q, k, v, n, state)
-        return self.heads.join(u), KeyValue(keys, values, state.length + T)
+        return self.heads.join(u), KeyValue(apart(keys), apart(values), state.length + T)
+
+    def checked(self, state: KeyValue) -> KeyValue:
+        """A state of this layer's own widths."""
+        H, m, m_v = self.heads.n_heads, self.heads.d_key, self.heads.d_value
+        keys, values = state.keys.shape, state.values.shape
+        wrong = len(keys) != 4 or len(values) != 4 or keys[:3] != values[:3] or state.length.dim() != 1
+        if wrong or keys[1] != H or keys[3] != m or values[3] != m_v:
+            raise UsageError(
+                f"keys and values of this attention have the shapes [B, {H}, n, {m}] and [B, {H}, n, {m_v}], "
+                f"not {list(keys)} and {list(values)}"
+            )
+        return state
 
     def tick_multiply_adds(self, position: int) -> int:
         """Every key in sight meets the query, every value its weight."""
@@ -291,7 +304,7 @@ class CausalSelfAttention(Causal):
             seen = (tau >= 0) & (tau <= t) & (tau > t - W)  # [B, T, W + T]
             u = attend(self.score, q, torch.cat([keys, k], 2), torch.cat([values, v], 2), seen[:, None])
             keys, values = written_by_row(keys, k, at, W), written_by_row(values, v, at, W)
-        return self.heads.join(u), KeyValue(keys, values, state.length + q.shape[2])
+        return self.heads.join(u), KeyValue(apart(keys), apart(values), state.length + q.shape[2])
 
 
 def _of_type(state: KeyValue, k: Tensor) -> KeyValue:
@@ -365,8 +378,20 @@ class CrossAttention(Causal):
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         if state is None:
             raise UsageError("cross-attention needs a source: begin with the state that condition(source, mask) gives")
-        k, v, mask, _ = state.tree
+        k, v, mask, _ = self.checked(state.tree)
         return self.heads.join(attend(self.score, self.heads.query(x), k, v, mask)), state
+
+    def checked(self, source: Source) -> Source:
+        """What is attended to, in this layer's own widths."""
+        H, m, m_v = self.heads.n_heads, self.heads.d_key, self.heads.d_value
+        B, S = source.keys.shape[0], source.mask.shape[-1]
+        shapes = [tuple(leaf.shape) for leaf in source]
+        if shapes != [(B, H, S, m), (B, H, S, m_v), (B, 1, 1, S), (B, 1, 1, S)]:
+            raise UsageError(
+                f"a source of this attention has the shapes [B, {H}, S, {m}], [B, {H}, S, {m_v}] and twice "
+                f"[B, 1, 1, S], not {', '.join(str(list(shape)) for shape in shapes)}"
+            )
+        return source
 
     def tick_multiply_adds(self, position: int) -> int:
         """Keys and values are made before the first tick; the source counts as long as what was written."""

@@ -32,7 +32,7 @@ from torch.nn import functional as F
 from unrolled.core.compose import Delayed
 from unrolled.core.errors import DataError
 from unrolled.core.task import Known
-from unrolled.layers.conv import CausalConv
+from unrolled.layers.conv import ROWS, CausalConv
 
 SMALL = 1 << 18  # numbers of a lagged matrix that is solved as it is
 CONDITION = 1e6  # of the normal equations: what they lose is about this times 1e-16
@@ -92,6 +92,9 @@ class Filter(Delayed):
                 targets.append(F.pad(goal[:n], (0, 0, before, 0)))  # [s - 1 + n, D']
         body: Any = self.layers[0]
         body.causal.solve(series, targets, ahead=0)
+
+
+ROWS.add(Autoregression)
 
 
 def _rows(series: Series, width: int, what: str) -> list[NDArray[Any]]:

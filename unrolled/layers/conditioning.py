@@ -71,6 +71,11 @@ class Appended(Causal):
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         fixed, cursor = self.start(x.new_zeros(x.shape[0], 0, self.d_source)) if state is None else state
         source: Tensor = fixed.tree
+        if source.dim() != 3 or source.shape[-1] != self.d_source or cursor.dim() != 1:
+            raise UsageError(
+                f"the state of a local source has the shapes [B, S, {self.d_source}] and [B], "
+                f"not {list(source.shape)} and {list(cursor.shape)}"
+            )
         T = x.shape[1]
         at = (cursor[:, None] + torch.arange(T, device=x.device)).clamp(max=source.shape[1] - 1)  # [B, T]
         beside = source.gather(1, at[:, :, None].expand(-1, -1, self.d_source))  # [B, T, L]

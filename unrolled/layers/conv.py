@@ -20,7 +20,7 @@ from unrolled.core.causal import Causal
 from unrolled.core.compose import without_padding
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State
-from unrolled.layers.tick import Array, arrays, plain
+from unrolled.layers.tick import Array, Weights, arrays, plain
 
 
 class Past(NamedTuple):
@@ -79,7 +79,7 @@ def right_aligned(x: Tensor, mask: Tensor) -> Tensor:
 
 
 def may_reuse(taps: Tensor, x: Tensor) -> bool:
-    """True where a tick may work in the memory of the state."""
+    """True where a tick may work in the memory of the state, which belongs to no graph (`Causal` sees to that)."""
     if x.shape[1] != 1 or torch.is_grad_enabled() or taps.dtype != x.dtype:
         return False
     return torch.is_inference_mode_enabled() or not taps.is_inference()
@@ -91,7 +91,7 @@ def is_row(x: Tensor, pasts: Sequence[Any]) -> bool:
         return False
     # a state that is only begun holds None, and a kernel of 1 has no past
     for past in pasts:  # noqa: SIM110  # `all` would cost a tick more
-        if not past or past.taps.dtype != x.dtype:
+        if not past or past.taps.dtype != x.dtype or past.taps.requires_grad:
             return False
     return True
 
@@ -106,6 +106,8 @@ class CausalConv(Causal):
     >>> tuple(y.shape), tuple(past.taps.shape), past.phase.tolist()
     ((2, 5, 4), (2, 8, 3), [0, 0])
     """
+
+    d_in: int
 
     def __init__(self, d_in: int, d_out: int, kernel: int, dilation: int = 1, bias: bool = True) -> None:
         super().__init__()
@@ -127,14 +129,14 @@ class CausalConv(Causal):
         """W_0 .. W_{k-1} side by side [D', k D]."""
         return self.weight.flatten(1)
 
-    def product(self, weights: dict[str, Array], window: Array) -> Array:
+    def product(self, weights: Weights, window: Array) -> Array:
         """`matrix() @ window` for one window [k D], from the parameters as arrays."""
         y: Array = weights["weight"].reshape(self.d_out, -1).dot(window)
         return y
 
-    def row(self, x: Array, past: Past) -> Array:
+    def row(self, x: Array, past: Past, weights: Weights) -> Array:
         """One tick of one row through numpy, whose calls cost less: x [D] -> y [D'], in the memory of the state."""
-        weights, phase = arrays(self), past.phase.numpy()
+        phase = past.phase.numpy()
         n = int(phase[0])
         taps = past.taps.numpy()[0, n]  # [(k-1) D]
         window = np.concatenate((taps, x))  # [k D]
@@ -148,9 +150,10 @@ class CausalConv(Causal):
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         if self.kernel == 1:
             return F.linear(x, self.matrix(), self.bias), ()
-        past = self.initial_state(x) if state is None else state
-        if is_row(x, (past,)):
-            return torch.from_numpy(self.row(x.numpy()[0, 0], past)[None, None]), past  # [1, 1, D']
+        past = self.initial_state(x) if state is None else self.checked(state)
+        weights = self.weights(x.dtype) if is_row(x, (past,)) else None
+        if weights is not None:
+            return torch.from_numpy(self.row(x.numpy()[0, 0], past, weights)[None, None]), past  # [1, 1, D']
         if may_reuse(past.taps, x) and (n := in_step(past.phase)) is not None:
             return self._tick(x, past, n)
         line = torch.cat([in_order(past, self.kernel), x], dim=1)  # [B, (k-1) d + T, D]
@@ -166,6 +169,20 @@ class CausalConv(Causal):
         reach = (n - 1) * stride + self.kernel  # entries that these outputs depend on
         line = F.pad(line, (0, 0, reach - line.shape[1], 0))  # zeros before the beginning, or less of the line
         return convolve(line, self.matrix().unflatten(1, (self.kernel, -1)), self.bias, 1, stride)  # [B, n, D']
+
+    def weights(self, dtype: torch.dtype) -> Weights | None:
+        """The parameters for `row`; None where this layer is not to be left out of a call (`tick.bare`)."""
+        return arrays(self, type(self), dtype, "weight") if type(self) in ROWS else None
+
+    def checked(self, past: Past) -> Past:
+        """A state of this layer's own widths."""
+        d, n = self.dilation, (self.kernel - 1) * self.d_in
+        if past.taps.shape[1:] != (d, n) or past.phase.dim() != 1:
+            raise UsageError(
+                f"taps and phase of {type(self).__name__} have the shapes [B, {d}, {n}] and [B], "
+                f"not {list(past.taps.shape)} and {list(past.phase.shape)}"
+            )
+        return past
 
     def initial_state(self, x: Tensor) -> Past:
         B = x.shape[0]
@@ -196,8 +213,11 @@ class NormedConv(CausalConv):
         V = self.weight.flatten(1)  # [D', k D]
         return V * (self.length / V.norm(dim=1))[:, None]
 
-    def product(self, weights: dict[str, Array], window: Array) -> Array:
+    def product(self, weights: Weights, window: Array) -> Array:
         V = weights["weight"].reshape(self.d_out, -1)  # [D', k D]
         y: Array = V.dot(window)
         y *= weights["length"] / np.sqrt(np.einsum("oi,oi->o", V, V))
         return y
+
+
+ROWS: set[type[CausalConv]] = {CausalConv, NormedConv}  # by exact class: a subclass may have changed the equation

@@ -47,6 +47,12 @@ class Initial(nn.Module):
         return tuple(part.contiguous() for part in h.split(self.sizes, dim=-1))
 
 
+def width_in(stack: Stacked) -> int:
+    """The width of what the lowest layer reads."""
+    lowest: Any = stack.layers[0]
+    return int(lowest.d_in)
+
+
 class StartDecoder(Causal):
     """The code starts the decoder, Fig. 7.9 (a): all that it knows of the source is its state before the first tick."""
 
@@ -57,7 +63,7 @@ class StartDecoder(Causal):
         self.stack = stack
         self.readout = readout
         self.initial = Initial(readout.d_out, [layer.cell for layer in stack])
-        self.d_out = stack.d_out
+        self.d_in, self.d_out = width_in(stack), stack.d_out
 
     def start(self, source: Tensor, mask: Tensor) -> State:
         return self.initial(self.readout(source, mask))
@@ -77,7 +83,7 @@ class EveryStepDecoder(StartDecoder):
 
     def __init__(self, stack: Stacked, readout: Readout) -> None:
         super().__init__(stack, readout)
-        self.d_out = stack.d_out + readout.d_out
+        self.d_in, self.d_out = width_in(stack) - readout.d_out, stack.d_out + readout.d_out
 
     def start(self, source: Tensor, mask: Tensor) -> State:
         z = self.readout(source, mask)  # [B, D]

@@ -8,7 +8,8 @@ current guess s, with J_t = df/dh at (x_t, s_{t-1}), and solves the linear recur
 
 by an associative scan of affine maps, in 2 log2 T rounds instead of T. `jacobian="diagonal"` keeps only the diagonal
 of J_t (Gonzalez et al. 2024): less work per iteration, more iterations. When a step does not contract, J is damped
-(times 1/2, 1/4, 1/8, 0). T iterations are always enough, but the solver gives up sooner, and says so.
+(times 1/2, 1/4, 1/8, 0). T iterations are always enough, but the solver gives up sooner, and says so. Rows are
+independent: each has its own damping and its own residual, relative to its own states, and stops when it has converged.
 
 The gradient is exact and is one more scan, backwards: lambda_t = g_t + J_{t+1}^T lambda_{t+1}, after which each tick
 passes lambda_t to its input and weights alone. With the diagonal variant that system, too, is solved by iteration.
@@ -16,7 +17,6 @@ passes lambda_t to its input and weights alone. With the diagonal variant that s
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,11 +26,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from unrolled.core.errors import Diverged, UsageError
+from unrolled.core.errors import Diverged, UsageError, listed
 from unrolled.core.trace import note
 from unrolled.layers.affine import affine_scan, reverse_scan, rounds
 from unrolled.layers.cells import Cell
-from unrolled.layers.scan import Scan
+from unrolled.layers.scan import Scan, check_sizes
 
 JacobianKind = Literal["full", "diagonal"]
 Pull = Callable[[Tensor], tuple[Tensor]]  # v [B T, N] -> (J^T v,): the cell's own vector-Jacobian product, all ticks
@@ -49,9 +49,10 @@ class Solution(NamedTuple):
 
     states: Tensor  # [B, T, N]
     iterations: int  # Newton steps (the most that any window of time took)
-    residual: float  # the largest |f(x_t, h_{t-1}) - h_t|, relative to the largest state or 1
+    residual: float  # the largest |f(x_t, h_{t-1}) - h_t| of a row, relative to its largest state or 1
     converged: bool
     depth: int  # scan rounds that had to wait for each other; a loop has T
+    failed: tuple[int, ...] = ()  # the rows that did not converge
 
 
 @dataclass
@@ -113,17 +114,24 @@ def refine(J: Tensor, g: Tensor, adjoint: Tensor, pull: Pull, tolerance: float) 
     Each correction makes at least one more tick exact, so that T of them are always enough.
     """
     B, T, N = g.shape
-    before = math.inf
+    before = g.new_full((B,), torch.inf)
+    moving = torch.ones(B, dtype=torch.bool, device=g.device)  # rows that still change
     for _ in range(T):
         back = pull(adjoint.flatten(0, 1))[0].view(B, T, N)[:, 1:]  # J_{t+1}^T lambda_{t+1} [B, T - 1, N]
         left = g - adjoint
         left[:, :-1] += back
-        size = float(left.abs().max() / adjoint.abs().max().clamp(min=torch.finfo(g.dtype).tiny))
-        if size <= tolerance and size >= before / 2:  # within the tolerance, and as good as it gets
+        size = largest(left) / largest(adjoint).clamp(min=torch.finfo(g.dtype).tiny)  # [B]
+        moving = moving & ~((size <= tolerance) & (size >= before / 2))  # within the tolerance, and as good as it gets
+        if not moving.any():
             return adjoint
         before = size
-        adjoint = adjoint + reverse_scan(J, left)
+        adjoint = torch.where(moving[:, None, None], adjoint + reverse_scan(J, left), adjoint)
     return adjoint
+
+
+def largest(z: Tensor) -> Tensor:
+    """The largest magnitude in each row of z [B, T, N]: [B]; NaN where there is one."""
+    return z.abs().amax((1, 2))
 
 
 class Window(NamedTuple):
@@ -132,45 +140,73 @@ class Window(NamedTuple):
     linear: Linear
     J: Tensor
     iterations: int
-    residual: float
+    residual: Tensor  # [B]
     scans: int
 
 
 def newton(
     cell: Cell, x: Tensor, h0: Tensor, kind: JacobianKind, tolerance: float, max_iterations: int
 ) -> Window:  # fmt: skip
-    """Iterate from s_t = h_0 until the residual is within the tolerance or patience ends.
+    """Iterate from s_t = h_0 until each row's residual is within the tolerance, is not finite, or patience ends.
 
-    Of the dampings the first that brings the ticks closer on average is taken; the last, J = 0, if none does, for even
-    that makes one more tick exact.
+    Of the dampings a row takes the first that brings its ticks closer on average; the last, J = 0, if none does, for
+    even that makes one more tick exact. A row that is done stays as it is.
     """
     s = h0.unsqueeze(1).expand(-1, x.shape[1], -1)  # [B, T, N]
     at = linearise(cell, x, h0, s)
-    J, (residual, merit), scans, damping, before = at.jacobian(kind), errors(at.values, s), 0, 0, math.inf
+    J, (residual, merit), scans = at.jacobian(kind), errors(at.values, s), 0
+    damping = torch.zeros(len(x), dtype=torch.long, device=x.device)  # [B]
+    before = torch.full_like(residual, torch.inf)
     for iteration in range(max_iterations):
-        if residual <= tolerance and (
-            kind == "full" or residual >= before / 2
-        ):  # the diagonal one creeps: let it settle
+        done = residual <= tolerance
+        if kind == "diagonal":
+            done = done & (residual >= before / 2)  # the diagonal one creeps: let it settle
+        moving = ~done & residual.isfinite()
+        if not moving.any():
             return Window(at, J, iteration, residual, scans)
-        for i in range(max(0, damping - 1), len(DAMPINGS)):
-            trial = s + affine_scan(DAMPINGS[i] * J, at.values - s)
-            there = linearise(cell, x, h0, trial)
-            after, merit_after = errors(there.values, trial)
-            scans += 1
-            if after <= tolerance or merit_after < merit or i == len(DAMPINGS) - 1:  # comparisons with NaN are False
-                break
-        before = residual
-        s, at, J, residual, merit, damping = trial, there, there.jacobian(kind), after, merit_after, i
-        if not math.isfinite(residual):
-            return Window(at, J, iteration + 1, residual, scans)
+        trial, chosen, rounds_ = damped(cell, x, h0, s, at.values, J, merit, moving, damping, tolerance)
+        scans += rounds_
+        s = torch.where(moving[:, None, None], trial, s)
+        damping = torch.where(moving, chosen, damping)
+        at = linearise(cell, x, h0, s)
+        J, before = at.jacobian(kind), torch.where(moving, residual, before)
+        residual, merit = errors(at.values, s)
     return Window(at, J, max_iterations, residual, scans)
 
 
-def errors(values: Tensor, s: Tensor) -> tuple[float, float]:
-    """The largest residual relative to the largest state or 1; and a mean over ticks that no single tick dominates."""
-    r = (values - s) / s.abs().max().clamp(min=1.0)  # [B, T, N]
+def damped(
+    cell: Cell,
+    x: Tensor,
+    h0: Tensor,
+    s: Tensor,
+    values: Tensor,
+    J: Tensor,
+    merit: Tensor,
+    moving: Tensor,
+    damping: Tensor,
+    tolerance: float,
+) -> tuple[Tensor, Tensor, int]:
+    """One step for every moving row: the next states [B, T, N], the damping each took [B], and how many were tried."""
+    index = (damping - 1).clamp(min=0)  # begin where the last step got to
+    asked, chosen, tried = moving.clone(), s, 0
+    scales = torch.tensor(DAMPINGS, dtype=s.dtype, device=s.device)
+    while bool(asked.any()):
+        scale = scales[index].view(-1, *[1] * (J.dim() - 1))
+        trial = s + affine_scan(scale * J, values - s)
+        after, merit_after = errors(linearise(cell, x, h0, trial).values, trial)
+        tried += 1
+        good = (after <= tolerance) | (merit_after < merit) | (index == len(DAMPINGS) - 1)  # with NaN: False
+        chosen = torch.where((asked & good)[:, None, None], trial, chosen)
+        asked = asked & ~good
+        index = torch.where(asked, index + 1, index)
+    return chosen, index, tried
+
+
+def errors(values: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+    """Of each row the largest residual relative to its largest state or 1; a mean over ticks that no tick dominates."""
+    r = (values - s) / largest(s).clamp(min=1.0)[:, None, None]  # [B, T, N]
     size = r.norm(dim=-1)  # [B, T]
-    return float(r.abs().max()), float((size / (1 + size)).mean())
+    return largest(r), (size / (1 + size)).mean(1)  # [B], [B]
 
 
 def solve(
@@ -194,24 +230,31 @@ def solve(
     """
     if jacobian not in ("full", "diagonal"):
         raise UsageError(f"jacobian = '{jacobian}' is not possible: allowed is 'full' or 'diagonal'")
-    B, T, N = x.shape[0], x.shape[1], h0.shape[1]
+    check_sizes(cell, x, h0)
+    B, N = h0.shape
     if tolerance is None:
         tolerance = TOLERANCES.get(h0.dtype, 16 * torch.finfo(h0.dtype).eps)
     window = window or max(1, BUDGET // (B * N * (N if jacobian == "full" else 8)))
     pieces: list[Tensor] = []
-    iterations, residual, depth = 0, 0.0, 0
+    iterations, depth = 0, 0
+    residual, solved = h0.new_zeros(B), torch.ones(B, dtype=torch.bool, device=x.device)  # [B]
     for piece in torch.split(x, window, dim=1):
         with torch.no_grad():
             found = newton(cell, piece, h0, jacobian, tolerance, max_iterations)
-        iterations, residual = max(iterations, found.iterations), max(residual, found.residual)
-        depth += found.scans * rounds(piece.shape[1])
-        if not found.residual <= tolerance:
-            done = sum(p.shape[1] for p in pieces) + piece.shape[1]
-            pieces += [found.linear.values, h0.new_full((B, T - done, N), float("nan"))]
-            return Solution(torch.cat(pieces, dim=1).detach(), iterations, found.residual, False, depth)
-        pieces.append(attach(cell, piece, h0, found, tolerance))
-        h0 = pieces[-1][:, -1]
-    return Solution(torch.cat(pieces, dim=1), iterations, residual, True, depth)
+        iterations, depth = max(iterations, found.iterations), depth + found.scans * rounds(piece.shape[1])
+        residual = torch.where(solved, torch.maximum(residual, found.residual), residual)
+        solved = solved & (found.residual <= tolerance)
+        if bool(solved.all()):
+            pieces.append(attach(cell, piece, h0, found, tolerance))
+            h0 = pieces[-1][:, -1]
+        else:  # the others go on, without a gradient; a row that failed has no states behind that
+            pieces.append(found.linear.values.detach())
+            h0 = torch.where(solved[:, None], pieces[-1][:, -1], torch.nan)
+    states = torch.cat(pieces, dim=1)
+    if bool(solved.all()):
+        return Solution(states, iterations, float(residual.max()) if B else 0.0, True, depth)
+    failed = tuple((~solved).nonzero().flatten().tolist())
+    return Solution(states.detach(), iterations, float(residual[~solved].max()), False, depth, failed)
 
 
 def attach(cell: Cell, x: Tensor, h0: Tensor, found: Window, tolerance: float) -> Tensor:
@@ -243,7 +286,7 @@ class Deer:
         if solution.converged:
             return cell.output(solution.states), solution.states[:, -1].clone()
         sentence = (
-            f"DEER did not converge for {type(cell).__name__} over {x.shape[1]} steps: "
+            f"DEER did not converge for {type(cell).__name__} over {x.shape[1]} steps in {_named(solution.failed)}: "
             f"residual {solution.residual:.1e} after {solution.iterations} iterations"
         )
         if self.fallback is None:
@@ -252,6 +295,12 @@ class Deer:
             warnings.warn(f"{sentence}; the fallback scan runs instead", RuntimeWarning, stacklevel=2)
             self.warned = True
         return self.fallback(cell, x, h0)
+
+
+def _named(rows: tuple[int, ...]) -> str:
+    """Rows in a sentence, the first few of many."""
+    shown = listed(rows[:8]) if len(rows) <= 8 else f"{', '.join(map(str, rows[:8]))} and {len(rows) - 8} more"
+    return f"row{'' if len(rows) == 1 else 's'} {shown}"
 
 
 def scan(

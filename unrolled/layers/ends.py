@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from unrolled.core.compose import Each
 from unrolled.core.state import State
 from unrolled.layers import packed
-from unrolled.layers.tick import affine, arrays, is_plain, plain
+from unrolled.layers.tick import affine, arrays, bare, is_plain, plain
 
 
 class QuickTable(nn.Embedding):
@@ -33,16 +33,16 @@ class Lookup(Each):
 
     module: nn.Embedding
 
-    def __init__(self, table: nn.Embedding) -> None:
-        super().__init__(table)
-        self.scale = table.scale if isinstance(table, QuickTable) else None
-
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        if x.numel() == 1 and x.is_cpu and not torch.is_grad_enabled() and is_plain(x):
-            weight = arrays(self._modules["module"])["weight"]  # type: ignore[arg-type]
-            row = weight[int(x.item())].reshape(*x.shape, -1)  # [1, 1, D]
-            return torch.from_numpy(row if self.scale is None else row * self.scale), ()
-        return self.module(x), ()
+        table: Any = self._modules["module"]  # self.module would cost a microsecond
+        if x.numel() == 1 and x.is_cpu and not torch.is_grad_enabled() and is_plain(x) and table.max_norm is None:
+            quick = type(table) is QuickTable
+            weights, token = arrays(table, QuickTable if quick else nn.Embedding, None, "weight"), int(x.item())
+            if weights is not None and 0 <= token < len(weights["weight"]):
+                row = weights["weight"][token]
+                row = row * table.scale if quick else row.copy()  # [D] in memory of its own
+                return torch.from_numpy(row.reshape(*x.shape, -1)), ()  # [1, 1, D]
+        return table(x), ()
 
 
 class Affine(Each):
@@ -50,12 +50,12 @@ class Affine(Each):
 
     module: nn.Linear
 
-    def __init__(self, linear: nn.Linear) -> None:
-        super().__init__(linear)
-
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         if x.dim() == 3 and x.numel() == x.size(2) and not torch.is_grad_enabled():
             linear: Any = self._modules["module"]  # self.module would cost a microsecond
-            if plain(x, x) and linear._parameters["weight"].dtype == x.dtype:
-                return torch.from_numpy(affine(linear, x.numpy()[0, 0])[None, None]), ()  # [1, 1, D']
+            weights = arrays(linear, nn.Linear, x.dtype, "weight") if plain(x, x) else None
+            if weights is not None:
+                return torch.from_numpy(affine(weights, x.numpy()[0, 0])[None, None]), ()  # [1, 1, D']
+        if not bare(self.module, nn.Linear, "weight"):
+            return self.module(x), ()
         return packed.linear(x, self.module.weight, self.module.bias), ()

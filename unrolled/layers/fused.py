@@ -2,7 +2,8 @@
 
 LSTM runs through torch's own kernel; Elman, the linear unit and both GRUs through `unroll`, without a graph node per
 tick; a memoryless cell does all ticks at once; the others run through `loop`. A single tick without gradients has its
-own short ways (`tick`). The kernels offer no second derivatives (asking for them raises an error): `loop` does.
+own short ways (`tick`). A cell with hooks or with parameters that are not its own (pruned, parametrised) is called tick
+by tick. The kernels offer no second derivatives (asking for them raises an error): `loop` does.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import torch
 from torch import Tensor
 
 from unrolled.layers.cells import GRU, LSTM, BookGRU, Cell, Elman, LinearUnit, Memoryless
-from unrolled.layers.scan import Scan, loop
-from unrolled.layers.tick import TICKS, tick
+from unrolled.layers.scan import Scan, check_sizes, loop
+from unrolled.layers.tick import TICKS, bare, tick
 from unrolled.layers.unroll import SLOPES, BookGRUKernel, ElmanKernel, GRUKernel, unroll
 
 
@@ -62,6 +63,11 @@ KERNELS: dict[type[Cell], Scan] = {  # by exact class: a subclass may have chang
 
 def fused(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
     """The fastest way that is known for this cell; the state given is never modified."""
+    check_sizes(cell, x, h0)
+    if torch._C._is_tracing():  # a trace holds operations of torch alone
+        return loop(cell, x, h0)
     if x.shape[1] == 1 and not torch.is_grad_enabled():
         return TICKS.get(type(cell), tick)(cell, x, h0)
+    if not bare(cell, type(cell)):
+        return loop(cell, x, h0)
     return KERNELS.get(type(cell), loop)(cell, x, h0)

@@ -21,10 +21,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from unrolled.core.errors import UsageError
 from unrolled.core.state import State
 from unrolled.core.trace import note, tracing
 from unrolled.layers.conv import Past, convolve, in_order, in_step, may_reuse, newest
-from unrolled.layers.tick import Array, arrays
+from unrolled.layers.tick import Array, Weights
 
 
 class Pasts(NamedTuple):
@@ -52,6 +53,8 @@ class Unit(NamedTuple):
 
 class GatedStack(nn.Module):
     """x [B, T, C] -> all z_l side by side [B, T, L C]; the last layer has no R, which would lead nowhere."""
+
+    named = ("weight", "bias", "residual_weight", "residual_bias")
 
     def __init__(self, width: int, kernel: int, dilations: Sequence[int], dropout: float = 0.0) -> None:
         super().__init__()
@@ -83,7 +86,7 @@ class GatedStack(nn.Module):
 
     def forward(self, x: Tensor, state: State | None, shares: Tensor | None) -> tuple[Tensor, State]:
         """shares [B, T or 1, L, 2 C] is what conditions add to each a_l."""
-        pasts: Pasts = self.initial_state(x) if state is None else state
+        pasts: Pasts = self.initial_state(x) if state is None else self.checked(state)
         if may_reuse(pasts.taps, x) and (n := in_step(pasts.clock)) is not None:
             return self._tick(x, pasts, n, shares), pasts
         zs, after = [], []
@@ -96,6 +99,16 @@ class GatedStack(nn.Module):
             zs.append(z)
         state = Pasts(torch.cat(after, dim=1) if after else pasts.taps, torch.zeros_like(pasts.clock))
         return torch.cat(zs, dim=-1), state
+
+    def checked(self, pasts: Pasts) -> Pasts:
+        """A state of this stack's own widths."""
+        d, n = sum(self.dilations), (self.kernel - 1) * self.width
+        if pasts.taps.shape[1:] != (d, n) or pasts.clock.dim() != 1:
+            raise UsageError(
+                f"taps and clock of a gated stack have the shapes [B, {d}, {n}] and [B], "
+                f"not {list(pasts.taps.shape)} and {list(pasts.clock.shape)}"
+            )
+        return pasts
 
     def _units(self, shares: Tensor | None) -> list[Unit]:
         residual = zip(self.residual_weight.unbind(), self.residual_bias.unbind())
@@ -124,9 +137,9 @@ class GatedStack(nn.Module):
         rows: Array = self.begins + n % self.steps  # [L]
         return rows
 
-    def row(self, x: Array, pasts: Pasts, shares: Array | None) -> Array:
+    def row(self, x: Array, pasts: Pasts, shares: Array | None, weights: Weights) -> Array:
         """One tick of one row through numpy, in the memory of the state: x [C] -> all z_l [L, C]; shares [L, 2 C]."""
-        weights, clock, taps = arrays(self), pasts.clock.numpy(), pasts.taps.numpy()[0]
+        clock, taps = pasts.clock.numpy(), pasts.taps.numpy()[0]
         C, L = self.width, len(self.dilations)
         n = int(clock[0])
         rows = self._rows(n)  # [L]

@@ -5,7 +5,8 @@ more. Room grows by doubling (to W at most), so that adding a position is cheap 
 
 With gradients off new positions are written into the spare room of the state that was given (law 4): nothing is
 copied, and two continuations of one state share memory. Whoever continues a state twice clones it first. With gradients
-on the state that was given is never touched. `state.where(active, new, old)` needs equal shapes, so it refuses two
+on the state that was given is never touched, and the one returned is no memory that a graph has saved: it has no spare
+room, or is a copy. `state.where(active, new, old)` needs equal shapes, so it refuses two
 states between which room grew; continue both rows alike until it has grown, or give the longer one's rows by `take`.
 """
 
@@ -38,7 +39,7 @@ def begun(k: Tensor, v: Tensor, window: int | None) -> KeyValue:
     """The state after a first chunk k [B, H, T, m], v [B, H, T, m_v]."""
     B, _, T, _ = k.shape
     length = torch.full((B,), T, device=k.device)
-    if window is not None and window < T:
+    if window is not None and window <= T:
         return KeyValue(ring(k, T, window), ring(v, T, window), length)
     return KeyValue(k, v, length)
 
@@ -63,6 +64,11 @@ def may_overwrite(buffer: Tensor) -> bool:
         and not buffer.requires_grad
         and buffer.is_inference() == torch.is_inference_mode_enabled()
     )
+
+
+def apart(buffer: Tensor) -> Tensor:
+    """A buffer in which a later call may write: with gradients on, attention has saved the one it read."""
+    return buffer.clone() if torch.is_grad_enabled() else buffer
 
 
 def with_room(buffer: Tensor, n: int, needed: int, limit: int | None) -> Tensor:

@@ -36,6 +36,8 @@ class NGram(Causal):
     nothing, and no table looks further back than its contexts reach.
     """
 
+    d_in: int
+
     receptive_field_tight = False
 
     ever: Tensor  # [V] False for tokens that are never predicted

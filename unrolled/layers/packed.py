@@ -18,7 +18,7 @@ from torch.nn import functional as F
 LEAST = 1 << 18  # entries of a table for which it is worth it
 ROWS = 32  # the number of rows for which the order is chosen; it serves fewer and more
 
-Packs = dict[tuple[int, torch.Size], tuple[Tensor, Tensor | None]]
+Packs = dict[tuple[int, torch.Size, tuple[int, ...]], tuple[Tensor, Tensor | None]]
 
 _packs: ContextVar[Packs | None] = ContextVar("unrolled_packs", default=None)
 
@@ -37,7 +37,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None, then: str = "none") -
     """S(x W^T + b) for x [..., D], W [D', D]; `then` is the S: none or relu."""
     packs = _packs.get()
     if packs is not None and _serves(x, weight):
-        key = (weight.data_ptr(), weight.shape)
+        key = (weight.data_ptr(), weight.shape, weight.stride())
         if key not in packs:
             packs[key] = weight, _pack(weight)  # the weight too, so that its memory is nobody else's
         pack = packs[key][1]
@@ -53,6 +53,7 @@ def _serves(x: Tensor, weight: Tensor) -> bool:
     size = weight.numel()
     return (
         size >= LEAST
+        and x.size(-1) == weight.size(-1)
         and x.size(-1) < x.numel() <= x.size(-1) * (size >> 14)
         and x.is_cpu
         and x.dtype == weight.dtype == torch.float32

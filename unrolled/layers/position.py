@@ -183,6 +183,8 @@ class Placed(Causal):
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         B, T = x.shape[:2]
         steps = torch.arange(T, device=x.device)  # [T]
+        if state is not None and state.dim() != 1:
+            raise UsageError(f"the state of positions is a number for each row, [B], not {list(state.shape)}")
         if state is None:
             check_length(self.position, T)
             return self.position(x, steps), steps.new_full((B,), T)

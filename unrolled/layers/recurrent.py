@@ -39,7 +39,7 @@ class Recurrent(Causal):
         self.scan = scan
         self.h_0 = nn.Parameter(torch.zeros(cell.state_size)) if initial == "learned" else None
         self.receptive_field = cell.receptive_field
-        self.d_out = cell.output_size
+        self.d_in, self.d_out = cell.input_size, cell.output_size
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         if torch._C._is_any_autocast_enabled() and torch.is_autocast_enabled(x.device.type):
@@ -50,6 +50,16 @@ class Recurrent(Causal):
             self._note(x, state)
         cell: Any = self._modules["cell"]  # self.cell would cost a tick a tenth of its time
         return self.scan(cell, x, state)
+
+    def _received(self, state: State, rows: int) -> State:
+        """Of the cell's own width; it is never written into, whatever graph it belongs to."""
+        N: Any = self._modules["cell"].state_size  # type: ignore[union-attr]
+        if not isinstance(state, Tensor) or state.shape != (rows, N):
+            found = list(state.shape) if isinstance(state, Tensor) else type(state).__name__
+            raise UsageError(
+                f"the state of a layer of width {N} has the shape [{rows}, {N}] for {rows} rows, not {found}"
+            )
+        return state
 
     def serial_steps(self, length: int) -> int:
         """In parallel over time: log2 T steps in each iteration; how many iterations depends on the data."""
@@ -107,7 +117,7 @@ class Forced(Causal):
         self.cell = cell
         self.scan = scan
         self.receptive_field = cell.inner.receptive_field
-        self.d_out = cell.output_size
+        self.d_in, self.d_out = cell.input_size + cell.output_size, cell.output_size
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         inner = self.cell.inner

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -21,7 +21,8 @@ from unrolled.core.trace import tracing
 from unrolled.layers.attention import CausalSelfAttention, CrossAttention, MultiHead, Source
 from unrolled.layers.feed_forward import FeedForward
 from unrolled.layers.key_value import KeyValue, may_overwrite, with_room
-from unrolled.layers.tick import Array, arrays, plain
+from unrolled.layers.position import Rotary
+from unrolled.layers.tick import Array, Weights, affine, arrays, bare, plain
 
 
 class Parts(Protocol):
@@ -37,6 +38,8 @@ class Parts(Protocol):
     def norm_1(self) -> nn.LayerNorm: ...
     @property
     def norm_2(self) -> nn.LayerNorm: ...
+    @property
+    def dropout(self) -> nn.Dropout: ...
 
 
 class DecoderParts(Parts, Protocol):
@@ -50,29 +53,82 @@ class DecoderParts(Parts, Protocol):
     def norm_3(self) -> nn.LayerNorm: ...
 
 
-def tick_block(block: Parts, x: Tensor, state: KeyValue) -> tuple[Tensor, KeyValue] | None:
-    """x [1, 1, D] -> y [1, 1, D] and the state after it, or None."""
-    attention, feed_forward = block.attention, block.feed_forward
+class Usual(NamedTuple):
+    """The parts of a block that the quick ways know, all of them bare."""
+
+    attention: CausalSelfAttention
+    feed_forward: FeedForward
+    cross: CrossAttention | None
+    linears: list[nn.Module]  # W_q, W_kv, W_c of the attention, W_1, W_2, and of a decoder W_q, W_c of the other
+    norms: list[nn.Module]
+
+
+def usual(block: Parts, x: Tensor, past: KeyValue, about: Fixed | None = None) -> Usual | None:
+    """The parts of a block where a quick way knows them and may write into its state, or None."""
+    parts: dict[str, Any] = block._modules  # type: ignore[attr-defined]  # block.attention would cost a tick more
+    attention, feed_forward, cross = parts["attention"], parts["feed_forward"], parts.get("cross")
     if (
-        not plain(x, state.keys)
-        or not may_overwrite(state.keys)
+        not may_overwrite(past.keys)
         or tracing()
-        or torch.is_autocast_enabled("cpu")
-        or not isinstance(attention, CausalSelfAttention)
+        or torch.is_autocast_enabled(x.device.type)
+        or not bare(attention, CausalSelfAttention)
+        or not bare(attention.heads, MultiHead)
         or attention.score.scale is None
-        or type(attention.heads) is not MultiHead
-        or type(feed_forward) is not FeedForward
+        or not (attention.rotary is None or bare(attention.rotary, Rotary))
+        or not bare(feed_forward, FeedForward)
+        or not bare(parts["dropout"], nn.Dropout)
     ):
         return None
+    attention.checked(past)
+    heads, inner, norms = attention.heads._modules, feed_forward._modules, [parts["norm_1"], parts["norm_2"]]
+    linears = [heads["W_q"], heads["W_kv"], heads["W_c"], inner["W_1"], inner["W_2"]]
+    if cross is not None and about is not None:
+        cross.checked(about.tree)
+        if not (bare(cross, CrossAttention) and bare(cross.heads, MultiHead) and cross.score.scale is not None):
+            return None
+        linears += [cross.heads._modules["W_q"], cross.heads._modules["W_c"]]
+        norms.append(parts["norm_3"])
+    return Usual(attention, feed_forward, cross, linears, norms)
+
+
+class Known(NamedTuple):
+    """A block for one row: its parts, with their weights as arrays."""
+
+    attention: CausalSelfAttention
+    feed_forward: FeedForward
+    cross: CrossAttention | None
+    linears: list[Weights]
+    norms: list[tuple[nn.Module, Weights]]
+
+
+def known(block: Parts, x: Tensor, past: KeyValue, about: Fixed | None = None) -> Known | None:
+    """A block whose tick is done here, or None."""
+    found = usual(block, x, past, about) if plain(x, past.keys) else None
+    if found is None:
+        return None
+    attention, feed_forward, cross, modules, norms = found
+    linears = [arrays(each, nn.Linear, x.dtype, "weight") for each in modules]
+    scales = [(norm, arrays(norm, nn.LayerNorm, x.dtype, "weight", "bias")) for norm in norms]
+    if any(each is None for each in linears) or any(scale is None for _, scale in scales):
+        return None
+    return Known(attention, feed_forward, cross, linears, scales)  # type: ignore[arg-type]
+
+
+def tick_block(block: Parts, x: Tensor, state: KeyValue) -> tuple[Tensor, KeyValue] | None:
+    """x [1, 1, D] -> y [1, 1, D] and the state after it, or None."""
+    found = known(block, x, state)
+    if found is None:
+        return None
+    norm_1, norm_2 = found.norms
     z = x.numpy()[0, 0]  # [D]
     if block.norm == "pre":
-        u, state = _attend(normalised(block.norm_1, z), state, attention, attention.heads)
+        u, state = _attend(normalised(norm_1, z), state, found)
         z = z + u
-        z += _feed(feed_forward, normalised(block.norm_2, z))
+        z += _feed(normalised(norm_2, z), found)
     else:
-        u, state = _attend(z, state, attention, attention.heads)
-        z = normalised(block.norm_1, z + u)
-        z = normalised(block.norm_2, z + _feed(feed_forward, z))
+        u, state = _attend(z, state, found)
+        z = normalised(norm_1, z + u)
+        z = normalised(norm_2, z + _feed(z, found))
     return torch.from_numpy(z[None, None]), state
 
 
@@ -80,68 +136,32 @@ def tick_decoder_block(
     block: DecoderParts, x: Tensor, past: KeyValue, about: Fixed
 ) -> tuple[Tensor, tuple[KeyValue, Fixed]] | None:
     """The same for a block that attends to a source."""
-    found = usual(block, x, past) if plain(x, past.keys) else None
+    found = known(block, x, past, about) if about.tree.keys.dtype == x.dtype else None
     if found is None:
         return None
-    attention, (own, cross, scale, feed_forward) = block.attention, found
+    norm_1, norm_2, norm_3 = found.norms
     z = x.numpy()[0, 0]  # [D]
     if block.norm == "pre":
-        u, past = _attend(normalised(block.norm_1, z), past, attention, own)
+        u, past = _attend(normalised(norm_1, z), past, found)
         z = z + u
-        z += _look(normalised(block.norm_2, z), about.tree, cross, scale)
-        z += _feed(feed_forward, normalised(block.norm_3, z))
+        z += _look(normalised(norm_2, z), about.tree, found)
+        z += _feed(normalised(norm_3, z), found)
     else:
-        u, past = _attend(z, past, attention, own)
-        z = normalised(block.norm_1, z + u)
-        z = normalised(block.norm_2, z + _look(z, about.tree, cross, scale))
-        z = normalised(block.norm_3, z + _feed(feed_forward, z))
+        u, past = _attend(z, past, found)
+        z = normalised(norm_1, z + u)
+        z = normalised(norm_2, z + _look(z, about.tree, found))
+        z = normalised(norm_3, z + _feed(z, found))
     return torch.from_numpy(z[None, None]), (past, about)
 
 
-class Usual(NamedTuple):
-    """The parts of a decoder block that the quick ways know."""
-
-    own: MultiHead
-    cross: MultiHead
-    scale: float
-    feed_forward: FeedForward
-
-
-def usual(block: DecoderParts, x: Tensor, past: KeyValue) -> Usual | None:
-    """The parts of a block where a quick way knows them and may write into its state, or None."""
-    own, cross, feed_forward = block.attention.heads, block.cross.heads, block.feed_forward
-    scale = block.cross.score.scale
-    if (
-        not may_overwrite(past.keys)
-        or tracing()
-        or torch.is_autocast_enabled(x.device.type)
-        or block.attention.score.scale is None
-        or scale is None
-        or type(own) is not MultiHead
-        or type(cross) is not MultiHead
-        or type(feed_forward) is not FeedForward
-    ):
-        return None
-    return Usual(own, cross, scale, feed_forward)
-
-
-def normalised(norm: nn.LayerNorm, z: Array) -> Array:
+def normalised(norm: tuple[nn.Module, Weights], z: Array) -> Array:
     """LN(z) = gamma (z - mean) / sqrt(var + eps) + beta."""
-    weights = arrays(norm)
+    module, weights = norm
     d = z - np.add.reduce(z) / len(z)
-    d *= 1 / math.sqrt(d.dot(d) / len(z) + norm.eps)
+    d *= 1 / math.sqrt(d.dot(d) / len(z) + module.eps)
     d *= weights["weight"]
     d += weights["bias"]
     return d
-
-
-def linear(layer: nn.Module, z: Array, out: Array | None = None) -> Array:
-    """W z + b, into `out` where that is given."""
-    weights = arrays(layer)
-    y: Array = weights["weight"].dot(z, out)
-    if "bias" in weights:
-        y += weights["bias"]
-    return y
 
 
 @lru_cache(maxsize=4)
@@ -161,13 +181,15 @@ def rotated(z: Array, cos: Array, sin: Array) -> Array:
     return turned
 
 
-def _attend(h: Array, state: KeyValue, attention: CausalSelfAttention, heads: MultiHead) -> tuple[Array, KeyValue]:
+def _attend(h: Array, state: KeyValue, found: Known) -> tuple[Array, KeyValue]:
     """sum_h W_c^h u^h (eqs 7.25, 7.26) for the newest position."""
+    attention, (W_q, W_kv, W_c, *_) = found.attention, found.linears
+    heads = attention.heads
     H, m, m_v, W = heads.n_heads, heads.d_key, heads.d_value, attention.window
     n = int(state.length)
     qkv = np.empty(H * (2 * m + m_v), h.dtype)
-    linear(heads.W_q, h, qkv[: H * m])
-    linear(heads.W_kv, h, qkv[H * m :])
+    affine(W_q, h, qkv[: H * m])
+    affine(W_kv, h, qkv[H * m :])
     qk, v = qkv[: 2 * H * m].reshape(2 * H, m), qkv[2 * H * m :].reshape(H, m_v)
     if attention.rotary is not None:
         qk = rotated(qk, *turn(n, m, attention.rotary.base, qk.dtype.name))
@@ -182,16 +204,18 @@ def _attend(h: Array, state: KeyValue, attention: CausalSelfAttention, heads: Mu
     q *= attention.score.scale
     s = np.matmul(all_keys[:, :seen], q[:, :, None])[:, :, 0]  # [H, S]
     u = _weighted(s, all_values[:, :seen])  # [H m_v]
-    return linear(heads.W_c, u), KeyValue(keys, values, state.length + 1)
+    return affine(W_c, u), KeyValue(keys, values, state.length + 1)
 
 
-def _look(h: Array, source: Source, heads: MultiHead, scale: float) -> Array:
+def _look(h: Array, source: Source, found: Known) -> Array:
     """The same for a source (eq. 7.33)."""
-    q = linear(heads.W_q, h).reshape(heads.n_heads, heads.d_key)
+    assert found.cross is not None
+    heads, scale, (W_q, W_c) = found.cross.heads, found.cross.score.scale, found.linears[5:]
+    q = affine(W_q, h).reshape(heads.n_heads, heads.d_key)
     q *= scale
     s = np.matmul(source.keys.numpy()[0], q[:, :, None])[:, :, 0]  # [H, S]
     s += source.bias.numpy()[0, 0]
-    return linear(heads.W_c, _weighted(s, source.values.numpy()[0]))
+    return affine(W_c, _weighted(s, source.values.numpy()[0]))
 
 
 def _weighted(s: Array, values: Array) -> Array:
@@ -203,11 +227,12 @@ def _weighted(s: Array, values: Array) -> Array:
     return u.reshape(-1)
 
 
-def _feed(feed_forward: FeedForward, h: Array) -> Array:
+def _feed(h: Array, found: Known) -> Array:
     """W_2 S(W_1 x + b_1) + b_2."""
-    inner = linear(feed_forward.W_1, h)  # [N_1]
-    if feed_forward.activation is F.relu:
+    activation, (W_1, W_2) = found.feed_forward.activation, found.linears[3:5]
+    inner = affine(W_1, h)  # [N_1]
+    if activation is F.relu:
         np.maximum(inner, 0, out=inner)
     else:
-        inner = feed_forward.activation(torch.from_numpy(inner)).numpy()
-    return linear(feed_forward.W_2, inner)
+        inner = activation(torch.from_numpy(inner)).numpy()
+    return affine(W_2, inner)

@@ -16,40 +16,47 @@ from torch.nn import functional as F
 
 from unrolled.core.state import Fixed
 from unrolled.layers import packed
-from unrolled.layers.attention import CausalSelfAttention, CrossAttention, MultiHead, Source
-from unrolled.layers.feed_forward import FeedForward
+from unrolled.layers.attention import Source
 from unrolled.layers.key_value import KeyValue, common_length, written
-from unrolled.layers.tick_block import DecoderParts, usual
+from unrolled.layers.tick import bare
+from unrolled.layers.tick_block import DecoderParts, Usual, usual
 
 Ticked = tuple[Tensor, tuple[KeyValue, Fixed]]
 
 
 def tick_rows(block: DecoderParts, x: Tensor, past: KeyValue, about: Fixed) -> Ticked | None:
     """x [B, 1, D] -> y [B, 1, D] and the state after it, or None."""
-    found = usual(block, x, past) if past.keys.dtype == x.dtype else None
-    if found is None:
+    found = usual(block, x, past, about) if past.keys.dtype == about.tree.keys.dtype == x.dtype else None
+    if found is None or not _known(found):
         return None
-    attention, cross, (own, over, _, feed_forward) = block.attention, block.cross, found
-    n, W = common_length(past), attention.window
+    n, W = common_length(past), found.attention.window
     if n is None or (W is not None and n >= W):
         return None
+    norm_1, norm_2, norm_3 = found.norms
     z = x.squeeze(1)  # [B, D]
     if block.norm == "pre":
-        u, past = _attend(attention, own, normalised(block.norm_1, z), past, n)
+        u, past = _attend(normalised(norm_1, z), past, n, found)
         z = z + u
-        z = z + _look(cross, over, normalised(block.norm_2, z), about.tree)
-        z = z + _feed(feed_forward, normalised(block.norm_3, z))
+        z = z + _look(normalised(norm_2, z), about.tree, found)
+        z = z + _feed(normalised(norm_3, z), found)
     else:
-        u, past = _attend(attention, own, z, past, n)
-        z = normalised(block.norm_1, z + u)
-        z = normalised(block.norm_2, z + _look(cross, over, z, about.tree))
-        z = normalised(block.norm_3, z + _feed(feed_forward, z))
+        u, past = _attend(z, past, n, found)
+        z = normalised(norm_1, z + u)
+        z = normalised(norm_2, z + _look(z, about.tree, found))
+        z = normalised(norm_3, z + _feed(z, found))
     return z.unsqueeze(1), (past, about)
 
 
-def normalised(norm: nn.LayerNorm, z: Tensor) -> Tensor:
+def _known(found: Usual) -> bool:
+    """True when what is done here is what the modules would do."""
+    return all(bare(each, nn.Linear, "weight") for each in found.linears) and all(
+        bare(norm, nn.LayerNorm) for norm in found.norms
+    )
+
+
+def normalised(norm: nn.Module, z: Tensor) -> Tensor:
     weights: Any = norm._parameters  # norm.weight would cost a tick more
-    return F.layer_norm(z, norm.normalized_shape, weights["weight"], weights["bias"], norm.eps)
+    return F.layer_norm(z, norm.normalized_shape, weights["weight"], weights["bias"], norm.eps)  # type: ignore[arg-type]
 
 
 def linear(layer: nn.Module, z: Tensor) -> Tensor:
@@ -57,13 +64,13 @@ def linear(layer: nn.Module, z: Tensor) -> Tensor:
     return F.linear(z, weights["weight"], weights["bias"])
 
 
-def _attend(
-    attention: CausalSelfAttention, heads: MultiHead, h: Tensor, past: KeyValue, n: int
-) -> tuple[Tensor, KeyValue]:
+def _attend(h: Tensor, past: KeyValue, n: int, found: Usual) -> tuple[Tensor, KeyValue]:
     """sum_h W_c^h u^h (eqs 7.25, 7.26) for the newest position, h [B, D]."""
+    attention, (W_q, W_kv, W_c, *_) = found.attention, found.linears
+    heads = attention.heads
     B, H, m, m_v = len(h), heads.n_heads, heads.d_key, heads.d_value
-    q = linear(heads.W_q, h).view(B * H, 1, m)
-    kv = linear(heads.W_kv, h)  # [B, H (m + m_v)]
+    q = linear(W_q, h).view(B * H, 1, m)
+    kv = linear(W_kv, h)  # [B, H (m + m_v)]
     k, v = kv[:, : H * m].view(B, H, 1, m), kv[:, H * m :].view(B, H, 1, m_v)
     if attention.rotary is not None:
         at = torch.tensor([n], device=h.device)  # [1]
@@ -72,21 +79,24 @@ def _attend(
     seen_keys, seen_values = keys.flatten(0, 1)[:, : n + 1], values.flatten(0, 1)[:, : n + 1]  # [B H, n + 1, .]
     s = torch.bmm(q * attention.score.scale, seen_keys.mT)  # type: ignore[operator]  # [B H, 1, n + 1]
     u = torch.bmm(torch.softmax(s, -1), seen_values)  # [B H, 1, m_v]
-    return linear(heads.W_c, u.view(B, -1)), KeyValue(keys, values, past.length + 1)
+    return linear(W_c, u.view(B, -1)), KeyValue(keys, values, past.length + 1)
 
 
-def _look(cross: CrossAttention, heads: MultiHead, h: Tensor, source: Source) -> Tensor:
+def _look(h: Tensor, source: Source, found: Usual) -> Tensor:
     """The same for a source (eq. 7.33)."""
+    cross: Any = found.cross
+    heads, (W_q, W_c) = cross.heads, found.linears[5:]
     B, H, S = len(h), heads.n_heads, source.keys.shape[2]
-    q = linear(heads.W_q, h).view(B * H, 1, heads.d_key)
-    s = torch.bmm(q * cross.score.scale, source.keys.flatten(0, 1).mT)  # type: ignore[operator]  # [B H, 1, S]
+    q = linear(W_q, h).view(B * H, 1, heads.d_key)
+    s = torch.bmm(q * cross.score.scale, source.keys.flatten(0, 1).mT)  # [B H, 1, S]
     s.view(B, H, 1, S).add_(source.bias)
     u = torch.bmm(torch.softmax(s, -1), source.values.flatten(0, 1))  # [B H, 1, m_v]
-    return linear(heads.W_c, u.view(B, -1))
+    return linear(W_c, u.view(B, -1))
 
 
-def _feed(feed_forward: FeedForward, h: Tensor) -> Tensor:
+def _feed(h: Tensor, found: Usual) -> Tensor:
     """W_2 S(W_1 x + b_1) + b_2."""
-    W_1, W_2, relu = feed_forward.W_1._parameters, feed_forward.W_2._parameters, feed_forward.activation is F.relu
+    activation, (W_1, W_2) = found.feed_forward.activation, (each._parameters for each in found.linears[3:5])
+    relu = activation is F.relu
     inner = packed.linear(h, W_1["weight"], W_1["bias"], "relu" if relu else "none")  # type: ignore[arg-type]
-    return packed.linear(inner if relu else feed_forward.activation(inner), W_2["weight"], W_2["bias"])  # type: ignore[arg-type]
+    return packed.linear(inner if relu else activation(inner), W_2["weight"], W_2["bias"])  # type: ignore[arg-type]

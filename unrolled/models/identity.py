@@ -33,6 +33,8 @@ TINY = Config()
 class Identity(Encoder):
     """x [B, T, D] -> its first channels unchanged [B, T, D']; where more are asked for, these are 0, their mean."""
 
+    d_in: int
+
     receptive_field = 1
 
     def __init__(self, d_in: int, d_out: int) -> None:

@@ -47,6 +47,8 @@ class Data(Protocol):
 class KeyChain(Causal):
     """y_t = a + slope * x_t, bit by bit: x [B, T, D] -> logits [B, T, D']. There is nothing to carry."""
 
+    d_in: int
+
     receptive_field = 1
 
     logit: Tensor  # [D'] a, of a bit that was off

@@ -59,6 +59,8 @@ TINY = Config(features=84, length=16)
 class MiniRocket(Stored):
     """Series x [B, T, D] with mask [B, T] -> the answer [B, 1, C]."""
 
+    d_in: int
+
     TABLES = ("steps", "channels", "thresholds", "mean", "scale", "weight", "bias")
     steps: Tensor  # [] L, that series are brought to
     channels: Tensor  # [R, 84, D] 1 where a channel is summed

@@ -23,7 +23,7 @@ from unrolled.core.causal import Causal
 from unrolled.core.compose import Serial, without_padding
 from unrolled.core.state import State
 from unrolled.layers.conv import CausalConv, NormedConv, Past, is_row, right_aligned
-from unrolled.layers.tick import Array, affine
+from unrolled.layers.tick import Array, Weights, affine, arrays, bare
 
 KIND = "causal"
 REFERENCE = "Bai, Kolter & Koltun 2018"
@@ -71,6 +71,7 @@ class Unit(Causal):
         self.dilation = conv.dilation
         self.dropout = nn.Dropout(dropout)
         self.receptive_field = conv.receptive_field
+        self.d_in = conv.d_in
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         y, state = self.conv(x, state)
@@ -83,8 +84,13 @@ class Unit(Causal):
     def pasts(self, state: State) -> list[Past]:
         return [state]
 
-    def row(self, x: Array, state: State) -> Array:
-        return np.maximum(self.conv.row(x, state), 0)
+    def weights(self, dtype: torch.dtype) -> list[Weights | None]:
+        conv: Any = self._modules["conv"]  # self.conv would cost a microsecond each time
+        return [conv.weights(dtype) if bare(self, Unit) else None]
+
+    def row(self, x: Array, state: State, weights: list[Weights]) -> Array:
+        conv: Any = self._modules["conv"]
+        return np.maximum(conv.row(x, conv.checked(state), weights[0]), 0)
 
 
 class Block(Causal):
@@ -96,6 +102,7 @@ class Block(Causal):
         self.carry = carry
         self.dilation = first.dilation
         self.receptive_field = self.inner.receptive_field
+        self.d_in = first.d_in
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         y, state = self.inner(x, state)
@@ -111,10 +118,19 @@ class Block(Causal):
     def pasts(self, state: State) -> list[Past]:
         return list(state)
 
-    def row(self, x: Array, state: State) -> Array:
-        first, second = self.inner
-        y = second.row(first.row(x, state[0]), state[1])
-        y += x if self.carry is None else affine(self.carry, x)
+    def weights(self, dtype: torch.dtype) -> list[Weights | None]:
+        parts: dict[str, Any] = self._modules
+        inner, carry = parts["inner"], parts.get("carry")
+        if not (bare(self, Block) and bare(inner, Serial)):
+            return [None]
+        first, second = inner.layers
+        carried = [] if carry is None else [arrays(carry, nn.Linear, dtype, "weight")]
+        return [*first.weights(dtype), *second.weights(dtype), *carried]
+
+    def row(self, x: Array, state: State, weights: list[Weights]) -> Array:
+        first, second = self._modules["inner"].layers  # type: ignore[union-attr,misc]
+        y = second.row(first.row(x, state[0], weights[:1]), state[1], weights[1:])
+        y += affine(weights[2], x) if len(weights) > 2 else x
         return np.maximum(y, 0)
 
 
@@ -123,15 +139,23 @@ class TCN(Serial):
 
     def __init__(self, *layers: Unit | Block, config: Config) -> None:
         super().__init__(*layers)
-        self.d_out = config.widths[-1]
+        self.d_in, self.d_out = layers[0].d_in, config.widths[-1]
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         if state is None or self.training or not is_row(x, self._pasts(state)):
             return super().forward(x, state)
+        layers: list[Any] = list(self.layers)
+        weights = [layer.weights(x.dtype) for layer in layers]
+        if any(None in each for each in weights):
+            return super().forward(x, state)
         y = x.numpy()[0, 0]  # [D]
-        for layer, s in zip(self.layers, state, strict=True):
-            y = layer.row(y, s)  # type: ignore[operator]
+        for layer, s, own in zip(layers, state, weights, strict=True):
+            y = layer.row(y, s, own)
         return torch.from_numpy(y[None, None]), state  # [1, 1, D']
+
+    def _received(self, state: State, rows: int) -> State:
+        """All at once, for one tick of one row does not call the layers."""
+        return Causal._received(self, state, rows)
 
     def ending(self, x: Tensor, mask: Tensor) -> Tensor:
         """The output at the last real step of each row, [B, 1, D'], and nothing that it does not depend on.

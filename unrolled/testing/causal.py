@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from unrolled.core import state as tree
 from unrolled.core.causal import Causal
 from unrolled.core.errors import UsageError
-from unrolled.core.state import Fixed, State
 from unrolled.testing import law as laws
 from unrolled.testing.chunks import check_chunks, in_pieces
 from unrolled.testing.claims import check_claims
 from unrolled.testing.law import Law, largest
 from unrolled.testing.saving import check_dtype, check_saving
+from unrolled.testing.shapes import check_sizes
 from unrolled.testing.subject import (
     ROWS,
     SETTINGS,
@@ -31,6 +31,7 @@ from unrolled.testing.subject import (
     sealed,
     stirred,
 )
+from unrolled.testing.ticks import check_graph, check_own_memory, check_ticks, fixed_leaves
 
 
 def check_causal(
@@ -67,6 +68,7 @@ def check_subject(subject: Subject, inputs: Inputs, fresh: Callable[[], nn.Modul
 
     single, single_training = SETTINGS[2:]
     check_form(settled(single), inputs, single)
+    check_sizes(settled(single), inputs, single)
     check_repeats(settled(single), inputs, single)
     check_repeats(settled(single_training), inputs, single_training)
     check_saving(subject.model, run, fresh)
@@ -77,6 +79,8 @@ def check_subject(subject: Subject, inputs: Inputs, fresh: Callable[[], nn.Modul
         (check_causality, SETTINGS),
         (check_rows, SETTINGS),
         (check_chunks, SETTINGS),
+        (check_ticks, SETTINGS),
+        (check_graph, crossed),
         (check_padding, crossed),
     ):
         for setting in where:
@@ -130,15 +134,6 @@ def check_repeats(subject: Subject, inputs: Inputs, setting: Setting) -> None:
         )
 
 
-def _fixed(state: State) -> Iterator[Tensor]:
-    """The tensors inside Fixed."""
-    if isinstance(state, Fixed):
-        yield from tree.leaves(state)
-    elif isinstance(state, dict | tuple):
-        for part in state.values() if isinstance(state, dict) else state:
-            yield from _fixed(part)
-
-
 def check_state(subject: Subject, inputs: Inputs, setting: Setting) -> None:
     """State is a value: calls leave it and x as they were, streams do not disturb each other, Fixed stays."""
     steps = subject.length(STEPS)
@@ -155,18 +150,22 @@ def check_state(subject: Subject, inputs: Inputs, setting: Setting) -> None:
             law.same(
                 leaf, old, 0.0, "with gradients on the state that was passed in was overwritten; it", axes=("row",)
             )
-        for leaf, old in zip(_fixed(after), _fixed(state), strict=True):
+        for leaf, old in zip(fixed_leaves(after), fixed_leaves(state), strict=True):
             law.same(leaf, old, 0.0, "a tick changed a Fixed leaf; it", axes=("row",))
         with torch.no_grad():
             _, state = subject(a[:, :half], subject.start(everyone))
             spare = tree.clone(state)
-            fixed = [leaf.clone() for leaf in _fixed(state)]
+            fixed = [leaf.clone() for leaf in fixed_leaves(state)]
             first = subject(a[:, half:], state)[0].clone()
-            for leaf, old in zip(_fixed(state), fixed, strict=True):
+            for leaf, old in zip(fixed_leaves(state), fixed, strict=True):
                 law.same(leaf, old, 0.0, "without gradients a call overwrote a Fixed leaf; it", axes=("row",))
             law.same(a, a_before, 0.0, "without gradients the layer wrote into its input: x")
             again = subject(a[:, half:], spare)[0]
             law.same(again, first, setting.tolerance, "without gradients: from a clone of the same state, y")
+        for enabled in (True, False):
+            with torch.set_grad_enabled(enabled):
+                y, after = subject(a, subject.start(everyone))
+                check_own_memory(law, y, {"x": a}, tree.leaves(after), subject.model)
         for enabled in (True, False):
             with torch.set_grad_enabled(enabled):
                 _check_interleaved(law, subject, (a[:, :4], b[:, :4]), setting)

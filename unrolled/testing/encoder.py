@@ -12,6 +12,7 @@ from unrolled.core.errors import UsageError
 from unrolled.testing import law as laws
 from unrolled.testing.law import Law, largest
 from unrolled.testing.saving import check_dtype, check_saving
+from unrolled.testing.shapes import other_widths, refuses
 from unrolled.testing.subject import (
     ROWS,
     SETTINGS,
@@ -22,10 +23,12 @@ from unrolled.testing.subject import (
     differentiable,
     gradients,
     inputs_for,
+    own_input,
     prepared,
     sealed,
     stirred,
 )
+from unrolled.testing.ticks import WITHOUT, check_own_memory
 
 
 def check_encoder(
@@ -62,6 +65,7 @@ def check_encoder(
             return real  # [real positions, D']
 
         check_form(prepared(encoder, SETTINGS[2]), cast(example, torch.float32), mask.clone(), SETTINGS[2])
+        check_sizes(prepared(encoder, SETTINGS[2]), inputs, cast(example, torch.float32), mask.clone(), SETTINGS[2])
         check_saving(encoder, run, fresh)
         check_dtype(encoder, run)
         for law in (check_value, check_rows, check_padding):
@@ -101,11 +105,28 @@ def check_value(encoder: nn.Module, inputs: Inputs, x: Tensor, mask: Tensor, set
             without, _ = encoder(x, mask)
         law.same(_real(again, out), _real(y, out), setting.tolerance, "y of the second of two equal calls")
         law.same(_real(without, out), _real(y, out), setting.tolerance, "y without gradients")
+        law.same(x, before[0], 0.0, "without gradients the encoder wrote into its input: x")
+        law.holds(torch.equal(mask, before[1]), "without gradients the encoder wrote into its mask")
+        check_own_memory(law, y, {"x": x}, (), encoder)
 
 
 def _real(y: Tensor, mask: Tensor) -> Tensor:
     """y with zeros at the padding, so that positions keep their place."""
     return torch.where(mask.view(*mask.shape, *[1] * (y.dim() - 2)), y, 0.0)  # [B, S', D']
+
+
+def check_sizes(encoder: nn.Module, inputs: Inputs, x: Tensor, mask: Tensor, setting: Setting) -> None:
+    """An x of another width and a mask of another batch are refused; B = 0 gives y [0, S', ...]."""
+    with Law(laws.FORM, str(setting)) as law:
+        for width in other_widths(encoder, inputs):
+            wide = torch.zeros(*x.shape[:2], width, dtype=x.dtype, device=x.device)
+            what = f"the encoder tells an input width of {own_input(encoder)[0]}, but takes an x of width {width}"
+            refuses(law, lambda wide=wide: encoder(wide, mask), what)  # type: ignore[misc]
+        refuses(law, lambda: encoder(x, mask[:1]), f"a mask of 1 row is taken for an x of {len(x)} rows")
+        y, out = encoder(x, mask)
+        nothing, none = encoder(x[:0], mask[:0])
+        shapes, wanted = [list(nothing.shape), list(none.shape)], [[0, *y.shape[1:]], [0, *out.shape[1:]]]
+        law.holds(shapes == wanted, f"for B = 0 y and mask have the shapes {shapes} instead of {wanted}")
 
 
 def check_rows(encoder: nn.Module, inputs: Inputs, x: Tensor, mask: Tensor, setting: Setting) -> None:
@@ -126,6 +147,11 @@ def check_rows(encoder: nn.Module, inputs: Inputs, x: Tensor, mask: Tensor, sett
                 law.nothing(found[others], setting.leak, largest(found), f"d y[{row}] / d x of another row")
             alone, own = encoder(x[row : row + 1], mask[row : row + 1])
             law.same(_real(alone, own)[0], _real(y, out)[row], setting.tolerance, "a row alone: y", ("time",), row=row)
+            for name, mode in WITHOUT.items():
+                with mode():
+                    alone, own = encoder(x[row : row + 1].clone(), mask[row : row + 1].clone())
+                what = f"a row alone, {name}: y"
+                law.same(_real(alone, own)[0], _real(y, out)[row], setting.tolerance, what, ("time",), row=row)
 
 
 def check_padding(encoder: nn.Module, inputs: Inputs, x: Tensor, mask: Tensor, setting: Setting) -> None:

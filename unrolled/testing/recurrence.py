@@ -13,6 +13,7 @@ from unrolled.core.errors import UsageError
 from unrolled.testing import law as laws
 from unrolled.testing.law import Law, largest
 from unrolled.testing.saving import check_dtype, check_saving
+from unrolled.testing.shapes import refuses
 from unrolled.testing.subject import (
     ROWS,
     Inputs,
@@ -25,6 +26,7 @@ from unrolled.testing.subject import (
     sealed,
     stirred,
 )
+from unrolled.testing.ticks import WITHOUT, check_own_memory
 
 Scan = Callable[[Any, Tensor, Tensor], tuple[Tensor, Tensor]]
 
@@ -98,6 +100,21 @@ def _check_tick(cell: Any, inputs: Inputs, x: Tensor, h: Tensor, setting: Settin
             alone = cell(x_t[row : row + 1], before[row : row + 1])
             law.same(alone[0], after[row], setting.tolerance, "a row alone: h", (), row=row)
             law.same(cell.output(alone)[0], y[row], setting.tolerance, "a row alone: y", (), row=row)
+            for name, mode in WITHOUT.items():
+                entry, state = x_t[row : row + 1].clone(), before[row : row + 1].clone()
+                with mode():
+                    alone = cell(entry, state)
+                    read = cell.output(alone)
+                what = f"a row alone, {name}:"
+                law.same(alone[0], after[row], setting.tolerance, f"{what} h", (), row=row)
+                law.same(read[0], y[row], setting.tolerance, f"{what} y", (), row=row)
+                law.same(entry[0], x_t[row], 0.0, f"{what} the cell wrote into its input: x_t", (), row=row)
+                law.same(state[0], before[row], 0.0, f"{what} the cell wrote into the state it was given: h", ())
+    with Law(laws.FORM, str(setting)) as law:
+        for width in sorted({x_t.shape[1] - 1, x_t.shape[1] + 1} - {0, 1}):
+            wide = torch.zeros(ROWS, width, dtype=x_t.dtype, device=x_t.device)
+            what = f"the cell takes inputs of width {x_t.shape[1]}, but also an x_t of width {width}"
+            refuses(law, lambda wide=wide: cell(wide, before), what)  # type: ignore[misc]
 
 
 def _check_gradient(cell: Any, x: Tensor, h: Tensor) -> None:
@@ -178,7 +195,39 @@ def check_scan(
                     drawn = inputs.draw(ROWS, steps, dtype), states.draw(ROWS, 1, dtype)[:, 0]
                     with Law(laws.SCAN, f"T = {steps}, {setting}") as law:
                         _check_against_loop(law, scan, prepared(cell, setting), drawn, inputs, allowed)
+                    _check_alone(scan, prepared(cell, setting), inputs, states, steps, setting)
+                _check_sizes(scan, prepared(cell, setting), inputs, states, setting)
     return [laws.SCAN]
+
+
+def _check_alone(
+    scan: Scan, cell: nn.Module, inputs: Inputs, states: Inputs, steps: int, setting: Setting
+) -> None:  # fmt: skip
+    """One row without gradients, which for T = 1 is generation: the loop's numbers, in memory of their own."""
+    drawn = inputs.draw(1, steps, setting.dtype), states.draw(1, 1, setting.dtype)[:, 0]
+    allowed = max(setting.tolerance, 1e-6)
+    for name, mode in WITHOUT.items():
+        with Law(laws.SCAN, f"one row, T = {steps}, {name}, {setting}") as law, mode():
+            y, last = reference(cell, *drawn)
+            x, h0 = (value.clone() for value in drawn)
+            found, state = scan(cell, x, h0)
+            law.same(found, y, allowed, "y")
+            law.same(state, last, allowed, "the last state", ("row",))
+            law.same(x, drawn[0], 0.0, "the scan wrote into its input: x")
+            law.same(h0, drawn[1], 0.0, "the scan wrote into its initial state: h0", ("row",))
+            law.holds(not state.requires_grad, "the last state belongs to a graph")
+            check_own_memory(law, found, {"x": x, "h0": h0, "the last state": state}, (), cell)
+
+
+def _check_sizes(scan: Scan, cell: nn.Module, inputs: Inputs, states: Inputs, setting: Setting) -> None:
+    """An x of another width is refused; `Recurrent` sees to states."""
+    x, h0 = inputs.draw(ROWS, 2, setting.dtype), states.draw(ROWS, 1, setting.dtype)[:, 0]
+    with Law(laws.SCAN, str(setting)) as law:
+        for rows, T in ((ROWS, 2), (ROWS, 1), (1, 1)):
+            for enabled in (True, False):
+                entry = torch.cat([x, x[..., :1]], -1)[:rows, :T]
+                with torch.set_grad_enabled(enabled):
+                    refuses(law, lambda x=entry, h=h0[:rows]: scan(cell, x, h), "it takes an x that is too wide")  # type: ignore[misc]
 
 
 def _check_against_loop(
