@@ -44,7 +44,7 @@ def trained(
     run = unrolled.train(
         data, task=task, model=model, out=out, settings={**budget, **settings}, progress=Lines(), baselines=baselines
     )
-    score = run.task.SCORE
+    score = run.task.criterion
     curve = [
         {"step": line["step"], "seconds": line["seconds"], score: line[score]}
         for line in run.directory.read_metrics()

@@ -16,7 +16,13 @@ from unrolled.core.errors import UnrolledError
 
 PACKAGE = Path(unrolled.__file__).parent
 FLAG = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
-COMMANDS = {"runs/card.py", "report/settings.py", "comparison/api.py", "core/front.py"}  # they write commands to repeat
+COMMANDS = {
+    "runs/card.py",
+    "runs/uses.py",
+    "report/settings.py",
+    "comparison/api.py",
+    "core/front.py",
+}  # they write commands to repeat
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,6 +13,8 @@ from unrolled.data.codec import START, STOP, UNKNOWN
 from unrolled.data.config import DataConfig
 from unrolled.decode.choose import greedy
 from unrolled.decode.rollout import collect, rollout
+from unrolled.layers import word_by_word
+from unrolled.layers.recalled import Beside
 from unrolled.models import copy_source, dictionary
 from unrolled.tasks import translate
 
@@ -94,3 +97,48 @@ def test_the_end_of_a_padded_source_is_where_it_ends(task):
     y, _ = model.decoder(torch.zeros(2, 3, dtype=torch.long), model.condition(source, mask))
     assert y[1, 1].argmax() == STOP
     assert y[0, 1].argmax() != STOP
+
+
+# ---- by hand: two pairs, `a -> x` and `a b -> x y`, with a = x = 4, b = y = 5 and six tokens in all
+
+
+def counted(**settings):
+    """A dictionary of these pairs."""
+    offsets = [np.array(each) for each in ([0, 1, 3], [0, 1, 3])]
+    pairs = Beside(np.array([4, 4, 5]), offsets[0], np.array([4, 4, 5], np.int32), offsets[1], np.arange(6))
+    model = dictionary.make(dictionary.Config(**settings), 6, 6, 6)
+    model.decoder.solve(pairs)
+    return model
+
+
+def test_expectation_maximisation_by_hand():
+    """First round: n(x, a) = 1 + 1/2, n(y, a) = n(x, b) = n(y, b) = 1/2, so that d(x | a) = 3/4 and d(x | b) = 1/2.
+    Second: n(x, a) = 1 + 3/5, n(y, a) = 1/3, n(x, b) = 2/5, n(y, b) = 2/3."""
+    once, twice = counted(rounds=1).decoder, counted(rounds=2).decoder
+    assert once.best[4, :2].tolist() == [4, 5] and once.p[4, :2].tolist() == pytest.approx([3 / 4, 1 / 4])
+    assert once.p[5, :2].tolist() == pytest.approx([1 / 2, 1 / 2])
+    assert twice.best[4, :2].tolist() == [4, 5] and twice.p[4, :2].tolist() == pytest.approx([24 / 29, 5 / 29])
+    assert twice.best[5, :2].tolist() == [5, 4] and twice.p[5, :2].tolist() == pytest.approx([5 / 8, 3 / 8])
+    assert counted(rounds=2, kept=1).decoder.p[5].tolist() == [1.0]
+
+
+def test_every_target_is_counted_once_more_than_it_is_seen():
+    """x is a target twice, y once, <stop> twice, three tokens never: (1 + count) / 11."""
+    assert counted().decoder.u.tolist() == pytest.approx([1 / 11, 1 / 11, 1 / 11, 3 / 11, 3 / 11, 2 / 11])
+
+
+def test_the_share_of_targets_that_the_table_does_not_explain(monkeypatch):
+    """From e = 1/2, with d(x | a) = 24/29 twice, d(y | b) = 5/8 and d(<stop> | end) = 1 twice:
+    e <- (1 + sum e u / (e u + (1 - e) d)) / (2 + 5), the first round by hand and the others as they follow."""
+    monkeypatch.setattr(word_by_word, "ROUNDS", 1)
+    assert float(counted(rounds=2).decoder.e) == pytest.approx((1 + 2 * 29 / 117 + 16 / 71 + 2 * 3 / 14) / 7)
+    monkeypatch.undo()
+    e, terms = 0.5, [(3 / 11, 24 / 29, 2), (2 / 11, 5 / 8, 1), (3 / 11, 1.0, 2)]
+    for _ in range(10):
+        e = (1 + sum(n * e * u / (e * u + (1 - e) * d) for u, d, n in terms)) / 7
+    model = counted(rounds=2)
+    assert float(model.decoder.e) == pytest.approx(e, rel=1e-5)
+    y, _ = model.decoder(torch.zeros(1, 3, dtype=torch.long), model.condition(torch.tensor([[4, 5]])))
+    wanted = [(1 - e) * 24 / 29 + e * 3 / 11, (1 - e) * 3 / 8 + e * 3 / 11, e * 3 / 11]
+    assert y[0, :, 4].exp().tolist() == pytest.approx(wanted, rel=1e-5)
+    assert float(y[0, 2, STOP].exp()) == pytest.approx((1 - e) + e * 3 / 11, rel=1e-5)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -14,12 +16,15 @@ from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.plan import chosen_models, guess_task
 from unrolled.core.causal import begin
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.task import Ledger
 from unrolled.data.config import DataConfig
+from unrolled.data.pairs_batch import section_of_pairs
 from unrolled.data.tables import Example
 from unrolled.decode.config import Sampling
+from unrolled.objectives.corpus import value_of
 from unrolled.runs.build import build
 from unrolled.runs.config import RunConfig
-from unrolled.tasks import _writing, translate
+from unrolled.tasks import _judged, _writing, translate
 from unrolled.training.mixing import mixed
 
 WORDS = ["".join(letters) for n in (1, 2, 3) for letters in itertools.product("abcd", repeat=n)]
@@ -54,7 +59,7 @@ def test_it_is_learned_and_measured(run):
     assert test["perplexity"] == pytest.approx(2.718281828 ** test["nats"], rel=1e-4)
     assert 0 <= test["bleu"] <= 100 and test["chrf"] > 50
     assert run.result["how_measured"]["bleu"].startswith("nrefs:1|case:mixed")
-    assert run.result["figures"] == ["nats", "perplexity", "token_accuracy", "exact_match", "chrf", "bleu"]
+    assert run.result["figures"] == ["chrf", "bleu", "exact_match", "nats", "perplexity", "token_accuracy"]
 
 
 def test_predictions_are_kept_with_source_and_target(run):
@@ -130,7 +135,7 @@ def test_figures_of_kinds_are_told_apart():
     other = translate.Task(translate.Config(), DataConfig())
     other.recall(json.loads(json.dumps(task.describe())))
     assert other.FIGURES == task.FIGURES
-    assert translate.Task.FIGURES[-1] == "bleu"
+    assert translate.Task.FIGURES[-1] == "token_accuracy"
 
 
 def test_unknown_tokens_are_seen():
@@ -142,8 +147,6 @@ def test_unknown_tokens_are_seen():
 
 
 def test_the_ledger_has_the_score_of_every_example(task):
-    from unrolled.core.task import Ledger
-
     ledger, model = Ledger("nats"), model_of(task)
     figures = task.evaluate(model, "test", ledger=ledger)
     statistics = ledger.tensors()["nats"]
@@ -153,13 +156,103 @@ def test_the_ledger_has_the_score_of_every_example(task):
     assert count == task.size("test") == figures["tokens"]
 
 
-def test_the_time_that_writing_takes_is_foreseen(task):
-    model = model_of(task)
-    assert task.more_seconds() == 0
-    few = translate.Task(translate.Config(decoded=1), DataConfig(split="80/10/10"))
-    few.prepare(PAIRS)
-    few.evaluate(model, "valid", limit=10)
-    assert few.more_seconds() > 0
+def test_the_time_that_writing_takes_is_foreseen(task, monkeypatch):
+    """By writing some texts, as long as that is a small part of the time of training."""
+    clock = FakeClock(monkeypatch)
+    wrote = []
+    task.write = lambda model, section: wrote.append(clock.pass_by(2.0)) or [[]] * section.n_examples
+    left = task.sections["valid"].n_examples + task.sections["test"].n_examples
+    each = 2.0 / task.sections["valid"].n_examples
+    assert task.more_seconds(None) == pytest.approx(left * each) and len(wrote) == 1
+    clock.pass_by(50.0)
+    assert task.more_seconds(None) == pytest.approx(left * each) and len(wrote) == 1  # 2 s are more than 2 % of 52 s
+    clock.pass_by(50.0)
+    task.more_seconds(None)
+    assert len(wrote) == 2
+
+
+class FakeClock:
+    """Time that passes when it is told to."""
+
+    def __init__(self, monkeypatch):
+        self.now = 100.0
+        monkeypatch.setattr(_judged.time, "monotonic", lambda: self.now)
+
+    def pass_by(self, seconds):
+        self.now += seconds
+
+
+def test_training_writes_no_texts_and_the_end_as_many_as_there_is_time_for(task, monkeypatch):
+    clock, wrote = FakeClock(monkeypatch), []
+    section = section_of_pairs([np.array([4])] * 200, [np.array([4])] * 200)
+
+    def write(some):
+        wrote.append(some.n_examples)
+        clock.pass_by(0.1 * some.n_examples)
+        return [str(row) for row in some.rows]
+
+    everything, texts = _judged.write_within(math.inf, section, write)
+    assert everything.tolist() == list(range(200)) and wrote == [200]
+    few, texts = _judged.write_within(6.0, section, write)
+    assert len(few) == 60 and texts == [str(row) for row in few]  # 16, 32 and the 12 that 6 s leave room for
+    more, _ = _judged.write_within(9.0, section, write)
+    assert more[:60].tolist() == few.tolist() and len(set(more.tolist())) == 90  # the same ones first, for any model
+    assert np.ptp(few) > 150  # from all over the data
+    least, _ = _judged.write_within(0.0, section, write)
+    assert len(least) == 16
+    task.write = None  # in training nothing is written
+    assert "chrf" not in task.evaluate(model_of(task), "valid", limit=10)
+
+
+def test_a_ledger_keeps_the_statistics_of_texts_that_were_written(task, monkeypatch):
+    monkeypatch.setattr(_judged, "FIRST", 4)
+    ledger, model = Ledger("exact_match", seconds=0.0), model_of(task)
+    figures = task.evaluate(model, "test", ledger=ledger)
+    kept = ledger.tensors()
+    n = task.sections["test"].n_examples
+    assert figures["written"] == ledger.n_units == 4 < n and ledger.left_out
+    assert {name: tuple(each.shape) for name, each in kept.items()} == {
+        "nats": (n, 2), "chrf": (n, 18), "bleu": (n, 10), "exact_match": (n, 2),
+    }  # fmt: skip
+    for metric in task.metrics():
+        sums = kept[metric.name].nansum(0).numpy()
+        assert value_of(metric.formula, sums) == pytest.approx(figures[metric.name], rel=1e-5)
+    assert int(kept["chrf"].isnan().any(1).sum()) == n - 4
+
+
+SENTENCES = [f"the {a} {b} {c} in the {d} of it" for a, b, c, d in itertools.product("pqr", "stu", "vwx", "yzkl")]
+NUMBERS = [f"one hundred {a} thousand {b} hundred {c}" for a, b, c in itertools.product(WORDS[:9], repeat=3)]
+
+
+@pytest.mark.parametrize(
+    ("targets", "score"),
+    [
+        (["2024-05-17", "1999-12-31"] * 20, "exact_match"),
+        (["HH AH0 L OW1 W ER1", "W ER1 L D HH AH0"] * 40, "exact_match"),
+        (NUMBERS, "exact_match"),
+        ([f"{text} {i} {i * i}" for i, text in enumerate(SENTENCES)], "chrf"),
+        (["我喜欢喝茶和咖啡" + chr(0x4E00 + i) for i in range(300)], "chrf"),
+    ],
+)  # fmt: skip
+def test_short_strings_are_ranked_by_exact_matches_and_texts_by_chrf(targets, score):
+    pairs = [(str(i), target) for i, target in enumerate(targets)]
+    task = translate.Task(translate.Config(), DataConfig(split="80/10/10"))
+    task.prepare(pairs)
+    assert (task.ranks_by.name, task.ranks_by.larger, task.criterion) == (score, True, "nats")
+    again = translate.Task(translate.Config(), DataConfig())
+    again.recall(json.loads(json.dumps(task.describe())))
+    assert again.ranks_by == task.ranks_by
+    part = translate.Task(translate.Config(), DataConfig(split="80/10/10", fraction=0.1))
+    part.prepare(pairs)
+    assert part.ranks_by == task.ranks_by  # learning curves over data are of one score
+    asked = translate.Task(translate.Config(score="bleu"), DataConfig(split="80/10/10"))
+    asked.prepare(pairs)
+    assert asked.ranks_by.name == "bleu"
+
+
+def test_a_score_that_there_is_not_is_refused_at_once():
+    with pytest.raises(UsageError, match="invalid value score = 'accuracy': expected one of auto, chrf, bleu"):
+        translate.Task(translate.Config(score="accuracy"), DataConfig())
 
 
 def test_mixing_with_the_truth_alone_is_teacher_forcing(task):

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from unrolled.core.errors import listed
+from unrolled.core.metric import metrics_in
+from unrolled.report.ranking import disagreements
 from unrolled.report.words import title_words, units_words
 from unrolled.runs.card import not_beaten
 from unrolled.training.progress import short_number
@@ -29,6 +31,8 @@ def print_result(run: Any) -> None:
     beaten_by = not_beaten(run.result, split)
     if beaten_by:
         say(f"{run.config.model} does not beat {listed(beaten_by)} here.")
+    for sentence in disagreements(rows, run.task.metrics()):
+        say(sentence)
     if own.get("unknown_share"):
         say(f"{own['unknown_share']:.2%} of the tokens are <unknown>: they cost less than spelling them out.")
     steps = run.result.get("steps", 0)
@@ -42,8 +46,10 @@ def print_result(run: Any) -> None:
 
 def print_figures(title: str, rows: dict[str, dict[str, float]], task: Any) -> None:
     """One row per model, the best last; one column per model where so many figures would not fit."""
-    shown = [name for name in task.FIGURES if any(name in figures for figures in rows.values())]
-    ranked = sorted(rows.items(), key=lambda row: -row[1][task.SCORE])
+    metric = task.ranks_by
+    names = [metric.name, *(name for name in task.FIGURES if name != metric.name)]
+    shown = [name for name in names if any(name in figures for figures in rows.values())]
+    ranked = sorted(rows.items(), key=lambda row: metric.loss(row[1][metric.name]), reverse=True)
     cells = [[f"{figures[name]:.4f}" if name in figures else "" for name in shown] for _, figures in ranked]
     headings, models = [title_words(name) for name in shown], [label for label, _ in ranked]
     console = Console(file=sys.stdout)
@@ -122,10 +128,12 @@ def _mark(row: dict[str, Any], found: dict[str, Any]) -> str:
 
 
 def _that_fit(path: Any, found: dict[str, Any], columns: dict[str, Cell], console: Console) -> dict[str, Cell]:
-    """The columns that the terminal has room for: costs go first, then further metrics, never the score."""
-    others = [title_words(name) for name in found["figures"] if name != found["score"]]
+    """The columns that the terminal has room for: metrics that rank nothing go first, then costs, never the score."""
+    ranking = [metric.name for metric in metrics_in(found, found["score"])]
+    others = [title_words(name) for name in found["figures"] if name not in ranking]
+    beside = [title_words(name) for name in ranking[1:]]
     shown = dict(columns)
-    for name in [*reversed(others), *LEAST]:
+    for name in [*reversed(others), *LEAST, *reversed(beside)]:
         grid = _comparison_grid(path, found, shown, console.width)
         grid.title = None
         if console.measure(grid, options=console.options.update(width=WIDE)).maximum <= console.width:

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from unrolled.comparison.plan import Job, Plan
-from unrolled.comparison.statistics import Sample, interval, is_better
+from unrolled.comparison.statistics import interval, is_better
+from unrolled.comparison.units import compare_units
 from unrolled.comparison.verdict import make_verdict
 from unrolled.core import discover
-from unrolled.core.errors import DataError, UnrolledError
+from unrolled.core.errors import UnrolledError
 from unrolled.core.metric import Metric, metrics_in
 from unrolled.report.words import rounded_up, time_words
 from unrolled.runs.directory import TABLE_FORMAT, RunDirectory
 from unrolled.runs.selection import rank
 
-SPLITS = ("test", "valid")  # what is shown is of the first that there is
 NAMES = ("receptive_field", "serial_depth", "tick_microseconds", "memory_megabytes")
 
 
@@ -36,16 +36,16 @@ def make_table(
     first = next(iter(found.values())).read_json("result.json") if found else {}
     figures, metrics = first.get("figures", task.FIGURES), metrics_in(first, task.SCORE)  # settings may change a task's
     metric = metrics[0]
-    rows, samples = [], {}
+    rows, measured = [], dict[str, list[RunDirectory]]()
     for label in dict.fromkeys(job.label for job in plan.jobs):
         jobs = [job for job in plan.jobs if job.label == label]
         done = [job for job in jobs if job.folder in found and (job.members or job.fold is None)]
         row = _row(jobs, [found[job.folder] for job in done], failed, metric.name, figures)
         row["not_trained"] = _not_trained(jobs, plan, needs or {})
         if done:
-            samples[label] = _sample([found[job.folder] for job in done], metric)
-            row["score"], row["spread"] = samples[label].score, samples[label].spread
+            measured[label] = [found[job.folder] for job in done]
         rows.append(row)
+    samples, n_units, notes = compare_units(rows, measured, metrics, plan.asked.folds is not None)
     for row in rows:
         ends = interval(samples[row["label"]]) if row["label"] in samples else None
         row["interval"] = None if ends is None else list(ends)
@@ -59,8 +59,8 @@ def make_table(
         "criterion": first.get("criterion", metric.name), "split": split, "match": asked.match, "folds": asked.folds,
         "budget_seconds": asked.time if asked.steps is None else None, "share_seconds": plan.share,
         "steps": asked.steps, "seeds": list(range(asked.seeds)), "threads": plan.threads, "jobs": plan.at_once,
-        "units": first.get("units"), "unit": first.get("unit"), "facts": facts, "versions": _versions(found),
-        "command": command, "notes": plan.notes, "finished": finished, "rows": rows,
+        "units": n_units or None, "unit": first.get("unit"), "facts": facts, "versions": _versions(found),
+        "command": command, "notes": [*plan.notes, *notes], "finished": finished, "rows": rows,
     }  # fmt: skip
     rows.sort(key=lambda row: rank(table, row))
     return table | make_verdict(table, lambda one, other: is_better(metric, samples[one], samples[other]))
@@ -126,18 +126,6 @@ def _mean(values: Any) -> float:
 def _best(values: Any) -> float | None:
     known = [value for value in values if value is not None]
     return min(known, default=None)
-
-
-def _sample(runs: Sequence[RunDirectory], metric: Metric) -> Sample:
-    """The statistics of a metric on the units of the last held-out part."""
-    found = []
-    for run in runs:
-        tensors = run.read_tensors("units.safetensors")
-        name = next((f"{split}.{metric.name}" for split in SPLITS if f"{split}.{metric.name}" in tensors), None)
-        if name is None:
-            raise DataError(f"{run.path}: it has no {metric.name} of single units; train it again")
-        found.append(tensors[name].numpy())
-    return Sample(np.stack(found), metric.formula)
 
 
 def _beaten_by(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], metric: Metric) -> list[str]:

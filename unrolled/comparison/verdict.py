@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from unrolled.core.errors import listed
+from unrolled.core.metric import metrics_in
+from unrolled.report.ranking import disagreements
 from unrolled.report.words import interval_words, title_words, units_words
 from unrolled.runs.selection import loss_of, select
 
@@ -32,6 +34,8 @@ def make_verdict(table: Mapping[str, Any], is_better: Callable[[str, str], bool]
     others = [row for row in table["rows"] if row["score"] is not None and row["label"] != best["label"]]
     close = [row for row in others if not is_better(best["label"], row["label"])]
     words = [_selected(table, best), _measured(table, best), *_against(table, best, others, close, is_better)]
+    figures = {row["label"]: row["figures"] for row in table["rows"] if row["score"] is not None}
+    words += disagreements(figures, metrics_in(dict(table), table["score"]))
     return {
         "selected": best["label"],
         "winner": best["label"] if others and not close else None,

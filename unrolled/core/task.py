@@ -88,6 +88,15 @@ def fitted(section: Any, size: int, limit: int | None, fit: Callable[[Any], Any]
     return Fitted(share, fit(section.share(share)) or {}, "on training data")
 
 
+class Given(NamedTuple):
+    """One input to predict for, as the task takes it."""
+
+    value: Any
+    condition: str | None = None
+    names: Mapping[str, Any] = {}
+    """what tells it apart in the data, such as the id of a series"""
+
+
 class Baseline(NamedTuple):
     """A model that every result is set beside, by name."""
 
@@ -328,8 +337,8 @@ class Task:
         """What a saved run can do with new data, for the model card and the report; NEW_DATA stands for a file."""
         return [Use("predict", "predict", ("NEW_DATA",))]
 
-    def more_seconds(self) -> float:
-        """How much longer the final figures will take than the last evaluation lets expect (texts written out, say)."""
+    def more_seconds(self, model: Any) -> float:
+        """How much longer the final figures will take than an evaluation in training lets expect: to write texts."""
         return 0.0
 
     def how_measured(self) -> dict[str, str]:
@@ -351,6 +360,10 @@ class Task:
     def pictures(self, model: Any, split: str) -> dict[str, Any]:
         """Pictures (unrolled.pictures.kinds) of a trained model on a part, by file name, for the report."""
         return {}
+
+    def inputs_of(self, source: Any) -> list[Given]:
+        """The inputs of some data, in order, found as in training: by the columns of the saved run, without targets."""
+        raise NotImplementedError
 
     def example(self, value: Any) -> tuple[Batch, list[str]]:
         """An input as a user gives it, as a batch of one row, and a name for each of its positions: to look inside."""

@@ -46,6 +46,8 @@ class Labelled(NamedTuple):
     place: str
     group: str | None = None
     part: str = ALL
+    id: str | None = None
+    """of a series in a long table"""
 
 
 @dataclass

@@ -55,7 +55,8 @@ def read_long(
         _add_extras(series, more, reading, place)
     for name, series in found.items():
         place = table.name if reading.id is None else f"{table.place(series.first)}, {reading.id} '{name}'"
-        yield from _examples(table, series, reading, answers, place)
+        own = None if reading.id is None else name
+        yield from (each._replace(id=own) for each in _examples(table, series, reading, answers, place))
 
 
 def steps_of(table: Table, reading: Reading) -> tuple[list[str], list[tuple[int, int]]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from unrolled.core.errors import DataError, UsageError, nearest
 from unrolled.core.front import option
+from unrolled.data.given import table_of, values_of
 from unrolled.data.labelled import ALL, PARTS, digest_files, ending_of, given_part, part_in
 from unrolled.data.labelled_table import Headerless
 from unrolled.data.pairs import Pair, PairSource, join_parts
@@ -238,6 +240,26 @@ def sources_in(path: Path, reading: PairReading) -> Iterator[tuple[int, str]]:
             yield number, cells[at] if at < len(cells) else ""
 
 
+def sources_of(source: Any, reading: PairReading) -> list[str]:
+    """The sources of pairs in memory: bare texts, (source, target), or the source column of rows."""
+    if isinstance(source, str | PathLike):
+        return [text for _, text in sources_in(Path(source), reading)]
+    if isinstance(source, Mapping):
+        parts = {given_part(name, "the data"): each for name, each in source.items()}
+        return [text for each in parts.values() for text in sources_of(each, reading)]
+    table = table_of(source)
+    if table is not None:
+        return [text for _, text in _column_of_sources(table, reading, table.name)]
+    return [_source_alone(row, number) for number, row in enumerate(values_of(source), start=1)]
+
+
+def _source_alone(row: Any, number: int) -> str:
+    text = row[0] if isinstance(row, list | tuple) and len(row) == 2 else row
+    if not isinstance(text, str):
+        raise DataError(f"example {number}: found a {type(row).__name__}, expected a text or (source, target)")
+    return text
+
+
 def table_of_pairs(path: Path, reading: PairReading) -> Table | None:
     """The table in a file as a run reads it: where that numbered its columns, a first line without known names is a
     row like others."""
@@ -250,10 +272,15 @@ def table_of_pairs(path: Path, reading: PairReading) -> Table | None:
 
 
 def _table_sources(path: Path, reading: PairReading) -> Iterator[tuple[int, str]]:
-    table, wanted = table_of_pairs(path, reading), reading.source_column
+    table = table_of_pairs(path, reading)
     assert table is not None
+    yield from _column_of_sources(table, reading, str(path))
+
+
+def _column_of_sources(table: Table, reading: PairReading, path: str) -> Iterator[tuple[int, str]]:
+    wanted = reading.source_column
     names = table.columns()
-    column = names[0] if len(names) == 1 else wanted
+    column = names[0] if len(names) == 1 and names[0] != reading.target_column else wanted
     if column not in names and str(wanted).isdigit() and int(str(wanted)) <= len(names):
         column = names[int(str(wanted)) - 1]  # the run has numbers, this table has names
     if column not in names:

@@ -26,6 +26,7 @@ from unrolled.data.pairs import Pair, PairSource
 from unrolled.data.pairs_batch import PairSection, section_of_pairs
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.split import row_key
+from unrolled.data.target_words import target_words
 
 LISTED = 20  # skipped pairs that are told one by one
 
@@ -81,6 +82,7 @@ def prepare_pairs(
         "tokens_are": second.kind + (" (small letters)" if source.reading.lower else ""),
         "vocabulary": {"both": first.size} if joint else {"source": first.size, "target": second.size},
         "lengths": _both_lengths(sections),
+        "target_words": target_words(sections["train"], second)._asdict(),
         "truncated": encoder.truncated,
         "split": {part: _part_facts(section) for part, section in sections.items()},
         "notes": [*source.notes, *facts["notes"], *_more_notes(source, encoder.truncated, config)],

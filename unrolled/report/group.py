@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.core.errors import listed
+from unrolled.core.metric import Metric, metrics_in
+from unrolled.report.ranking import disagreements
 from unrolled.report.read import Comparison, RunFacts, mapping, number
 from unrolled.report.words import score_words, time_words, title_words
 
@@ -31,6 +33,16 @@ class Group:
     @property
     def score(self) -> str:
         return str(self.table.get("score") or "nats")
+
+    @property
+    def metric(self) -> Metric:
+        """The score with its direction."""
+        return metrics_in(self.table, self.score)[0]
+
+    @property
+    def criterion(self) -> str:
+        """The metric that is looked at in training."""
+        return str(self.table.get("criterion") or self.score)
 
     @property
     def is_comparison(self) -> bool:
@@ -85,18 +97,21 @@ def _from_runs(runs: list[RunFacts]) -> Group:
     first = runs[0]
     names = _names(runs)
     rows = [_run_row(run, name) for name, run in names.items()] + _baseline_rows(runs)
-    rows.sort(key=lambda row: (row["score"] is None, row["score"] or 0.0))
+    metrics = metrics_in(first.result, first.score_name)
+    rows.sort(key=lambda row: (row["score"] is None, metrics[0].loss(row["score"] or 0.0)))
     scores = {row["label"]: row["score"] for row in rows if row["kind"] == "baseline" and row["score"] is not None}
     for row in rows:
         if row["kind"] == "model" and row["score"] is not None:
-            row["beaten_by"] = [label for label, score in scores.items() if _reaches(score, row)]
+            row["beaten_by"] = [label for label, score in scores.items() if _reaches(metrics[0], score, row)]
     source = str(first.config.get("source") or "?")
     table = {
         "name": first.name, "task": first.task, "data": source, "score": first.score_name, "split": first.split,
+        "metrics": [metric.to_json() for metric in metrics], "criterion": first.result.get("criterion"),
         "figures": _figure_names(runs), "rows": rows, "winner": None, "facts": first.facts, "finished": True,
         "versions": mapping(first.config.get("versions")), "threads": first.config.get("threads"),
     }  # fmt: skip
-    table["verdict"] = _verdict(table, len(runs))
+    told = disagreements({row["label"]: row["figures"] for row in rows}, metrics)
+    table["verdict"] = " ".join([_verdict(table, len(runs)), *told])
     who = first.model if len(runs) == 1 else f"{len(runs)} runs"
     title = f"{who}: {first.task} on {source}"
     return Group(title, table, names, [run.path for run in runs])
@@ -144,9 +159,10 @@ def _figure_names(runs: list[RunFacts]) -> list[str]:
     return sorted(there, key=lambda name: usual.index(name) if name in usual else len(usual))
 
 
-def _reaches(score: float, row: dict[str, Any]) -> bool:
+def _reaches(metric: Metric, score: float, row: dict[str, Any]) -> bool:
     """Whether a baseline is at least as good as a model; one that was solved may be that very baseline."""
-    return bool(score <= row["score"] if row.get("steps") else score < row["score"])
+    theirs, own = metric.loss(score), metric.loss(row["score"])
+    return theirs <= own if row.get("steps") else theirs < own
 
 
 def _verdict(table: dict[str, Any], n_runs: int) -> str:

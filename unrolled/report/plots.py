@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from unrolled.core.errors import listed
+from unrolled.core.metric import Metric
 from unrolled.pictures.kinds import Number, Picture, Plot, Series
 from unrolled.report.group import Group, is_larger
 from unrolled.report.read import RunFacts, number
@@ -41,18 +42,19 @@ def cost_plot(group: Group, key: str, word: str, x_label: str) -> Plot | None:
         _points(name, [row for row in known if (row.get("kind") == "baseline") == is_baseline], key)
         for name, is_baseline in (("models", False), ("baselines", True))
     ]
-    front = pareto(known, key)
+    metric = group.metric
+    front = pareto(known, key, metric)
     series.append(
         Series(
             name="Pareto front", x=[float(row[key]) for row in front], y=[row["score"] for row in front], style="dashed"
         )
     )
-    level = min((row for row in rows if row not in known), key=lambda row: row["score"], default=None)
+    level = min((row for row in rows if row not in known), key=lambda row: metric.loss(row["score"]), default=None)
     if level is not None:  # its cost was not measured, but its score is what the others must beat
         series.append(Series(name=level["label"], x=[min(costs), max(costs)], y=[level["score"]] * 2, style="dashed"))
     unit = title_words(group.score)
     alt = (
-        f"{unit} (smaller is better) against {word} for {listed(row['label'] for row in known)}. "
+        f"{unit} ({metric.better}) against {word} for {listed(row['label'] for row in known)}. "
         f"On the Pareto front, that is, beaten in both by no other: {listed(row['label'] for row in front)}."
     )
     return Plot(
@@ -78,11 +80,11 @@ def _interval(row: dict[str, Any]) -> tuple[float, float] | None:
     return None
 
 
-def pareto(rows: list[dict[str, Any]], key: str) -> list[dict[str, Any]]:
+def pareto(rows: list[dict[str, Any]], key: str, metric: Metric) -> list[dict[str, Any]]:
     """The rows such that no other is at most as costly and at most as bad, and better in one; cheapest first."""
     front: list[dict[str, Any]] = []
-    for row in sorted(rows, key=lambda row: (row[key], row["score"])):
-        if not front or row["score"] < front[-1]["score"]:
+    for row in sorted(rows, key=lambda row: (row[key], metric.loss(row["score"]))):
+        if not front or metric.loss(row["score"]) < metric.loss(front[-1]["score"]):
             front.append(row)
     return front
 
@@ -91,17 +93,17 @@ def pareto(rows: list[dict[str, Any]], key: str) -> list[dict[str, Any]]:
 
 
 def curve_plot(group: Group, key: str, word: str, x_label: str) -> Plot | None:
-    """The validation score while training, a line per model; several seeds as their mean with a band."""
+    """What chooses the weights, on validation data while training; several seeds as their mean with a band."""
     series = []
     for row in group.rows:
         if not is_larger(row, group.rows):
             continue
-        curves = [curve for run in group.runs_of(row) if len(curve := _curve(run, key, group.score)) > 1]
+        curves = [curve for run in group.runs_of(row) if len(curve := _curve(run, key, group.criterion)) > 1]
         if curves:
             series.append(_merged(row["label"], curves))
     if not series:
         return None
-    unit = title_words(group.score)
+    unit = title_words(group.criterion)
     ends = listed(f"{each.name} {each.y[-1]:.3f}" for each in series)
     alt = f"{unit} on validation data against {x_label}; at the end: {ends}."
     return Plot(
@@ -161,7 +163,7 @@ def data_size_plot(group: Group) -> Plot | None:
     if not series:
         return None
     unit = title_words(group.score)
-    alt = f"{unit} (smaller is better) against the share of the training data for {listed(s.name for s in series)}."
+    alt = f"{unit} ({group.metric.better}) against the share of the training data for {listed(s.name for s in series)}."
     return Plot(
         title="Learning curves over the size of the data", alt=alt, x_label="share of the training data in %",
         y_label=unit, log_x=True, series=series,

@@ -56,7 +56,7 @@ class RunFacts:
 
     @property
     def score_name(self) -> str:
-        """The figure that runs are ordered by; smaller is better."""
+        """The metric that runs are ordered by."""
         told = self.result.get("score")
         if isinstance(told, str) and told in self.figures:
             return told

@@ -64,7 +64,8 @@ def columns_of(group: Group) -> list[Column]:
     """The score first, then how sure it is, the costs, and the other figures; no column that would be empty."""
     unit, split = title_words(group.score), group.table.get("split") or "test"
     seeds = group.table.get("seeds") or []
-    found = [Column(unit, f"the score, on {split} data; smaller is better", lambda row: score_words(row.get("score")))]
+    hint = f"the score, on {split} data; {group.metric.better}"
+    found = [Column(unit, hint, lambda row: score_words(row.get("score")))]
     if group.is_comparison and split == "test":
         found.insert(0, _validation(group))
     found.append(

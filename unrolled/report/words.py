@@ -8,6 +8,8 @@ from typing import Any
 
 from unrolled.pictures.letters import plain_number
 
+NAMES = {"chrf": "chrF", "bleu": "BLEU"}  # metrics that are not written as their key is
+
 
 def score_words(value: Any, digits: int = 4) -> str:
     """A score with all the digits that scores are told apart by.
@@ -99,8 +101,12 @@ def fact_words(value: Any) -> str:
 
 
 def title_words(key: str) -> str:
-    """A key of a file as words: `bits_per_character` -> `bits per character`."""
-    return str(key).replace("_", " ")
+    """A key of a file as words.
+
+    >>> title_words("bits_per_character"), title_words("chrf")
+    ('bits per character', 'chrF')
+    """
+    return NAMES.get(key) or str(key).replace("_", " ")
 
 
 def interval_words(row: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import shlex
 from typing import Any
 
 from unrolled.core.errors import listed
+from unrolled.core.metric import metrics_in
 from unrolled.core.task import Task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.directory import RunDirectory
@@ -91,8 +92,10 @@ def _beginning(config: RunConfig, result: dict[str, Any]) -> str:
 
 def not_beaten(result: dict[str, Any], split: str) -> list[str]:
     """The baselines that a model is not better than on a part; one that was solved may be that very baseline."""
-    own, solved = result[split][result["score"]], not result.get("steps")
-    scores = {label: parts[split][result["score"]] for label, parts in result["baselines"].items() if split in parts}
+    metric = metrics_in(result, "")[0]
+    own, solved = metric.loss(result[split][metric.name]), not result.get("steps")
+    measured = {label: parts[split] for label, parts in result["baselines"].items() if split in parts}
+    scores = {label: metric.loss(figures[metric.name]) for label, figures in measured.items()}
     return [label for label, score in scores.items() if score < own or (score == own and not solved)]
 
 

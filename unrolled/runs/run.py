@@ -94,18 +94,31 @@ class Run:
         """The same, piece by piece as it is made."""
         return partial(self._verb("stream"), self.model)
 
-    def score(self, examples: list[Any], conditions: Sequence[str | None] | None = None) -> list[dict[str, Any]]:
-        """Log-probability of each example, in order."""
-        return list(self._verb("score")(self.model, examples, conditions))
+    def score(self, examples: Any, conditions: Sequence[str | None] | None = None) -> list[dict[str, Any]]:
+        """Log-probability of each example, in order; examples are read as for `predict`."""
+        return self._say("score", examples, conditions, {})
 
     def predict(
         self,
-        examples: list[Any],
+        examples: Any,
         conditions: Sequence[str | None] | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> list[dict[str, Any]]:
-        """The task's prediction for each example, in order; `options` are the task's own, such as {"beam": 5}."""
-        return list(self._verb("predict")(self.model, examples, conditions, **(options or {})))
+        """The task's prediction for each example, in order; `options` are the task's own, such as {"beam": 5}.
+
+        Examples are bare inputs in a list, or data in any form that can be trained on (rows, a data frame, arrays, a
+        path), of which the inputs are found by the columns of the run. A series of a long table is one example.
+        """
+        return self._say("predict", examples, conditions, options or {})
+
+    def _say(
+        self, verb: str, examples: Any, conditions: Sequence[str | None] | None, options: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        call, given = self._verb(verb), self.task.inputs_of(examples)
+        if conditions is None and any(each.condition is not None for each in given):
+            conditions = [each.condition for each in given]
+        lines = call(self.model, [each.value for each in given], conditions, **options)
+        return [{**each.names, **line} for each, line in zip(given, lines, strict=True)]
 
     def inspect(self, question: str, value: Any = None, settings: Mapping[str, Any] | None = None) -> Answer:
         """Look inside: `run.inspect("attention", "To be or not")`; `unrolled inspect` lists the questions.

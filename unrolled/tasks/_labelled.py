@@ -18,15 +18,16 @@ from unrolled.core import config, task
 from unrolled.core.causal import Encoder
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.task import read_whole
-from unrolled.data.answers import AnswerCodec, ClassCodec, NumberScaler, load_answers
+from unrolled.data.answers import NO_ANSWER, AnswerCodec, ClassCodec, NumberScaler, load_answers
 from unrolled.data.batch import Batch
 from unrolled.data.beside import with_beside
-from unrolled.data.cells import as_number, as_series, as_words
+from unrolled.data.cells import as_number, as_series, as_words, shown
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
-from unrolled.data.labelled import Labelled, LabelledSource, open_labelled
+from unrolled.data.labelled import LabelledSource, open_labelled
 from unrolled.data.labelled_batch import LabelledBatches, LabelledSection, labelled_batches
 from unrolled.data.labelled_guess import guess_answers
+from unrolled.data.labelled_inputs import inputs_of, labelled
 from unrolled.data.labelled_prepare import (
     InputCodec,
     LabelledData,
@@ -209,8 +210,8 @@ class LabelledTask(task.Task):
         sections = self._found().sections
         share = task.share_of(sections["train"].n_steps, limit)
         folded = self.config.reading.fold.of is not None or "valid" not in sections
-        held_out = [] if folded else _known(sections["valid"])
-        chosen = model.solve(_known(sections["train"].share(share)), held_out)
+        held_out = [] if folded else _known(sections["valid"], self.answers.size)
+        chosen = model.solve(_known(sections["train"].share(share), self.answers.size), held_out)
         where = "on a part of the training data" if folded else "on validation data"
         return task.Fitted(share, chosen or {}, where)
 
@@ -277,7 +278,9 @@ class LabelledTask(task.Task):
     def value_of(self, value: Any, place: str) -> Any:
         """An input as it is; a line of text where words or numbers are wanted, cut into them."""
         if self.kind == "text":
-            if not str(value).strip():
+            if not isinstance(value, str):
+                raise DataError(f"{place}: found {shown(value)}, expected text")
+            if not value.strip():
                 raise DataError(f"{place}: the text is empty; fill it in or remove it")
             return value
         if self.kind == "words":
@@ -304,11 +307,14 @@ class LabelledTask(task.Task):
         if source == "-":
             placed = ((line.rstrip("\n"), f"line {number}") for number, line in enumerate(sys.stdin, 1))
         else:
-            inputs_only = self.reading.updated({"group": None, "part": None})
-            placed = ((each.input, each.place) for each in open_labelled(source, inputs_only, "none"))
+            placed = ((each.input, each.place) for each in inputs_of(source, self.reading, self.kind))
         found = (Example(self._checked(value, place), None, number) for number, (value, place) in enumerate(placed, 1))
         while some := list(islice(found, AT_ONCE)):
             yield some
+
+    def inputs_of(self, source: Any) -> list[task.Given]:
+        found, named = inputs_of(source, self.reading, self.kind), str(self.reading.id)
+        return [task.Given(self._checked(e.input, e.place), None, {named: e.id} if e.id else {}) for e in found]
 
     def _checked(self, value: Any, place: str) -> Any:
         """An input that can be read, or an error that says where it stands; afterwards only its number is known."""
@@ -352,15 +358,12 @@ class LabelledTask(task.Task):
         raise NotImplementedError
 
 
-def _known(section: LabelledSection) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """All examples of a section with their targets, as a closed form takes them."""
+def _known(section: LabelledSection, size: int) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """All examples of a section with their targets, as a closed form takes them: -1 is a class without an output."""
     found = ((batch.x, batch.mask, batch.y) for batch in labelled_batches(section, EVALUATION_ROWS))
-    return [(x, mask, y) for x, mask, y in found if mask is not None]
-
-
-def labelled(values: Sequence[Any], first: int = 1) -> list[Labelled]:
-    """Inputs from Python as examples without answers."""
-    return [Labelled(value, None, f"example {i}", None, "all") for i, value in enumerate(values, start=first)]
+    numbers = section.y.dtype.kind == "f"
+    return [(x, mask, y[..., :size] if numbers else y.masked_fill(y >= size, NO_ANSWER))
+            for x, mask, y in found if mask is not None]  # fmt: skip
 
 
 def numbers_in(line: str, place: str) -> list[float]:

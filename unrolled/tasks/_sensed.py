@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,8 +14,10 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
+from unrolled.data.given import table_of, values_of
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_prepare import PairData, encode_pairs, prepare_pairs
+from unrolled.data.tables import Example
 from unrolled.data.vector_codec import VectorCodec
 from unrolled.data.vector_pairs import VectorPairs
 from unrolled.tasks import _written
@@ -57,7 +59,7 @@ class SensedTask(_written.WrittenTask):
         self.pairs = prepare_pairs(opened, self.data, codecs)
         self.source_codec, self.codec = self.pairs.source_codec, self.pairs.target_codec
         self.reading = opened.reading
-        self.take(self.pairs.sections, self.pairs.longest)
+        self.take(self.pairs)
 
     def save_codec(self, directory: Path) -> None:
         super().save_codec(directory)
@@ -103,11 +105,24 @@ class SensedTask(_written.WrittenTask):
 
     # ---- examples
 
+    def inputs_of(self, source: Any) -> list[task.Given]:
+        """Bare sources in a list, or those of data with texts."""
+        if isinstance(source, str | Path):
+            return [task.Given(each.text) for some in self.read_examples(str(source), self.data) for each in some]
+        pairs = isinstance(source, Mapping | tuple) or table_of(source) is not None
+        if pairs:
+            return [task.Given(pair.source) for pair in self.open(source, self.reading)]
+        return [task.Given(value) for value in values_of(source)]
+
+    def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
+        """The sources of a file, some at a time; `-` is standard input."""
+        raise NotImplementedError
+
     def evaluate_source(self, model: Conditional, source: Any) -> dict[str, float]:
         """The figures on a whole other set, read as the run's own was."""
         section, longest = encode_pairs(self.open(source, self.reading), (self.source_codec, self.codec), self.data)
         self.check_lengths(model, longest)
-        return self.measure(model, section, None)
+        return self.measure(model, section)
 
     def encode_source(self, value: Any, place: str) -> np.ndarray:
         vectors = self.vectors_of(value, place)

@@ -8,7 +8,7 @@ it wrote. A task adds how its source is read.
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Unpack
@@ -22,18 +22,20 @@ from unrolled.core import config, task
 from unrolled.core.causal import Conditional, begin
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
+from unrolled.core.metric import Metric
 from unrolled.data.batch import Batch
 from unrolled.data.codec import EMPTY, STOP, Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs_batch import PairExamples, PairSection, pair_batches, section_of_pairs
-from unrolled.data.pairs_prepare import Longest
+from unrolled.data.pairs_prepare import Longest, PairData
 from unrolled.data.tables import Example
+from unrolled.data.target_words import TargetWords
 from unrolled.decode.config import Sampling
 from unrolled.decode.text import Search
-from unrolled.objectives import losses, metrics
-from unrolled.objectives.corpus import value_of
-from unrolled.objectives.written import bleu_statistics, chrf_statistics, exact_statistics, signatures
+from unrolled.objectives import losses
+from unrolled.objectives.written import signatures
 from unrolled.pictures import alignment, kinds
+from unrolled.tasks import _judged
 from unrolled.tasks._writing import (
     GREEDY,
     Asked,
@@ -67,14 +69,19 @@ class Config(config.Config):
     prior: Literal["uniform", "training"] = "uniform"
     """Where smoothing goes: to all tokens alike or by their frequency in the training targets."""
     decoded: int = Field(64, ge=1)
-    """Validation examples that are written out at each evaluation during training; the final figures use all."""
+    """Validation examples that are written now and then during training, to know how long writing takes."""
+    score: str = "auto"
+    """The metric that ranks models: chrf, bleu, exact_match or nats; auto: exact_match where targets are short strings
+    (three words or fewer, or all made of few words), otherwise chrf. Weights are always chosen by nats."""
 
 
 class WrittenTask(task.Task):
     """The base: batches, loss, figures, writing. A task adds the source: its codec, its ports, how it is read."""
 
-    SCORE: ClassVar[str] = "nats"
-    FIGURES: ClassVar[tuple[str, ...]] = ("nats", "perplexity", "token_accuracy", "exact_match", "chrf", "bleu")
+    SCORE: ClassVar[str] = "chrf"
+    CRITERION: ClassVar[str] = "nats"
+    FIGURES: ClassVar[tuple[str, ...]] = ("chrf", "bleu", "exact_match", "nats", "perplexity", "token_accuracy")
+    JUDGED_BY: ClassVar[tuple[Metric, ...]] = (_judged.CHRF, _judged.BLEU, _judged.EXACT)
     ACCEPTS: ClassVar[tuple[str, ...]] = ("conditional",)
 
     data: DataConfig
@@ -87,22 +94,28 @@ class WrittenTask(task.Task):
         self.longest: dict[str, Longest] = {}
         self.longest_target = 0  # of training, in tokens
         self.kinds: list[str] = []  # of held-out examples, that figures tell apart
-        self.signatures: dict[str, str] = {}
+        self.usual_score = _judged.CHRF
+        self.pace = _judged.Pace()
+        self.metrics()  # an invalid score is told at once
         self._prior: Tensor | None = None
-        self._more_seconds = 0.0
 
     # ---- data
 
-    def take(self, sections: dict[str, PairSection], longest: dict[str, Longest]) -> None:
+    def take(self, pairs: PairData) -> None:
         """What `prepare` of a task ends with."""
-        self.sections, self.longest = sections, longest
-        self.longest_target = longest["train"].target
+        sections, self.sections, self.longest = pairs.sections, pairs.sections, pairs.longest
+        self.longest_target = pairs.longest["train"].target
+        self.judge_by(TargetWords(**pairs.facts["target_words"]))
         named = [kind for section in sections.values() for kind in (section.kinds or []) if kind]
         self.tell_apart(list(dict.fromkeys(named)))
         if self.config.label_smoothing and self.config.prior == "training":
             counts = np.bincount(sections["train"].target, minlength=self.codec.size).astype(np.float32)
             counts[STOP] += sections["train"].n_examples
             self._prior = torch.from_numpy(counts / counts.sum())
+
+    def judge_by(self, words: TargetWords) -> None:
+        """Choose the score that is usual for such targets."""
+        self.usual_score = _judged.usual_score(words)
 
     def tell_apart(self, found: list[str]) -> None:
         """Figures of each kind of held-out example beside those of all."""
@@ -120,10 +133,12 @@ class WrittenTask(task.Task):
         return {"decoder.embedding": task.Vocabulary(self.codec), "head": task.Vocabulary(self.codec)}
 
     def describe(self) -> dict[str, Any]:
-        return {"longest_target": self.longest_target, "kinds": self.kinds, "signatures": self.signatures}
+        return {"longest_target": self.longest_target, "kinds": self.kinds, "usual_score": self.usual_score.name}
 
     def recall(self, facts: Mapping[str, Any]) -> None:
-        self.longest_target, self.signatures = facts["longest_target"], dict(facts["signatures"])
+        self.longest_target = facts["longest_target"]
+        named = {metric.name: metric for metric in self.JUDGED_BY}
+        self.usual_score = named.get(str(facts.get("usual_score")), self.usual_score)
         self.tell_apart(list(facts["kinds"]))
 
     def size(self, split: str) -> int:
@@ -167,68 +182,56 @@ class WrittenTask(task.Task):
 
     # ---- figures
 
+    def metrics(self) -> list[Metric]:
+        return _judged.chosen(self.config.score, self.JUDGED_BY, self.usual_score)
+
     def evaluate(
         self, model: Conditional, split: str, limit: int | None = None, ledger: task.Ledger | None = None
     ) -> dict[str, float]:
+        """In training, which sets a limit, no text is written: nats choose the weights."""
         section = self._section(split)
         if limit is None:
-            return self.measure(model, section, None, ledger)
-        some = section.share(min(1.0, limit / section.n_targets))
-        return self.measure(model, some, self.config.decoded, ledger)
+            return self.measure(model, section, ledger)
+        return self.measure_tokens(model, section.share(min(1.0, limit / section.n_targets)), ledger)
 
-    def measure(
-        self, model: Conditional, section: PairSection, decoded: int | None, ledger: task.Ledger | None = None
-    ) -> dict[str, float]:
-        """Figures of each token given those before it, and of the texts that are written, `decoded` or all of them."""
-        total, count, right = 0.0, 0, 0
-        for y, batch in self.outputs(model, pair_batches(section, EVALUATION_TOKENS)):
-            nats, real = losses.token_losses(y, batch.y), batch.y != EMPTY  # [B, T]
-            total, count = total + float(nats.double().sum()), count + int(real.sum())
-            right += int(metrics.accuracy(y, batch.y)[0])
-            if ledger is not None:
-                assert batch.rows is not None
-                ledger.add(batch.rows, nats.double().sum(1), real.sum(1))
-        if count == 0:
-            raise DataError("there is no token to predict in this part of the data: give more of it")
-        figures = {"nats": total / count, "perplexity": metrics.perplexity(total, count)}
-        figures["token_accuracy"] = right / count
-        some = section if decoded is None else section.spread(decoded)
-        begun = time.monotonic()
-        written = [best[0].text for best in self.write(model, some)]
-        self._estimate(time.monotonic() - begun, some.n_examples, decoded)
-        return {**figures, **self.compare(written, some), "tokens": count}
+    def measure(self, model: Any, section: PairSection, ledger: task.Ledger | None = None) -> dict[str, float]:
+        """Figures of each token given those before it, and of the texts that are written."""
+        return {**self.measure_tokens(model, section, ledger), **self.measure_texts(model, section, ledger)}
 
-    def compare(self, written: list[str], section: PairSection) -> dict[str, float]:
-        """Figures of whole texts."""
-        references = self.references(section)
-        self.signatures = signatures()
-        exact = exact_statistics(written, references)  # [n, 2]
-        figures = {"exact_match": float(value_of("ratio", exact.sum(0)))}
-        for kind in self.kinds if section.kinds is not None else []:
-            own = [i for i, each in enumerate(section.kinds or []) if each == kind]
+    def measure_tokens(self, model: Any, section: PairSection, ledger: task.Ledger | None) -> dict[str, float]:
+        return _judged.token_figures(self.outputs(model, pair_batches(section, EVALUATION_TOKENS)), ledger)
+
+    def measure_texts(self, model: Any, section: PairSection, ledger: task.Ledger | None) -> dict[str, float]:
+        """Of all texts, or of those that there is time to write: how many is the figure `written`."""
+        seconds = math.inf if ledger is None else ledger.seconds
+        rows, texts = _judged.write_within(
+            seconds, section, lambda some: [best[0].text for best in self.write(model, some)]
+        )
+        some = section if len(rows) == section.n_examples else section.take(rows)
+        references = self.references(some)
+        found = _judged.judge(self.metrics(), texts, references)
+        if ledger is not None:
+            _judged.enter(ledger, found, rows)
+        figures = _judged.values(found)
+        for kind in self.kinds if some.kinds is not None else []:
+            own = [i for i, each in enumerate(some.kinds or []) if each == kind]
             if own:
-                figures[_exact_of(kind)] = float(value_of("ratio", exact[own].sum(0)))
-        chrf, bleu = chrf_statistics(written, references), bleu_statistics(written, references)
-        return figures | {
-            "chrf": float(value_of("chrf", chrf.sum(0))), "bleu": float(value_of("bleu", bleu.sum(0)))
-        }  # fmt: skip
+                figures[_exact_of(kind)] = sum(texts[i] == references[i] for i in own) / len(own)
+        return {**figures, "written": len(rows)}
 
     def references(self, section: PairSection) -> list[str]:
         if section.texts is not None:
             return list(section.texts[1])
         return [self.text_of(section.target_of(i).tolist()) for i in range(section.n_examples)]
 
-    def _estimate(self, seconds: float, examples: int, decoded: int | None) -> None:
-        """How long it will take to write out all held-out examples, beyond the few of an evaluation in training."""
-        if decoded is not None:
-            left = sum(section.n_examples for part, section in self.sections.items() if part != "train")
-            self._more_seconds = seconds * max(0, left - examples) / max(examples, 1)
-
-    def more_seconds(self) -> float:
-        return self._more_seconds
+    def more_seconds(self, model: Any) -> float:
+        some = self._section("valid").spread(self.config.decoded)
+        self.pace.probe(lambda: len(self.write(model, some)))
+        left = sum(section.n_examples for part, section in self.sections.items() if part != "train")
+        return self.pace.each * left
 
     def how_measured(self) -> dict[str, str]:
-        return dict(self.signatures)
+        return signatures()
 
     @torch.no_grad()
     def outputs(self, model: Conditional, batches: Iterator[Batch]) -> Iterator[tuple[Tensor, Batch]]:

@@ -26,6 +26,7 @@ from unrolled.core.front import option
 from unrolled.data import pianoroll
 from unrolled.data.batch import Batch, Examples, example_batches
 from unrolled.data.config import DataConfig
+from unrolled.data.given import values_of
 from unrolled.data.midi import midi_bytes
 from unrolled.data.pianoroll import KEYS, LOWEST, Roll, RollData, check_roll, prepare_rolls, read_rolls, section_of
 from unrolled.data.store import Section
@@ -124,6 +125,10 @@ class Task(task.Task):
         if found[0].shape[1] != self.width:
             raise DataError(f"{source}: the frames are {found[0].shape[1]} wide, those of this run {self.width}")
         return found
+
+    def inputs_of(self, source: Any) -> list[task.Given]:
+        whole = isinstance(source, str | Path | Mapping)
+        return [task.Given(roll) for roll in (self._read(source) if whole else values_of(source))]
 
     # ---- training
 

@@ -29,6 +29,7 @@ from unrolled.data.codec import EMPTY, START, STOP, UNKNOWN, Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.prepare import TextData, prepare, prepare_all
 from unrolled.data.store import Section, section_from
+from unrolled.data.text import inputs_in
 from unrolled.decode.config import Sampling
 from unrolled.decode.text import Begun, Generated, Search, Writer
 from unrolled.layers.packed import packed_weights
@@ -120,6 +121,9 @@ class Task(task.Task):
         if self.text is None:
             raise UsageError("no data has been read yet: call prepare(source) first")
         return self.text
+
+    def inputs_of(self, source: Any) -> list[task.Given]:
+        return [task.Given(each.text, each.label) for each in inputs_in(source, self.data)]
 
     # ---- training
 
@@ -281,12 +285,9 @@ class Task(task.Task):
 
     def example(self, value: Any) -> tuple[Batch, list[str]]:
         """A text as one row; the names are those of the tokens that are read."""
-        section = section_from([self.codec.encode(str(value))], self._first_class(), False)
+        section = section_from([self.codec.encode(str(value))], [0] if self.labels else None, False)
         batch = self._without_ends(next(iter(example_batches(section, 1, ahead=self.data.ahead))))
         return batch, [self.codec.name(int(token)) for token in batch.x[0]]
-
-    def _first_class(self) -> list[int] | None:
-        return [0] if self.labels else None
 
     def input_of(self, line: Mapping[str, Any]) -> Any:
         return line["text"]

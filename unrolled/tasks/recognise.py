@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Unpack
@@ -24,6 +23,7 @@ from torch import Tensor
 from unrolled.core import task
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
+from unrolled.core.metric import Metric
 from unrolled.data.batch import Batch
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs_batch import PairExamples, PairSection
@@ -32,15 +32,15 @@ from unrolled.data.recognition import guess_recognition, open_recognition, sourc
 from unrolled.data.sound import features, read_clip
 from unrolled.data.strokes import as_strokes
 from unrolled.data.tables import Example
+from unrolled.data.target_words import TargetWords
 from unrolled.data.vector_pairs import RecognitionReading, VectorPairs
 from unrolled.data.windows import windows
 from unrolled.decode.config import Sampling
 from unrolled.decode.text import Search
-from unrolled.objectives import edits, metrics
-from unrolled.objectives.corpus import value_of
-from unrolled.objectives.written import exact_statistics
+from unrolled.objectives import metrics
 from unrolled.pictures import kinds
 from unrolled.tasks import _frames, _sensed, _written
+from unrolled.tasks._judged import CHARACTER_ERRORS, EXACT, WORD_ERRORS
 from unrolled.tasks._writing import GREEDY, Asked, Written, device_of, longest_source, search_of
 
 ALIASES = ("recognize", "recognition", "asr", "speech", "speech-recognition", "ocr", "handwriting", "ctc")
@@ -56,7 +56,9 @@ class Config(_written.Config):
 
 
 class Task(_sensed.SensedTask):
-    FIGURES: ClassVar[tuple[str, ...]] = ("nats", "character_error_rate", "word_error_rate", "exact_match")
+    SCORE: ClassVar[str] = "character_error_rate"
+    FIGURES: ClassVar[tuple[str, ...]] = ("character_error_rate", "word_error_rate", "exact_match", "nats")
+    JUDGED_BY: ClassVar[tuple[Metric, ...]] = (CHARACTER_ERRORS, WORD_ERRORS, EXACT)
     ACCEPTS: ClassVar[tuple[str, ...]] = ("conditional", "encoder", "causal")
     READING: ClassVar[type[RecognitionReading]] = RecognitionReading
 
@@ -112,29 +114,20 @@ class Task(_sensed.SensedTask):
 
     # ---- figures
 
-    def measure(
-        self, model: Any, section: PairSection, decoded: int | None, ledger: task.Ledger | None = None
-    ) -> dict[str, float]:
+    def judge_by(self, words: TargetWords) -> None:
+        self.usual_score = WORD_ERRORS if self.data.tokens == "word" else CHARACTER_ERRORS
+
+    def measure_tokens(self, model: Any, section: PairSection, ledger: task.Ledger | None) -> dict[str, float]:
         if not self.by_frames:
-            return super().measure(model, section, decoded, ledger)
+            return super().measure_tokens(model, section, ledger)
         nats, counts = _frames.losses(model, section)
         if ledger is not None:
-            ledger.add(torch.arange(section.n_examples), nats, counts)
-        some = section if decoded is None else section.spread(decoded)
-        begun = time.monotonic()
-        written = [best[0].text for best in self.write(model, some)]
-        self._estimate(time.monotonic() - begun, some.n_examples, decoded)
+            ledger.put("nats", torch.arange(section.n_examples), torch.stack([nats, counts.double()], 1))
         per_token = metrics.nats_per_token(float(nats.sum()), int(counts.sum()))
-        return {"nats": per_token, **self.compare(written, some), "tokens": int(counts.sum())}
+        return {"nats": per_token, "tokens": int(counts.sum())}
 
-    def compare(self, written: list[str], section: PairSection) -> dict[str, float]:
-        references = self.references(section)
-        found = {
-            "character_error_rate": edits.character_statistics(written, references),
-            "word_error_rate": edits.word_statistics(written, references),
-            "exact_match": exact_statistics(written, references),
-        }
-        return {name: float(value_of("ratio", each.sum(0))) for name, each in found.items()}
+    def how_measured(self) -> dict[str, str]:
+        return {}
 
     # ---- writing
 

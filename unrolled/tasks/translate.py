@@ -27,7 +27,7 @@ from unrolled.data.config import DataConfig
 from unrolled.data.pairs import open_pairs
 from unrolled.data.pairs_batch import PairSection
 from unrolled.data.pairs_config import PairReading
-from unrolled.data.pairs_files import sources_in, table_of_pairs
+from unrolled.data.pairs_files import sources_in, sources_of, table_of_pairs
 from unrolled.data.pairs_guess import guess_pairs
 from unrolled.data.pairs_prepare import PairData, encode_pairs, is_joint, prepare_pairs
 from unrolled.data.tables import Example, Table
@@ -103,7 +103,7 @@ class Task(_written.WrittenTask):
         self.pairs = prepare_pairs(opened, self.data, codecs)
         self.source_codec, self.codec = self.pairs.source_codec, self.pairs.target_codec
         self.shared, self.reading = self.pairs.shared, opened.reading
-        self.take(self.pairs.sections, self.pairs.longest)
+        self.take(self.pairs)
 
     def save_codec(self, directory: Path) -> None:
         super().save_codec(directory)
@@ -160,7 +160,7 @@ class Task(_written.WrittenTask):
         opened = open_pairs(source, self.reading)
         section, longest = encode_pairs(opened, (self.source_codec, self.codec), self.data)
         self.check_lengths(model, longest)
-        return self.measure(model, section, None)
+        return self.measure(model, section)
 
     def encode_source(self, value: Any, place: str) -> np.ndarray:
         text = self._text(value)
@@ -192,6 +192,9 @@ class Task(_written.WrittenTask):
 
     def table_in(self, path: Path) -> Table | None:
         return table_of_pairs(path, self.reading)
+
+    def inputs_of(self, source: Any) -> list[task.Given]:
+        return [task.Given(text) for text in sources_of(source, self.reading)]
 
     def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
         """Sources of another file, some at a time: its lines, the source column of a table; `-` is standard input."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import platform
 import shutil
 import time
@@ -28,7 +29,7 @@ from unrolled.runs.directory import RunDirectory, in_training
 from unrolled.runs.parts import Frozen
 from unrolled.runs.run import Run, load, pick_device, saved_config
 from unrolled.training import starting
-from unrolled.training.loop import Loop
+from unrolled.training.loop import WRITING, Loop
 from unrolled.training.memory import explain_memory
 from unrolled.training.precision import choose_precision
 from unrolled.training.progress import Progress, Quiet
@@ -293,13 +294,14 @@ def finish(
     task.after_training(model)
     run.write_json("data.json", {**task.describe(), "facts": task.facts()})
     parts = [split for split in task.splits() if split != "train"]
-    ledgers = {split: Ledger(task.ranks_by.name) for split in parts}
+    ledgers = {split: Ledger(task.ranks_by.name, _writing_seconds(config, len(parts) + 1)) for split in parts}
     before = time.monotonic()
     figures = {split: task.evaluate(model, split, ledger=ledgers[split]) for split in parts}
     evaluation = time.monotonic() - before
     units = {f"{split}.{name}": each for split in parts for name, each in ledgers[split].tensors().items()}
     run.write_tensors("units.safetensors", units)
-    lines = list(task.predictions(model, parts[-1], PREDICTIONS))
+    last = ledgers[parts[-1]]
+    lines = list(task.predictions(model, parts[-1], min(PREDICTIONS, last.n_units) if last.left_out else PREDICTIONS))
     run.write_lines("predictions.jsonl", lines)
     for name, picture in task.pictures(model, parts[-1]).items():
         run.write_json(f"figures/{name}.json", picture.model_dump(mode="json"))
@@ -314,6 +316,11 @@ def finish(
     run.write_json("result.json", result)
     write_card(run, config, task, result)
     run.seal()
+
+
+def _writing_seconds(config: RunConfig, n: int) -> float:
+    """How long texts may be written, n times, where a model writes any."""
+    return math.inf if config.budget.time is None else WRITING * config.budget.time / n
 
 
 def _costs(config: RunConfig, task: Task, model: Model) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from unrolled.training.signals import StopFlag
 
 PLATEAU_PATIENCE, PLATEAU_CUT = 2, 0.5
 BACKWARD = 3.0  # a training step takes about so many times as long as evaluating as much data
+WRITING = 0.15  # of a time budget: the most that goes into writing texts for the final figures
 
 
 @dataclass
@@ -222,7 +223,8 @@ class Loop:
     def _reserve(self, spent: float, tokens: float) -> float:
         """Seconds that a last evaluation and the figures on all held-out data will take, from the speed of this one."""
         left = sum(self.task.size(split) for split in self.task.splits() if split != "train")
-        return 1.5 * (spent * left / max(tokens, 1) + self.task.more_seconds()) + spent + 0.5
+        most = math.inf if self.plan.time is None else WRITING * self.plan.time
+        return 1.5 * spent * left / max(tokens, 1) + min(1.5 * self.task.more_seconds(self.model), most) + spent + 0.5
 
     def _needs(self, spent: float, tokens: float) -> float:
         """Seconds up to a second evaluation and the figures at the end, from the speed of the first evaluation."""

@@ -1,0 +1,35 @@
+"""Inputs without answers, to predict for: found as training found them, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+from unrolled.core.errors import UsageError
+from unrolled.data.given import table_of, values_of
+from unrolled.data.labelled import Labelled, open_labelled
+from unrolled.data.reading import Kind, Reading
+
+
+def inputs_of(source: Any, reading: Reading, kind: Kind) -> Iterable[Labelled]:
+    """The inputs of whatever holds examples, by the columns that a saved run read; a list of bare inputs has none."""
+    inputs_only = reading.updated({"group": None, "part": None})
+    bare = inputs_only.updated({"column": None, "target": None})
+    if isinstance(source, str | PathLike) or table_of(source) is not None:
+        return open_labelled(source, inputs_only, "none")
+    if isinstance(source, Mapping):
+        if alone := next((name for name, value in source.items() if isinstance(value, str)), None):
+            raise UsageError(f"'{alone}' is one text, not a column of them: give rows in a list, [{{...}}]")
+        return open_labelled(source, inputs_only, "none")
+    if isinstance(source, tuple) and len(source) in (1, 2) and not isinstance(source[0], str):
+        return open_labelled(source, bare, "none")
+    values = values_of(source)
+    if kind == "series" and values and not any(isinstance(value, str) for value in values):
+        return open_labelled((values,), bare, "none")
+    return labelled(values)
+
+
+def labelled(values: Sequence[Any], first: int = 1) -> list[Labelled]:
+    """Inputs from Python as examples without answers."""
+    return [Labelled(value, None, f"example {i}", None, "all") for i, value in enumerate(values, start=first)]

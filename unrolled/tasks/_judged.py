@@ -1,0 +1,128 @@
+"""What written texts are judged by: the metrics of whole texts, the one that ranks, and as many texts as time allows.
+
+    chrF, BLEU          texts (see objectives/corpus)
+    exact match         the share of texts that are just as they should be
+    error rates         edits per character or word of the text that it should be
+
+Where all texts cannot be written in the time, those are that come first in one random order, the same for every model:
+so models are compared on the texts that all of them wrote.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unrolled.core.errors import DataError, UsageError, listed
+from unrolled.core.metric import Metric
+from unrolled.core.task import Ledger
+from unrolled.data.batch import Batch
+from unrolled.data.codec import EMPTY
+from unrolled.data.epochs import Whole
+from unrolled.data.pairs_batch import PairSection
+from unrolled.data.target_words import TargetWords
+from unrolled.objectives import losses
+from unrolled.objectives import metrics as figures
+from unrolled.objectives.corpus import Array, value_of
+from unrolled.objectives.edits import character_statistics, word_statistics
+from unrolled.objectives.written import bleu_statistics, chrf_statistics, exact_statistics
+
+NATS = Metric("nats")
+CHRF = Metric("chrf", larger=True, formula="chrf")
+BLEU = Metric("bleu", larger=True, formula="bleu")
+EXACT = Metric("exact_match", larger=True, formula="rate")
+CHARACTER_ERRORS = Metric("character_error_rate")
+WORD_ERRORS = Metric("word_error_rate")
+
+STATISTICS: dict[Metric, Callable[[Sequence[str], Sequence[str]], Array]] = {
+    CHRF: chrf_statistics,
+    BLEU: bleu_statistics,
+    EXACT: exact_statistics,
+    CHARACTER_ERRORS: character_statistics,
+    WORD_ERRORS: word_statistics,
+}
+FIRST, MOST = 16, 256  # texts that are written before time is looked at, and between two looks
+PROBING = 0.02  # of the time of training, that may go into finding out how long writing takes
+
+
+def chosen(asked: str, able: Sequence[Metric], usual: Metric) -> list[Metric]:
+    """The metrics of a task, the one that ranks first: that which was asked for, or the usual one."""
+    named = {metric.name: metric for metric in (*able, NATS)}
+    if asked != "auto" and asked not in named:
+        raise UsageError(f"invalid value score = '{asked}': expected one of {listed(['auto', *named])}")
+    first = usual if asked == "auto" else named[asked]
+    return [first, *(metric for metric in named.values() if metric != first)]
+
+
+def usual_score(words: TargetWords) -> Metric:
+    """Texts are ranked by chrF; short strings, which are right or wrong, by exact matches."""
+    return EXACT if words.are_strings else CHRF
+
+
+def token_figures(outputs: Iterable[tuple[Tensor, Batch]], ledger: Ledger | None) -> dict[str, float]:
+    """Figures of each token given the true ones before it."""
+    total, count, right = 0.0, 0, 0
+    for y, batch in outputs:
+        nats, real = losses.token_losses(y, batch.y), batch.y != EMPTY  # [B, T]
+        total, count = total + float(nats.sum()), count + int(real.sum())
+        right += int(figures.accuracy(y, batch.y)[0])
+        if ledger is not None:
+            assert batch.rows is not None
+            ledger.put(NATS.name, batch.rows, torch.stack([nats.sum(1).double(), real.sum(1).double()], 1))
+    if count == 0:
+        raise DataError("there is no token to predict in this part of the data: give more of it")
+    found = {NATS.name: total / count, "perplexity": figures.perplexity(total, count)}
+    return {**found, "token_accuracy": right / count, "tokens": count}
+
+
+def judge(metrics: Sequence[Metric], written: Sequence[str], references: Sequence[str]) -> dict[Metric, Array]:
+    """The statistics [n, k] of each metric of whole texts."""
+    return {metric: STATISTICS[metric](written, references) for metric in metrics if metric in STATISTICS}
+
+
+def enter(ledger: Ledger, statistics: dict[Metric, Array], rows: Whole) -> None:
+    for metric, each in statistics.items():
+        ledger.put(metric.name, torch.from_numpy(rows), torch.from_numpy(each))
+
+
+def values(statistics: dict[Metric, Array]) -> dict[str, float]:
+    return {metric.name: float(value_of(metric.formula, each.sum(0))) for metric, each in statistics.items()}
+
+
+def write_within(
+    seconds: float, section: PairSection, write: Callable[[PairSection], list[str]]
+) -> tuple[Whole, list[str]]:
+    """Which examples were written, and their texts: all of them, or as many as there is time for, FIRST at least."""
+    if math.isinf(seconds) or section.n_examples <= FIRST:
+        return np.arange(section.n_examples), write(section)
+    order, begun = np.random.default_rng(0).permutation(section.n_examples), time.monotonic()
+    texts, size = list[str](), FIRST
+    while size > 0:
+        texts += write(section.take(order[len(texts) : len(texts) + size]))
+        passed = time.monotonic() - begun
+        room = (seconds - passed) * len(texts) / max(passed, 1e-9)
+        size = min(2 * size, MOST, section.n_examples - len(texts), int(room))
+    return order[: len(texts)], texts
+
+
+class Pace:
+    """How long it takes to write a text, found out now and then in training."""
+
+    def __init__(self) -> None:
+        self.begun: float | None = None
+        self.spent = self.each = 0.0
+
+    def probe(self, write: Callable[[], int]) -> None:
+        """Measure how long `write` takes, which says how many texts it wrote; not where that would cost too much."""
+        before = time.monotonic()
+        self.begun = before if self.begun is None else self.begun
+        if self.spent > PROBING * (before - self.begun):
+            return
+        n = write()
+        taken = time.monotonic() - before
+        self.spent, self.each = self.spent + taken, taken / max(n, 1)
