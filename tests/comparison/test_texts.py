@@ -111,8 +111,8 @@ def test_a_comparison_of_real_runs_is_ranked_by_the_score_of_the_task(tmp_path):
     pairs = [
         (" ".join(words), " ".join(word.upper() for word in words)) for words in itertools.product("abcd", repeat=4)
     ]
-    settings = {"models": "seq2seq", "steps": 3, "seq2seq.d_state": 8, "tokens": "word", "split": "80/10/10", "score": "chrf",
-                "evaluate_every": 3}  # fmt: skip
+    settings = {"models": "seq2seq", "steps": 3, "seq2seq.d_state": 8, "tokens": "word", "split": "80/10/10",
+                "score": "chrf", "evaluate_every": 3}  # fmt: skip
     found = unrolled.compare(pairs, task="translate", out=tmp_path / "out", settings=settings)
     assert found.table["score"] == "chrf" and found.table["criterion"] == "nats"
     valid = [row["valid"] for row in found.rows]
