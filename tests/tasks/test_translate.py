@@ -301,3 +301,10 @@ def test_columns_of_other_tasks_are_refused():
     task = translate.Task(translate.Config(), DataConfig(column="text"))
     with pytest.raises(UsageError, match=r"give .*source_column.*target_column"):
         task.prepare(PAIRS)
+
+
+@pytest.mark.parametrize("name", ["dates,examples=400", "numbers,examples=3000", "reversal,examples=400"])
+def test_built_in_strings_are_ranked_by_exact_matches(name):
+    task = translate.Task(translate.Config(), DataConfig())
+    task.prepare(f"builtin:{name}")
+    assert task.ranks_by == _judged.EXACT

@@ -14,7 +14,7 @@ from unrolled.data.pairs_batch import PairSection
 LOOKED_AT = 2000  # targets, evenly spread
 LONGEST = 12  # letters of a word; more are several, in writing that has no spaces
 FEW_WORDS = 3  # in a target: a date, a number, a name, a word
-FEW_DIFFERENT, OFTEN = 100, 20  # words that all targets are made of, and how often each is used
+FEW_DIFFERENT, OFTEN = 200, 20  # words that all targets are made of, and how often each is used
 
 
 class TargetWords(NamedTuple):
@@ -27,7 +27,7 @@ class TargetWords(NamedTuple):
     @property
     def are_strings(self) -> bool:
         """Whether a target is right or wrong as a whole: most have three words or fewer (dates, names, numbers in
-        digits), or all are made of a hundred words or fewer, each of which is used often (numbers in words, sounds)."""
+        digits), or all are made of 200 words or fewer, each of which is used often (numbers in words, sounds)."""
         return self.median <= FEW_WORDS or (self.different <= FEW_DIFFERENT and self.used >= OFTEN)
 
 
