@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import unrolled
 from tests.commands import run_unrolled
@@ -37,8 +38,8 @@ def test_figures_by_hand(run: Run) -> None:
     )
     assert run.result["test"] == pytest.approx(figures, rel=1e-5)
     units = run.directory.read_tensors("units.safetensors")
-    assert float(units["totals"].sum() / units["counts"].sum()) == pytest.approx(figures["mse"], rel=1e-6)
-    assert units["counts"].tolist() == [60.0] * len(lines)
+    assert float(torch.div(*units["test.mse"].sum(0))) == pytest.approx(figures["mse"], rel=1e-6)
+    assert units["test.mse"][:, 1].tolist() == [60.0] * len(lines)
 
 
 def test_it_beats_doing_nothing(run: Run) -> None:

@@ -44,8 +44,8 @@ def test_figures_are_in_the_users_units(run: Run) -> None:
     assert figures["r2"] == pytest.approx(1 - np.square(error).sum() / np.square(truth - truth.mean()).sum(), rel=1e-4)
     assert run.result["test"] == pytest.approx(figures, rel=1e-5)
     units = run.directory.read_tensors("units.safetensors")
-    assert float(units["totals"].sum() / units["counts"].sum()) == pytest.approx(figures["mse"], rel=1e-6)
-    np.testing.assert_allclose(units["totals"].numpy(), np.square(error), atol=1e-6)
+    assert float(torch.div(*units["test.mse"].sum(0))) == pytest.approx(figures["mse"], rel=1e-6)
+    np.testing.assert_allclose(units["test.mse"][:, 0].numpy(), np.square(error), atol=1e-6)
 
 
 def test_it_learns_and_the_baseline_is_the_mean(run: Run) -> None:
