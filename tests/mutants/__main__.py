@@ -25,10 +25,9 @@ from tests.mutants.trial import Reach, is_noticed, live_functions, put_in, reach
 RESULTS = ROOT / "benchmarks" / "results"
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 BESIDE = {
-    "layers": ("golden", "contract", "models", "runs/test_cost.py"), "decode": ("objectives/test_ctc.py", "tasks"),
-    "training": ("runs", "comparison/test_folds.py"),
+    "layers": ("golden", "contract", "models", "runs/test_cost.py"), "decode": ("objectives/test_ctc.py",),
+    "training": ("comparison/test_folds.py",),
 }  # fmt: skip  # tests that try a room beside its own
-OTHERWISE = ("tasks",)
 CACHE = ROOT / ".mutants"
 MOST_SECONDS = 120.0  # of tests for one mutant, the room's own first, then the quickest
 
@@ -147,11 +146,7 @@ def main() -> None:
     given = asked.parse_args()
     os.chdir(ROOT)
     os.environ["PYTHONPATH"] = str(ROOT)
-    beside = (
-        (("objectives/test_ctc.py",) if given.room == "decode" else ())
-        if given.quick
-        else BESIDE.get(given.room, OTHERWISE)
-    )
+    beside = () if given.quick else BESIDE.get(given.room, ())
     folders = [f"tests/{name}" for name in (given.room, *beside) if (ROOT / "tests" / name).exists()]
     trials = Trials(given.room, given.count, given.seed)
     with tempfile.TemporaryDirectory() as folder:
