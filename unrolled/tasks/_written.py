@@ -260,14 +260,12 @@ class WrittenTask(task.Task):
         numbers: Tensor | None = None,
     ) -> list[list[Written]]:
         """The n best texts for every source, in the order of the section (see `_writing.write`)."""
-        return write(
-            self.codec, model, section, search or Search(max_tokens=self.most_tokens(model)), sampling, numbers
-        )
+        search = search or Search(max_tokens=self.most_tokens(model))
+        return write(self.codec, model, section, search, sampling, numbers)
 
     def most_tokens(self, model: Conditional) -> int:
         """The most that is written, <stop> included."""
-        room = model.decoder.max_length
-        wanted = self.longest_target + ROOM
+        room, wanted = model.decoder.max_length, self.longest_target + ROOM
         return wanted if room is None else min(wanted, room)
 
     # ---- examples, one by one
