@@ -184,6 +184,7 @@ class FakeClock:
 
 def test_training_writes_no_texts_and_the_end_as_many_as_there_is_time_for(task, monkeypatch):
     clock, wrote = FakeClock(monkeypatch), []
+    monkeypatch.setattr(_judged, "FIRST", 16)
     section = section_of_pairs([np.array([4])] * 200, [np.array([4])] * 200)
 
     def write(some):

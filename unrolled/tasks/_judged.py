@@ -46,7 +46,7 @@ STATISTICS: dict[Metric, Callable[[Sequence[str], Sequence[str]], Array]] = {
     CHARACTER_ERRORS: character_statistics,
     WORD_ERRORS: word_statistics,
 }
-FIRST, MOST = 16, 256  # texts that are written before time is looked at, and between two looks
+FIRST, MOST = 50, 400  # texts that are written before time is looked at, and between two looks: many at once are cheap
 PROBING = 0.02  # of the time of training, that may go into finding out how long writing takes
 
 
