@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError, UnrolledError, UsageError, nearest
 from unrolled.core.front import option
 from unrolled.core.task import Guess
-from unrolled.data.images import read_image
 from unrolled.data.labelled import ALL, BUILTIN, IMAGES, digest_files, ending_of, given_part
 from unrolled.data.labelled_arrays import load_npz
 from unrolled.data.pairs import Pair
+from unrolled.data.pixels import Pixels, coloured, fitted, read_image, white_of
 from unrolled.data.plain import TextFile
 from unrolled.data.shapes import HELD_OUT, ShapePictures, shape_pictures
 from unrolled.data.tables import CsvTable, Table, open_table
@@ -42,32 +42,14 @@ CAPTION_COLUMNS = ("caption", "captions", "text", "sentence", "sentences", "desc
 PART_COLUMNS = ("part", "split", "set")
 IMAGE_ARRAYS = ("images", "image", "x", "pictures")
 
-Pixels = NDArray[np.uint8]
-
 
 def as_rows(image: Pixels) -> NDArray[np.float32]:
-    """An image of bytes [H, W] or [H, W, C] as its rows [H, W C].
+    """An image [H, W] or [H, W, C] as its rows [H, W C].
 
     >>> as_rows(np.full((2, 4, 3), 255, np.uint8)).shape
     (2, 12)
     """
-    return (image.reshape(len(image), -1) / np.float32(255)).astype(np.float32)
-
-
-def fitted(image: Pixels, size: int | None) -> Pixels:
-    """The image within a square of `size` pixels, its proportions kept, in the middle of white."""
-    height, width = image.shape[:2]
-    if size is None or (height, width) == (size, size):
-        return image
-    from PIL import Image
-
-    scale = size / max(height, width)
-    across, down = max(1, round(width * scale)), max(1, round(height * scale))
-    small = np.asarray(Image.fromarray(image).resize((across, down), Image.Resampling.LANCZOS))
-    square = np.full((size, size, *image.shape[2:]), 255, np.uint8)
-    top, left = (size - down) // 2, (size - across) // 2
-    square[top : top + down, left : left + across] = small
-    return square
+    return (image.reshape(len(image), -1) / np.float32(white_of(image, "the image"))).astype(np.float32)
 
 
 def open_captions(source: Any, reading: CaptionReading) -> VectorPairs:
@@ -243,18 +225,16 @@ def _array(arrays: Mapping[str, Any], usual: Sequence[str], name: str) -> Any:
     return found
 
 
-def _bytes(image: Any, place: str) -> Pixels:
-    """An image of bytes, or of numbers between 0 and 1, [H, W], [H, W, 1] or [H, W, 3]."""
+def _pixels(image: Any, place: str) -> Pixels:
+    """An image [H, W], [H, W, 1] or [H, W, 3] of an array; numbers between 0 and 1 become bytes."""
     values = np.asarray(image)
     if values.ndim == 3 and values.shape[2] == 1:
         values = values[:, :, 0]
     if values.ndim not in (2, 3) or 0 in values.shape or (values.ndim == 3 and values.shape[2] != 3):
         raise DataError(f"{place}: found an array of shape {list(values.shape)}, expected an image [H, W, 3]")
-    if values.dtype.kind == "f" and np.isfinite(values).all() and values.min() >= 0 and values.max() <= 1:
-        values = (255 * values).round().astype(np.uint8)
-    if values.dtype != np.uint8:
-        raise DataError(f"{place}: expected bytes, or numbers between 0 and 1; found {values.dtype}")
-    return values
+    if values.dtype in (np.uint8, np.uint16):
+        return values
+    return (255 / white_of(values, place) * values).round().astype(np.uint8)
 
 
 def _open_arrays(
@@ -269,7 +249,7 @@ def _open_arrays(
         for i, (image, caption) in enumerate(zip(images, captions)):
             place = f"{name}, image {i}" if places is None else places[i]
             try:
-                pixels = fitted(coloured(_bytes(image, place), reading.grey), reading.size)
+                pixels = fitted(coloured(_pixels(image, place), reading.grey), reading.size)
             except DataError as error:
                 source.skip(str(error))
                 continue
@@ -285,15 +265,6 @@ def _open_arrays(
 
     source = _pictured(VectorPairs(name, read, digest, reading), reading)
     return source
-
-
-def coloured(image: Pixels, grey: bool) -> Pixels:
-    """An image of bytes in grey [H, W] or in colours [H, W, 3]."""
-    from PIL import Image
-
-    if grey == (image.ndim == 2):
-        return image
-    return np.asarray(Image.fromarray(image).convert("L" if grey else "RGB"))
 
 
 # ---- generated

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
 
+UNREAL = np.complexfloating | np.datetime64 | np.timedelta64
 GAPS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 
 
@@ -23,7 +24,7 @@ def is_number(cell: Any) -> bool:
         except ValueError:
             return False
         return True
-    return isinstance(cell, numbers.Real | np.number) and not isinstance(cell, bool)
+    return isinstance(cell, numbers.Real | np.number) and not isinstance(cell, bool | UNREAL)
 
 
 def is_gap(cell: Any) -> bool:
@@ -39,6 +40,8 @@ def as_number(cell: Any, place: str) -> float:
         raise DataError(f"{place}: found {shown(cell)}, expected a number; fill it in or remove the row")
     if isinstance(cell, bool | np.bool_):
         return float(cell)
+    if isinstance(cell, UNREAL):
+        raise DataError(f"{place}: found {shown(cell)} of {cell.dtype}, expected a real number; convert it")
     try:
         value = float(cell)
     except (TypeError, ValueError):
@@ -71,9 +74,9 @@ def as_class(cell: Any, place: str) -> str:
         return cell.strip()
     if isinstance(cell, bool | np.bool_):
         return Typed.of(bool(cell))
-    if isinstance(cell, numbers.Integral):
+    if isinstance(cell, numbers.Integral) and not isinstance(cell, UNREAL):
         return Typed.of(int(cell))
-    if isinstance(cell, numbers.Real | np.number) and float(cell).is_integer():
+    if is_number(cell) and float(cell).is_integer():
         return Typed.of(float(cell))
     raise DataError(f"{place}: found {shown(cell)}, expected a class: a name or a whole number")
 
@@ -111,7 +114,10 @@ def as_series(cell: Any, place: str) -> NDArray[np.float64]:
     """A list of numbers, or of equally long lists of numbers, as [T, D]; in double precision until they are scaled, so
     that an offset that all values share costs no digits."""
     try:
-        values = np.asarray(cell, np.float64)
+        found = np.asarray(cell)
+        if found.dtype.kind in "cmMV":
+            raise DataError(f"{place}: found values of {found.dtype}, expected real numbers; convert them")
+        values = found.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         raise DataError(f"{place}: expected numbers, or lists of numbers that are all of one length") from None
     if values.ndim not in (1, 2):

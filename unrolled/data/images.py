@@ -3,7 +3,7 @@
     rows      [H, W C]                      patches   [(H / p)(W / p), p p C], from the top left, row by row
     pixels    [H W, C]
 
-Brightness is between 0 and 1.
+Brightness is between 0 and 1 (see pixels).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError, UsageError
 from unrolled.data.labelled import PARTS, Labelled, LabelledSource, digest_files, join_parts, part_in
 from unrolled.data.named_files import named_files
+from unrolled.data.pixels import read_image, white_of
 from unrolled.data.plain import TextFile
 from unrolled.data.reading import Answers, ImageReading, Reading
 
@@ -29,7 +30,7 @@ def _order(length: int, seed: int) -> NDArray[np.int64]:
 
 
 def as_sequence(image: NDArray[Any], reading: ImageReading, place: str) -> NDArray[np.float32]:
-    """An image of bytes [H, W] or [H, W, C] as [T, D]."""
+    """An image [H, W] or [H, W, C] as [T, D]."""
     height, width = image.shape[:2]
     pixels = image.reshape(height, width, -1)  # [H, W, C]
     if reading.grey and pixels.shape[2] >= 3:
@@ -47,23 +48,7 @@ def as_sequence(image: NDArray[Any], reading: ImageReading, place: str) -> NDArr
         steps = tiles.reshape(height * width // p**2, -1)
     if reading.permutation is not None:
         steps = steps[_order(len(steps), reading.permutation)]
-    return (steps / 255).astype(np.float32)  # [T, D]
-
-
-def read_image(path: Path, grey: bool) -> NDArray[np.uint8]:
-    """[H, W] or [H, W, 3]; what is transparent is seen on white."""
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(path) as file:
-            image = file.convert("RGBA")
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file") from None
-    except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        reason = "it is no image, or damaged" if isinstance(error, UnidentifiedImageError) else str(error)
-        raise DataError(f"{path}: cannot be read as an image ({reason}); save it again as .png") from None
-    white = Image.new("RGBA", image.size, "white")
-    return np.asarray(Image.alpha_composite(white, image).convert("L" if grey else "RGB"))
+    return (steps / white_of(image, place)).astype(np.float32)  # [T, D]
 
 
 def open_images(files: Sequence[Path], folder: Path, name: str, reading: Reading, answers: Answers) -> LabelledSource:

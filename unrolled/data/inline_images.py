@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
+from unrolled.data.pixels import Pixels, decoded
 
 HEAD = "data:image/png;base64,"
 LARGEST = 16 * 2**20  # characters that are looked at
@@ -24,14 +25,14 @@ def to_text(pixels: NDArray[np.uint8]) -> str:
     return HEAD + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
-def from_text(text: str, place: str) -> NDArray[np.uint8]:
-    """The bytes [H, W] or [H, W, 3] again."""
+def from_text(text: str, place: str) -> Pixels:
+    """The pixels [H, W] or [H, W, 3] again."""
     from PIL import Image, UnidentifiedImageError
 
     try:
         if not text.startswith(HEAD) or len(text) > LARGEST:
             raise ValueError("it does not begin as one, or is too large")
         with Image.open(io.BytesIO(base64.b64decode(text[len(HEAD) :], validate=True)), formats=["PNG"]) as image:
-            return np.asarray(image.convert("L" if image.mode == "L" else "RGB"))
+            return decoded(image, place)
     except (UnidentifiedImageError, binascii.Error, ValueError, OSError, SyntaxError) as error:
         raise DataError(f"{place}: this is no PNG image as a data URI ({error})") from None

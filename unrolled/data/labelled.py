@@ -34,7 +34,7 @@ BUILTIN = "builtin:"
 _PART_WORDS = {"train": "train", "training": "train", "valid": "valid", "validation": "valid", "val": "valid",
                "dev": "valid", "test": "test", "t10k": "test"}  # fmt: skip
 SOUNDS = (".wav", ".flac", ".ogg")
-IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif")
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 CONLL = (".conll", ".conllu", ".iob", ".iob2", ".bio")
 
 

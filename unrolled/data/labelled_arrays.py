@@ -2,7 +2,7 @@
 
 | array | shape | what it is |
 |---|---|---|
-| x | [n, T] or [n, T, D]; or a list of [T] or [T, D] | series; whole bytes [n, H, W] or [n, H, W, 3] are images |
+| x | [n, T] or [n, T, D]; or a list of [T] or [T, D] | series; bytes [n, H, W] and all [n, H, W, C] are images |
 | x with offsets | [N] or [N, D], and [n+1] | series of unequal lengths after each other |
 | y | [n], [n, k], or like x | classes, numbers, sets of classes as zeros and ones, clean series |
 | rate | one number | x is sound at this many samples a second |
@@ -29,7 +29,7 @@ from unrolled.data.cells import as_class, as_classes, as_number, as_series
 from unrolled.data.gaps import fill
 from unrolled.data.labelled import PARTS, Labelled, LabelledSource, join_parts
 from unrolled.data.plain import TextFile
-from unrolled.data.reading import Answers, Kind, Reading
+from unrolled.data.reading import Answers, ImageReading, Kind, Reading
 
 _X, _Y = ("x", "X", "data", "inputs", "images"), ("y", "Y", "labels", "label", "target", "targets")
 
@@ -94,12 +94,14 @@ def _open(arrays: dict[str, Any], name: str, reading: Reading, answers: Answers)
         raise DataError(f"{name}: there is no example in it; there is nothing to learn from")
     kind: Kind = "text" if isinstance(x[0], str) else "series"
     view = _view(x, arrays.get("rate"), reading)
+    view_answer = _view(y, arrays.get("rate"), reading) if answers == "series" else None
 
     def read() -> Iterator[Labelled]:
         for i, values in enumerate(x):
             place = f"{name}, array '{x_name}', example {i}"
             value = str(values) if kind == "text" else view(values, place)
-            answer = None if y is None else _answer(y[i], answers, reading, f"{name}, array '{y_name}', example {i}")
+            here = f"{name}, array '{y_name}', example {i}"
+            answer = None if y is None else _answer(y[i], answers, reading, here, view_answer)
             yield Labelled(value, answer, place, None if group is None else str(group[i]))
 
     return LabelledSource(name, kind, answers, read, lambda: _digest(arrays), {}, reading, typed=True)
@@ -138,12 +140,15 @@ def _cut(array: Any, offsets: Any, place: str) -> Any:
 
 def _view(x: Any, rate: Any, reading: Reading) -> Any:
     """How one array becomes a series: as sound, as an image, or as it is."""
-    first = x[0] if isinstance(x[0], np.ndarray) else np.empty(0)
+    try:
+        first = np.asarray(x[0])
+    except ValueError:  # lists of unequal lengths, refused with their place when they are read
+        first = np.empty(0)
     if rate is not None and first.ndim == 1:
         from unrolled.data.sound import features
 
-        return lambda values, _: features(values, int(rate), reading.sound)
-    if first.dtype == np.uint8 and first.ndim >= 2:
+        return lambda values, place: features(np.asarray(values), int(rate), reading.sound, place)
+    if _is_image(first, reading):
         from unrolled.data.images import as_sequence
 
         return lambda values, place: as_sequence(np.asarray(values), reading.images, place)
@@ -154,7 +159,14 @@ def _view(x: Any, rate: Any, reading: Reading) -> Any:
     return plain
 
 
-def _answer(value: Any, answers: Answers, reading: Reading, place: str) -> Any:
+def _is_image(first: NDArray[Any], reading: Reading) -> bool:
+    """Bytes with two axes, whatever has three, and what is asked to be read as an image."""
+    if first.ndim == 3 or (first.ndim == 2 and first.dtype == np.uint8):
+        return True
+    return first.ndim == 2 and reading.images != ImageReading()
+
+
+def _answer(value: Any, answers: Answers, reading: Reading, place: str, view: Any) -> Any:
     if answers == "class":
         return as_class(value, place)
     if answers == "classes":
@@ -164,7 +176,7 @@ def _answer(value: Any, answers: Answers, reading: Reading, place: str) -> Any:
     if answers == "numbers":
         return np.array([as_number(each, place) for each in np.atleast_1d(value)])
     if answers == "series":
-        return as_series(value, place)
+        return view(value, place)
     raise UsageError(f"{place}: arrays hold no {answers}")
 
 

@@ -19,24 +19,72 @@ from unrolled.data.named_files import named_files
 from unrolled.data.reading import Answers, Reading, SoundReading
 from unrolled.data.spectra import log_mel, log_spectrum
 
+STREAMED = 0x7FFFF000  # and more bytes: what programs write that do not know the length yet
+
 
 def read_clip(path: Path) -> tuple[NDArray[np.float32], int]:
     """Samples [T], several channels averaged, and the rate."""
     import soundfile
 
     try:
-        samples, rate = soundfile.read(path, dtype="float32", always_2d=True)  # [T, channels]
+        with soundfile.SoundFile(path) as file:
+            wanted, rate = file.frames, int(file.samplerate)
+            samples = file.read(dtype="float32", always_2d=True)  # [T, channels]
     except (soundfile.SoundFileError, OSError, RuntimeError, TypeError) as error:
         raise DataError(f"{path}: cannot be read as sound ({str(error).rstrip('.')}); save it again as .wav") from None
     if len(samples) == 0:
         raise DataError(f"{path}: there is no sound in this file; remove it")
-    return samples.mean(axis=1), int(rate)
+    if len(samples) < wanted or (missing := missing_bytes(path)):
+        lost = f"{wanted - len(samples)} samples" if len(samples) < wanted else f"{missing} bytes"
+        raise DataError(f"{path}: the sound is cut off, {lost} that its header tells are not there; copy it again")
+    mean = samples.mean(axis=1)
+    if not (finite := np.isfinite(mean)).all():
+        at = int(np.flatnonzero(~finite)[0])
+        raise DataError(f"{path}, sample {at + 1}: found {mean[at]}, expected a finite number; save the clip again")
+    return mean, rate
 
 
-def features(samples: NDArray[Any], rate: int, reading: SoundReading) -> NDArray[np.float32]:
+def missing_bytes(path: Path) -> int:
+    """How many bytes of the samples that the header of a .wav file tells are not there; 0 of other files.
+
+    Libraries read what is there without a word. A length that is not known when writing begins is a very large number.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(12)
+        if head[:4] != b"RIFF" or head[8:] != b"WAVE":
+            return 0
+        while len(chunk := file.read(8)) == 8:
+            told = int.from_bytes(chunk[4:], "little")
+            if chunk[:4] == b"data":
+                return 0 if told >= STREAMED else max(0, told - (size - file.tell()))
+            file.seek(told + told % 2, 1)
+    return 0
+
+
+def in_range(samples: NDArray[Any], place: str) -> NDArray[np.floating]:
+    """Samples of an array between -1 and 1: whole numbers have the range of their type, which begins at 0 for uint8 and
+    uint16, with silence in its middle.
+
+    >>> in_range(np.array([0, 128, 192], np.uint8), "here").tolist()
+    [-1.0, 0.0, 0.5]
+    """
+    if samples.dtype.kind == "f":
+        return samples
+    if samples.dtype.kind not in "iu" or samples.dtype.itemsize > 4:
+        raise DataError(
+            f"{place}: found sound of {samples.dtype}, expected int16, int32, uint8, or numbers from -1 to 1; "
+            "convert it"
+        )
+    half = np.float32(2 ** (8 * samples.dtype.itemsize - 1))
+    return samples / half - (1 if samples.dtype.kind == "u" else 0)
+
+
+def features(
+    samples: NDArray[Any], rate: int, reading: SoundReading, place: str = "the sound"
+) -> NDArray[np.float32]:  # fmt: skip
     """Samples [T] as a sequence [T, 1], or as frames [M, D] of the log-spectrum; whole numbers become -1 to 1."""
-    if samples.dtype.kind in "iu":
-        samples = samples / np.float32(np.iinfo(samples.dtype).max + 1)
+    samples = in_range(samples, place)
     if reading.features == "samples":
         return samples.astype(np.float32)[:, None]  # [T, 1]
     length, hop = max(2, round(reading.frame * rate)), max(1, round(reading.hop * rate))

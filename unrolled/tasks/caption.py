@@ -22,10 +22,10 @@ from unrolled.core.causal import Conditional, begin
 from unrolled.core.errors import DataError
 from unrolled.core.front import setting
 from unrolled.core.trace import trace
-from unrolled.data.captions import as_rows, coloured, fitted, guess_captions, open_captions, pictures_in
+from unrolled.data.captions import as_rows, guess_captions, open_captions, pictures_in
 from unrolled.data.config import DataConfig
-from unrolled.data.images import read_image
 from unrolled.data.inline_images import HEAD, from_text, to_text
+from unrolled.data.pixels import coloured, fitted, read_image
 from unrolled.data.tables import Example
 from unrolled.data.vector_pairs import CaptionReading, VectorPairs
 from unrolled.data.windows import windows

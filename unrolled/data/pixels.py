@@ -1,0 +1,157 @@
+"""The pixels of an image, from a file or an array, and their brightness between 0 and 1.
+
+| an image of | brightness |
+|---|---|
+| bytes; 16-bit numbers without sign; truth values | v / 255; v / 65535; v |
+| floating-point numbers | v, which must be between 0 and 1 |
+| colours with more than 8 bits in a file | their first 8 bits |
+
+A file is turned as its EXIF orientation says, and what is transparent is seen on white. Animations, several pages and
+numbers without a known range (32-bit, signed, 12-bit) are refused.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.core.errors import DataError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+Pixels = NDArray[Any]
+"""[H, W] or [H, W, 3], of bytes, 16-bit numbers, or floating-point numbers between 0 and 1"""
+
+GREY = ("1", "L", "LA", "La")
+PHOTOMETRIC, BITS = 262, 258  # tags of TIFF
+WHITE_IS_ZERO = 0
+
+
+def white_of(image: NDArray[Any], place: str) -> int:
+    """The number that is white in an image, of whatever shape; refused where it is not known.
+
+    >>> white_of(np.zeros(2, np.uint16), "here"), white_of(np.array([0.0, 0.5]), "here")
+    (65535, 1)
+    """
+    if image.dtype in (np.uint8, np.uint16):
+        return int(np.iinfo(image.dtype).max)
+    if image.dtype.kind not in "bf":
+        raise DataError(
+            f"{place}: found an image of {image.dtype}, expected bytes, uint16, or numbers between 0 and 1; convert it"
+        )
+    inside = (image >= 0) & (image <= 1)  # False of NaN too
+    if not inside.all():
+        raise DataError(
+            f"{place}: found {image[~inside][0]} in an image of {image.dtype}, expected values between 0 and 1; "
+            "scale it"
+        )
+    return 1
+
+
+def read_image(path: Path, grey: bool) -> Pixels:
+    """The pixels of a file, [H, W] or [H, W, 3]."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as file:
+            image = decoded(file, str(path))
+    except FileNotFoundError:
+        raise DataError(f"{path}: there is no such file") from None
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        reason = "it is no image, or damaged" if isinstance(error, UnidentifiedImageError) else str(error)
+        raise DataError(f"{path}: cannot be read as an image ({reason}); save it again as .png") from None
+    return coloured(image, grey)
+
+
+def decoded(file: Image.Image, place: str) -> Pixels:
+    """What an opened file shows: [H, W] where it is grey, otherwise [H, W, 3]."""
+    from PIL import Image, ImageOps
+
+    if file.format != "MPO" and _has_second(file):  # the first of MPO is the photo, the others are made of it
+        raise DataError(f"{place}: has several frames or pages, where one image is expected; save each as its own file")
+    if file.mode.startswith(("I", "F")):
+        return _deep(file, place)
+    image = ImageOps.exif_transpose(file)
+    white = Image.new("RGBA", image.size, "white")
+    seen = Image.alpha_composite(white, image.convert("RGBA"))
+    return np.asarray(seen.convert("L" if image.mode in GREY else "RGB"))
+
+
+def _has_second(file: Image.Image) -> bool:
+    try:
+        file.seek(1)
+    except EOFError:
+        return False
+    finally:
+        file.seek(0)
+    return True
+
+
+def _deep(file: Image.Image, place: str) -> Pixels:
+    """Grey with more than 8 bits: 16-bit numbers, or floating-point numbers between 0 and 1."""
+    from PIL import ImageOps, TiffImagePlugin
+
+    tags = file.tag_v2 if isinstance(file, TiffImagePlugin.TiffImageFile) else {}
+    bits = tags.get(BITS, (16,))
+    if "transparency" in file.info:
+        raise DataError(f"{place}: has a transparent colour in 16 bits, which is not read; save it without")
+    if file.mode.startswith("I;16") or (file.mode == "I" and file.format in ("PNG", "PPM")):
+        if tuple(bits) != (16,):
+            raise DataError(f"{place}: has {bits[0]} bits a pixel, expected 8 or 16; save it with one of these")
+        image: Pixels = np.asarray(ImageOps.exif_transpose(file)).astype(np.uint16)
+        return 65535 - image if tags.get(PHOTOMETRIC) == WHITE_IS_ZERO else image
+    if file.mode != "F" or tags.get(PHOTOMETRIC) == WHITE_IS_ZERO:
+        raise DataError(
+            f"{place}: holds 32-bit or signed numbers, whose white is not known; save it with 8 or 16 bits a pixel"
+        )
+    image = np.asarray(ImageOps.exif_transpose(file))
+    white_of(image, place)
+    return image
+
+
+def coloured(image: Pixels, grey: bool) -> Pixels:
+    """An image in grey [H, W] or in colours [H, W, 3]."""
+    from PIL import Image
+
+    if grey == (image.ndim == 2):
+        return image
+    if image.dtype == np.uint8:
+        return np.asarray(Image.fromarray(image).convert("L" if grey else "RGB"))
+    if not grey:
+        return np.repeat(image[:, :, None], 3, axis=2)
+    return _rounded(image @ np.array([0.299, 0.587, 0.114]), image.dtype)  # ITU-R BT.601
+
+
+def fitted(image: Pixels, size: int | None) -> Pixels:
+    """The image within a square of `size` pixels, its proportions kept, in the middle of white."""
+    height, width = image.shape[:2]
+    if size is None or (height, width) == (size, size):
+        return image
+    scale = size / max(height, width)
+    across, down = max(1, round(width * scale)), max(1, round(height * scale))
+    square = np.full((size, size, *image.shape[2:]), white_of(image, "the image"), image.dtype)
+    top, left = (size - down) // 2, (size - across) // 2
+    square[top : top + down, left : left + across] = _resized(image, across, down)
+    return square
+
+
+def _resized(image: Pixels, across: int, down: int) -> Pixels:
+    from PIL import Image
+
+    if image.dtype == np.uint8:
+        return np.asarray(Image.fromarray(image).resize((across, down), Image.Resampling.LANCZOS))
+    if image.ndim == 3:
+        return np.stack([_resized(image[:, :, c], across, down) for c in range(image.shape[2])], axis=2)
+    exact = Image.fromarray(image.astype(np.float32))
+    return _rounded(np.asarray(exact.resize((across, down), Image.Resampling.LANCZOS)), image.dtype)
+
+
+def _rounded(values: NDArray[Any], dtype: np.dtype[Any]) -> Pixels:
+    """Values that were calculated, in the range of a type again."""
+    if dtype.kind == "u":
+        return values.round().clip(0, np.iinfo(dtype).max).astype(dtype)
+    return values.clip(0, 1).astype(dtype)
