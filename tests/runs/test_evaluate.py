@@ -14,6 +14,7 @@ import unrolled
 from tests.commands import run_unrolled
 from unrolled.core.errors import DataError
 from unrolled.data import labelled_prepare
+from unrolled.data.plain import TextFile
 from unrolled.runs.run import Run, load
 
 SMALL = {"threads": 1, "steps": 2, "batch_size": 8, "warmup": 1}
@@ -118,3 +119,31 @@ def test_other_data_with_a_new_class_is_measured_by_the_classes_of_training(run:
     told = json.loads(run_unrolled("evaluate", run.path, path, "--json").stdout)
     assert (told["error"], told["unseen_targets"], told["tokens"]) == (0.25, 1, 4)
     assert told["baselines"]
+
+
+@pytest.mark.parametrize("task", ["classify", "regress", "next-token", "translate"])
+def test_other_data_is_read_once_for_the_run_and_its_baselines(
+    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, model, settings = CASES[task]
+    unrolled.train(make(tmp_path), task=task, model=model, out=tmp_path / "run", settings=SMALL | settings)
+    (tmp_path / "other").mkdir()
+    other = make(tmp_path / "other")
+    again, opened = load(tmp_path / "run"), []
+    once = TextFile.open
+    monkeypatch.setattr(TextFile, "open", lambda file: (opened.append(file.path), once(file))[1])
+    for _ in range(2):  # prepared texts are kept, so that the second time less is read
+        opened.clear()
+        again.evaluate(other)
+    alone = opened.count(other)
+    opened.clear()
+    figures, baselines = again.evaluate_beside(other)
+    assert opened.count(other) == alone > 0
+    assert figures == again.evaluate(other)
+    assert baselines == again.evaluate_baselines(other) != {}
+
+
+def test_the_command_measures_the_run_beside_its_baselines(run: Run, tmp_path: Path) -> None:
+    told = json.loads(run_unrolled("evaluate", run.path, reviews(tmp_path), "--json").stdout)
+    assert told.pop("baselines") == load(run.path).evaluate_baselines(tmp_path / "reviews.csv")
+    assert told == load(run.path).evaluate(tmp_path / "reviews.csv")

@@ -153,3 +153,31 @@ def test_texts_to_go_on_from(tmp_path: Path) -> None:
     for bad in ([{"text": "the"}], [("the", "state")], "the state"):
         with pytest.raises(UnrolledError):
             run.score(bad)
+
+
+def test_arrays_are_found_by_the_names_that_training_chose(tmp_path: Path) -> None:
+    run = trained({"data": SERIES, "labels": np.array(SIDES)}, tmp_path, model="nearest")
+    wanted = said(run, SERIES)
+    decoy = {"x": -SERIES, "data": SERIES, "y": np.array(SIDES[::-1]), "labels": np.array(SIDES)}
+    np.savez(tmp_path / "new.npz", **decoy)
+    for form in (decoy, {"data": SERIES}, tmp_path / "new.npz", (SERIES, None)):
+        assert said(run, form) == wanted
+    assert run.evaluate(decoy) == run.evaluate(tmp_path / "new.npz") == run.evaluate((SERIES, np.array(SIDES)))
+    for bad in ({"x": SERIES}, [{"x": row} for row in SERIES.tolist()]):
+        with pytest.raises(UnrolledError, match="'data'"):
+            run.predict(bad)
+
+
+def test_names_of_columns_may_contain_commas(tmp_path: Path) -> None:
+    names = [f"t, {t}" for t in range(5)]
+    wide = [dict(zip([*names, "side"], [*row, side])) for row, side in zip(SERIES.tolist(), SIDES)]
+    run = trained(wide, tmp_path, model="nearest", **{"task.reading.target": "side"})
+    assert said(run, wide) == said(run, without(wide, "side")) == said(run, SERIES)
+    assert run.evaluate(polars.DataFrame(without(wide))) == run.evaluate(wide)
+    with pytest.raises(UnrolledError, match="'t, 3'"):
+        run.predict(without(wide, "t, 3"))
+    two = [{"x": row, "sum, all": sum(row), "first, alone": row[0]} for row in SERIES.tolist()]
+    targets = {"task.reading.target": ["sum, all", "first, alone"]}
+    both = trained(two, tmp_path / "two", "regress", "nearest", **targets)
+    assert said(both, two) == said(both, without(two, "sum, all")) == said(both, SERIES)
+    assert both.evaluate(without(two)) == both.evaluate(two)

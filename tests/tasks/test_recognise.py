@@ -75,7 +75,7 @@ def test_a_saved_run_reads_other_strokes(by_frames: Run, folder: Path) -> None:
     assert best["candidates"][0]["logp"] >= best["candidates"][1]["logp"]
     with pytest.raises(UsageError, match="frames say one text"):
         list(saved.task.predict(saved.model, [rows[0]["strokes"]], length_penalty=0.5, beam=2))
-    figures = saved.task.evaluate_source(saved.model, folder / "more.jsonl")
+    figures = saved.task.measure_on(folder / "more.jsonl")(saved.model)
     assert figures["exact_match"] == pytest.approx(sum(a == row["text"] for a, row in zip(found, rows)) / 30)
 
 

@@ -29,8 +29,7 @@ def command(
     from unrolled.runs.run import load
 
     opened = load(run, own_file=with_, device=device)
-    figures = opened.evaluate(data, split)
-    baselines = opened.evaluate_baselines(data, split)
+    figures, baselines = opened.evaluate_beside(data, split)
     if json:
         print_json({**figures, "baselines": baselines})
         return

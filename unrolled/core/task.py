@@ -333,6 +333,10 @@ class Task:
         """
         raise NotImplementedError
 
+    def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
+        """What gives the figures of a model on the whole of other data, which is read once, as the run's own was."""
+        raise NotImplementedError
+
     def uses(self) -> list[Use]:
         """What a saved run can do with new data, for the model card and the report; NEW_DATA stands for a file."""
         return [Use("predict", "predict", ("NEW_DATA",))]

@@ -29,9 +29,10 @@ from unrolled.data.cells import as_class, as_classes, as_number, as_series
 from unrolled.data.gaps import fill
 from unrolled.data.labelled import PARTS, Labelled, LabelledSource, join_parts
 from unrolled.data.plain import TextFile
-from unrolled.data.reading import Answers, ImageReading, Kind, Reading
+from unrolled.data.reading import Answers, ImageReading, Kind, Names, Reading, as_names, names_of
 
-_X, _Y = ("x", "X", "data", "inputs", "images"), ("y", "Y", "labels", "label", "target", "targets")
+INPUT_ARRAYS = ("x", "X", "data", "inputs", "images")
+ANSWER_ARRAYS = ("y", "Y", "labels", "label", "target", "targets")
 
 
 def load_npz(path: Path) -> dict[str, NDArray[Any]]:
@@ -57,7 +58,9 @@ def open_arrays(source: Any, name: str, reading: Reading, answers: Answers) -> L
     if isinstance(source, tuple):
         if len(source) not in (1, 2):
             raise UsageError(f"{name}: found {len(source)} arrays where (x, y) is expected")
-        source = dict(zip(("x", "y"), source))
+        whole = _open(dict(zip(("x", "y"), source)), name, reading, answers)
+        whole.reading = reading  # places in a tuple are no names of arrays
+        return whole
     parts = {part: _of_part(source, part) for part in PARTS}
     given = {part: arrays for part, arrays in parts.items() if arrays}
     if not given:
@@ -78,12 +81,12 @@ def _of_part(source: Mapping[str, Any], part: str) -> dict[str, Any]:
 
 
 def _open(arrays: dict[str, Any], name: str, reading: Reading, answers: Answers) -> LabelledSource:
-    x_name = _find(arrays, reading.column, _X, name, "column", "the inputs")
+    x_name = _find(arrays, reading.column, INPUT_ARRAYS, name, "column", "the inputs")
     x = _cut(arrays[x_name], arrays.get("offsets"), f"{name}, array '{x_name}'")
     y: Any = None
-    y_name = ""
+    y_name: str | None = None
     if answers != "none":
-        y_name = _find(arrays, reading.target, _Y, name, "target", "the answers")
+        y_name = _find(arrays, reading.target, ANSWER_ARRAYS, name, "target", "the answers")
         y = arrays[y_name]
         if answers == "series" and "offsets" in arrays:
             y = _cut(y, arrays["offsets"], f"{name}, array '{y_name}'")
@@ -104,12 +107,14 @@ def _open(arrays: dict[str, Any], name: str, reading: Reading, answers: Answers)
             answer = None if y is None else _answer(y[i], answers, reading, here, view_answer)
             yield Labelled(value, answer, place, None if group is None else str(group[i]))
 
-    return LabelledSource(name, kind, answers, read, lambda: _digest(arrays), {}, reading, typed=True)
+    settled = reading.updated({"column": as_names([x_name])} | ({"target": as_names([y_name])} if y_name else {}))
+    return LabelledSource(name, kind, answers, read, lambda: _digest(arrays), {}, settled, typed=True)
 
 
 def _find(
-    arrays: Mapping[str, Any], wanted: str | None, usual: Sequence[str], name: str, setting: str, what: str
+    arrays: Mapping[str, Any], asked: Names | None, usual: Sequence[str], name: str, setting: str, what: str
 ) -> str:
+    wanted = None if asked is None else ",".join(names_of(asked, arrays))
     found = wanted if wanted is not None else next((key for key in usual if key in arrays), None)
     if found is None or found not in arrays:
         listed = ", ".join(arrays) or "nothing"

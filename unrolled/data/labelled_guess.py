@@ -11,8 +11,9 @@ from typing import Any
 from unrolled.core.errors import UnrolledError
 from unrolled.data.cells import is_number
 from unrolled.data.labelled import BUILTIN, CONLL, ending_of, open_labelled
+from unrolled.data.labelled_arrays import ANSWER_ARRAYS
 from unrolled.data.labelled_table import TARGETS
-from unrolled.data.reading import Answers, Reading
+from unrolled.data.reading import Answers, Reading, names_of
 
 LOOKED_AT = 300  # examples
 ENDINGS = (".csv", ".tsv", ".jsonl", ".json", ".ndjson", ".parquet", ".ts", ".npz")  # of files that may hold answers
@@ -45,8 +46,8 @@ def _order(reading: Reading) -> tuple[Answers, ...]:
 def _answers(source: Any, reading: Reading, answers: Answers) -> list[Any] | None:
     try:
         opened = open_labelled(source, reading, answers)
-        chosen = opened.reading.target
-        if reading.target is None and chosen is not None and not set(chosen.lower().split(",")) & set(TARGETS[answers]):
+        chosen = {name.lower() for name in names_of(opened.reading.target)}
+        if reading.target is None and chosen and not chosen & {*TARGETS[answers], *ANSWER_ARRAYS}:
             return None  # a column that is left over, such as a number of the row, is no sign of an answer
         return [example.answer for example in islice(opened, LOOKED_AT)]
     except UnrolledError:

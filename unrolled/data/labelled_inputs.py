@@ -15,7 +15,6 @@ from unrolled.data.reading import Kind, Reading
 def inputs_of(source: Any, reading: Reading, kind: Kind) -> Iterable[Labelled]:
     """The inputs of whatever holds examples, by the columns that a saved run read; a list of bare inputs has none."""
     inputs_only = reading.updated({"group": None, "part": None})
-    bare = inputs_only.updated({"column": None, "target": None})
     if isinstance(source, str | PathLike) or table_of(source) is not None:
         return open_labelled(source, inputs_only, "none")
     if isinstance(source, Mapping):
@@ -23,11 +22,16 @@ def inputs_of(source: Any, reading: Reading, kind: Kind) -> Iterable[Labelled]:
             raise UsageError(f"'{alone}' is one text, not a column of them: give rows in a list, [{{...}}]")
         return open_labelled(source, inputs_only, "none")
     if isinstance(source, tuple) and len(source) in (1, 2) and not isinstance(source[0], str):
-        return open_labelled(source, bare, "none")
+        return open_labelled(source, bare(inputs_only), "none")
     values = values_of(source)
     if kind == "series" and values and not any(isinstance(value, str) for value in values):
-        return open_labelled((values,), bare, "none")
+        return open_labelled((values,), bare(inputs_only), "none")
     return labelled(values)
+
+
+def bare(reading: Reading) -> Reading:
+    """The reading without names of columns or arrays, for what has none."""
+    return reading.updated({"column": None, "target": None})
 
 
 def labelled(values: Sequence[Any], first: int = 1) -> list[Labelled]:

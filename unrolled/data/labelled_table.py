@@ -22,7 +22,7 @@ from unrolled.data.cells import as_class, as_classes, as_number, as_series, as_w
 from unrolled.data.gaps import fill
 from unrolled.data.labelled import ALL, Labelled, LabelledSource, given_part
 from unrolled.data.plain import TextFile
-from unrolled.data.reading import Answers, Kind, Reading
+from unrolled.data.reading import Answers, Kind, Names, Reading, as_names, names_of
 from unrolled.data.tables import CsvTable, ListTable, Table, frame_table, open_table
 
 INPUTS = ("text", "sentence", "review", "sequence", "tokens", "words", "x", "input", "document", "message")
@@ -100,7 +100,7 @@ def open_columns(table: Table, reading: Reading, answers: Answers) -> LabelledSo
     kind: Kind = "series"
     if layout == "cells":
         kind = _kind_of(next(table.rows(inputs), (0, ("",)))[1][0], answers)
-    settled = reading.updated({"column": ",".join(inputs), "target": ",".join(target) or None, "layout": layout})
+    settled = reading.updated({"column": as_names(inputs), "target": as_names(target), "layout": layout})
 
     def read() -> Iterator[Labelled]:
         if layout == "cells":
@@ -125,9 +125,9 @@ def _there(table: Table, names: Sequence[str], setting: str, wanted: str | None)
         raise UsageError(f"{table.name}: there is no column '{wanted}' for {option(setting)}; {nearest(wanted, names)}")
 
 
-def _named(table: Table, names: Sequence[str], setting: str, wanted: str) -> list[str]:
-    """One column by its whole name, or several with commas between them."""
-    found = [wanted] if wanted in names else [name.strip() for name in wanted.split(",")]
+def _named(table: Table, names: Sequence[str], setting: str, wanted: Names) -> list[str]:
+    """One column by its whole name, or several."""
+    found = names_of(wanted, names)
     for name in found:
         _there(table, names, setting, name)
     return found
@@ -135,7 +135,7 @@ def _named(table: Table, names: Sequence[str], setting: str, wanted: str) -> lis
 
 def _targets(table: Table, names: list[str], reading: Reading, answers: Answers) -> list[str]:
     if answers == "none":  # a column of answers that the table has all the same is not an input
-        return [] if reading.target is None else [name for name in reading.target.split(",") if name in names]
+        return [name for name in names_of(reading.target, names) if name in names]
     if reading.target is not None:
         found = _named(table, names, "target", reading.target)
         if len(found) > 1 and answers not in ("numbers", "series"):
@@ -143,11 +143,12 @@ def _targets(table: Table, names: list[str], reading: Reading, answers: Answers)
         return found
     by_name = {name.lower(): name for name in reversed(names)}
     guess = next((by_name[name] for name in TARGETS[answers] if name in by_name), None)
-    taken = {reading.column, reading.group, reading.part, reading.id, reading.time}
+    inputs = names_of(reading.column, names)
+    taken = {*inputs, reading.group, reading.part, reading.id, reading.time}
     left = [name for name in names if name not in taken and name.lower() not in INPUTS]
     if guess is None and len(left) == 1 and len(names) > 1:
         guess = left[0]
-    if guess is None or guess == reading.column:
+    if guess is None or guess in inputs:
         known = f"it has {', '.join(names)}"
         raise UsageError(f"{table.name}: say which column holds the target with {option('target')}; {known}")
     return [guess]
@@ -160,7 +161,7 @@ def _with_order(table: Table, reading: Reading, target: list[str], answers: Answ
     """
     if reading.id is not None or reading.time is not None or reading.layout not in ("auto", "long"):
         return reading
-    taken = {*target, reading.group, reading.part, *(reading.column or "").split(",")}
+    taken = {*target, reading.group, reading.part, *names_of(reading.column, table.columns())}
     free = {name.lower(): name for name in reversed(table.columns()) if name not in taken}
     id_, time = (next((free[name] for name in names if name in free), None) for names in (IDS, TIMES))
     channels = [name for name in free.values() if name not in (id_, time)]
@@ -196,7 +197,7 @@ def _layout(table: Table, reading: Reading, others: list[str], answers: Answers)
         first = next(table.rows(others), (0, ()))[1]
         return "cells" if any(isinstance(cell, list | tuple) for cell in first) else "long"
     if reading.column is not None:
-        return "cells" if reading.column in others else "wide"
+        return "cells" if len(names_of(reading.column, others)) == 1 else "wide"
     if any(name.lower() in INPUTS for name in others) or len(others) <= 1:
         return "cells"
     first = next(table.rows(others), (0, ("",)))[1]

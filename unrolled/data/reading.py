@@ -6,6 +6,7 @@ One schema for the command line, recipes and saved runs. Imports no torch.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
@@ -17,6 +18,28 @@ Kind = Literal["text", "words", "series"]
 Answers = Literal["class", "classes", "numbers", "tags", "series", "none"]
 """What an answer is: one class, several, numbers, a tag for each word, numbers for each step, or nothing at all."""
 Name = Annotated[str, Field(coerce_numbers_to_str=True)]
+Names = Name | tuple[Name, ...]
+"""One name, several in a text with commas between them, or a list of them, whose names may contain commas."""
+
+
+def names_of(wanted: Names | None, known: Collection[str] = ()) -> list[str]:
+    """The names that are meant; a text is one name where that is known.
+
+    >>> names_of("a, b"), names_of("a, b", ["a, b", "c"]), names_of(("a, b", "c")), names_of(None)
+    (['a', 'b'], ['a, b'], ['a, b', 'c'], [])
+    """
+    if not isinstance(wanted, str):
+        return list(wanted or ())
+    return [wanted] if wanted in known else [name.strip() for name in wanted.split(",")]
+
+
+def as_names(found: Sequence[str]) -> Names | None:
+    """Names to be saved, so that `names_of` gives the same again; None where there is none.
+
+    >>> as_names(["a"]), as_names(["a", "b"]), as_names(["a, b"]), as_names([])
+    ('a', ('a', 'b'), ('a, b',), None)
+    """
+    return found[0] if len(found) == 1 and "," not in found[0] else tuple(found) or None
 
 
 class ImageReading(Config):
@@ -74,11 +97,12 @@ class Fold(Config):
 class Reading(Config):
     """Where inputs and answers are in a source; what is not said is chosen by name and reported."""
 
-    column: Name | None = None
-    """the column of the input: text, a list of words, or a list of numbers; for series several names with commas"""
+    column: Names | None = None
+    """the column of the input: text, a list of words, or a list of numbers; for series several names with commas, or
+    a list of names"""
 
-    target: Name | None = None
-    """the column of the answer; several names with commas for several numbers"""
+    target: Names | None = None
+    """the column of the answer; several names with commas, or a list of names, for several numbers"""
 
     separator: str | None = Field(None, min_length=1)
     """what stands between the classes of one example that has several, such as `,` or `|`"""

@@ -50,18 +50,33 @@ class Run:
 
     def evaluate_baselines(self, data: Any = None, split: str | None = None) -> dict[str, dict[str, float]]:
         """The same figures of the task's baselines, fitted again on the run's training data; {} without that data."""
+        return self._baselines(self._measure(data, split)) if self._has_own_data() else {}
+
+    def evaluate_beside(
+        self, data: Any = None, split: str | None = None
+    ) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+        """The figures of both, of the run and of the baselines, on data that is read once."""
+        measure = self._measure(data, split)
+        figures = measure(self.model)
+        return figures, self._baselines(measure) if self._has_own_data() else {}
+
+    def _baselines(self, measure: Callable[[Model], dict[str, float]]) -> dict[str, dict[str, float]]:
+        return measure_baselines(self.config, self.task, measure)
+
+    def _has_own_data(self) -> bool:
+        """Whether the data that the run was trained on is there, as it was; it is read for that."""
         if self.config.source == "memory":
-            return {}
+            return False
         try:
             self._prepare()
         except DataError:
-            return {}
-        return measure_baselines(self.config, self.task, self._measure(data, split))
+            return False
+        return True
 
     def _measure(self, data: Any, split: str | None) -> Callable[[Model], dict[str, float]]:
         """What measures a model on that data."""
         if data is not None:
-            return partial(self._verb("evaluate_source"), source=data)
+            return self.task.measure_on(data)
         if self.config.source == "memory":
             raise UsageError("this run's data came from memory: pass the data to evaluate on")
         self._prepare()
@@ -137,7 +152,7 @@ class Run:
     def _verb(self, name: str) -> Any:
         found = getattr(self.task, name, None)
         if found is None:
-            raise UsageError(f"the task '{self.config.task}' has no {name.removesuffix('_source')}")
+            raise UsageError(f"the task '{self.config.task}' has no {name}")
         return found
 
 

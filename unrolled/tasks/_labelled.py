@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -27,7 +27,7 @@ from unrolled.data.config import DataConfig
 from unrolled.data.labelled import LabelledSource, open_labelled
 from unrolled.data.labelled_batch import LabelledBatches, LabelledSection, labelled_batches
 from unrolled.data.labelled_guess import guess_answers
-from unrolled.data.labelled_inputs import inputs_of, labelled
+from unrolled.data.labelled_inputs import bare, inputs_of, labelled
 from unrolled.data.labelled_prepare import (
     InputCodec,
     LabelledData,
@@ -41,8 +41,6 @@ from unrolled.data.tables import Example
 from unrolled.data.word_list import FILE as WORDS
 from unrolled.data.word_list import WordListCodec
 from unrolled.layers.bag import Bag
-from unrolled.objectives import classes
-from unrolled.pictures import kinds
 
 EVALUATION_ROWS = 64
 AT_ONCE = 256  # examples that are predicted together
@@ -113,7 +111,11 @@ class LabelledTask(task.Task):
 
     def _opened(self, source: Any, answers: Answers) -> LabelledSource:
         """The examples of a source with their answers."""
-        return open_labelled(source, self.reading, answers)
+        return open_labelled(source, self._reading_of(source), answers)
+
+    def _reading_of(self, source: Any) -> Reading:
+        """Where inputs and answers are; arrays in a tuple, which a saved run is handed, have places for names."""
+        return bare(self.reading) if self._loaded and isinstance(source, tuple) else self.reading
 
     def _answers_of(self, source: Any) -> Answers:
         """Which of the kinds of answers that the task is for."""
@@ -340,12 +342,16 @@ class LabelledTask(task.Task):
         section = self._found().sections[split]
         return section.take(np.arange(min(limit, section.n_examples)))
 
-    def evaluate_source(self, model: Any, source: Any) -> dict[str, float]:
-        """The figures on a whole other source, whose answers are known."""
+    def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
         examples = list(self._opened(source, self.answers_are))
-        if isinstance(self.answers, ClassCodec):
-            self.answers = self.answers.with_classes_of(examples)
-        return self.measure(model, encode_examples(examples, self.inputs, self.answers), None)
+        answers = self.answers.with_classes_of(examples) if isinstance(self.answers, ClassCodec) else self.answers
+        section = encode_examples(examples, self.inputs, answers)
+
+        def measure(model: Any) -> dict[str, float]:
+            self.answers = answers
+            return self.measure(model, section, None)
+
+        return measure
 
     def evaluate(
         self, model: Any, split: str, limit: int | None = None, ledger: task.Ledger | None = None
@@ -376,25 +382,3 @@ def numbers_in(line: str, place: str) -> list[float]:
     if not words:
         raise DataError(f"{place}: there is no number in it; write numbers with spaces or commas between them")
     return [as_number(word, place) for word in words]
-
-
-def confusion_pictures(confusion: Tensor, codec: ClassCodec, split: str) -> dict[str, Any]:
-    """What was predicted as what [C + U, C + U], and precision, recall and F1 of each class or tag.
-
-    Of the U that training never showed, those that occur have a row.
-    """
-    word, occurs = codec.word, confusion.sum(1) > 0
-    rows = [i for i in range(len(confusion)) if i < codec.size or occurs[i]]
-    names = [codec.all_names[i] for i in rows]
-    heat = kinds.Heatmap(
-        title="Confusion matrix",
-        alt=f"How often each true {word} (row) of the {split} data was predicted as which (column).",
-        values=confusion[rows, : codec.size].tolist(), rows=names, columns=codec.names, x_label="predicted",
-        y_label="true", write_values=len(names) <= 12,
-    )  # fmt: skip
-    found = classes.class_table(classes.hits_of(confusion), codec.all_names)
-    table = kinds.Table(
-        title=f"Per {word}", alt=f"Precision, recall and F1 of each {word} in the {split} data.",
-        columns=list(found[0]), rows=[list(found[i].values()) for i in rows],
-    )  # fmt: skip
-    return {"confusion": heat, "classes": table}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from unrolled.core import task
-from unrolled.core.causal import Conditional
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.data.codec import Codec
@@ -118,11 +117,15 @@ class SensedTask(_written.WrittenTask):
         """The sources of a file, some at a time; `-` is standard input."""
         raise NotImplementedError
 
-    def evaluate_source(self, model: Conditional, source: Any) -> dict[str, float]:
-        """The figures on a whole other set, read as the run's own was."""
-        section, longest = encode_pairs(self.open(source, self.reading), (self.source_codec, self.codec), self.data)
-        self.check_lengths(model, longest)
-        return self.measure(model, section)
+    def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
+        codecs = self.source_codec, self.codec
+        section, longest = encode_pairs(self.open(source, self.reading), codecs, self.data)
+
+        def measure(model: Any) -> dict[str, float]:
+            self.check_lengths(model, longest)
+            return self.measure(model, section)
+
+        return measure
 
     def encode_source(self, value: Any, place: str) -> np.ndarray:
         vectors = self.vectors_of(value, place)

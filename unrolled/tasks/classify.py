@@ -28,6 +28,7 @@ from unrolled.data.reading import Answers
 from unrolled.objectives import answers, calibration, classes, losses
 from unrolled.pictures import kinds
 from unrolled.tasks import _labelled
+from unrolled.tasks._confusion import confusion_pictures
 
 ALIASES = ("classification", "sentiment", "text-classification")
 
@@ -237,4 +238,4 @@ class Task(_labelled.LabelledTask):
                 kinds.Series(name="ideal", x=[0.0, 1.0], y=[0.0, 1.0], style="dashed"),
             ],
         )  # fmt: skip
-        return {**_labelled.confusion_pictures(confusion, self.answers, split), "reliability": line}
+        return {**confusion_pictures(confusion, self.answers, split), "reliability": line}

@@ -82,7 +82,7 @@ class Task(_labelled.LabelledTask):
             return super()._opened(source, answers)
         if isinstance(source, str) and source.startswith(BUILTIN):
             raise UsageError(f"{source} has noise already, and settings for it; leave out noise = {asked.noise}")
-        return with_noise(open_labelled(source, self.reading, "none"), asked, self.config.reading.window)
+        return with_noise(open_labelled(source, self._reading_of(source), "none"), asked, self.config.reading.window)
 
     def ports(self) -> task.Ports:
         return super().ports()._replace(delay=self.config.delay)

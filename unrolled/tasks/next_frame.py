@@ -10,7 +10,7 @@ Figures are nats per frame, summed over the bits, all frames of all sequences co
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -166,9 +166,9 @@ class Task(task.Task):
     ) -> dict[str, float]:
         return self.measure(model, self._rolls().sections[split], limit, ledger)
 
-    def evaluate_source(self, model: Causal | Conditional, source: Any) -> dict[str, float]:
-        """The figures on all sequences of another file."""
-        return self.measure(model, section_of(self._read(source)), None)
+    def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
+        section = section_of(self._read(source))
+        return lambda model: self.measure(model, section, None)
 
     def measure(
         self, model: Causal | Conditional, section: Section, limit: int | None, ledger: task.Ledger | None = None

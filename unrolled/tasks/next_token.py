@@ -9,7 +9,7 @@ A stream carries its state from chunk to chunk; lines and rows are separate exam
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -165,9 +165,9 @@ class Task(task.Task):
     ) -> dict[str, float]:
         return self.measure(model, self._text().sections[split], limit, ledger)
 
-    def evaluate_source(self, model: Causal | Conditional, source: Any) -> dict[str, float]:
-        """The figures on a whole other file, read with the saved codec."""
-        return self.measure(model, prepare_all(source, self.data, self.codec, self.labels), None)
+    def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
+        section = prepare_all(source, self.data, self.codec, self.labels)
+        return lambda model: self.measure(model, section, None)
 
     def measure(
         self, model: Causal | Conditional, section: Section, limit: int | None, ledger: task.Ledger | None = None

@@ -17,6 +17,7 @@ from torch import Tensor
 from unrolled.core import task
 from unrolled.data.answers import NumberScaler
 from unrolled.data.labelled_batch import LabelledSection
+from unrolled.data.reading import names_of
 from unrolled.objectives import losses, numbers
 from unrolled.pictures import kinds
 from unrolled.tasks import _labelled
@@ -110,7 +111,7 @@ class Task(_labelled.LabelledTask):
 
     def _names(self) -> list[str]:
         """Of the numbers: their columns where these are known."""
-        columns = [name.strip() for name in (self.reading.target or "").split(",")]
+        columns = names_of(self.reading.target)
         n = self.answers.size
         return columns if len(columns) == n and all(columns) else [f"number {k + 1}" for k in range(n)]
 

@@ -23,6 +23,7 @@ from unrolled.data.config import DataConfig
 from unrolled.data.labelled_batch import LabelledSection
 from unrolled.objectives import answers, classes, losses, spans
 from unrolled.tasks import _labelled
+from unrolled.tasks._confusion import confusion_pictures
 
 ALIASES = ("tagging", "ner", "pos", "token-classification", "sequence-labelling", "sequence-labeling")
 
@@ -137,7 +138,7 @@ class Task(_labelled.LabelledTask):
         section = self._found().sections[split]
         said = self.answers_along(model, section).argmax(1)
         confusion = classes.confusion_matrix(said, torch.from_numpy(section.y), len(self.answers.all_names))
-        return _labelled.confusion_pictures(confusion, self.answers, split)
+        return confusion_pictures(confusion, self.answers, split)
 
 
 def _mean(nats: Tensor) -> float | None:

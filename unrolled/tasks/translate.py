@@ -8,7 +8,7 @@ Every score stands beside copying the source and a word-by-word dictionary learn
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unrolled.core import task
-from unrolled.core.causal import Conditional
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.data.codec import UNKNOWN, Codec
@@ -155,12 +154,15 @@ class Task(_written.WrittenTask):
 
     # ---- examples
 
-    def evaluate_source(self, model: Conditional, source: Any) -> dict[str, float]:
-        """The figures on a whole other file of pairs, read as the run's own were."""
-        opened = open_pairs(source, self.reading)
-        section, longest = encode_pairs(opened, (self.source_codec, self.codec), self.data)
-        self.check_lengths(model, longest)
-        return self.measure(model, section)
+    def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
+        codecs = self.source_codec, self.codec
+        section, longest = encode_pairs(open_pairs(source, self.reading), codecs, self.data)
+
+        def measure(model: Any) -> dict[str, float]:
+            self.check_lengths(model, longest)
+            return self.measure(model, section)
+
+        return measure
 
     def encode_source(self, value: Any, place: str) -> np.ndarray:
         text = self._text(value)
