@@ -73,7 +73,7 @@ def leaves(state: State) -> Iterator[Tensor]:
 def in_graph(state: State, rows: int) -> bool:
     """True when a leaf belongs to a graph; a leaf that has not so many rows is refused."""
     if isinstance(state, Tensor):
-        if state.shape[:1] != (rows,):
+        if state.dim() == 0 or state.size(0) != rows:
             raise UsageError(
                 f"a state of another batch: a leaf has the shape {list(state.shape)}, but x has {rows} rows; "
                 "state.take(s, rows) gives the rows that go on"

@@ -94,12 +94,16 @@ def bare(module: nn.Module, kind: type[nn.Module], *needed: str) -> bool:
     So: no hook (by which pruning and the older weight norm act), no parametrisation and no other subclass, no forward
     put in the place of its own, and plain parameters, of which those `needed` are there.
     """
+    if not unhooked(module, kind):
+        return False
     parameters = module._parameters
-    return (
-        unhooked(module, kind)
-        and all(parameters.get(name) is not None for name in needed)
-        and all(parameter is None or type(parameter) is nn.Parameter for parameter in parameters.values())
-    )
+    for name in needed:  # loops, because a tick asks many modules and `all` would cost it more
+        if parameters.get(name) is None:
+            return False
+    for parameter in parameters.values():  # noqa: SIM110
+        if parameter is not None and type(parameter) is not nn.Parameter:
+            return False
+    return True
 
 
 def arrays(module: nn.Module, kind: type[nn.Module], dtype: torch.dtype | None, *needed: str) -> Weights | None:
