@@ -30,7 +30,7 @@ def open_tagged(files: Sequence[Path], name: str, reading: Reading, answers: Ans
         raise UsageError(
             f"{name}: the groups of tagged sentences are documents: {option('group', 'file')}, not '{reading.group}'"
         )
-    form = _form(files)
+    form = form_of(files)
     folder = Path(os.path.commonpath([path.parent for path in files]))
 
     def read() -> Iterator[Labelled]:
@@ -50,7 +50,7 @@ def open_tagged(files: Sequence[Path], name: str, reading: Reading, answers: Ans
     return source
 
 
-def _form(files: Sequence[Path]) -> str:
+def form_of(files: Sequence[Path]) -> str:
     """`columns`, `_` or `/`, by the ending or by the first lines of the first file that is not empty.
 
     A list of other things among the documents (masc's categories.txt) would mislead, so most lines decide.
@@ -122,9 +122,7 @@ def _pairs(
         place = f"{file.name}, line {number}"
         for token in line.split():
             word, _, tag = token.rpartition(mark)
-            if answers == "none":
-                words.append(token)
-            elif word and tag:
+            if word and tag:
                 words.append(held + word)
                 tags.append(tag)
                 held = ""

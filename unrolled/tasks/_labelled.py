@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -24,7 +24,7 @@ from unrolled.data.beside import with_beside
 from unrolled.data.cells import as_number, as_series, as_words, shown
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
-from unrolled.data.labelled import LabelledSource, open_labelled
+from unrolled.data.labelled import Labelled, LabelledSource, open_labelled
 from unrolled.data.labelled_batch import LabelledBatches, LabelledSection, labelled_batches
 from unrolled.data.labelled_guess import guess_answers
 from unrolled.data.labelled_inputs import bare, inputs_of, labelled
@@ -309,13 +309,17 @@ class LabelledTask(task.Task):
         if source == "-":
             placed = ((line.rstrip("\n"), f"line {number}") for number, line in enumerate(sys.stdin, 1))
         else:
-            placed = ((each.input, each.place) for each in inputs_of(source, self.reading, self.kind))
+            placed = ((each.input, each.place) for each in self._inputs_in(source))
         found = (Example(self._checked(value, place), None, number) for number, (value, place) in enumerate(placed, 1))
         while some := list(islice(found, AT_ONCE)):
             yield some
 
+    def _inputs_in(self, source: Any) -> Iterable[Labelled]:
+        """The inputs of other data, found as in training."""
+        return inputs_of(source, self.reading, self.kind)
+
     def inputs_of(self, source: Any) -> list[task.Given]:
-        found, named = inputs_of(source, self.reading, self.kind), str(self.reading.id)
+        found, named = self._inputs_in(source), str(self.reading.id)
         return [task.Given(self._checked(e.input, e.place), None, {named: e.id} if e.id else {}) for e in found]
 
     def _checked(self, value: Any, place: str) -> Any:

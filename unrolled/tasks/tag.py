@@ -7,7 +7,9 @@ Every word counts alike. Spans (B-X I-X O) are found when kind and both ends are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,9 @@ from unrolled.core.metric import Metric
 from unrolled.data.answers import NO_ANSWER, TagCodec
 from unrolled.data.codec import UNKNOWN
 from unrolled.data.config import DataConfig
+from unrolled.data.labelled import Labelled
 from unrolled.data.labelled_batch import LabelledSection
+from unrolled.data.untagged import open_words, sentence_files, words_alone
 from unrolled.objectives import answers, classes, losses, spans
 from unrolled.tasks import _labelled
 from unrolled.tasks._confusion import confusion_pictures
@@ -57,6 +61,14 @@ class Task(_labelled.LabelledTask):
 
     def size(self, split: str) -> int:
         return self._found().sections[split].n_steps
+
+    def value_of(self, value: Any, place: str) -> Any:
+        words = super().value_of(value, place)
+        return words_alone(words, self.answers.names) if isinstance(value, str) else words
+
+    def _inputs_in(self, source: Any) -> Iterable[Labelled]:
+        files = sentence_files(Path(source)) if isinstance(source, str | PathLike) else []
+        return open_words(files, self.reading, self.answers.names) if files else super()._inputs_in(source)
 
     # ---- training
 
