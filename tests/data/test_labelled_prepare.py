@@ -14,7 +14,7 @@ from unrolled.data.config import DataConfig
 from unrolled.data.labelled import open_labelled
 from unrolled.data.labelled_prepare import encode_examples, prepare_labelled
 from unrolled.data.reading import Reading
-from unrolled.data.split import folds, grouped, row_key, stratified
+from unrolled.data.split import fold_shares, grouped, row_key, stratified
 
 SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}
 RANDOM = np.random.default_rng(0)
@@ -68,7 +68,7 @@ def test_every_class_is_shown_in_training():
 def test_folds_are_equal_and_stratified():
     classes = np.repeat([0, 1], [531, 269])
     keys = np.array([row_key(str(i), None, 1) for i in range(800)], np.uint64)
-    fold = folds(keys, classes, 10, "the data")
+    fold = stratified(keys, classes, fold_shares(10), "the data")
     assert {abs(n - 80) <= 1 for n in Counter(fold.tolist()).values()} == {True}
     assert all(abs((fold[classes == 1] == k).sum() - 26.9) <= 1 for k in range(10))
 
@@ -160,11 +160,14 @@ def test_words_with_tags_by_document(tmp_path):
         (tmp_path / f"d{i:02}.txt").write_text(f"word{i}_N goes_V\nthe_D end_N\n")
     reading = Reading(group="file")
     data = prepared(tmp_path, "tags", DataConfig(split="80/10/10"), reading, letters=6)
-    for section in data.sections.values():
+    documents = {part: set(section.rows // 2) for part, section in data.sections.items()}
+    assert sum(map(len, documents.values())) == len(set.union(*documents.values())) == 12
+    for part, section in data.sections.items():
         assert section.aligned and section.x.shape[1] == 7
         assert len(section.y) == len(section.x)
-        assert len(set(section.rows // 2)) * 2 == section.n_examples  # both sentences of a document
-    assert any("inputs of valid are in train too, for the groups" in note for note in data.facts["notes"])
+        sentences = 2 if part == "train" else 1  # the other one is in training too
+        assert len(documents[part]) * sentences == section.n_examples
+    assert any("1 examples of valid were left out" in note for note in data.facts["notes"])
     new = list(open_labelled(tmp_path / "d00.txt", Reading(), "none"))
     assert new[0].answer is None
 

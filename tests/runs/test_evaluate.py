@@ -103,8 +103,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_the_data_is_read_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
-    once = labelled_prepare._scan
-    monkeypatch.setattr(labelled_prepare, "_scan", lambda *given: (read.append(1), once(*given))[1])
+    once = labelled_prepare.scan_examples
+    monkeypatch.setattr(labelled_prepare, "scan_examples", lambda *given: (read.append(1), once(*given))[1])
     again = load(run.path)
     again.evaluate()
     again.evaluate_baselines()

@@ -48,6 +48,8 @@ class Labelled(NamedTuple):
     part: str = ALL
     id: str | None = None
     """of a series in a long table"""
+    series: str | None = None
+    """of a window: the place of the series that it was cut from"""
 
 
 @dataclass
@@ -157,7 +159,17 @@ def open_labelled(source: Any, reading: Reading, answers: Answers) -> LabelledSo
 
     `source` is a path (see the readers), `builtin:NAME`, a list of dicts, a data frame, arrays (x, y), a mapping of
     such arrays by name, or a mapping {"train": source, "test": source}. With `answers="none"` only inputs are read.
+    Series with a series as the answer are cut into windows where the reading asks for it.
     """
+    opened = _open(source, reading, answers)
+    if answers != "series" or reading.window is None:
+        return opened
+    from unrolled.data.pieces import in_windows
+
+    return in_windows(opened, reading.window)
+
+
+def _open(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
     if isinstance(source, str) and source.startswith(BUILTIN):
         from unrolled.data.labelled_builtin import open_builtin
 
@@ -165,7 +177,7 @@ def open_labelled(source: Any, reading: Reading, answers: Answers) -> LabelledSo
     if isinstance(source, str | os.PathLike):
         return _open_path(Path(source), reading, answers)
     if isinstance(source, Mapping) and source and set(source) <= set(_PART_WORDS):
-        parts = {_PART_WORDS[name]: open_labelled(each, reading, answers) for name, each in source.items()}
+        parts = {_PART_WORDS[name]: _open(each, reading, answers) for name, each in source.items()}
         return join_parts(parts, "the data")
     if isinstance(source, Mapping | tuple):
         from unrolled.data.labelled_arrays import open_arrays

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError, UsageError, listed
 from unrolled.core.front import option
 from unrolled.data.answers import (
-    CLASS_CODECS,
     NO_ANSWER,
     AnswerCodec,
     ClassCodec,
@@ -31,14 +29,13 @@ from unrolled.data.answers import (
 )
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
-from unrolled.data.labelled import ALL, PARTS, Labelled, LabelledSource
+from unrolled.data.labelled import PARTS, Labelled, LabelledSource
 from unrolled.data.labelled_batch import LabelledSection, section_of
 from unrolled.data.reading import Answers, Fold, Kind
-from unrolled.data.split import folds, grouped, row_key, stratified
+from unrolled.data.sides import WHOLE, Scan, scan_examples, sides
 from unrolled.data.word_list import WordListCodec
 
 InputCodec = Codec | WordListCodec | NumberScaler
-WHOLE = Fold()  # no cross-validation
 
 
 @dataclass(frozen=True)
@@ -52,20 +49,6 @@ class LabelledData:
     sections: dict[str, LabelledSection]
     facts: dict[str, Any]
     fingerprint: str
-
-
-@dataclass(frozen=True)
-class Scan:
-    """What the first pass keeps of every example."""
-
-    keys: NDArray[np.uint64]
-    pairs: NDArray[np.uint64]
-    classes: NDArray[np.int64]
-    parts: list[str]
-    groups: list[str] | None
-    counts: Counter[str]
-    classes_found: frozenset[str] = frozenset()
-    """the names of all classes or tags"""
 
 
 def prepare_labelled(
@@ -90,7 +73,7 @@ def prepare_labelled(
     if config.too_long == "split" and config.max_length is not None:
         raise UsageError("too_long = split is not possible here: an example has one answer; choose truncate or error")
     examples: Iterable[Labelled] = list(source) if source.kind == "series" else source
-    scan = _scan(examples, config.seed, source.answers)
+    scan = scan_examples(examples, config.seed, source.answers)
     keep = np.ones(len(scan.keys), bool)
     if distinct:
         keep[:] = False
@@ -137,108 +120,6 @@ def _some(section: LabelledSection, part: str, config: DataConfig) -> LabelledSe
         return section.share(config.fraction)
     size = section.n_steps if section.aligned else section.n_examples
     return section if config.held_out is None else section.share(config.held_out / size)
-
-
-def _scan(examples: Iterable[Labelled], seed: int, answers: Answers) -> Scan:
-    keys, pairs, classes, parts, groups = [], [], [], [], []
-    found: set[str] = set()
-    number_of: dict[str, int] = {}
-    counts: Counter[str] = Counter()
-    for example in examples:
-        content = "\n".join(example.input) if isinstance(example.input, list) else example.input
-        answer = example.answer
-        keys.append(row_key(content, None, seed))
-        pairs.append(row_key(content, str(answer.tolist() if isinstance(answer, np.ndarray) else answer), seed))
-        stratum = "|".join(answer) if isinstance(answer, tuple) else answer if isinstance(answer, str) else ""
-        classes.append(number_of.setdefault(stratum, len(number_of)))
-        parts.append(example.part)
-        groups.append(example.group)
-        counts[example.part] += 1
-        if answers in CLASS_CODECS:
-            found.update(CLASS_CODECS[answers].parts(answer))
-    names = None if groups[0] is None else [str(group) for group in groups]
-    numbers = np.array(classes, np.int64)
-    return Scan(np.array(keys, np.uint64), np.array(pairs, np.uint64), numbers, parts, names, counts, frozenset(found))
-
-
-# ---- who goes where
-
-
-def sides(
-    scan: Scan, keep: NDArray[np.bool_], config: DataConfig, name: str, fold: Fold = WHOLE
-) -> tuple[NDArray[np.int64], list[str], dict[str, Any]]:
-    """The number of the part of every example (-1: left out), the names of the parts, and facts of the split."""
-    shares = config.shares()
-    side = np.full(len(keep), -1, np.int64)
-    given = [part for part in PARTS if scan.counts[part]]
-    if given and scan.counts[ALL]:
-        raise DataError(f"{name}: some examples are for no part, others for {', '.join(given)}; say it for all or none")
-    if given and "train" not in given:
-        raise DataError(f"{name}: there is no part train; it has {', '.join(given)}")
-    how = "given" if given else config.split
-    names = given or list(shares)
-    for number, part in enumerate(given):
-        side[np.array([each == part for each in scan.parts]) & keep] = number
-    open_rows = np.flatnonzero(keep if not given else side == 0)
-    if not given or "valid" not in given:
-        if given:  # validation is taken from training, in the proportion of the split
-            valid = shares["valid"] / (shares["train"] + shares["valid"])
-            wanted = {"train": 1 - valid, "valid": valid}
-            names = [*given, "valid"]
-            how = "given, validation taken from the training part"
-        else:
-            wanted = shares
-        own = _split(scan, open_rows, wanted, config.seed, name)
-        side[open_rows] = np.where(own == 1, len(given), 0) if given else own
-    if fold.of is not None:
-        how = _cross(scan, side, names, fold, config.seed, name)
-    facts = {"examples": int(keep.sum()), "dropped": int((~keep).sum()), "split_is": how}
-    return side, names, facts | _repeats(scan, side, names)
-
-
-def _split(scan: Scan, rows: NDArray[np.int64], shares: Mapping[str, float], seed: int, name: str) -> NDArray[np.uint8]:
-    if scan.groups is not None:
-        return grouped([scan.groups[row] for row in rows], shares, seed, name)
-    return stratified(scan.keys[rows], scan.classes[rows], shares, name)
-
-
-def _cross(scan: Scan, side: NDArray[np.int64], names: list[str], fold: Fold, seed: int, name: str) -> str:
-    """Divide all that is not for test anew between training and validation, in place; returns how."""
-    if "test" not in names:
-        raise UsageError(
-            f"{name}: folds need a part for test, which none of them sees; give a {option('split')} of three parts"
-        )
-    assert fold.of is not None
-    rows = np.flatnonzero((side >= 0) & (side != names.index("test")))
-    if scan.groups is not None:
-        own = grouped([scan.groups[row] for row in rows], {str(k): 1 / fold.of for k in range(fold.of)}, seed, name)
-    else:
-        own = folds(scan.keys[rows], scan.classes[rows], fold.of, name)
-    side[rows] = np.where(own == (-1 if fold.number is None else fold.number), names.index("valid"), 0)
-    if fold.number is None:
-        return f"all that is not for test, of which models saw {fold.of - 1} of {fold.of} parts each"
-    return f"fold {fold.number + 1} of {fold.of} for validation"
-
-
-def _repeats(scan: Scan, side: NDArray[np.int64], names: list[str]) -> dict[str, Any]:
-    """How many inputs are there again, and how many of other parts are in training too (given parts and groups)."""
-    kept = side >= 0
-    duplicates = int(kept.sum() - len(np.unique(scan.keys[kept])))
-    seen = np.unique(scan.keys[side == 0])
-    notes = []
-    if duplicates:
-        notes.append(f"{duplicates} examples have the input of another one")
-    leaks = {part: int(np.isin(scan.keys[side == i], seen).sum()) for i, part in enumerate(names) if i}
-    for part, n in leaks.items():
-        if n:
-            notes.append(
-                f"{n} inputs of {part} are in train too, for the {'groups' if scan.groups else 'parts'} say so"
-            )
-    if duplicates and not any(leaks.values()):
-        notes.append("equal inputs are in one part")
-    if scan.groups is not None:
-        notes.append(f"the {len(set(scan.groups))} groups are in one part each")
-    return {"duplicates": duplicates, "in_train_too": leaks, "notes": notes}
 
 
 # ---- codecs and sections

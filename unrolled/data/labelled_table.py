@@ -161,10 +161,10 @@ def _with_order(table: Table, reading: Reading, target: list[str], answers: Answ
     """
     if reading.id is not None or reading.time is not None or reading.layout not in ("auto", "long"):
         return reading
-    taken = {*target, reading.group, reading.part, *names_of(reading.column, table.columns())}
+    taken = {*target, reading.part, *names_of(reading.column, table.columns())}
     free = {name.lower(): name for name in reversed(table.columns()) if name not in taken}
     id_, time = (next((free[name] for name in names if name in free), None) for names in (IDS, TIMES))
-    channels = [name for name in free.values() if name not in (id_, time)]
+    channels = [name for name in free.values() if name not in (id_, time, reading.group)]
     if reading.column is not None:
         channels = _named(table, table.columns(), "column", reading.column)
     if reading.layout == "auto" and not _are_steps(table, id_, time, channels, answers):

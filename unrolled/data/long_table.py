@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
@@ -56,7 +55,7 @@ def read_long(
     for name, series in found.items():
         place = table.name if reading.id is None else f"{table.place(series.first)}, {reading.id} '{name}'"
         own = None if reading.id is None else name
-        yield from (each._replace(id=own) for each in _examples(table, series, reading, answers, place))
+        yield _example(table, series, reading, answers, place)._replace(id=own)
 
 
 def steps_of(table: Table, reading: Reading) -> tuple[list[str], list[tuple[int, int]]]:
@@ -95,7 +94,13 @@ def _add_answer(
 
 def _add_extras(series: _Series, more: dict[str, Any], reading: Reading, place: str) -> None:
     if reading.group is not None:
-        series.group = as_class(more[reading.group], f"{place}, column '{reading.group}'")
+        group = as_class(more[reading.group], f"{place}, column '{reading.group}'")
+        if len(series.lines) > 1 and group != series.group:
+            raise DataError(
+                f"{place}, column '{reading.group}': found '{group}', but the series was of '{series.group}' before; "
+                f"one series cannot be in two groups, so say with {option('id')} which column tells series apart"
+            )
+        series.group = group
     if reading.part is not None:
         part = given_part(more[reading.part], f"{place}, column '{reading.part}'")
         if len(series.lines) > 1 and part != series.part:
@@ -113,7 +118,7 @@ def _time(cell: Any, here: str) -> float:
     return (when.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds()
 
 
-def _examples(table: Table, series: _Series, reading: Reading, answers: Answers, place: str) -> Iterator[Labelled]:
+def _example(table: Table, series: _Series, reading: Reading, answers: Answers, place: str) -> Labelled:
     values, clean = np.array(series.steps), np.array(series.clean)  # [T, D]
     if series.times:
         order = np.argsort(series.times, kind="stable")
@@ -124,18 +129,5 @@ def _examples(table: Table, series: _Series, reading: Reading, answers: Answers,
         values, clean = values[order], clean[order] if len(clean) else clean
     x = fill(values, reading.missing, place)  # [T, D]
     if answers != "series":
-        yield Labelled(x, series.answer, place, series.group, series.part)
-        return
-    y = fill(clean, reading.missing, place)  # [T, D']
-    for start, piece, answer in pieces(x, y, reading.window):
-        here = place if reading.window is None else f"{place}, step {start + 1}"
-        yield Labelled(piece, answer, here, series.group, series.part)
-
-
-def pieces(
-    x: NDArray[np.floating], y: NDArray[np.floating], window: int | None
-) -> Iterator[tuple[int, NDArray[np.floating], NDArray[np.floating]]]:
-    """Windows side by side, the last one perhaps shorter; without a window the whole."""
-    length = window or len(x)
-    for start in range(0, len(x), length):
-        yield start, x[start : start + length], y[start : start + length]
+        return Labelled(x, series.answer, place, series.group, series.part)
+    return Labelled(x, fill(clean, reading.missing, place), place, series.group, series.part)  # [T, D], [T, D']

@@ -23,7 +23,7 @@ from unrolled.core.errors import DataError
 from unrolled.data.batch import Batch
 from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.labelled_batch import LabelledBatches
-from unrolled.data.long_table import pieces
+from unrolled.data.pieces import windows_of
 from unrolled.data.reading import Noise
 from unrolled.data.split import row_key
 
@@ -60,10 +60,9 @@ def with_noise(clean: LabelledSource, asked: Noise, window: int | None = None) -
 
     def read() -> Iterator[Labelled]:
         for example in clean:
-            for start, c, _ in pieces(example.input, example.input, window):
-                random = np.random.Generator(np.random.PCG64(row_key(c, None, 0)))
-                place = example.place if window is None else f"{example.place}, step {start + 1}"
-                yield example._replace(input=add_noise(c, colour, asked.snr, random), answer=c, place=place)
+            for piece in windows_of(example._replace(answer=example.input), window):
+                random = np.random.Generator(np.random.PCG64(row_key(piece.input, None, 0)))
+                yield piece._replace(input=add_noise(piece.input, colour, asked.snr, random))
 
         result.notes.update(clean.notes)
 

@@ -21,10 +21,11 @@ from unrolled.core.front import option
 from unrolled.data.codec import UNKNOWN, Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.labelled import PARTS
-from unrolled.data.labelled_prepare import Scan, lengths_of, sides
+from unrolled.data.labelled_prepare import lengths_of
 from unrolled.data.pairs import Pair, PairSource
 from unrolled.data.pairs_batch import PairSection, section_of_pairs
 from unrolled.data.pairs_config import PairReading
+from unrolled.data.sides import Scan, sides
 from unrolled.data.split import row_key
 from unrolled.data.target_words import target_words
 

@@ -24,7 +24,7 @@ from unrolled.core.front import option
 from unrolled.data import store
 from unrolled.data.codec import UNKNOWN, Codec, NumberCodec
 from unrolled.data.config import DataConfig
-from unrolled.data.split import cut_pieces, row_key, split_rows, stream_cuts
+from unrolled.data.split import cut_pieces, row_key, split_rows, stream_cuts, together
 from unrolled.data.store import Section, SectionWriter
 from unrolled.data.text import TextSource, open_source
 
@@ -88,7 +88,7 @@ def _prepare(
         wanted, given = ("numbers", "text") if isinstance(codec, NumberCodec) else ("text", "numbers")
         raise DataError(f"{source.name}: the data is {given}, but the saved codec is for {wanted}")
     digest = source.digest()
-    fingerprint = _fingerprint(source, digest, config, shares, codec, labels)
+    fingerprint = _fingerprint(source, digest, config, shares, codec, labels, by_text=config.condition is not None)
     if (found := store.read(fingerprint)) is None:
         with store.writing(fingerprint) as directory, _Builder(source, config, shares, directory) as builder:
             builder.build_stream(codec) if source.is_stream else builder.build_rows(codec, labels)
@@ -97,13 +97,14 @@ def _prepare(
         raise CannotWrite(f"{store.place_of(fingerprint)}: prepared data was written but cannot be read back")
     sections, index = found
     codec = Codec.load(store.place_of(fingerprint))
-    same = _fingerprint(source, digest, config, shares, None, None)  # of the data, whatever codec reads it
+    moved = bool(index["facts"].get("texts_in_several_classes"))  # no longer split as by earlier versions
+    same = _fingerprint(source, digest, config, shares, None, None, moved)  # of the data, whatever codec reads it
     return TextData(codec, index["labels"], sections, index["facts"], same)
 
 
 def _fingerprint(
     source: TextSource, digest: str, config: DataConfig, shares: Mapping[str, float], codec: Codec | None,
-    labels: list[str] | None,
+    labels: list[str] | None, by_text: bool,
 ) -> str:  # fmt: skip
     values = {
         "format": store.FORMAT,
@@ -113,6 +114,7 @@ def _fingerprint(
         "shares": dict(shares),
         "codec": codec.to_json() if codec else None,
         "labels": labels,
+        **({"equal": "texts, whatever their class"} if by_text else {}),
     }
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -161,12 +163,12 @@ class _Builder:
         )
 
     def build_rows(self, codec: Codec | None, labels: list[str] | None) -> None:
-        keys, classes = self._scan()
+        keys, texts, classes = self._scan()
         labels = self._labels(classes, len(keys)) if labels is None else labels
         if self.shares is WHOLE:
             side = np.zeros(len(keys), np.uint8)
         else:
-            side = split_rows(keys, self.shares, self.source.name)
+            side = split_rows(together(keys, texts), self.shares, self.source.name)
         codec = codec or self._fit(text for text, *_, section in self._sided(side) if section == 0)
         writers = self._open_writers(codec)
         number_of = {label: i for i, label in enumerate(labels)}
@@ -179,20 +181,22 @@ class _Builder:
             "rows": len(keys),
             "classes": dict(sorted(classes.items())) if classes else None,
             "duplicates": _duplicates(keys, side, list(self.shares)),
+            "texts_in_several_classes": _n_in_several(keys, texts) if classes else None,
             "lengths": _lengths(np.concatenate([writer.lengths() for writer in writers])),
             "truncated": self.too_long["truncated"],
             "cut_in_pieces": self.too_long["split"],
         }
         self._finish(codec, labels)
 
-    def _scan(self) -> tuple[NDArray[np.uint64], Counter[str]]:
-        """The first pass: every row checked, keyed for the split, its class counted."""
-        keys, classes = array("Q"), Counter[str]()
+    def _scan(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], Counter[str]]:
+        """The first pass: every row checked, keyed with its class and without, its class counted."""
+        keys, texts, classes = array("Q"), array("Q"), Counter[str]()
         for text, label, _ in self.source.examples():
             keys.append(row_key(text, label, self.config.seed))
+            texts.append(keys[-1] if label is None else row_key(text, None, self.config.seed))
             if label is not None:
                 classes[label] += 1
-        return np.frombuffer(keys, np.uint64), classes
+        return np.frombuffer(keys, np.uint64), np.frombuffer(texts, np.uint64), classes
 
     def _labels(self, classes: Counter[str], n_rows: int) -> list[str]:
         column = self.config.condition
@@ -306,6 +310,12 @@ def _duplicates(keys: NDArray[np.uint64], side: NDArray[np.uint8], names: list[s
     """Rows that repeat an earlier one, in all and by the section they went to with it."""
     repeated = {name: int((side == i).sum() - len(np.unique(keys[side == i]))) for i, name in enumerate(names)}
     return {"all": sum(repeated.values()), **({} if names == ["all"] else repeated)}
+
+
+def _n_in_several(keys: NDArray[np.uint64], texts: NDArray[np.uint64]) -> int:
+    """How many texts there are under several classes; each is in one section."""
+    _, first = np.unique(keys, return_index=True)  # of each text, once for each of its classes
+    return int((np.unique(texts[first], return_counts=True)[1] > 1).sum())
 
 
 def _lengths(lengths: NDArray[np.int64]) -> dict[str, float]:

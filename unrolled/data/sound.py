@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
 from unrolled.data.labelled import Labelled, LabelledSource, digest_files
-from unrolled.data.long_table import pieces
 from unrolled.data.named_files import named_files
 from unrolled.data.reading import Answers, Reading, SoundReading
 from unrolled.data.spectra import log_mel, log_spectrum
@@ -122,16 +121,17 @@ def _open_pairs(files: Sequence[Path], folder: Path, name: str, reading: Reading
         odd = sorted(map(str, set(noisy) ^ set(clean)))
         why = f"'{odd[0]}' is only in one of them" if odd else "there are none"
         raise DataError(f"{folder}: pairs are files of the same names in the folders noisy and clean; {why}")
+    found = named_files(list(noisy.values()), folder / "noisy", reading, "none")
 
     def read() -> Iterator[Labelled]:
         common: int | None = None
-        for short, path in noisy.items():
+        for path, _, group, part in found:
+            short = path.relative_to(folder / "noisy")
             (x, rate), (y, other) = read_clip(path), read_clip(clean[short])
             common = _same_rate(clean[short], other, _same_rate(path, rate, common))
             if len(x) != len(y):
                 raise DataError(f"{path}: has {len(x)} samples, but its clean clip has {len(y)}; they must be equal")
-            for start, piece, answer in pieces(x[:, None], y[:, None], reading.window):
-                place = str(path) if reading.window is None else f"{path}, sample {start}"
-                yield Labelled(piece, answer, place)
+            yield Labelled(x[:, None], y[:, None], str(path), group, part)
 
-    return LabelledSource(name, "series", "series", read, lambda: digest_files(files), {}, reading)
+    as_read = reading.updated({"sound.features": "samples"})
+    return LabelledSource(name, "series", "series", read, lambda: digest_files(files), {}, as_read)

@@ -1,6 +1,7 @@
 """Splits that do not leak: a stream by position, examples by a seeded hash that keeps exact duplicates together.
 
-Labelled examples are split class by class (`stratified`), or by whole groups (`grouped`).
+Labelled examples are split class by class (`stratified`), or by whole groups (`grouped`). Windows of series are split
+by whole series, or by position where there are too few (`by_position`).
 """
 
 from __future__ import annotations
@@ -123,9 +124,33 @@ def stratified(
     return side[unit_of]
 
 
-def folds(keys: NDArray[np.uint64], classes: NDArray[np.int64], n_folds: int, name: str) -> NDArray[np.uint8]:
-    """The number of the fold of each row for cross-validation: stratified, equal inputs in one fold."""
-    return stratified(keys, classes, {str(fold): 1 / n_folds for fold in range(n_folds)}, name)
+def fold_shares(n_folds: int) -> dict[str, float]:
+    """Equal sections, for cross-validation."""
+    return {str(fold): 1 / n_folds for fold in range(n_folds)}
+
+
+def together(keys: NDArray[np.uint64], owners: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """One key for all rows of an owner, the smallest of theirs: an owner of one row keeps its own.
+
+    >>> together(np.array([5, 3, 9], np.uint64), np.array([0, 0, 1])).tolist()
+    [3, 3, 9]
+    """
+    _, owner = np.unique(owners, return_inverse=True)
+    least = np.full(owner.max(initial=0) + 1, np.iinfo(np.uint64).max, np.uint64)
+    np.minimum.at(least, owner, keys)
+    return least[owner]
+
+
+def by_position(n_rows: int, shares: Mapping[str, float], name: str) -> NDArray[np.uint8]:
+    """The number of the section of each row: spans after each other.
+
+    >>> by_position(10, {"train": 0.8, "valid": 0.1, "test": 0.1}, "here").tolist()
+    [0, 0, 0, 0, 0, 0, 0, 0, 1, 2]
+    """
+    cuts = stream_cuts(n_rows, shares)
+    if min(np.diff([0, *cuts])) == 0:
+        raise DataError(f"{name}: too small to split, {n_rows} windows cannot be cut into {len(shares)} parts")
+    return np.searchsorted(cuts, np.arange(n_rows), side="right").astype(np.uint8)
 
 
 def grouped(groups: list[str], shares: Mapping[str, float], seed: int, name: str) -> NDArray[np.uint8]:

@@ -1,0 +1,197 @@
+"""Who goes where: the part of every example, so that nothing that is measured was seen in training.
+
+Equal inputs are in one part, and so are the examples of a group and the windows of a series. Where whole groups or
+series share an input, it is left out of the later part. Parts that the data names itself stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
+from unrolled.data.answers import CLASS_CODECS
+from unrolled.data.config import DataConfig
+from unrolled.data.labelled import ALL, PARTS, Labelled
+from unrolled.data.reading import Answers, Fold
+from unrolled.data.split import by_position, fold_shares, grouped, row_key, stratified, together
+
+WHOLE = Fold()  # no cross-validation
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What the first pass keeps of every example."""
+
+    keys: NDArray[np.uint64]
+    pairs: NDArray[np.uint64]
+    classes: NDArray[np.int64]
+    parts: list[str]
+    groups: list[str] | None
+    counts: Counter[str]
+    classes_found: frozenset[str] = frozenset()
+    """the names of all classes or tags"""
+    series: NDArray[np.int64] | None = None
+    """of windows: the number of the series that each was cut from"""
+
+
+def scan_examples(examples: Iterable[Labelled], seed: int, answers: Answers) -> Scan:
+    keys, pairs, classes, parts, series = [], [], [], [], []
+    groups: list[str | None] = []
+    found: set[str] = set()
+    number_of: dict[str, int] = {}
+    series_of: dict[str, int] = {}
+    counts: Counter[str] = Counter()
+    for example in examples:
+        content = "\n".join(example.input) if isinstance(example.input, list) else example.input
+        answer = example.answer
+        keys.append(row_key(content, None, seed))
+        pairs.append(row_key(content, str(answer.tolist() if isinstance(answer, np.ndarray) else answer), seed))
+        stratum = "|".join(answer) if isinstance(answer, tuple) else answer if isinstance(answer, str) else ""
+        classes.append(number_of.setdefault(stratum, len(number_of)))
+        parts.append(example.part)
+        if groups and (example.group is None) != (groups[0] is None):
+            raise DataError(f"{example.place}: some examples have a group and others none; give one to each or to none")
+        groups.append(example.group)
+        if example.series is not None:
+            series.append(series_of.setdefault(example.series, len(series_of)))
+        counts[example.part] += 1
+        if answers in CLASS_CODECS:
+            found.update(CLASS_CODECS[answers].parts(answer))
+    names = None if groups[0] is None else [str(group) for group in groups]
+    return Scan(
+        np.array(keys, np.uint64),
+        np.array(pairs, np.uint64),
+        np.array(classes, np.int64),
+        parts,
+        names,
+        counts,
+        frozenset(found),
+        np.array(series, np.int64) if series else None,
+    )
+
+
+def sides(
+    scan: Scan, keep: NDArray[np.bool_], config: DataConfig, name: str, fold: Fold = WHOLE
+) -> tuple[NDArray[np.int64], list[str], dict[str, Any]]:
+    """The number of the part of every example (-1: left out), the names of the parts, and facts of the split."""
+    shares = config.shares()
+    side = np.full(len(keep), -1, np.int64)
+    given = [part for part in PARTS if scan.counts[part]]
+    if given and scan.counts[ALL]:
+        raise DataError(f"{name}: some examples are for no part, others for {', '.join(given)}; say it for all or none")
+    if given and "train" not in given:
+        raise DataError(f"{name}: there is no part train; it has {', '.join(given)}")
+    how = "given" if given else config.split
+    names = given or list(shares)
+    for number, part in enumerate(given):
+        side[np.array([each == part for each in scan.parts]) & keep] = number
+    open_rows = np.flatnonzero(keep if not given else side == 0)
+    if not given or "valid" not in given:
+        if given:  # validation is taken from training, in the proportion of the split
+            valid = shares["valid"] / (shares["train"] + shares["valid"])
+            wanted = {"train": 1 - valid, "valid": valid}
+            names = [*given, "valid"]
+            how = "given, validation taken from the training part"
+        else:
+            wanted = shares
+        own = _split(scan, open_rows, wanted, config.seed, name)
+        side[open_rows] = np.where(own == 1, len(given), 0) if given else own
+    if fold.of is not None:
+        how = _cross(scan, side, names, fold, config.seed, name)
+    left_out = _leave_out(scan, side, names, [part for part in given if fold.of is None or part == "test"], name)
+    facts = {"examples": int((side >= 0).sum()), "dropped": int((~keep).sum()), "split_is": how}
+    found = _repeats(scan, side, names)
+    return side, names, facts | found | {"notes": [*found["notes"], *left_out]}
+
+
+def _split(scan: Scan, rows: NDArray[np.int64], shares: Mapping[str, float], seed: int, name: str) -> NDArray[np.uint8]:
+    """The section of each row: equal inputs, the rows of a group and the windows of a series in one."""
+    if scan.groups is not None:
+        return grouped([scan.groups[row] for row in rows], shares, seed, name)
+    if scan.series is None:
+        return stratified(scan.keys[rows], scan.classes[rows], shares, name)
+    if _too_few(scan, rows, len(shares)):
+        return by_position(len(rows), shares, name)
+    return stratified(together(scan.keys[rows], scan.series[rows]), scan.classes[rows], shares, name)
+
+
+def _too_few(scan: Scan, rows: NDArray[np.int64], n_parts: int) -> bool:
+    """Whether windows are of fewer different series than there are parts."""
+    assert scan.series is not None
+    return len(np.unique(together(scan.keys[rows], scan.series[rows]))) < n_parts
+
+
+def _leave_out(
+    scan: Scan, side: NDArray[np.int64], names: list[str], given: Sequence[str], name: str
+) -> list[str]:  # fmt: skip
+    """Take away, in place, the inputs of validation and test that are in a part before too, because groups or series
+    that stay whole share them; parts that are given stay as they are. Returns notes."""
+    if scan.groups is None and scan.series is None:
+        return []
+    notes = []
+    for number, part in enumerate(names):
+        if number == 0 or part in given:
+            continue
+        own = np.flatnonzero(side == number)
+        before = np.isin(side, [i for i, other in enumerate(names) if i != number and (other in given or i < number)])
+        again = own[np.isin(scan.keys[own], scan.keys[before])]
+        if len(own) and len(again) == len(own):
+            raise DataError(f"{name}: every input of {part} is in another part too; give more data or other groups")
+        side[again] = -1
+        if len(again):
+            notes.append(f"{len(again)} examples of {part} were left out, because their input is in another part too")
+    return notes
+
+
+def _cross(scan: Scan, side: NDArray[np.int64], names: list[str], fold: Fold, seed: int, name: str) -> str:
+    """Divide all that is not for test anew between training and validation, in place; returns how."""
+    if "test" not in names:
+        raise UsageError(
+            f"{name}: folds need a part for test, which none of them sees; give a {option('split')} of three parts"
+        )
+    assert fold.of is not None
+    rows = np.flatnonzero((side >= 0) & (side != names.index("test")))
+    own = _split(scan, rows, fold_shares(fold.of), seed, name)
+    side[rows] = np.where(own == (-1 if fold.number is None else fold.number), names.index("valid"), 0)
+    if fold.number is None:
+        return f"all that is not for test, of which models saw {fold.of - 1} of {fold.of} parts each"
+    return f"fold {fold.number + 1} of {fold.of} for validation"
+
+
+def _repeats(scan: Scan, side: NDArray[np.int64], names: list[str]) -> dict[str, Any]:
+    """How many inputs are there again, and how many of other parts are in training too (given parts and groups)."""
+    kept = side >= 0
+    duplicates = int(kept.sum() - len(np.unique(scan.keys[kept])))
+    seen = np.unique(scan.keys[side == 0])
+    notes = []
+    if duplicates:
+        notes.append(f"{duplicates} examples have the input of another one")
+    leaks = {part: int(np.isin(scan.keys[side == i], seen).sum()) for i, part in enumerate(names) if i}
+    for part, n in leaks.items():
+        if n:
+            notes.append(f"{n} inputs of {part} are in train too, because the parts are given")
+    if duplicates and not any(leaks.values()):
+        notes.append("equal inputs are in one part")
+    if scan.groups is not None:
+        notes.append(f"the {len(set(scan.groups))} groups are in one part each")
+    elif scan.series is not None:
+        notes.append(_of_series(scan, side))
+    return {"duplicates": duplicates, "in_train_too": leaks, "notes": notes}
+
+
+def _of_series(scan: Scan, side: NDArray[np.int64]) -> str:
+    """How the windows of series were split."""
+    assert scan.series is not None
+    kept = side >= 0
+    sides = {(series, part) for series, part in zip(scan.series[kept].tolist(), side[kept].tolist())}
+    n = len({series for series, _ in sides})
+    if len(sides) == n:
+        return f"the windows of each of the {n} series are in one part"
+    return f"{n} series are too few to be in one part each, so their windows are split by position"
