@@ -104,6 +104,11 @@ def test_cmyk(tmp_path: Path) -> None:
     assert read_image(tmp_path / "a.tif", grey=False).tolist() == [[[0, 255, 255], [255, 255, 255], [0, 0, 0]]]
 
 
+def test_colours_that_would_be_converted_wrongly_are_refused(tmp_path: Path) -> None:
+    Image.new("LAB", (2, 2)).save(tmp_path / "a.tif")
+    assert "CIELAB" in refused(tmp_path / "a.tif")
+
+
 @pytest.mark.parametrize("deep", [False, True])
 def test_the_orientation_of_a_photo_is_applied(tmp_path: Path, deep: bool) -> None:
     exif = Image.Exif()

@@ -70,6 +70,21 @@ def test_a_compressed_clip_that_was_cut_off_is_refused(tmp_path: Path) -> None:
     assert "cut off" in refused(path) or "cannot be read as sound" in refused(path)
 
 
+@pytest.mark.parametrize(("name", "form"), [("a.ogg", "OGG"), ("a.wav", "RF64"), ("a.wav", "WAVEX")])
+def test_other_forms_of_files_that_were_cut_off(tmp_path: Path, name: str, form: str) -> None:
+    path = tmp_path / name
+    soundfile.write(path, np.random.default_rng(0).uniform(-1, 1, 20_000), 8000, format=form)
+    assert len(read_clip(path)[0]) == 20_000
+    whole = path.read_bytes()
+    for kept in (len(whole) - 2, len(whole) // 2):
+        path.write_bytes(whole[:kept])
+        assert "the sound is cut off" in refused(path)
+    page = whole.rfind(b"OggS")
+    if page > 0:  # without its last page the file is well-formed, but has no end
+        path.write_bytes(whole[:page])
+        assert "the sound is cut off" in refused(path)
+
+
 def test_channels_are_averaged(tmp_path: Path) -> None:
     path = tmp_path / "a.wav"
     both = np.stack([RAMP, 0 * RAMP], axis=1)

@@ -73,6 +73,8 @@ def decoded(file: Image.Image, place: str) -> Pixels:
 
     if file.format != "MPO" and _has_second(file):  # the first of MPO is the photo, the others are made of it
         raise DataError(f"{place}: has several frames or pages, where one image is expected; save each as its own file")
+    if file.mode == "LAB":
+        raise DataError(f"{place}: has colours in CIELAB, which are not read; save it in RGB")
     if file.mode.startswith(("I", "F")):
         return _deep(file, place)
     image = ImageOps.exif_transpose(file)

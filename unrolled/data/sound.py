@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from unrolled.data.named_files import named_files
 from unrolled.data.reading import Answers, Reading, SoundReading
 from unrolled.data.spectra import log_mel, log_spectrum
 
+OGG_PAGE = 65_307  # bytes, at most
 STREAMED = 0x7FFFF000  # and more bytes: what programs write that do not know the length yet
 
 
@@ -31,11 +32,10 @@ def read_clip(path: Path) -> tuple[NDArray[np.float32], int]:
             samples = file.read(dtype="float32", always_2d=True)  # [T, channels]
     except (soundfile.SoundFileError, OSError, RuntimeError, TypeError) as error:
         raise DataError(f"{path}: cannot be read as sound ({str(error).rstrip('.')}); save it again as .wav") from None
+    if len(samples) < wanted or is_cut(path):
+        raise DataError(f"{path}: the sound is cut off, it ends before the end that the file tells; copy it again")
     if len(samples) == 0:
         raise DataError(f"{path}: there is no sound in this file; remove it")
-    if len(samples) < wanted or (missing := missing_bytes(path)):
-        lost = f"{wanted - len(samples)} samples" if len(samples) < wanted else f"{missing} bytes"
-        raise DataError(f"{path}: the sound is cut off, {lost} that its header tells are not there; copy it again")
     mean = samples.mean(axis=1)
     if not (finite := np.isfinite(mean)).all():
         at = int(np.flatnonzero(~finite)[0])
@@ -43,22 +43,39 @@ def read_clip(path: Path) -> tuple[NDArray[np.float32], int]:
     return mean, rate
 
 
-def missing_bytes(path: Path) -> int:
-    """How many bytes of the samples that the header of a .wav file tells are not there; 0 of other files.
-
-    Libraries read what is there without a word. A length that is not known when writing begins is a very large number.
-    """
-    size = path.stat().st_size
+def is_cut(path: Path) -> bool:
+    """Whether a .wav file has fewer samples than its header tells, or an .ogg file no last page. Libraries read what is
+    there without a word."""
     with path.open("rb") as file:
         head = file.read(12)
-        if head[:4] != b"RIFF" or head[8:] != b"WAVE":
-            return 0
-        while len(chunk := file.read(8)) == 8:
-            told = int.from_bytes(chunk[4:], "little")
-            if chunk[:4] == b"data":
-                return 0 if told >= STREAMED else max(0, told - (size - file.tell()))
-            file.seek(told + told % 2, 1)
-    return 0
+        if head[:4] in (b"RIFF", b"RF64") and head[8:] == b"WAVE":
+            return _wav_is_cut(file, path.stat().st_size)
+        return head[:4] == b"OggS" and _ogg_is_cut(file, path.stat().st_size)
+
+
+def _wav_is_cut(file: BinaryIO, size: int) -> bool:
+    """By the length of the chunk `data`, in RF64 by that in `ds64`; one that was not known when writing began is very
+    large."""
+    long = 0
+    while len(chunk := file.read(8)) == 8:
+        told = int.from_bytes(chunk[4:], "little")
+        if chunk[:4] == b"data":
+            told = long if long and told >= STREAMED else told
+            return (told < STREAMED or told == long) and told > size - file.tell()
+        body = file.tell()
+        if chunk[:4] == b"ds64":
+            long = int.from_bytes(file.read(16)[8:], "little")
+        file.seek(body + told + told % 2)
+    return False
+
+
+def _ogg_is_cut(file: BinaryIO, size: int) -> bool:
+    """By the last page (RFC 3533): 27 bytes, the lengths of its segments, the segments; bit 2 of byte 5 is the end."""
+    file.seek(max(0, size - OGG_PAGE))
+    tail = file.read()
+    page = tail[tail.rfind(b"OggS") :]
+    whole = len(page) > 27 and len(page) >= 27 + page[26] + sum(page[27 : 27 + page[26]])
+    return not whole or not page[5] & 4
 
 
 def in_range(samples: NDArray[Any], place: str) -> NDArray[np.floating]:
