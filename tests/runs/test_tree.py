@@ -22,6 +22,11 @@ class Pair(NamedTuple):
     c: Any
 
 
+class Other(NamedTuple):
+    taps: Any
+    phase: Any
+
+
 def through_files(tree: Any, template: Any = None) -> Any:
     tensors, structure = flatten(tree, "carried")
     assert all(name.startswith("carried") for name in tensors)
@@ -72,10 +77,13 @@ def test_any_tree_comes_back_under_its_own_template(tree: Any):
 
 def test_named_tuples_need_a_template():
     tree = (Pair(torch.ones(2), None), {"memory": Fixed((torch.zeros(1),))})
-    plain = through_files(tree)
-    assert type(plain[0]) is tuple
-    assert same(plain[1], tree[1])
+    with pytest.raises(DataError, match="the fields h, c where the model has nothing; it is of another model"):
+        through_files(tree)
     assert same(through_files(tree, template=(Pair(torch.zeros(5), None), None)), tree)
+
+
+def test_a_layer_that_has_not_begun_fits_any_template():
+    assert through_files((None, torch.ones(1)), (Pair(torch.ones(1), None), torch.ones(1)))[0] is None
 
 
 def test_an_optimiser_comes_back_exactly():
@@ -109,6 +117,8 @@ def test_a_shared_tensor_is_shared_again():
         (Pair(torch.ones(1), None), (torch.ones(1), None)),
         (torch.ones(1), (torch.ones(1),)),
         (Fixed(torch.ones(1)), torch.ones(1)),
+        (Pair(torch.ones(1), None), Other(torch.ones(1), None)),
+        (3, torch.ones(1)),
     ],
 )
 def test_a_state_of_another_model_is_refused(tree: Any, template: Any):

@@ -187,10 +187,10 @@ def test_divergence_rolls_back_and_then_ends(fit: Fit, monkeypatch: pytest.Monke
     assert sum("back to step 10" in line.get("event", "") for line in lines) == 3
 
 
-def test_divergence_before_the_first_checkpoint_goes_on_and_then_ends(
+def test_divergence_before_the_second_checkpoint_goes_back_to_the_first_and_then_ends(
     fit: Fit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is nothing to go back to: the rate is cut all the same, and no batch is tried twice."""
+    """The first is that of the initial weights: they are tried again with smaller rates."""
     original = next_token.Task.loss
 
     def poisoned(self: Any, y: torch.Tensor, batch: Any) -> Any:
@@ -198,7 +198,7 @@ def test_divergence_before_the_first_checkpoint_goes_on_and_then_ends(
         return total * math.nan, count
 
     monkeypatch.setattr(next_token.Task, "loss", poisoned)
-    with pytest.raises(Diverged, match=r"in 4 batches in a row \(the last is batch 15\)"):
+    with pytest.raises(Diverged, match=r"in 4 batches in a row \(the last is batch 3\)"):
         fit("run", {"steps": 200, "evaluate_every": 1000})
 
 
@@ -228,7 +228,8 @@ def test_weights_whose_score_is_not_finite_are_neither_kept_nor_gone_back_to(fit
     assert events == [f"step {step}: nats is nan on validation data, weights not kept" for step in (20, 30)]
     assert [line["step"] for line in lines if "nats" in line] == [0, 10]
     assert run.result["best_step"] == 10
-    assert [path.name for path in (run.path / "checkpoints").glob("step-*")] == ["step-00000010"]
+    saved = sorted(path.name for path in (run.path / "checkpoints").glob("step-*"))
+    assert saved == ["step-00000000", "step-00000010"]
 
 
 def test_a_score_that_is_never_finite_ends_in_a_sentence(fit: Fit, poison: Any) -> None:

@@ -21,6 +21,7 @@ from unrolled.core.errors import DataError, Interrupted, UsageError
 from unrolled.runs.directory import in_training
 from unrolled.training import api
 from unrolled.training.loop import Loop
+from unrolled.training.progress import Quiet
 
 WORDS = [f"{key}={value}" for key, value in SMALL.items()]
 OPTIONS = [word for pair in WORDS for word in ("--set", pair)]
@@ -194,16 +195,52 @@ def test_a_resumed_run_keeps_its_settings(text: str, tmp_path: Path) -> None:
         unrolled.train([text], resume=tmp_path / "run", settings={"lr": 1})
 
 
-def test_stopped_before_the_first_checkpoint_it_starts_again_and_says_so(text: str, tmp_path: Path) -> None:
-    from unrolled.training.progress import Quiet
+def test_stopped_before_the_first_step_it_starts_again_and_says_so(text: str, tmp_path: Path) -> None:
+    def killed(self: Loop) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
 
-    interrupted(text, tmp_path / "run")
-    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    settings = SMALL | MEMORY | {"steps": 20}
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr(Loop, "train", killed)
+        unrolled.train([text], out=tmp_path / "run", settings=settings)
     seen = Quiet()
-    run = unrolled.train([text], resume=tmp_path / "run", progress=seen)
-    assert any("before its first checkpoint" in line for line in seen.said)
-    steps = [line["step"] for line in run.directory.read_metrics()]
-    assert steps == sorted(set(steps))
+    unrolled.train([text], resume=tmp_path / "run", progress=seen)
+    assert any("no training step: starting at step 0" in line for line in seen.said)
+    unrolled.train([text], out=tmp_path / "whole", settings=settings)
+    assert_same(tmp_path / "whole", tmp_path / "run")
+
+
+@pytest.mark.parametrize("step", [11, 34])
+def test_lost_checkpoints_are_said_to_be_lost(text: str, tmp_path: Path, step: int) -> None:
+    """Steps that were made are neither repeated nor denied, and what is there stays as it is."""
+    stopped(step, [text], out=tmp_path / "run", settings=SMALL | MEMORY | {"steps": 100})
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    before = (tmp_path / "run" / "metrics.jsonl").read_bytes()
+    evaluated = step // 10 * 10
+    with pytest.raises(DataError, match=rf"the checkpoints are gone.* up to step {evaluated} .*start a new run"):
+        unrolled.train([text], resume=tmp_path / "run")
+    assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == before
+
+
+def test_a_kill_within_the_first_steps_leaves_a_checkpoint(text: str, tmp_path: Path) -> None:
+    """An evaluation after a step without any checkpoint before it would look like checkpoints that were lost."""
+
+    class Killed(BaseException):
+        pass
+
+    def killed(self: Loop) -> None:
+        raise Killed
+
+    settings = SMALL | MEMORY | {"steps": 20}
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+        save = Loop.save
+        patch.setattr(Loop, "save", lambda self: save(self) if self.at.step == 0 else killed(self))
+        unrolled.train([text], out=tmp_path / "run", settings=settings)
+    assert unrolled.load(tmp_path / "run").directory.read_metrics()[-1]["step"] == 10
+    unrolled.train([text], resume=tmp_path / "run")
+    unrolled.train([text], out=tmp_path / "whole", settings=settings)
+    assert_same(tmp_path / "whole", tmp_path / "run")
 
 
 def test_a_finished_run_is_left_alone(text: str, tmp_path: Path) -> None:

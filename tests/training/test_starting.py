@@ -186,6 +186,7 @@ def test_stopped_before_its_first_checkpoint_it_begins_again_with_the_same_weigh
     whole, _ = train(file, tmp_path / "whole", from_run=origin)
     shutil.copytree(whole.path, tmp_path / "broken")
     shutil.rmtree(tmp_path / "broken" / "checkpoints")
+    (tmp_path / "broken" / "metrics.jsonl").unlink()
     (tmp_path / "broken" / "result.json").unlink()
     shutil.copytree(tmp_path / "broken", tmp_path / "late")
     broken = unrolled.train(resume=tmp_path / "broken")

@@ -291,6 +291,10 @@ class RunDirectory:
         """The lines of metrics.jsonl in order; a last line that a kill cut short is left out."""
         return metrics.read(self.path / METRICS)
 
+    def last_step(self) -> int:
+        """The last step that metrics.jsonl tells of; 0 where it tells of none."""
+        return max((line["step"] for line in self.read_metrics() if isinstance(line.get("step"), int)), default=0)
+
     def cut_metrics(self, step: int) -> None:
         """Remove the lines after a step: a run resumed at that step will write them again."""
         metrics.cut(self.path / METRICS, step)

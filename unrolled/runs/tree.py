@@ -3,7 +3,7 @@
     flatten((h, {"c": c}))  ->  {"0": h, "1/c": c},  {"tuple": [{"tensor": "0"}, {"dict": [["c", {"tensor": "1/c"}]]}]}
 
 Leaves are tensors, numbers, text and None; inner nodes are tuples, named tuples, lists, dicts and `Fixed`. A saved tree
-never names a class to import: a named tuple comes back as such only where a template shows its class.
+never names a class to import: a named tuple comes back only where a template shows its class.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def unflatten(tensors: Mapping[str, Tensor], structure: Any, template: Any = Non
     """The tree that was flattened.
 
     A `template` of the same form (a state of the same model; None where it is not known) gives named tuples their
-    class, and a saved tree of another form is refused. Without it they come back as plain tuples.
+    class, and a saved tree of another form is refused, as is a named tuple whose class is not known.
     """
     return _unflatten(tensors, structure, template, "state")
 
@@ -67,6 +67,8 @@ def _unflatten(tensors: Mapping[str, Tensor], node: Any, template: Any, place: s
     if not isinstance(node, dict):
         if isinstance(node, list):
             raise DataError(f"{place}: the structure of a saved tree is damaged")
+        other = isinstance(template, Tensor | Fixed | tuple | list | Mapping)
+        _expect(node is None or not other, place, repr(node), template)  # None is the initial state of any layer
         return node
     kind, content = next(iter(node.items())) if len(node) == 1 else ("", None)
     if kind == "tensor" and isinstance(content, str):
@@ -97,13 +99,13 @@ def _keyed(tensors: Mapping[str, Tensor], kind: str, content: list[Any], templat
         fits = template is None or (isinstance(template, Mapping) and set(template) == set(keys))
         inner = [template[key] for key in keys] if template is not None and fits else [None] * len(keys)
     else:
-        fits = template is None or getattr(template, "_fields", None) == tuple(keys)
-        inner = list(template) if template is not None and fits else [None] * len(keys)
+        fits = getattr(template, "_fields", None) == tuple(keys)
+        inner = list(template) if fits else [None] * len(keys)
     _expect(fits, place, f"the fields {', '.join(map(str, keys))}", template)
     parts = [_unflatten(tensors, value, inner[i], f"{place}/{key}") for i, (key, value) in enumerate(content)]
     if kind == "dict":
         return dict(zip(keys, parts, strict=True))
-    return type(template)(*parts) if template is not None else tuple(parts)
+    return type(template)(*parts)
 
 
 def _is_pair(pair: Any) -> bool:
@@ -112,5 +114,5 @@ def _is_pair(pair: Any) -> bool:
 
 def _expect(fits: bool, place: str, found: str, template: Any) -> None:
     if not fits:
-        wanted = type(template).__name__
-        raise DataError(f"{place}: the saved state has {found} where the model has a {wanted}; it is of another model")
+        wanted = "nothing" if template is None else f"a {type(template).__name__}"
+        raise DataError(f"{place}: the saved state has {found} where the model has {wanted}; it is of another model")

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from unrolled.core import state as states
 from unrolled.core.causal import Conditional, Encoder, begin
-from unrolled.core.errors import Diverged, Interrupted, NotTrained
+from unrolled.core.errors import DataError, Diverged, Interrupted, NotTrained
 from unrolled.core.front import invocation, option
 from unrolled.core.state import State
 from unrolled.core.task import Batch, Model, Task, read_whole
@@ -111,12 +111,12 @@ class Loop:
             self.state = self._carried(state, batch)
             return y
         y, state = decoder(batch.x[:, : batch.keep], state)
-        self.state = states.detach(state)
+        self.state = self._carried(state, batch)
         rest, _ = decoder(batch.x[:, batch.keep :], state)
         return torch.cat([y, rest], dim=1)  # [B, T, V]
 
     def _carried(self, state: State, batch: Batch) -> State:
-        """What the next batch may go on from; one with a source of its own starts every row from that."""
+        """What the next batch continues from: nothing where it starts every row anew, such as from a source."""
         return states.detach(state) if self.carries and batch.source_mask is None else None
 
     def _gradient(self, step: int) -> tuple[float, float]:
@@ -251,9 +251,11 @@ class Loop:
         def part(prefix: str) -> dict[str, Tensor]:
             return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}
 
+        structure = facts["structure"]
+        state = None if structure is None else unflatten(part("state."), structure, self._some_state())
         self.model.load_state_dict(part("model."))
         optimisers.restore(self.optimiser, part("optimiser."))
-        self.state = states.to(unflatten(part("state."), facts["structure"]), self.config.device)
+        self.state = states.to(state, self.config.device)
         known = {name: facts[name] for name in vars(Position()) if name not in ("guard", "best")}
         best = math.inf if facts["best"] is None else facts["best"]
         self.at = Position(**known, best=best, guard=Guard(**facts["guard"]))
@@ -261,12 +263,23 @@ class Loop:
         self.running = list(facts["running"])
         self.sound = True
 
+    def _some_state(self) -> State:
+        """A state of the form that this model carries: what a batch leaves behind. Its values mean nothing."""
+        with torch.no_grad(), autocast(self.config):
+            self._forward(self.sampler.batch(0).to(self.config.device))
+        return self.state
+
     def resume(self) -> None:
         """Go on from the last good checkpoint; what a damaged one cost is said."""
         found = self.checkpoints.latest()
         if found is None:
+            if (last := self.run.last_step()) > 0:  # the first checkpoint is saved before the first step
+                raise DataError(
+                    f"{self.checkpoints.path}: the checkpoints are gone, but metrics.jsonl shows that this run was "
+                    f"trained up to step {last} or further; put them back, or start a new run"
+                )
             self.run.cut_metrics(-1)
-            self.progress.say("this run was stopped before its first checkpoint: starting at step 0")
+            self.progress.say("there is no checkpoint, and metrics.jsonl shows no training step: starting at step 0")
             return
         self._restore(found.tensors, found.facts)
         self.run.cut_metrics(self.at.step)
@@ -344,7 +357,7 @@ class Loop:
         at, due = self.at, self._due()
         if due:
             self._look()
-        if self.stop.asked or (due and at.step) or time.monotonic() - self.saved > self.config.watching.save_every:
+        if self.stop.asked or due or time.monotonic() - self.saved > self.config.watching.save_every:
             self.save()
         self._leave_if_asked()
         patience = self.config.budget.patience
@@ -361,7 +374,7 @@ class Loop:
         speed = at.step * self.sampler.tokens_per_step * self.config.optimiser.accumulate / max(at.training, 1e-9)
         total = plan.expected(at.step, at.training, self.left())
         share = at.step / total if total else 0.0
-        left = (total - at.step) * at.training / at.step if total else None
+        left = (total - at.step) * at.training / at.step if total and at.step else None
         self.progress.step(share, loss, speed, left)
 
 

@@ -1,0 +1,224 @@
+"""Every model, on every task that it fits, stopped and resumed: the same bits as without the stop.
+
+A new model file joins by itself, a new task with a line of DATA.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from unrolled.core import discover
+from unrolled.core import state as states
+from unrolled.core.errors import DataError, Interrupted
+from unrolled.core.model_file import declared
+from unrolled.core.state import Fixed
+from unrolled.core.task import Ports, Task
+from unrolled.runs import build, closed_form, parts
+from unrolled.runs.config import RunConfig
+from unrolled.runs.directory import RunDirectory
+from unrolled.runs.tree import flatten
+from unrolled.training import loop as training
+from unrolled.training import optimiser as optimisers
+from unrolled.training.api import configure
+from unrolled.training.loop import Loop
+from unrolled.training.progress import Quiet
+
+STOP = 3  # of 4 steps; evaluations are at 0, 2 and 4
+QUICK = {"steps": 4, "evaluate_every": 2, "evaluate_tokens": 40, "batch_size": 3, "length": 5, "warmup": 1,
+         "lr": 0.01, "d_embedding": 4, "ends.dropout": 0.2, "threads": 1, "split": "60/20/20"}  # fmt: skip
+WORDS = ["tick", "state", "layer", "chunk", "cell", "gate", "tack", "stale", "later", "call"]
+LINES = [f"{WORDS[i % 10]} {WORDS[(i * 3 + i // 10) % 10]}" for i in range(60)]
+SERIES = np.random.default_rng(0).normal(size=(40, 7, 2)).astype(np.float32)  # [n, T, D]
+ROLLS = [np.eye(6, dtype=np.uint8)[(np.arange(5 + i % 4) + i) % 6] for i in range(24)]
+PICTURES = np.random.default_rng(1).integers(0, 256, (30, 6, 6, 3), dtype=np.uint8)
+STROKES = [{"strokes": [SERIES[i, : 4 + i % 4].tolist()], "text": WORDS[i % 10][:2]} for i in range(40)]
+
+DATA: dict[str, tuple[str, Any, dict[str, Any]]] = {
+    "a stream": ("next-token", [" ".join(LINES)], {"examples": "stream"}),
+    "a stream with longer gradients": ("next-token", [" ".join(LINES)], {"examples": "stream", "back": 8}),
+    "texts": ("next-token", LINES, {}),
+    "texts of a class": ("next-token", [{"text": t, "kind": t[0]} for t in LINES], {"condition": "kind"}),
+    "rolls": ("next-frame", ROLLS, {}),
+    "classes of texts": ("classify", [{"text": t, "label": str(len(t) > 9)} for t in LINES], {"tokens": "word"}),
+    "classes of series": ("classify", (SERIES, ["up" if each.mean() > 0 else "down" for each in SERIES]), {}),
+    "numbers": ("regress", (SERIES, SERIES.sum((1, 2))), {}),
+    "tags": ("tag", [{"words": t.split(), "tags": [word[0] for word in t.split()]} for t in LINES], {}),
+    "noise": ("denoise", (SERIES + SERIES[::-1], SERIES), {}),
+    "pairs": ("translate", [(t, t[::-1]) for t in LINES], {"target_dropout": 0.2, "teacher": 0.8}),
+    "pictures": ("caption", (PICTURES, [WORDS[i % 10] for i in range(30)]), {}),
+    "strokes": ("recognise", STROKES, {}),
+    "strokes by frames": ("recognise", STROKES, {"objective": "ctc"}),
+}
+
+
+@cache
+def prepared(label: str) -> Task:
+    name, data, settings = DATA[label]
+    task = build.make_task(configure(name, None, data, QUICK | settings))
+    task.prepare(data)
+    return task
+
+
+def configured(label: str, model: str) -> RunConfig:
+    """The smallest form of a model, with dropout wherever it has some."""
+    name, data, settings = DATA[label]
+    tiny = discover.models.load(model).TINY
+    dropout = {"dropout": 0.2} if "dropout" in type(tiny).model_fields else {}
+    config = configure(name, model, data, QUICK | settings)
+    return config.model_copy(update={"model_settings": tiny.updated(dropout).model_dump()})
+
+
+def trains(label: str, model: str) -> bool:
+    """Whether a model is trained there: `compare` would, it is not fitted in closed form, and predicts where asked."""
+    task = prepared(label)
+    if not build.fits(model, task) or closed_form.applies(config := configured(label, model), task.ports()):
+        return False
+    if task.ports().answers != "each":
+        return True
+    x, reader = task.sampler(config.batching, carried=False, seed=0).batch(0).x, build.build(config, *asked(task))
+    cut = [x[:, :n] for n in range(1, x.shape[1] + 1)]
+    return all(reader(x, torch.ones(x.shape[:2]).bool())[0].shape[1] == x.shape[1] for x in cut)  # it has no strides
+
+
+def asked(task: Task) -> tuple[Ports, tuple[str, ...]]:
+    return task.ports(), task.ACCEPTS
+
+
+class NoEvents:
+    """Curves that nobody looks at: each file of them would wait for the next second."""
+
+    def __init__(self, path: Path) -> None: ...
+    def resume(self, step: int) -> None: ...
+    def note(self, step: int, values: Any) -> None: ...
+
+    scalars = note
+
+    def flush(self) -> None: ...
+    def close(self) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No curves, and no waiting for the disk: nobody cuts the power here."""
+    monkeypatch.setattr(training, "Events", NoEvents)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+class Stopped(Loop):
+    """One that is asked to stop after some steps."""
+
+    def _show(self, loss: float) -> None:
+        self.stop.asked = self.at.step == STOP - 1
+
+
+class Diverging(Loop):
+    """One whose batches 4 to 7 are not finite at first, so that it goes back to the checkpoint of step 4."""
+
+    bad = 4
+
+    def _gradient(self, step: int) -> tuple[float, float]:
+        if step == 4:
+            weights = {name: value.clone() for name, value in self.model.state_dict().items()}
+            self.found = [*getattr(self, "found", []), (tuple(weights.values()), states.clone(self.state))]
+        loss, norm = super()._gradient(step)
+        if step >= 4 and self.bad:
+            self.bad -= 1
+            return float("nan"), norm
+        return loss, norm
+
+
+def make(label: str, model: str, path: Path, kind: type[Loop] = Loop, **watching: int) -> Loop:
+    """What `train` makes of data and a model, without its figures at the end."""
+    task, config = prepared(label), configured(label, model)
+    config = config.model_copy(update={"watching": config.watching.model_copy(update=watching)})
+    built = build.build(config, *asked(task))
+    task.look_at_training(built)
+    path.mkdir(exist_ok=True)
+    return kind(config, task, built, parts.freeze(built, []), RunDirectory(path), Quiet(), time.monotonic())
+
+
+def everything(loop: Loop) -> dict[str, Any]:
+    """All that a run leaves behind."""
+    memory = {f"optimiser {name}": value for name, value in optimisers.export(loop.optimiser).items()}
+    kept = {f"best {name}": value for name, value in loop.run.read_tensors("model.safetensors").items()}
+    lines = [{key: value for key, value in line.items() if key != "seconds"} for line in loop.run.read_metrics()]
+    best = loop.at.best, loop.at.best_step, loop.at.stale
+    return {**loop.model.state_dict(), **memory, **kept, "metrics.jsonl": lines, "best": best}
+
+
+def assert_same(whole: Loop, resumed: Loop, label: str) -> None:
+    a, b = everything(whole), everything(resumed)
+    assert a.keys() == b.keys(), label
+    for name, value in a.items():
+        same = torch.equal(value, b[name]) if isinstance(value, Tensor) else value == b[name]
+        assert same, f"{label}: {name} differs"
+
+
+def test_every_task_has_data() -> None:
+    assert {task for task, _, _ in DATA.values()} == set(discover.tasks.names())
+
+
+@pytest.mark.parametrize("model", discover.models.names())
+def test_every_model_goes_on_as_if_nothing_had_happened(model: str, tmp_path: Path) -> None:
+    labels = [label for label in DATA if trains(label, model)]
+    for label in labels:
+        folder = tmp_path / label.replace(" ", "-")
+        whole = make(label, model, tmp_path / f"{folder}-whole")
+        whole.train()
+        with pytest.raises(Interrupted):
+            make(label, model, folder, Stopped).train()
+        resumed = make(label, model, folder)
+        resumed.resume()
+        assert resumed.at.step == STOP
+        resumed.train()
+        assert_same(whole, resumed, label)
+    assert labels or declared(discover.models.load(model)).closed_form, f"{model} is trained on no task"
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two states have the same classes and bits."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, Fixed):
+        return same(a.tree, b.tree)
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return torch.equal(a, b) if isinstance(a, Tensor) else bool(a == b)
+
+
+@pytest.mark.parametrize("label", ["a stream", "a stream with longer gradients"])
+@pytest.mark.parametrize("model", ["ar", "tcn", "wavenet"])
+def test_a_roll_back_after_a_divergence_brings_the_carried_state_back(model: str, label: str, tmp_path: Path) -> None:
+    loop = make(label, model, tmp_path, Diverging, evaluate_every=4)
+    loop.plan.steps = 10
+    loop.train()
+    events = [line["event"] for line in loop.run.read_metrics() if "event" in line]
+    assert events[-1] == "batch 7: still not finite, back to step 4, rate times 0.3"
+    before, after = loop.found  # type: ignore[attr-defined]
+    assert before[1] is not None
+    assert same(before, after)
+    assert loop.at.step == 10
+    assert loop.at.best_step > 4
+
+
+def test_a_state_of_another_form_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        make("a stream", "tcn", tmp_path, Stopped).train()
+    loop = make("a stream", "tcn", tmp_path)
+    found = loop.checkpoints.latest()
+    assert found is not None
+    carried, structure = flatten((None, torch.zeros(3, 4)))
+    tensors = {name: value for name, value in found.tensors.items() if not name.startswith("state.")}
+    tensors |= {f"state.{name}": value for name, value in carried.items()}
+    loop.checkpoints.save(STOP, tensors, found.facts | {"structure": structure})
+    with pytest.raises(DataError, match="the saved state has a tuple of 2 where the model has a tuple"):
+        loop.resume()
