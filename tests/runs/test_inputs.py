@@ -181,3 +181,25 @@ def test_names_of_columns_may_contain_commas(tmp_path: Path) -> None:
     both = trained(two, tmp_path / "two", "regress", "nearest", **targets)
     assert said(both, two) == said(both, without(two, "sum, all")) == said(both, SERIES)
     assert both.evaluate(without(two)) == both.evaluate(two)
+
+
+def test_texts_are_found_in_the_column_that_training_chose(tmp_path: Path) -> None:
+    lines = [f"the state number {i}" for i in range(40)]
+    rows = [{"text": line, "note": "zzzz"} for line in lines]
+    run = trained(polars.DataFrame(rows), tmp_path, "next-token", "ngram")
+    alone = trained(polars.DataFrame({"body": lines}), tmp_path / "alone", "next-token", "ngram")
+    for name, each in (("text", run), ("body", alone)):
+        wanted, figures = each.score(lines), each.evaluate([{name: line} for line in lines])
+        others = [{"text": "zzzz", "body": "zzzz"} | {name: line, "note": "zzzz"} for line in lines]
+        polars.DataFrame(others).write_csv(tmp_path / "new.csv")
+        (tmp_path / "new.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        for form in (others, without(others), polars.DataFrame(without(others)), tmp_path / "new.csv"):
+            assert each.score(form) == wanted
+            assert each.evaluate(form) == figures
+        assert each.score(tmp_path / "new.txt") == wanted
+        read = each.task.read_texts(str(tmp_path / "new.csv"), each.config.data)
+        assert [example.text for some in read for example in some] == lines
+        for bad in ([{"note": "zzzz"}], polars.DataFrame({"note": ["zzzz"]})):
+            for verb in (each.score, each.evaluate):
+                with pytest.raises(UnrolledError, match=f"'{name}'"):
+                    verb(bad)

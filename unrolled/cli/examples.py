@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-
-from unrolled.data.config import DataConfig
-
-if TYPE_CHECKING:
-    from unrolled.data.tables import Example
-
-AT_ONCE = 256
-
 
 Run = Annotated[str, typer.Argument(help="A run directory, or a comparison for the model it selected.")]
 Data = Annotated[
@@ -36,23 +27,9 @@ def answers(
 
 def answers_of(opened: Any, data: str, verb: str, condition: str | None) -> Iterator[dict[str, Any]]:
     """The same, of a run that is open."""
-    reader = getattr(opened.task, "read_examples", read_examples)  # a task of other data than text reads it itself
+    task = opened.task
+    reader = task.read_examples if hasattr(task, "read_examples") else task.read_texts  # texts can be typed too
     for some in reader(data, opened.config.data):
         conditions = [condition or example.label for example in some] if condition or some[0].label else None
         yield from getattr(opened, verb)([example.text for example in some], conditions)
         sys.stdout.flush()
-
-
-def read_examples(source: str, config: DataConfig) -> Iterator[list[Example]]:
-    """Lines of a text file or of standard input (`-`), rows of a table."""
-    from unrolled.data.tables import Example
-    from unrolled.data.text import open_source
-
-    found: Iterator[Example]
-    if source == "-":
-        found = (Example(line.rstrip("\n"), None, number) for number, line in enumerate(sys.stdin, 1))
-    else:
-        is_table = config.examples == "rows" or config.column is not None
-        found = open_source(source, config.updated({"examples": "auto" if is_table else "lines"})).examples()
-    while some := list(islice(found, AT_ONCE)):
-        yield some

@@ -40,6 +40,8 @@ class TextData:
     sections: dict[str, Section]
     facts: dict[str, Any]
     fingerprint: str
+    column: str | None = None
+    """of a table, where texts are"""
 
 
 def prepare(
@@ -99,7 +101,7 @@ def _prepare(
     codec = Codec.load(store.place_of(fingerprint))
     moved = bool(index["facts"].get("texts_in_several_classes"))  # no longer split as by earlier versions
     same = _fingerprint(source, digest, config, shares, None, None, moved)  # of the data, whatever codec reads it
-    return TextData(codec, index["labels"], sections, index["facts"], same)
+    return TextData(codec, index["labels"], sections, index["facts"], same, source.column)
 
 
 def _fingerprint(

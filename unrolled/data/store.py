@@ -290,6 +290,14 @@ def _existing(place: Path) -> Path:
     return next(parent for parent in (place, *place.parents) if parent.exists())
 
 
+def frequencies(section: Section, size: int) -> NDArray[np.float32]:
+    """The share [size] of each token among all of a section."""
+    counts = np.zeros(size, dtype=np.int64)
+    for start in range(0, len(section.tokens), 1 << 22):
+        counts += np.bincount(section.tokens[start : start + (1 << 22)], minlength=size)
+    return (counts / counts.sum()).astype(np.float32)
+
+
 def section_from(tokens: Sequence[NDArray[np.int64]], classes: Sequence[int] | None, is_stream: bool) -> Section:
     """A section of arrays in memory, for small things and for tests."""
     joined = np.concatenate([*tokens, np.empty(0, np.int64)]).astype(np.int64)

@@ -337,6 +337,12 @@ def open_table(path: Path) -> Table | None:
     return ParquetTable(file) if ending == ".parquet" else None
 
 
+def has_names(table: Table) -> bool:
+    """Whether the rows of a table have named cells; those of a list may be bare texts."""
+    records = table.records() if isinstance(table, RecordTable) else iter(())
+    return not isinstance(next(records, (0, None))[1], str)
+
+
 def choose_columns(table: Table, column: str | None, condition: str | None) -> tuple[str, str | None]:
     """Which columns hold the text and the class; a choice that is not plain is asked for, not guessed."""
     names = table.columns()

@@ -21,7 +21,6 @@ from unrolled.core.front import option
 from unrolled.data import builtin
 from unrolled.data.codec import check_text
 from unrolled.data.config import DataConfig
-from unrolled.data.given import table_of, values_of
 from unrolled.data.plain import PIECE, TextFile, unpacked
 from unrolled.data.tables import (
     Example,
@@ -29,6 +28,7 @@ from unrolled.data.tables import (
     ListTable,
     Table,
     choose_columns,
+    has_names,
     open_table,
     table_examples,
 )
@@ -46,6 +46,8 @@ class TextSource:
     name: str
     files: list[str]
     numbers = False
+    column: str | None = None
+    """of a table, where texts are"""
 
     def __init__(self, examples: str, chosen: str) -> None:
         self.is_stream = examples == "stream"
@@ -155,6 +157,7 @@ class TableSource(TextSource):
         self.name, self.files = table.name, [table.name]
         self._table = table
         self._column, self._condition = choose_columns(table, config.column, config.condition)
+        self.column = self._column if has_names(table) else None
         if config.condition is not None and self.is_stream:
             rows = f"{option('examples', 'rows')} with {option('data.condition')}"
             raise UsageError(f"{table.name}: a stream has no classes; use {rows}")
@@ -287,24 +290,6 @@ def open_source(source: Any, config: DataConfig) -> TextSource:
     if isinstance(source, list | tuple):
         return _open_list(source, config)
     return _open_frame(source, config)
-
-
-def inputs_in(source: Any, config: DataConfig) -> Iterator[Example]:
-    """Texts to go on from or to score: bare in a list, or the lines or rows of data, by the columns of training."""
-    table = None if isinstance(source, str | os.PathLike) else table_of(source)
-    if table is not None:
-        there = config.condition in table.columns()
-        return TableSource(table, config.updated({"condition": config.condition if there else None})).examples()
-    if isinstance(source, str | os.PathLike):
-        is_table = config.examples == "rows" or config.column is not None
-        return open_source(source, config.updated({"examples": "auto" if is_table else "lines"})).examples()
-    return (Example(_bare(value, i), None, i) for i, value in enumerate(values_of(source), start=1))
-
-
-def _bare(value: Any, number: int) -> Any:
-    if isinstance(value, str) or (hasattr(value, "__len__") and not isinstance(value, dict | tuple)):
-        return value
-    raise DataError(f"example {number}: found a {type(value).__name__}, expected a text")
 
 
 def _open_path(path: Path, config: DataConfig) -> TextSource:

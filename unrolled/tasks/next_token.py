@@ -28,8 +28,9 @@ from unrolled.data.batch import Batch, Examples, StreamRows, Windows, evaluation
 from unrolled.data.codec import EMPTY, START, STOP, UNKNOWN, Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.prepare import TextData, prepare, prepare_all
-from unrolled.data.store import Section, section_from
-from unrolled.data.text import inputs_in
+from unrolled.data.store import Section, frequencies, section_from
+from unrolled.data.tables import Example
+from unrolled.data.text_inputs import bound, inputs_in, read_inputs
 from unrolled.decode.config import Sampling
 from unrolled.decode.text import Begun, Generated, Search, Writer
 from unrolled.layers.packed import packed_weights
@@ -63,6 +64,7 @@ class Task(task.Task):
         self.text: TextData | None = None
         self.codec: Codec
         self.labels: list[str] | None = None
+        self.column: str | None = None  # of a table, which training read
         self.is_stream = True
         self._prior: Tensor | None = None
         self._offered: Codec | None = None
@@ -72,16 +74,10 @@ class Task(task.Task):
     def prepare(self, source: Any) -> None:
         codec = getattr(self, "codec", None)
         self.text = prepare(source, self.data, codec=codec, labels=self.labels, offered=self._offered)
-        self.codec, self.labels = self.text.codec, self.text.labels
+        self.codec, self.labels, self.column = self.text.codec, self.text.labels, self.text.column
         self.is_stream = self.text.sections["train"].is_stream
         if self.config.label_smoothing and self.config.prior == "training":
-            self._prior = self._frequencies(self.text.sections["train"])
-
-    def _frequencies(self, section: Section) -> Tensor:
-        counts = np.zeros(self.codec.size, dtype=np.int64)
-        for begin_at in range(0, len(section.tokens), 1 << 22):
-            counts += np.bincount(section.tokens[begin_at : begin_at + (1 << 22)], minlength=self.codec.size)
-        return torch.from_numpy((counts / counts.sum()).astype(np.float32))
+            self._prior = torch.from_numpy(frequencies(self.text.sections["train"], self.codec.size))
 
     def save_codec(self, directory: Path) -> None:
         self.codec.save(directory)
@@ -98,10 +94,10 @@ class Task(task.Task):
         self._offered = found.codec if found is not None and isinstance(found.codec, Codec) else None
 
     def describe(self) -> dict[str, Any]:
-        return {"labels": self.labels, "is_stream": self.is_stream}
+        return {"labels": self.labels, "is_stream": self.is_stream, "column": self.column}
 
     def recall(self, facts: Mapping[str, Any]) -> None:
-        self.labels, self.is_stream = facts["labels"], facts["is_stream"]
+        self.labels, self.is_stream, self.column = facts["labels"], facts["is_stream"], facts.get("column")
 
     def ports(self) -> task.Ports:
         return task.Ports(self.codec.size, self.codec.size, len(self.labels or []))
@@ -123,7 +119,10 @@ class Task(task.Task):
         return self.text
 
     def inputs_of(self, source: Any) -> list[task.Given]:
-        return [task.Given(each.text, each.label) for each in inputs_in(source, self.data)]
+        return [task.Given(each.text, each.label) for each in inputs_in(source, self.data, self.column)]
+
+    def read_texts(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
+        return read_inputs(source, config, self.column)
 
     # ---- training
 
@@ -166,7 +165,7 @@ class Task(task.Task):
         return self.measure(model, self._text().sections[split], limit, ledger)
 
     def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
-        section = prepare_all(source, self.data, self.codec, self.labels)
+        section = prepare_all(source, bound(source, self.data, self.column), self.codec, self.labels)
         return lambda model: self.measure(model, section, None)
 
     def measure(
