@@ -150,6 +150,8 @@ def test_texts_to_go_on_from(tmp_path: Path) -> None:
     for form in (rows, without(rows, "kind"), polars.DataFrame(rows)):
         assert run.score(form) == run.score(lines)
         assert run.predict(form) == run.predict(lines)
+    (tmp_path / "new.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert run.score(tmp_path / "new.txt") == run.score(lines)
     for bad in ([{"text": "the"}], [("the", "state")], "the state"):
         with pytest.raises(UnrolledError):
             run.score(bad)

@@ -41,7 +41,10 @@ def inputs_in(source: Any, config: DataConfig, column: str | None = None) -> Ite
         there = config.condition in table.columns()
         own = {"condition": config.condition if there else None, "examples": "rows"}
         return TableSource(table, bound(source, config, column).updated(own)).examples()
-    if isinstance(source, str | os.PathLike):
+    if isinstance(source, str | os.PathLike) and Path(source).exists():
+        own = {"column": None, "condition": config.condition if config.condition == "file" else None}
+        return open_source(source, config.updated({**own, "examples": "lines"})).examples()
+    if isinstance(source, str | os.PathLike):  # built-in, or not there
         is_table = config.examples == "rows" or config.column is not None
         return open_source(source, config.updated({"examples": "auto" if is_table else "lines"})).examples()
     return (Example(_bare(value, i), None, i) for i, value in enumerate(values_of(source), start=1))
