@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError, UnrolledError, UsageError, nearest
 from unrolled.core.front import option
 from unrolled.core.task import Guess
+from unrolled.data.given import table_of
 from unrolled.data.labelled import ALL, BUILTIN, IMAGES, digest_files, ending_of, given_part
 from unrolled.data.labelled_arrays import load_npz
 from unrolled.data.pairs import Pair
@@ -306,9 +307,37 @@ def _open_builtin(source: str, reading: CaptionReading) -> VectorPairs:
 # ---- images alone, and whether some data is such
 
 
-def pictures_in(source: str, reading: CaptionReading) -> Iterator[Any]:
-    """The images of a folder, an image file, or of data with captions, in their order."""
-    return sources_alone(source, IMAGES, lambda: open_captions(source, reading))
+def pictures_in(source: Any, reading: CaptionReading) -> Iterator[Any]:
+    """The images of a folder, an image file, arrays or a table, in their order; captions need not be there."""
+    path = Path(source) if isinstance(source, str | os.PathLike) else None
+    if isinstance(source, tuple):
+        source = {"images": source[0]}
+    if path is not None and path.is_file() and ending_of(path) == ".npz":
+        source = load_npz(path)
+    if isinstance(source, Mapping):
+        name = "the data" if path is None else str(path)
+        return (_pixels(image, f"{name}, image {i}") for i, image in enumerate(_array(source, IMAGE_ARRAYS, name)))
+    is_table = path is not None and path.is_file() and ending_of(path) in TABLES
+    table = _table(path) if path is not None and is_table else None if path is not None else table_of(source)
+    if table is not None:
+        return _pictures_of(table, Path() if path is None else path.parent, reading)
+    return sources_alone(str(source), IMAGES, lambda: open_captions(source, reading))
+
+
+def _pictures_of(table: Table, folder: Path, reading: CaptionReading) -> Iterator[Any]:
+    """The images that the rows of a table name or hold."""
+    image = column_of(table.columns(), reading.source_column, IMAGE_COLUMNS, "source_column", table.name)
+    if image is None:
+        given = option("source_column")
+        raise UsageError(
+            f"{table.name}: say which column names the images with {given}; it has {', '.join(table.columns())}"
+        )
+    for number, (cell,) in table.rows([image]):
+        place = f"{table.place(number)}, column '{image}'"
+        file = _found(folder, folder, cell) if isinstance(cell, str) else None
+        if isinstance(cell, str) and file is None:
+            raise DataError(f"{place}: there is no image '{cell}' in {folder.absolute()}")
+        yield _pixels(cell, place) if file is None else str(file)
 
 
 def guess_captions(source: Any) -> Guess | None:

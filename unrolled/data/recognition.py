@@ -21,6 +21,7 @@ from unrolled.core.errors import DataError, UnrolledError, UsageError
 from unrolled.core.front import option
 from unrolled.core.task import Guess
 from unrolled.data.captions import column_of, table_in
+from unrolled.data.given import table_of
 from unrolled.data.labelled import (
     ALL,
     PARTS,
@@ -199,9 +200,28 @@ def _from_labelled(opened: LabelledSource, reading: RecognitionReading, strokes:
 # ---- sources alone, and whether some data is such
 
 
-def sources_in(source: str, reading: RecognitionReading) -> Iterator[Any]:
-    """The clips of a folder, a clip, or the sources of data with texts, in their order."""
-    return sources_alone(source, SOUNDS, lambda: open_recognition(source, reading))
+def sources_in(source: Any, reading: RecognitionReading) -> Iterator[Any]:
+    """The clips of a folder, a clip, or the sources of arrays or a table, in their order; texts need not be there."""
+    path = Path(source) if isinstance(source, str | os.PathLike) else None
+    if path is not None and path.is_file() and ending_of(path) == ".npz":
+        source = load_npz(path)
+    if isinstance(source, Mapping) and not set(source) <= {*PARTS, "val", "dev", "validation"}:
+        column = reading.source_column or next((key for key in ARRAYS if key in source), None)
+        opened = open_arrays(source, str(path or "the data"), Reading(column=column, sound=reading.sound), "none")
+        return (example.input for example in opened)
+    table = table_of(source) if path is None else open_table(path) if path.is_file() else None
+    if table is not None and reading.source_column is not None:
+        return _cells_of(table, path and path.parent, reading.source_column)
+    if path is None:
+        return (pair.source for pair in open_recognition(source, reading))
+    return sources_alone(str(source), SOUNDS, lambda: open_recognition(source, reading))
+
+
+def _cells_of(table: Table, folder: Path | None, column: str) -> Iterator[Any]:
+    """The clips that the rows of a table name, or the strokes that they hold."""
+    column_of(table.columns(), column, (), "source_column", table.name)
+    for _, (cell,) in table.rows([column]):
+        yield str((folder or Path()) / cell) if isinstance(cell, str) else cell
 
 
 def guess_recognition(source: Any) -> Guess | None:

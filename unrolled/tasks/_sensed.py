@@ -110,8 +110,12 @@ class SensedTask(_written.WrittenTask):
             return [task.Given(each.text) for some in self.read_examples(str(source), self.data) for each in some]
         pairs = isinstance(source, Mapping | tuple) or table_of(source) is not None
         if pairs:
-            return [task.Given(pair.source) for pair in self.open(source, self.reading)]
+            return [task.Given(value) for value in self.sources_of(source)]
         return [task.Given(value) for value in values_of(source)]
+
+    def sources_of(self, source: Any) -> Iterator[Any]:
+        """The sources of data with texts or without."""
+        raise NotImplementedError
 
     def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
         """The sources of a file, some at a time; `-` is standard input."""

@@ -99,6 +99,9 @@ class Task(_sensed.SensedTask):
         numbered = (Example(value, None, number) for number, value in enumerate(found, 1))
         return windows(numbered, _written.AT_ONCE, live=source == "-")
 
+    def sources_of(self, source: Any) -> Iterator[Any]:
+        return pictures_in(source, self.reading)
+
     def is_nothing(self, value: Any) -> bool:
         return isinstance(value, str) and not value.strip()
 

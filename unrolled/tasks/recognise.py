@@ -170,6 +170,9 @@ class Task(_sensed.SensedTask):
             return str(value)
         return f"{len(value)} {'strokes or points' if self.source_codec.size == STROKES else 'frames'}"
 
+    def sources_of(self, source: Any) -> Iterator[Any]:
+        return sources_in(source, self.reading)
+
     def is_nothing(self, value: Any) -> bool:
         return isinstance(value, str) and not value.strip()
 
