@@ -44,7 +44,7 @@ def test_a_bar_shows_where_it_is_and_leaves_nothing_behind(monkeypatch: pytest.M
     bar.evaluation(20, {"nats": 3.5}, best=False)
     bar.step(0.25, 2.3456, 43_210.0, 75.0)
     assert bar.bar.tasks[0].percentage == 25
-    assert bar.bar.tasks[0].fields["facts"] == "loss 2.346  43 k tokens/s  1:15 left  best 2.5000"
+    assert bar.bar.tasks[0].fields["facts"] == "loss 2.346  43 k positions/s  1:15 left  best 2.5000"
     bar.say("note: [b]x[/b]")
     bar.end()
     assert bar.bar.finished is False

@@ -217,7 +217,7 @@ def test_nothing_that_fits_is_an_error(old: Run, file: Path, tmp_path: Path) -> 
     with pytest.raises(UsageError, match="no part 'encoder'"):
         train(file, tmp_path / "run", from_run=old.path, freeze="encoder")
     assert not (tmp_path / "run").exists()
-    with pytest.raises(UsageError, match="'ngram' is solved"):
+    with pytest.raises(UsageError, match="'ngram' is fitted in closed form"):
         train(file, tmp_path / "run", from_run=old.path, model="ngram")
     with pytest.raises(DataError, match="not a run directory"):
         train(file, tmp_path / "run", from_run=tmp_path / "nowhere")

@@ -70,9 +70,9 @@ class Causal(nn.Module):
         with torch.no_grad():
             try:
                 y: Tensor = self(tick, clone(state))[0]
-            except (UnrolledError, ValueError):  # a state at max_length takes no tick more; a new one tells the same
-                y = self(tick, None)[0]
-        return y[:, :0]
+            except (UnrolledError, ValueError):  # a state at max_length takes no tick more; one at zero tells the same
+                y = self(tick[:1], None if state is None else zeros(state))[0]
+        return y.new_empty(len(x), 0, *y.shape[2:])
 
 
 def wrong_width(layer: nn.Module, x: Tensor, width: int) -> str:
