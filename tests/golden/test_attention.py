@@ -125,6 +125,7 @@ def test_simple_self_attention_is_equation_7_23() -> None:
 
 def test_versatile_self_attention_is_equation_7_24() -> None:
     heads = Versatile(3, 4, 5).double()
+    assert [name for name, _ in heads.named_parameters()] == ["W_q.weight", "W_k.weight", "W_v.weight"]  # no bias
     W_q, W_k, W_v = heads.W_q.weight, heads.W_k.weight, heads.W_v.weight
     x = torch.randn(1, 6, 3).double()
     causal, _ = CausalSelfAttention(heads)(x)

@@ -300,3 +300,6 @@ def test_a_table_that_is_wider_than_a_phone_says_how_many_columns_it_has(six: Ca
     assert head is not None
     assert f"{head[1].count('<th ')} columns: scroll the table sideways to see all of them." in text
     assert "@media screen and (max-width: 75rem) { .sideways { display: block; } }" in text
+    assert ('<p class="note sideways wide">' in text) == (head[1].count("<th ") > 11)  # such a one is cut on any screen
+    titles = re.findall(r"<th [^>]*>([^<]*)</th>", head[1])
+    assert titles.index("perplexity") < titles.index("parameters")  # metrics stand before costs

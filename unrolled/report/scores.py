@@ -61,7 +61,7 @@ def _field(row: dict[str, Any]) -> str:
 
 
 def columns_of(group: Group) -> list[Column]:
-    """The score first, then how sure it is, the costs, and the other figures; no column that would be empty."""
+    """The score first, then how sure it is, the other metrics, and the costs; no column that would be empty."""
     unit, split = title_words(group.score), group.table.get("split") or "test"
     seeds = group.table.get("seeds") or []
     hint = f"the score, on {split} data; {group.metric.better}"
@@ -74,7 +74,7 @@ def columns_of(group: Group) -> list[Column]:
     found.append(Column("95 % interval", f"over {units_words(group.table) or 'the examples'}", _interval))
     others = [name for name in group.table.get("figures") or [] if name != group.score]
     figures = [Column(title_words(name), f"on {split} data", partial(_figure, name=name)) for name in others]
-    return [column for column in found + COSTS + figures if any(column.words(row) for row in group.rows)]
+    return [column for column in found + figures + COSTS if any(column.words(row) for row in group.rows)]
 
 
 def _validation(group: Group) -> Column:
