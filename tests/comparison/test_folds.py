@@ -189,6 +189,20 @@ def test_numbers_are_answered_by_their_mean(tmp_path):
     assert run.result["valid"]["tokens"] == 48
 
 
+def test_how_sure_to_be_is_learned_from_all_folds(tmp_path):
+    """The geometric mean of the temperatures that the folds found."""
+    members = []
+    for k in range(2):
+        settings = {"split": "60/20/20", "task.reading.fold.of": 2, "task.reading.fold.number": k, "steps": 4}
+        run = unrolled.train(rows(), "classify", "dan", out=tmp_path / str(k), settings=settings, baselines={})
+        members.append(run)
+    both = join([member.path for member in members], rows(), tmp_path / "both")
+    found = [member.task.temperature for member in members]
+    assert found[0] != 1
+    assert both.task.temperature == pytest.approx((found[0] * found[1]) ** 0.5)
+    assert unrolled.load(tmp_path / "both").task.temperature == both.task.temperature
+
+
 def test_a_model_that_is_solved_is_solved_again_on_all_folds(tmp_path):
     members, run = in_two("nearest", tmp_path, {})
     assert run.config.members == 1

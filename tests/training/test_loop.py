@@ -14,6 +14,7 @@ import torch
 import unrolled
 from unrolled.core.errors import Diverged, OutOfMemory, UsageError
 from unrolled.layers.recurrent import Recurrent
+from unrolled.models.dan import DeepAveraging
 from unrolled.runs.run import Run
 from unrolled.tasks import next_token
 from unrolled.training.mixing import mixed
@@ -254,6 +255,22 @@ def test_out_of_memory_names_a_batch_size_that_fits(fit: Fit, monkeypatch: pytes
     limit["rows"] = 0
     with pytest.raises(OutOfMemory, match="even one row does not fit"):
         fit("none", {"steps": 3})
+
+
+def test_out_of_memory_of_a_model_that_reads_whole_sequences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tried out is the model's own output: one that cannot be trained does not fit either."""
+    original = DeepAveraging.forward
+
+    def small_machine(self: DeepAveraging, x: torch.Tensor, mask: torch.Tensor) -> Any:
+        if torch.is_grad_enabled() and x.shape[0] > 3:
+            raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")
+        assert mask.shape == x.shape[:2]
+        return original(self, x, mask)
+
+    monkeypatch.setattr(DeepAveraging, "forward", small_machine)
+    rows = [{"text": f"{'good' if i % 2 else 'bad'} {i}", "label": str(i % 2)} for i in range(60)]
+    with pytest.raises(OutOfMemory, match=r"batches of 12 rows; settings={.batch_size.: 3} fits"):
+        unrolled.train(rows, "classify", "dan", out=tmp_path / "run", settings={"steps": 3, "batch_size": 12})
 
 
 def test_out_of_memory_is_told_from_other_errors(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,9 @@ def test_what_the_end_will_take_is_kept_of_the_time(watch: Any, monkeypatch: pyt
     (loop,) = loops
     held_out = loop.task.size("valid") + loop.task.size("test")
     assert loop._reserve(2.0, 100) == pytest.approx(1.5 * 2.0 * held_out / 100 + 2.0 + 0.5)
+    epoch = loop.task.size("train") / loop.sampler.steps_per_epoch  # tokens of a step, each three times as much work
+    loop.reserve, loop.started = 7.0, time.monotonic()
+    assert loop._needs(2.0, 100) == pytest.approx(10 * epoch * 3 * 2.0 / 100 + 2.0 + 7.0, abs=0.2)
     monkeypatch.setattr(loop.task, "more_seconds", lambda model: 4.0)
     assert loop._reserve(0.0, 0) == pytest.approx(1.5 * 4.0 + 0.5)
 
