@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.core.errors import UnrolledError, UsageError
-from unrolled.core.state import State, clone, detach, in_graph, take, zeros
+from unrolled.core.state import State, detach, in_graph, take, zeros
 
 
 class Causal(nn.Module):
@@ -65,13 +65,19 @@ class Causal(nn.Module):
         return y[:0], take(after, torch.arange(0, device=x.device))
 
     def _nothing(self, x: Tensor, state: State | None) -> Tensor:
-        """The output for T = 0."""
-        tick = x.new_zeros(x.shape[0], 1, *x.shape[2:])
-        with torch.no_grad():
+        """The output for T = 0; a state at max_length takes no tick more, but one at the start tells the same."""
+        tick = x.new_zeros(1, 1, *x.shape[2:])
+        first = torch.zeros(min(len(x), 1), dtype=torch.long, device=x.device)
+        starts = [None] if state is None else [take(state, first), None, zeros(state)][len(x) == 0 :]
+        for start in starts:
             try:
-                y: Tensor = self(tick, clone(state))[0]
-            except (UnrolledError, ValueError):  # a state at max_length takes no tick more; one at zero tells the same
-                y = self(tick[:1], None if state is None else zeros(state))[0]
+                with torch.no_grad():
+                    y: Tensor = self(tick, start)[0]
+            except (UnrolledError, ValueError):
+                if start is starts[-1]:
+                    raise
+            else:
+                break
         return y.new_empty(len(x), 0, *y.shape[2:])
 
 

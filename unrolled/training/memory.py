@@ -45,8 +45,8 @@ def _rows_that_fit(config: RunConfig, task: Task, model: Model) -> int:
     while rows >= 1:
         try:
             if isinstance(model, Encoder):
-                mask = torch.ones(batch.x.shape[:2], dtype=torch.bool) if batch.mask is None else batch.mask
-                y = model(batch.x[:rows], mask[:rows].to(batch.x.device))[0]
+                real = torch.ones(batch.x.shape[:2], dtype=torch.bool) if batch.mask is None else batch.mask
+                y = model(batch.x[:rows], real[:rows].to(batch.x.device))[0]
             else:
                 source, mask = (None if part is None else part[:rows] for part in (batch.source, batch.source_mask))
                 decoder, state = begin(model, source, mask)
