@@ -8,7 +8,7 @@ LOOK = comparisons/demo/report.html
 
 ROOM ?= decode
 
-.PHONY: demo look test bench reproduce mutants lint docs setup clean
+.PHONY: demo look test faults bench reproduce mutants lint docs setup clean
 
 setup: $(STAMP)
 
@@ -30,6 +30,10 @@ look: $(STAMP)
 
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# every trial of kills, full disks, hostile directories and bad files; `make test` runs a part of them
+faults: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/faults -m "long or not long"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

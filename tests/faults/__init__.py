@@ -1,0 +1,1 @@
+"""Kills, full disks, hostile directories and bad files."""

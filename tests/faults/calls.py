@@ -1,0 +1,121 @@
+"""Counts the file calls of a process that change something, and disturbs one of them.
+
+Counted are, below the roots of the trial: opening for writing, write, fsync, truncate, rename, link, mkdir, rmdir and
+unlink. Python tells of most of them through its audit hooks; os.write and os.fsync are wrapped. The k-th call can end
+the process (`kill`; of a write the first half is written before), or fail for want of room (`full`).
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import stat
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import unrolled
+
+CHANGES = {
+    "os.rename": (0, 2), "os.remove": (0, 1), "os.mkdir": (0, 2), "os.rmdir": (0, 1),
+    "os.link": (1, 3), "os.symlink": (1, 2), "os.truncate": (0, None),
+}  # fmt: skip
+"""Audit events: where the path stands among the arguments, and where the folder it is relative to (a descriptor)."""
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+OWN = (sys.prefix, sys.base_prefix, str(Path(unrolled.__file__).parent), "/proc/", "/sys/", "/dev/urandom")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens at the `at`-th file call, counted from 1; `full`: at every later call that needs room too."""
+
+    kind: Literal["kill", "full"]
+    at: int
+
+
+class Calls:
+    """The file calls of this process below the roots."""
+
+    def __init__(self, fault: Fault | None, roots: Sequence[str], told: int) -> None:
+        self.fault, self.roots, self.told = fault, [os.path.realpath(root) for root in roots], told
+        self.count, self.seen, self.open = 0, set[str](), True
+        self.write, self.fsync = os.write, os.fsync
+
+    def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """An audit event. An exception raised here is raised by the call itself."""
+        if not self.open:
+            return
+        if event == "open":
+            path, _, flags = arguments
+            if isinstance(path, int):
+                return
+            whole = _whole(path, None)
+            if whole not in self.seen and not whole.startswith(OWN):
+                self.seen.add(whole)
+                self._tell(json.dumps(whole))
+            if flags & WRITES and self._mine(whole):
+                self._call(room=bool(flags & os.O_CREAT))
+        elif event in CHANGES:
+            where, folder = CHANGES[event]
+            whole = _whole(arguments[where], None if folder is None else arguments[folder])
+            if self._mine(whole):
+                self._call(room=event in ("os.mkdir", "os.link", "os.symlink"))
+
+    def _call(self, room: bool, half: Callable[[], object] | None = None) -> None:
+        self.count += 1
+        self._tell("call")
+        if self.fault is None or self.count < self.fault.at:
+            return
+        if self.fault.kind == "kill":
+            if half is not None:
+                half()
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _mine(self, path: str) -> bool:
+        return any(path == root or path.startswith(root + os.sep) for root in self.roots)
+
+    def _mine_open(self, descriptor: int) -> bool:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return False
+        return self._mine(os.readlink(f"/proc/self/fd/{descriptor}").removesuffix(" (deleted)"))
+
+    def on_write(self, descriptor: int, data: Any, /) -> int:
+        if self.open and self._mine_open(descriptor):
+            rest = memoryview(data).cast("B")
+            self._call(room=True, half=lambda: self.write(descriptor, rest[: len(rest) // 2]))
+        return self.write(descriptor, data)
+
+    def on_fsync(self, descriptor: int, /) -> None:
+        if self.open and self._mine_open(descriptor):
+            self._call(room=True)
+        self.fsync(descriptor)
+
+    def _tell(self, line: str) -> None:
+        self.write(self.told, (line + "\n").encode("utf-8", "surrogateescape"))
+
+    def close(self, more: dict[str, int]) -> None:
+        """Stop counting, and tell the sum."""
+        self.open = False
+        self._tell(json.dumps({"calls": self.count} | more))
+
+
+def disturb(fault: Fault | None, roots: Sequence[str], told: int) -> Calls:
+    """Count from now on in this process; the counts go line by line to the descriptor `told`."""
+    calls = Calls(fault, roots, told)
+    os.write, os.fsync = calls.on_write, calls.on_fsync  # type: ignore[assignment]
+    sys.addaudithook(calls.hear)
+    return calls
+
+
+def _whole(path: Any, folder: Any) -> str:
+    """The absolute path of an argument."""
+    name = os.fsdecode(path) if not isinstance(path, int) else os.readlink(f"/proc/self/fd/{path}")
+    if isinstance(folder, int) and folder >= 0 and not os.path.isabs(name):
+        name = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), name)
+    return os.path.join(os.path.realpath(os.path.dirname(os.path.abspath(name))), os.path.basename(name))
