@@ -8,16 +8,24 @@ LOOK = comparisons/demo/report.html
 
 ROOM ?= decode
 
-.PHONY: demo look test faults bench reproduce mutants lint docs setup clean
+.PHONY: demo look test faults bench reproduce mutants lint docs setup lock clean
 
 setup: $(STAMP)
 
-# torch first and pinned: any other range pulls gigabytes of GPU packages
-$(STAMP): pyproject.toml constraints.txt
+PIP = $(BIN)/pip install --quiet --disable-pip-version-check
+
+# everything by version and hash (requirements.lock), torch by its version: any other range pulls gigabytes of GPU packages
+$(STAMP): pyproject.toml constraints.txt requirements.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP) -c constraints.txt torch==2.13.0
+	$(PIP) --require-hashes -r requirements.lock
+	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@
+
+# new versions for development and CI; needs uv
+lock:
+	uv pip compile pyproject.toml requirements.in --extra dev --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-annotate --quiet --upgrade -o requirements.lock
 
 demo: $(STAMP)
 	rm -rf comparisons/demo
