@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 import tokenize
@@ -237,3 +238,74 @@ def test_settings_are_counted_without_groups():
         c: str = ""
 
     assert (settings_of(Group), settings_of(Whole)) == (2, 1)
+
+
+READS = {"open", "read_text", "read_bytes", "load", "memmap", "fromfile", "loadtxt", "genfromtxt", "SoundFile"}
+READERS = {
+    "np",
+    "numpy",
+    "Image",
+    "gzip",
+    "bz2",
+    "lzma",
+    "io",
+    "os",
+    "wave",
+    "soundfile",
+    "tokenize",
+    "json",
+    "tomllib",
+}
+OURS = re.compile(r"(RunDirectory|directory|run|saved|self|file|files\[1\]|TextFile\(.*\))(\.directory)?")
+HANDLE = re.compile(r"handle|stream|io\.BytesIO\(.*\)")  # already open
+OPENS = {
+    "core/opening.py": "the one way",
+    "core/discover.py": "the package's own files",
+    "cli/main.py": "the package's own files",
+    "report/page.py": "the package's own files",
+    "runs/cost.py": "what the system says of this process",
+    "runs/directory.py": "locks on directories",
+    "runs/atomic.py": "directories, to fsync them",
+    "data/builtin.py": "the standard library's own files",
+    # readers of data that still open files by themselves
+    "data/plain.py": "", "data/labelled_guess.py": "", "data/labelled_arrays.py": "", "data/mat.py": "",
+    "data/pianoroll.py": "", "data/sound.py": "", "data/pixels.py": "", "data/store.py": "",
+}  # fmt: skip
+
+
+def opens(text: str) -> list[str]:
+    """The calls that open a file by its name for reading."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Call):
+            continue
+        words, first = ast.unparse(node), ast.unparse(node.args[0]) if node.args else ""
+        writes = "O_WRONLY" in words or re.search(r"open\((.*, )?'[wax]b?'", words)
+        if writes or HANDLE.fullmatch(first):
+            continue
+        if isinstance(node.func, ast.Name) and node.func.id in ("open", "safe_open", "load_file"):
+            found.append(words)
+        elif isinstance(node.func, ast.Attribute) and node.func.attr in READS:
+            owner = ast.unparse(node.func.value)
+            named = owner in READERS if node.func.attr not in ("open", "read_text", "read_bytes") else True
+            if named and not OURS.fullmatch(owner):
+                found.append(words)
+    return found
+
+
+@pytest.mark.parametrize("file", FILES, **ids)
+def test_files_are_opened_in_one_place(file):
+    """A named pipe or a device in place of a file must not be waited for: see core/opening.py."""
+    if file.relative_to(PACKAGE).as_posix() not in OPENS:
+        assert opens(file.read_text(encoding="utf-8")) == []
+
+
+def test_calls_that_open_files_are_seen():
+    bad = ["open(path)", "path.open('rb')", "Path(x).read_text()", "np.load(path)", "os.open(p, os.O_RDONLY)",
+           "Image.open(path)", "soundfile.SoundFile(path)", "gzip.open(path)", "place.read_bytes()",
+           "np.memmap(path)", "np.loadtxt(name)"]  # fmt: skip
+    good = ["open_regular(path)", "read_text(path, JSON)", "np.load(handle)", "directory.read_text('README.md')",
+            "os.open(p, os.O_WRONLY)", "unfinished.open('w', encoding='utf-8')", "RunDirectory.open(path)",
+            "Image.open(io.BytesIO(data))", "discover.models.load(name)"]  # fmt: skip
+    assert [line for line in bad if not opens(line)] == []
+    assert [line for line in good if opens(line)] == []

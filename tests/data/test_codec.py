@@ -192,7 +192,7 @@ def test_a_damaged_bpe_file_is_one_sentence(tmp_path):
     (tmp_path / "tokenizer.json").write_text(json.dumps(values))
     with pytest.raises(DataError, match="damaged"):
         Codec.load(tmp_path)
-    with pytest.raises(DataError, match="no such tokenizer"):
+    with pytest.raises(DataError, match="no such file"):
         Codec.load(tmp_path / "nowhere")
 
 

@@ -157,7 +157,7 @@ def test_links_and_pipes_do_not_lead_out(run: RunDirectory, tmp_path: Path):
         run.read_json("codec/labels.json")
     (run.path / "README.md").unlink()
     os.mkfifo(run.path / "README.md")
-    with pytest.raises(DataError, match="is not a file"):
+    with pytest.raises(DataError, match="this is a pipe, not a file; restore"):
         run.read_text("README.md")
 
 

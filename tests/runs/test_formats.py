@@ -11,6 +11,7 @@ import pytest
 import safetensors.torch
 import torch
 
+from unrolled.core import opening
 from unrolled.core.errors import DataError
 from unrolled.runs import formats
 from unrolled.runs.formats import json_text, parse_json, parse_tensors, tensor_file
@@ -214,13 +215,13 @@ def test_hostile_json_is_refused(data: bytes):
 
 def test_json_depth_is_the_same_for_writing_and_reading(monkeypatch: pytest.MonkeyPatch):
     value: list = []
-    for _ in range(formats.MAX_JSON_DEPTH):
+    for _ in range(opening.DEPTH):
         value = [value]
     assert parse_json(json_text(value, "file").encode(), "file") == value
     with pytest.raises(ValueError, match="deep"):
         json_text([value], "file")
     with pytest.raises(DataError, match="deep"):
         parse_json(json.dumps([value]).encode(), "file")
-    monkeypatch.setattr(formats, "MAX_JSON_BYTES", 10)
+    monkeypatch.setattr(opening, "JSON", 10)
     with pytest.raises(DataError, match="more than the 10"):
         parse_json(b"[1, 2, 3, 4, 5]", "file")

@@ -32,12 +32,14 @@ from unrolled.comparison.worker import ENDS
 from unrolled.core import discover
 from unrolled.core.errors import DataError, Interrupted, UsageError
 from unrolled.core.front import invocation, option
+from unrolled.core.opening import read_json
 from unrolled.core.task import Task
 from unrolled.report.page import write_report
+from unrolled.report.read import read_table
 from unrolled.runs import atomic, formats
 from unrolled.runs.build import make_task
-from unrolled.runs.directory import TABLE
-from unrolled.runs.run import Run, load
+from unrolled.runs.directory import TABLE, RunDirectory
+from unrolled.runs.run import Run, load, saved_config
 from unrolled.tasks._labelled import LabelledTask
 from unrolled.training.api import configure
 from unrolled.training.progress import clock
@@ -58,10 +60,7 @@ class Comparison:
 
     def __init__(self, path: str | Path, own_file: str | Path | None = None) -> None:
         self.path, self.own_file = Path(path), own_file
-        try:
-            self.table: dict[str, Any] = json.loads((self.path / TABLE).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise DataError(f"{path} is not a comparison: {TABLE} cannot be read ({error})") from None
+        self.table = read_table(self.path)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -75,8 +74,7 @@ class Comparison:
 
     def run(self, folder: str) -> Run:
         path = self.path / folder
-        own = json.loads((path / "config.json").read_text(encoding="utf-8"))["own_file"]
-        return load(path, own_file=self.own_file if own else None)
+        return load(path, own_file=self.own_file if saved_config(path).own_file else None)
 
 
 def compare(
@@ -214,11 +212,9 @@ def _begin(folder: Path, plan: Plan) -> Path:
 
 
 def _read_plan(folder: Path) -> Plan:
-    try:
-        value = json.loads((folder / PLAN).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{folder} is not a comparison: {PLAN} cannot be read ({error})") from None
-    return Plan.parse(value)
+    if not (folder / PLAN).exists():
+        raise DataError(f"{folder} is not a comparison: it has no {PLAN}")
+    return Plan.parse(read_json(folder / PLAN, within=folder))
 
 
 def _write(path: Path, value: Any) -> None:
@@ -342,7 +338,7 @@ class _Work:
         for job in self.plan.jobs:
             place = self.folder / job.folder / "result.json"
             if job.kind == "baseline" and job.fold == fold and place.exists():
-                result = json.loads(place.read_text(encoding="utf-8"))
+                result = RunDirectory.open(place.parent).read_json(place.name)
                 figures[job.label] = {split: result[split] for split in ("valid", "test") if split in result}
         return figures
 

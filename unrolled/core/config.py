@@ -15,7 +15,8 @@ import annotated_types
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
-from unrolled.core.errors import UsageError, nearest
+from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.core.opening import CODE, read_bytes
 
 OTHER_WORDS = {
     "lr": ("learning_rate", "eta", "rate"),
@@ -81,13 +82,13 @@ class Config(BaseModel):
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """The values of a recipe file, or one sentence on why there are none."""
+    if not Path(path).exists():
+        raise UsageError(f"{path}: there is no such recipe file")
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"{path}: there is no such recipe file") from None
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read as a recipe file ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(read_bytes(path, CODE).decode("utf-8"))
+    except DataError as error:
+        raise UsageError(f"cannot be read as a recipe file: {error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{path}: not a TOML recipe ({error})") from None
 
 

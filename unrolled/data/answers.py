@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, nearest
+from unrolled.core.opening import JSON, parse_json, read_text
 from unrolled.data.cells import Typed
 from unrolled.data.labelled import Labelled
 from unrolled.data.reading import Answers
 
 FILE = "answers.json"
-LARGEST_FILE = 64 * 2**20  # bytes that are read at all
 NO_ANSWER = -1  # where a tag or a class is not known, or there is no word
 Label = str | bool | int | float
 TYPES: dict[str, type] = {"text": str, "integer": int, "float": float, "boolean": bool}
@@ -278,7 +278,7 @@ def fit_answers(kind: Answers, examples: Iterable[Labelled], name: str, typed: b
 
 def answers_from_json(text: str) -> AnswerCodec:
     """A codec from what `to_json` gave; ValueError, KeyError or TypeError when that is damaged."""
-    values: Mapping[str, Any] = json.loads(text)
+    values: Mapping[str, Any] = parse_json(text, "the codec of targets")
     if values["answers"] in ("numbers", "series"):
         return {"numbers": NumberScaler, "series": SeriesScaler}[values["answers"]](values["mean"], values["std"])
     codec = CLASS_CODECS[values["answers"]]
@@ -291,11 +291,8 @@ def answers_from_json(text: str) -> AnswerCodec:
 def load_answers(directory: str | Path, file: str = FILE) -> AnswerCodec:
     """Read what `save` wrote; a damaged file is a DataError."""
     path = Path(directory) / file
+    text = read_text(path, JSON, within=Path(directory))
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise DataError(f"{path}: larger than {LARGEST_FILE >> 20} MB, so this is no file of ours")
-        return answers_from_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return answers_from_json(text)
+    except (DataError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"{path}: damaged, or no file of ours ({error}); restore the file") from None

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.opening import JSON, parse_json, read_text
 from unrolled.data.config import BYTE_VALUES, DataConfig
 
 EMPTY, UNKNOWN, START, STOP = 0, 1, 2, 3
 SPECIALS = ("<empty>", "<unknown>", "<start>", "<stop>")
 FILE = "tokenizer.json"
-LARGEST_FILE = 256 * 2**20  # bytes of tokenizer.json that are read at all
 
 Ids = NDArray[np.int64]
 
@@ -113,13 +113,10 @@ class Codec:
     def load(directory: str | Path) -> Codec:
         """Read `tokenizer.json`; a damaged file is a DataError."""
         path = Path(directory) / FILE
+        text = read_text(path, JSON, within=Path(directory))
         try:
-            if path.stat().st_size > LARGEST_FILE:
-                raise DataError(f"{path}: larger than {LARGEST_FILE >> 20} MB, so this is not a tokenizer of ours")
-            return Codec.from_json(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise DataError(f"{path}: there is no such tokenizer file") from None
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError) as error:
+            return Codec.from_json(text)
+        except (DataError, ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError) as error:
             raise DataError(f"{path}: damaged, or not a tokenizer of ours ({error}); restore the file") from None
 
     def to_json(self) -> str:
@@ -128,7 +125,7 @@ class Codec:
 
     @staticmethod
     def from_json(text: str) -> Codec:
-        values = json.loads(text)
+        values = parse_json(text, "the tokenizer")
         if values.get("format") != "unrolled":
             return kinds()["bpe"]._restore({"text": text}, ())
         specials = tuple(values["specials"])

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
+from unrolled.core.opening import JSON, parse_json, read_text
 from unrolled.data.codec import EMPTY, SPECIALS, UNKNOWN
 
 FILE = "words.json"
-LARGEST_FILE = 256 * 2**20
 
 
 class WordListCodec:
@@ -91,7 +91,7 @@ class WordListCodec:
 
     @staticmethod
     def from_json(text: str) -> WordListCodec:
-        values = json.loads(text)
+        values = parse_json(text, "the list of words")
         return WordListCodec(values["words"], values["characters"], int(values["letters"]))
 
     def save(self, directory: str | Path) -> None:
@@ -101,11 +101,8 @@ class WordListCodec:
     @staticmethod
     def load(directory: str | Path) -> WordListCodec:
         path = Path(directory) / FILE
+        text = read_text(path, JSON, within=Path(directory))
         try:
-            if path.stat().st_size > LARGEST_FILE:
-                raise DataError(f"{path}: larger than {LARGEST_FILE >> 20} MB, so this is no file of ours")
-            return WordListCodec.from_json(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise DataError(f"{path}: there is no such file") from None
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            return WordListCodec.from_json(text)
+        except (DataError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DataError(f"{path}: damaged, or no file of ours ({error}); restore the file") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import UsageError
+from unrolled.core.opening import parse_json
 from unrolled.data.codec import SPECIALS, UNKNOWN, Codec, Ids
 from unrolled.data.config import BYTE_VALUES, DataConfig
 
@@ -81,7 +81,7 @@ class BpeCodec(Codec):
     def __init__(self, text: str) -> None:
         from tokenizers import Tokenizer
 
-        values = json.loads(text)
+        values = parse_json(text, "the tokenizer")
         if values["model"]["type"] != "BPE" or values["pre_tokenizer"]["type"] != "ByteLevel" or values["normalizer"]:
             raise ValueError("not a byte-level BPE")
         specials = [token["content"] for token in values["added_tokens"]]

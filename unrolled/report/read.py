@@ -12,7 +12,7 @@ from typing import Any
 
 from unrolled.core.errors import DataError, UnrolledError
 from unrolled.core.front import invocation
-from unrolled.runs import formats
+from unrolled.core.opening import read_json
 from unrolled.runs.directory import CONFIG, TABLE, TABLE_FORMAT, RunDirectory
 from unrolled.runs.manifest import NAME as MANIFEST
 
@@ -136,10 +136,7 @@ def read_finished_run(path: Path) -> RunFacts:
 def read_table(path: Path) -> dict[str, Any]:
     """The table of a comparison; every row has a label and a kind."""
     place = path / TABLE
-    try:
-        table = formats.parse_json(place.read_bytes(), str(place))
-    except OSError as error:
-        raise DataError(f"{place} cannot be read ({error.strerror})") from None
+    table = read_json(place, within=path)
     if not isinstance(table, dict) or not isinstance(table.get("rows"), list):
         raise DataError(f"{place}: not the table of a comparison; compare again, or restore it from a copy")
     if isinstance(table.get("format"), int) and table["format"] > TABLE_FORMAT:

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from unrolled.core.errors import CannotWrite, DataError, Diverged
+from unrolled.core.opening import DATA, JSON, parse_json, read_bytes, read_json
 from unrolled.runs import atomic, formats, manifest
 from unrolled.runs.manifest import Manifest
 from unrolled.runs.tree import flatten, unflatten
@@ -125,8 +126,8 @@ class Checkpoints:
             if len(self._saved()) > 1:  # with one, the kill came before the first was announced
                 notes.append(f"{path} is missing")
             return None, None
-        with suppress(DataError, OSError):
-            value = formats.parse_json(path.read_bytes(), str(path))
+        with suppress(DataError):
+            value = read_json(path, within=self.path)
             name, mark = (value.get("checkpoint"), value.get("manifest")) if isinstance(value, dict) else (None, None)
             saved = _parse(name) if isinstance(name, str) else None
             if saved is not None and isinstance(mark, str):
@@ -137,14 +138,17 @@ class Checkpoints:
     def _load(self, saved: tuple[int, int], mark: str | None) -> Checkpoint:
         place = self.path / _name(*saved)
         seals = manifest.read_manifest(place)
-        if mark is not None and hashlib.sha256((place / manifest.NAME).read_bytes()).hexdigest() != mark:
+        if (
+            mark is not None
+            and hashlib.sha256(read_bytes(place / manifest.NAME, JSON, within=place)).hexdigest() != mark
+        ):
             raise DataError(f"{place / manifest.NAME} is not the one that {LATEST} announces")
         content = {}
         for part in (STATE, FACTS):
             if part not in seals.files:
                 raise DataError(f"{place / part} is not listed in its manifest")
-            content[part] = manifest.read(place / part, [seals.files[part]])
-        facts = formats.parse_json(content[FACTS], str(place / FACTS))
+            content[part] = manifest.read(place / part, [seals.files[part]], DATA if part == STATE else JSON)
+        facts = parse_json(content[FACTS], str(place / FACTS))
         if not isinstance(facts, dict) or not isinstance(facts.get("facts"), dict):
             raise DataError(f"{place / FACTS} holds no facts")
         if facts.get("step") != saved[0]:

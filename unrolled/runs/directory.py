@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
+from unrolled.core.opening import DATA, JSON, parse_json
 from unrolled.runs import atomic, formats, manifest, metrics
 from unrolled.runs.manifest import Manifest, plain_name
 
@@ -206,8 +207,8 @@ class RunDirectory:
         seals = manifest.read_manifest(self.path)
         return [name for name in sorted(seals.files) if not folder or name.startswith(f"{plain_name(folder)}/")]
 
-    def read_bytes(self, name: str) -> bytes:
-        """The content of a sealed file, after its size and sha256 were checked."""
+    def read_bytes(self, name: str, limit: int = JSON) -> bytes:
+        """The content of a sealed file of at most `limit` bytes, after its size and sha256 were checked."""
         place = self._place(plain_name(name))
         while True:
             seals = manifest.read_manifest(self.path)
@@ -215,7 +216,7 @@ class RunDirectory:
                 if not seals.accepted(name):
                     state = "is not listed in" if place.exists() else "is neither there nor listed in"
                     raise DataError(f"{place} {state} {manifest.NAME}, so it is not read; {manifest.ADVICE}")
-                return manifest.read(place, seals.accepted(name))
+                return manifest.read(place, seals.accepted(name), limit)
             except DataError:
                 if manifest.read_manifest(self.path) == seals:
                     raise
@@ -230,17 +231,17 @@ class RunDirectory:
 
     def read_json(self, name: str) -> Any:
         """The value of a sealed JSON file."""
-        return formats.parse_json(self.read_bytes(name), str(self.path / name))
+        return parse_json(self.read_bytes(name), str(self.path / name))
 
     def read_lines(self, name: str) -> list[Any]:
         """The values of a sealed file of one JSON value per line."""
         lines = self.read_text(name).split("\n")  # splitlines would also cut at the line ends of Unicode, inside a text
         lines = lines[:-1] if lines[-1] == "" else lines
-        return [formats.parse_json(line.encode(), f"{self.path / name}, line {i}") for i, line in enumerate(lines, 1)]
+        return [parse_json(line.encode(), f"{self.path / name}, line {i}") for i, line in enumerate(lines, 1)]
 
     def read_tensors(self, name: str) -> dict[str, Tensor]:
         """The tensors of a sealed safetensors file, exact in dtype and shape."""
-        return formats.parse_tensors(self.read_bytes(name), str(self.path / name))
+        return formats.parse_tensors(self.read_bytes(name, DATA), str(self.path / name))
 
     # Seals --------------------------------------------------------------------------------------------------------
 

@@ -12,14 +12,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from unrolled.core.errors import DataError
+from unrolled.core.opening import DEPTH, JSON, parse_json
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-MAX_JSON_BYTES = 256 * 2**20
-MAX_JSON_DEPTH = 200
-MAX_HEADER_BYTES = 32 * 2**20
+MAX_HEADER_BYTES = JSON
 MAX_TENSORS = 100_000
 ALIASES = "aliases"  # the key of the safetensors metadata under which tied names are kept
 
@@ -36,8 +35,8 @@ def json_text(obj: Any, where: str, indent: int | None = 2) -> str:
 
 
 def _check_plain(obj: Any, where: str, place: str, depth: int) -> None:
-    if depth > MAX_JSON_DEPTH:
-        raise ValueError(f"{where}: nested more than {MAX_JSON_DEPTH} deep")
+    if depth > DEPTH:
+        raise ValueError(f"{where}: nested more than {DEPTH} deep")
     if isinstance(obj, float) and not math.isfinite(obj):
         raise ValueError(f"{where}: {place or 'the value'} is {obj}, which JSON cannot hold")
     if isinstance(obj, Mapping):
@@ -48,36 +47,6 @@ def _check_plain(obj: Any, where: str, place: str, depth: int) -> None:
     elif isinstance(obj, list | tuple):
         for i, value in enumerate(obj):
             _check_plain(value, where, f"{place}[{i}]", depth + 1)
-
-
-def parse_json(data: bytes, where: str) -> Any:
-    """The value of a JSON text that may be damaged or hostile."""
-    if len(data) > MAX_JSON_BYTES:
-        raise DataError(f"{where}: {len(data):,} bytes of JSON, more than the {MAX_JSON_BYTES:,} that are read")
-
-    def refuse(word: str) -> None:
-        raise ValueError(f"{word} is not a JSON number")
-
-    try:
-        value = json.loads(data.decode("utf-8"), parse_constant=refuse)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{where}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from None
-    except RecursionError:
-        raise DataError(f"{where}: JSON nested more than {MAX_JSON_DEPTH} deep is not read") from None
-    except ValueError as error:  # not UTF-8, NaN, a number of thousands of digits
-        raise DataError(f"{where}: not JSON ({error})") from None
-    level = [value]
-    for _ in range(MAX_JSON_DEPTH + 1):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
-        if not level:
-            return value
-    raise DataError(f"{where}: JSON nested more than {MAX_JSON_DEPTH} deep is not read")
 
 
 def _dtype_codes() -> dict[torch.dtype, str]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from io import BufferedReader
@@ -21,8 +20,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from unrolled.core.errors import DataError
+from unrolled.core.opening import DATA, JSON, open_regular, parse_json, read_bytes
 from unrolled.runs.atomic import Seal
-from unrolled.runs.formats import MAX_JSON_BYTES, json_text, parse_json
+from unrolled.runs.formats import json_text
 
 NAME = "MANIFEST.json"
 FORMAT = 1
@@ -88,19 +88,14 @@ def _seals(table: Any, where: str) -> dict[str, Seal]:
     return result
 
 
-def _open_regular(path: Path) -> BufferedReader:
-    """An open file that is one: a named pipe or a device would be read for ever."""
+def _open(path: Path, limit: int = DATA) -> BufferedReader:
+    """A file of a run, which does not lie outside its directory, opened for reading."""
+    if not os.path.lexists(path):
+        raise DataError(f"{path} is missing; {ADVICE}")
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except FileNotFoundError:
-        raise DataError(f"{path} is missing; {ADVICE}") from None
-    except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror}); {ADVICE}") from None
-    stream = os.fdopen(descriptor, "rb")
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        stream.close()
-        raise DataError(f"{path} is not a file; {ADVICE}")
-    return stream
+        return open_regular(path, limit, within=path.parent)
+    except DataError as error:
+        raise DataError(f"{error}; {ADVICE}") from None
 
 
 def _check_size(path: Path, stream: BufferedReader, seals: Iterable[Seal]) -> None:
@@ -111,9 +106,9 @@ def _check_size(path: Path, stream: BufferedReader, seals: Iterable[Seal]) -> No
         raise DataError(f"{path} is damaged: it has {size:,} bytes where the manifest says {wanted}; {ADVICE}")
 
 
-def read(path: Path, seals: list[Seal]) -> bytes:
+def read(path: Path, seals: list[Seal], limit: int) -> bytes:
     """The content of a file that is one of `seals`; what is returned is what was checked."""
-    with _open_regular(path) as stream:
+    with _open(path, limit) as stream:
         _check_size(path, stream, seals)
         data = stream.read()
     _check_digest(path, Seal(hashlib.sha256(data).hexdigest(), len(data)), seals)
@@ -122,7 +117,7 @@ def read(path: Path, seals: list[Seal]) -> bytes:
 
 def check(path: Path, seals: list[Seal]) -> Seal:
     """Like `read` for files of any size: nothing is kept in memory."""
-    with _open_regular(path) as stream:
+    with _open(path) as stream:
         _check_size(path, stream, seals)
     found = measure(path)
     _check_digest(path, found, seals)
@@ -131,7 +126,7 @@ def check(path: Path, seals: list[Seal]) -> Seal:
 
 def measure(path: Path) -> Seal:
     """The seal of a file as it is now."""
-    with _open_regular(path) as stream:
+    with _open(path) as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
         return Seal(digest, stream.tell())
 
@@ -147,5 +142,6 @@ def _check_digest(path: Path, found: Seal, seals: list[Seal]) -> None:
 def read_manifest(directory: Path) -> Manifest:
     """The manifest of a directory."""
     path = directory / NAME
-    with _open_regular(path) as stream:
-        return Manifest.from_bytes(stream.read(MAX_JSON_BYTES + 1), str(path))
+    if not os.path.lexists(path):
+        raise DataError(f"{path} is missing; {ADVICE}")
+    return Manifest.from_bytes(read_bytes(path, JSON, within=directory), str(path))

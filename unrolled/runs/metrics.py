@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.core.errors import DataError
+from unrolled.core.opening import JSON, open_regular, parse_json, read_bytes
 from unrolled.runs import atomic, formats
 
 
@@ -52,12 +53,12 @@ def cut(path: Path, step: int) -> None:
 def _lines(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
     if not path.exists():
         return
-    lines = path.read_bytes().split(b"\n")
+    lines = read_bytes(path, JSON, within=path.parent).split(b"\n")
     last = len(lines) if lines[-1] else len(lines) - 1
     for number, line in enumerate(lines[:last], 1):
         values = None
         try:
-            values = formats.parse_json(line, str(path))
+            values = parse_json(line, str(path))
         except DataError:
             if number == last:
                 return
@@ -74,6 +75,6 @@ def _is_cut(path: Path) -> bool:
     """Whether the file ends within a line."""
     if not path.exists() or path.stat().st_size == 0:
         return False
-    with path.open("rb") as stream:
+    with open_regular(path, within=path.parent) as stream:
         stream.seek(-1, os.SEEK_END)
         return stream.read(1) != b"\n"

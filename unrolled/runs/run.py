@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from unrolled.core import discover
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.inspection import Answer
+from unrolled.core.opening import CODE, read_bytes, read_json
 from unrolled.core.task import Model, Task
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.build import build, make_task
@@ -190,8 +190,8 @@ def _best_of(path: Path) -> Path:
     if not (path / TABLE).is_file() or (path / CONFIG).exists():
         return path
     try:
-        found = select(json.loads((path / TABLE).read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        found = select(read_json(path / TABLE, within=path))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path / TABLE}: is not the table of a comparison ({error})") from None
     if found is None:
         raise DataError(f"{path}: no model of this comparison has come to its end")
@@ -207,7 +207,7 @@ def _find_own_file(config: RunConfig, own_file: str | Path | None, directory: Ru
         raise UsageError(f"{directory.path}: its model comes from your file; add {again}")
     if not Path(own_file).is_file():
         raise UsageError(f"{own_file}: no such Python file; give the file that this run was made with")
-    if hashlib.sha256(Path(own_file).read_bytes()).hexdigest() != config.own_file_sha256:
+    if hashlib.sha256(read_bytes(own_file, CODE)).hexdigest() != config.own_file_sha256:
         raise DataError(f"{own_file}: not the file this run was made with (its content has changed)")
     discover.models.add_file(own_file)
 

@@ -23,6 +23,7 @@ from unrolled.core import config, task
 from unrolled.core.causal import Causal, Conditional
 from unrolled.core.errors import CannotWrite, DataError, UsageError
 from unrolled.core.front import option
+from unrolled.core.opening import read_json
 from unrolled.data import pianoroll
 from unrolled.data.batch import Batch, Examples, example_batches
 from unrolled.data.config import DataConfig
@@ -88,8 +89,8 @@ class Task(task.Task):
 
     def load_codec(self, directory: Path) -> None:
         try:
-            self.width = int(json.loads((directory / CODEC).read_text(encoding="utf-8"))["width"])
-        except (OSError, ValueError, TypeError, KeyError) as error:
+            self.width = int(read_json(directory / CODEC, within=directory)["width"])
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise DataError(f"{directory / CODEC}: does not say how wide frames are ({error})") from None
         if not 1 <= self.width <= WIDEST:
             raise DataError(f"{directory / CODEC}: frames {self.width} wide are not possible: 1 to {WIDEST:,} are")

@@ -20,6 +20,7 @@ from unrolled.core.causal import Causal, Conditional, Encoder, begin
 from unrolled.core.errors import DataError, Interrupted, NotTrained, UsageError
 from unrolled.core.front import invocation, option
 from unrolled.core.model_file import declared
+from unrolled.core.opening import CODE, read_bytes
 from unrolled.core.task import Ledger, Model, Task
 from unrolled.runs import build, closed_form, cost, parts
 from unrolled.runs.baselines import measure_baselines
@@ -126,7 +127,7 @@ def versions() -> dict[str, str]:
 
 
 def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(read_bytes(path, CODE)).hexdigest()
 
 
 def _free_name(config: RunConfig) -> Path:

@@ -7,7 +7,6 @@ weights       every tensor with the same name by part and the same shape (runs/p
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from torch import nn
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.task import Task, Vocabulary
-from unrolled.runs import parts
+from unrolled.runs import manifest, parts
 from unrolled.runs.build import make_task
 from unrolled.runs.checkpoint import Checkpoints
 from unrolled.runs.config import RunConfig
@@ -95,7 +94,7 @@ def began(run: RunDirectory) -> bool:
 
 
 def fingerprint(saved: Run) -> str:
-    return hashlib.sha256((saved.path / "model.safetensors").read_bytes()).hexdigest()
+    return manifest.measure(saved.path / "model.safetensors").sha256
 
 
 def require_unchanged(run: Path, saved: Run, config: RunConfig) -> None:
