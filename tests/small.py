@@ -1,0 +1,33 @@
+"""Small data for every task, in memory: a line a form of data, (task, data, settings)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+QUICK = {"steps": 4, "evaluate_every": 2, "evaluate_tokens": 40, "batch_size": 3, "length": 5, "warmup": 1,
+         "lr": 0.01, "d_embedding": 4, "ends.dropout": 0.2, "threads": 1, "split": "60/20/20"}  # fmt: skip
+WORDS = ["tick", "state", "layer", "chunk", "cell", "gate", "tack", "stale", "later", "call"]
+LINES = [f"{WORDS[i % 10]} {WORDS[(i * 3 + i // 10) % 10]}" for i in range(60)]
+SERIES = np.random.default_rng(0).normal(size=(40, 7, 2)).astype(np.float32)  # [n, T, D]
+ROLLS = [np.eye(6, dtype=np.uint8)[(np.arange(5 + i % 4) + i) % 6] for i in range(24)]
+PICTURES = np.random.default_rng(1).integers(0, 256, (30, 6, 6, 3), dtype=np.uint8)
+STROKES = [{"strokes": [SERIES[i, : 4 + i % 4].tolist()], "text": WORDS[i % 10][:2]} for i in range(40)]
+
+DATA: dict[str, tuple[str, Any, dict[str, Any]]] = {
+    "a stream": ("next-token", [" ".join(LINES)], {"examples": "stream"}),
+    "a stream with longer gradients": ("next-token", [" ".join(LINES)], {"examples": "stream", "back": 8}),
+    "texts": ("next-token", LINES, {}),
+    "texts of a class": ("next-token", [{"text": t, "kind": t[0]} for t in LINES], {"condition": "kind"}),
+    "rolls": ("next-frame", ROLLS, {}),
+    "classes of texts": ("classify", [{"text": t, "label": str(len(t) > 9)} for t in LINES], {"tokens": "word"}),
+    "classes of series": ("classify", (SERIES, ["up" if each.mean() > 0 else "down" for each in SERIES]), {}),
+    "numbers": ("regress", (SERIES, SERIES.sum((1, 2))), {}),
+    "tags": ("tag", [{"words": t.split(), "tags": [word[0] for word in t.split()]} for t in LINES], {}),
+    "noise": ("denoise", (SERIES + SERIES[::-1], SERIES), {}),
+    "pairs": ("translate", [(t, t[::-1]) for t in LINES], {"target_dropout": 0.2, "teacher": 0.8}),
+    "pictures": ("caption", (PICTURES, [WORDS[i % 10] for i in range(30)]), {}),
+    "strokes": ("recognise", STROKES, {}),
+    "strokes by frames": ("recognise", STROKES, {"objective": "ctc"}),
+}
