@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 import unrolled
 from unrolled.cli.examples import answers_of
 from unrolled.cli.rows import with_ids, write
+from unrolled.core.errors import CannotWrite, DataError, UsageError
 from unrolled.runs.run import Run
 
 TINY = {"steps": 2, "d_state": 4, "d_embedding": 4, "threads": 1}
@@ -86,3 +89,72 @@ def test_what_is_no_table_has_no_ids(runs, tmp_path):
     said = answers_of(runs["regress"], str(tmp_path / "x.npz"), "predict", None)
     lines = list(with_ids(str(tmp_path / "x.npz"), said, runs["regress"].task))
     assert len(lines) == 2 and set(lines[0]) == {"prediction"}
+
+
+class Line:
+    """A task that reads tables as they are."""
+
+
+def test_a_planted_link_is_not_followed(tmp_path):
+    precious = tmp_path / "precious.txt"
+    precious.write_text("mine")
+    (tmp_path / "in.csv").write_text("a,b\n1,2\n")
+    for name in ("out.csv.part", ".out.csv.tmp"):
+        (tmp_path / name).symlink_to(precious)
+    write(str(tmp_path / "out.csv"), str(tmp_path / "in.csv"), iter([{"prediction": "x"}]), Line())
+    assert precious.read_text() == "mine"
+    assert (tmp_path / "out.csv").read_text() == "a,b,prediction\n1,2,x\n"
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_what_was_there_stays_until_all_is_written(tmp_path, ending):
+    (tmp_path / "in.csv").write_text("a,b\n1,2\n3,4\n")
+    out = tmp_path / f"out.{ending}"
+    out.write_text("old")
+
+    def said():
+        yield {"prediction": "x"}
+        raise DataError("the second cannot be predicted")
+
+    with pytest.raises(DataError):
+        write(str(out), str(tmp_path / "in.csv"), said(), Line())
+    assert out.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", out.name]
+
+
+def test_a_full_disk_is_told_with_the_bytes_needed(tmp_path, monkeypatch):
+    (tmp_path / "in.csv").write_text("a,b\n" + "1,2\n" * 100)
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: real(file, data) if len(data) < 6 else fail(errno.ENOSPC))
+    with pytest.raises(CannotWrite, match=r"out\.csv cannot be written \(No space left.*bytes are needed and .* free"):
+        write(str(tmp_path / "out.csv"), str(tmp_path / "in.csv"), ({"prediction": "xyz"} for _ in range(100)), Line())
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def fail(number: int) -> int:
+    raise OSError(number, os.strerror(number))
+
+
+CELLS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "＝1"]
+KEPT = ["-3.5", "+1e-5", "-1,5", "-12%", "word", "1=1", ""]
+
+
+def test_formulas_are_quoted_on_request_and_numbers_are_kept(tmp_path):
+    table, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    with table.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["=name", "b"], *([cell, "x"] for cell in CELLS + KEPT)])
+    for quoted in (False, True):
+        said = ({"prediction": cell, "p": -0.5} for cell in CELLS + KEPT)
+        write(str(out), str(table), said, Line(), quote_formulas=quoted)
+        with out.open(newline="", encoding="utf-8") as file:
+            header, *rows = csv.reader(file)
+        sign = "'" if quoted else ""
+        assert header == [f"{sign}=name", "b", "prediction", "p"]
+        expected = [sign + cell for cell in CELLS] + KEPT
+        assert [row[0] for row in rows] == [row[2] for row in rows] == expected
+        assert {row[3] for row in rows} == {"-0.5"}
+
+
+def test_quoting_is_for_tables(tmp_path):
+    with pytest.raises(UsageError, match="quote-formulas"):
+        write(str(tmp_path / "out.jsonl"), "-", iter([]), Line(), quote_formulas=True)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from unrolled.cli.options import Json, With, print_json, with_options
+from unrolled.cli.streams import write_exact
 from unrolled.core.errors import UsageError
 from unrolled.decode.config import Sampling
 
@@ -61,18 +62,18 @@ def command(
     if out is not None:
         raise UsageError(f"--out is not for the task '{opened.config.task}', whose text goes to standard output")
     if n == 1 and best_of is None and beam is None and not json:
-        sys.stdout.write(text)
+        write_exact(text)
         for piece in opened.stream(text, **options):
-            sys.stdout.write(piece)
+            write_exact(piece)
             sys.stdout.flush()
-        sys.stdout.write("\n")
+        write_exact("\n")
         return
     made = opened.generate(text, n=n, **options)
     if json:
         print_json([item._asdict() for item in made])
         return
     for item in made:
-        print(f"{text}{item.text}\n    log P = {item.logp:.2f}")
+        write_exact(f"{text}{item.text}\n    log P = {item.logp:.2f}\n")
 
 
 def _write_files(opened: Any, prompt: str, out: str | None, options: dict[str, Any], json: bool) -> None:

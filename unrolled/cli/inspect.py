@@ -12,9 +12,8 @@ from unrolled.cli.options import Json, With, print_json
 from unrolled.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from unrolled.core.inspection import Answer
+    from unrolled.pictures.screen import Screen
     from unrolled.runs.run import Run
 
 MOST_ROWS = 16  # of a table in the terminal
@@ -49,10 +48,9 @@ def command(
 
         unrolled inspect runs/lstm-python-docs embeddings --set token=e --set top=8
     """
-    from rich.console import Console
-
     from unrolled.core import discover
     from unrolled.core.config import parse_assignments
+    from unrolled.pictures.screen import Screen
 
     if question is not None:
         discover.questions.require(question)
@@ -60,7 +58,7 @@ def command(
     from unrolled.runs.run import load
 
     opened = load(run, own_file=with_, device=device)
-    console = Console(file=sys.stdout, highlight=False)
+    console = Screen(file=sys.stdout, highlight=False)
     if question is None:
         if out is not None or set_:
             raise UsageError("-o and --set are for a question: name one (without one, all are listed)")
@@ -94,7 +92,7 @@ def _is_file(value: str) -> bool:
         return False
 
 
-def _list(console: Console, opened: Run, json: bool) -> None:
+def _list(console: Screen, opened: Run, json: bool) -> None:
     """Every question, what it asks, and why it has no answer here where it has none."""
     from rich.table import Table
     from rich.text import Text
@@ -123,11 +121,11 @@ def _list(console: Console, opened: Run, json: bool) -> None:
     console.print(table)
 
 
-def _show(console: Console, answer: Answer, files: list[str]) -> None:
+def _show(console: Screen, answer: Answer, files: list[str]) -> None:
     from unrolled.pictures.draw import is_drawn, terminal
     from unrolled.pictures.kinds import Bars, Table
 
-    console.print(answer.reading, markup=False)
+    console.print(answer.reading)
     for picture in answer.pictures:
         if not is_drawn(picture) or isinstance(picture, Bars):
             console.print()
@@ -136,7 +134,7 @@ def _show(console: Console, answer: Answer, files: list[str]) -> None:
     if plain:
         console.print()
     for key, said in plain:
-        console.print(f"  {key.replace('_', ' ')}: {said}", markup=False)
+        console.print(f"  {key.replace('_', ' ')}: {said}")
     tabled = any(isinstance(picture, Table) for picture in answer.pictures)
     for key, value in answer.numbers.items():
         if not tabled and isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
@@ -144,10 +142,10 @@ def _show(console: Console, answer: Answer, files: list[str]) -> None:
     console.print()
     titles = [*[""] * (len(files) - len(answer.pictures)), *(picture.title for picture in answer.pictures)]
     for file, title in zip(files, titles, strict=True):
-        console.print(f"{file}   {title}".rstrip(), markup=False, soft_wrap=True)
+        console.print(f"{file}   {title}".rstrip(), soft_wrap=True)
 
 
-def _show_rows(console: Console, key: str, rows: list[dict[str, Any]]) -> None:
+def _show_rows(console: Screen, key: str, rows: list[dict[str, Any]]) -> None:
     """Rows of numbers under one name, such as those of every head; what is more than a number is in the files."""
     from rich.table import Table
 

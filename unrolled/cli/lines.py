@@ -29,12 +29,13 @@ class Moving:
     """Lines and bytes that are done, of all where that is known."""
 
     def __init__(self, to: TextIO, total: int | None) -> None:
-        from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        from unrolled.pictures.screen import Screen
 
         shown = TextColumn("{task.fields[lines]:,} lines")
         columns = [TextColumn("writing"), BarColumn(bar_width=24), shown, TimeRemainingColumn()]
-        self.bar = Progress(*columns, console=Console(file=to), transient=True)
+        self.bar = Progress(*columns, console=Screen(file=to), transient=True)
         self.task = self.bar.add_task("writing", total=total, lines=0)
         self.lines = 0
 

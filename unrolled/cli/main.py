@@ -7,23 +7,20 @@ import importlib
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.rich_utils import rich_format_error
 
 import unrolled
+from unrolled.cli import streams
 from unrolled.core.discover import file_name
-from unrolled.core.errors import UnrolledError
 from unrolled.core.front import speak_to
+from unrolled.core.outside import explained
+from unrolled.pictures.letters import clean, shortened
 
-app = typer.Typer(
-    name="unrolled",
-    help="Sequence models of forty years on your own data: train, evaluate, generate, look inside.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-    add_completion=True,
-)
+LONGEST = 4000  # letters of a message: its beginning and its end
+USAGE: Any = typer.BadParameter.__base__  # what typer raises for all that is typed wrongly
 
 
 def _version(asked: bool) -> None:
@@ -32,8 +29,7 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def root(
+def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -41,8 +37,17 @@ def root(
     pass
 
 
-def _add_commands(words: list[str]) -> None:
-    """Load the command that is asked for; of the others only their first sentence is read, for the list in the help."""
+def _program(words: list[str]) -> typer.Typer:
+    """The command that is asked for; of the others only their first sentence is read, for the list in the help."""
+    app = typer.Typer(
+        name="unrolled",
+        help="Sequence models of forty years on your own data: train, evaluate, generate, look inside.",
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+        add_completion=True,
+    )
+    app.callback()(_root)
     asked = next((word for word in words if not word.startswith("-")), None)
     for name, sentence in commands().items():
         if name == asked:
@@ -50,6 +55,7 @@ def _add_commands(words: list[str]) -> None:
             app.command(name)(module.command)
         else:
             app.command(name, help=sentence)(_not_loaded)
+    return app
 
 
 def commands() -> dict[str, str]:
@@ -75,25 +81,45 @@ def _words() -> list[str]:
 def main() -> None:
     """Run a command; every failure a user can cause is one sentence and an exit code."""
     speak_to("command line")
-    _add_commands(_words())
+    with streams.guarded():
+        try:
+            code: Any = _run()
+        except SystemExit as ended:  # also where whoever read us has gone
+            code = ended.code
+        except KeyboardInterrupt:
+            code = 130
+        except Exception as error:
+            code = _told(error)
+    sys.exit(code)
+
+
+def _run() -> int:
+    """The exit code of the command, when all that it printed is written."""
     try:
-        app()
-    except UnrolledError as error:
-        print(f"unrolled: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read us has gone: leave quietly
-        sys.exit(0)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except Exception as error:
-        if os.environ.get("UNROLLED_TRACEBACK"):
-            raise
-        print(
-            f"unrolled: a mistake of ours: {type(error).__name__}: {error} (set UNROLLED_TRACEBACK=1 to see where)",
-            file=sys.stderr,
-        )
-        sys.exit(1)
+        code = _program(_words())(standalone_mode=False)
+    except typer.Abort:
+        print("Aborted.", file=sys.stderr)
+        code = 1
+    except USAGE as error:
+        error.message = clean(error.message)  # what was typed may be the name of a file
+        rich_format_error(error)
+        code = error.exit_code
+    sys.stdout.flush()
+    return int(code or 0)
+
+
+def _told(error: Exception) -> int:
+    known = explained(error)
+    if known is not None:
+        print(f"unrolled: {shortened(known, LONGEST)}", file=sys.stderr)
+        return known.exit_code
+    if os.environ.get("UNROLLED_TRACEBACK"):
+        raise error
+    what = f"{type(error).__name__}: {shortened(error, LONGEST)}"
+    print(
+        f"unrolled: internal error, please report it: {what} (set UNROLLED_TRACEBACK=1 to see where)", file=sys.stderr
+    )
+    return 1
 
 
 if __name__ == "__main__":

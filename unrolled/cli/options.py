@@ -6,7 +6,6 @@ import inspect
 import json
 import re
 import shutil
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from unrolled.cli.streams import json_words
 from unrolled.core import discover
 from unrolled.core.config import allowed, is_config, parse_assignments
 
@@ -139,5 +139,4 @@ def setting_lines(settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
-    json.dump(value, sys.stdout, indent=2, ensure_ascii=False)
-    sys.stdout.write("\n")
+    print(json_words(value, indent=2))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsons
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +9,8 @@ import typer
 from unrolled.cli.examples import Condition, Data, Device, Run, answers_of
 from unrolled.cli.live import Live, answer_live
 from unrolled.cli.options import Json, With, with_options
-from unrolled.cli.rows import Out, with_ids, write
+from unrolled.cli.rows import Out, QuoteFormulas, with_ids, write
+from unrolled.cli.streams import json_words, write_exact
 from unrolled.core.errors import UsageError
 from unrolled.decode.config import Sampling
 
@@ -30,6 +29,7 @@ def command(
     device: Device = None,
     live: Live = False,
     out: Out = None,
+    quote_formulas: QuoteFormulas = False,
     json: Json = False,
     values: dict[str, Any] = {},  # noqa: B006
 ) -> None:
@@ -55,6 +55,8 @@ def command(
     from unrolled.cli import lines
     from unrolled.runs.run import load
 
+    if quote_formulas and out is None:
+        raise UsageError("--quote-formulas is for tables that are written to a file with -o")
     if live:
         answer_live(run, data, with_, device)
         return
@@ -73,9 +75,9 @@ def command(
         raise UsageError(f"--condition is not for the task '{opened.config.task}'")
     said = lines.answers(opened, data, options) if writes else answers_of(opened, data, "predict", condition)
     if out is not None:
-        write(out, data, ({key: each for key, each in line.items() if key != "source"} for line in said), opened.task)
+        lines_out = ({key: each for key, each in line.items() if key != "source"} for line in said)
+        write(out, data, lines_out, opened.task, quote_formulas)
         return
     for line in with_ids(data, said, opened.task):
         plain = writes and not json and n_best == 1
-        text = " ".join(line["prediction"].splitlines()) if plain else jsons.dumps(line, ensure_ascii=False)
-        sys.stdout.write(text + "\n")
+        write_exact((" ".join(line["prediction"].splitlines()) if plain else json_words(line)) + "\n")

@@ -7,15 +7,18 @@ of any size passes. The series of a long table are held, for their rows may be m
 from __future__ import annotations
 
 import csv
+import io
 import json
-import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unrolled.cli.streams import json_words
 from unrolled.core.errors import DataError, UsageError
+from unrolled.runs import atomic
 
 if TYPE_CHECKING:
     from unrolled.data.tables import Table
@@ -26,28 +29,54 @@ Out = Annotated[
         "-o", "--out", help="Write to this file: .csv or .tsv for the rows of DATA with the answers behind, or .jsonl."
     ),
 ]
+QuoteFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--quote-formulas",
+        help="In a .csv or .tsv file, put ' before every cell that a spreadsheet would run as a formula (those that "
+        "begin with =, +, -, @, a tab or a line end and are no numbers).",
+    ),
+]
 SIGNS = {".csv": ",", ".tsv": "\t"}
+FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
+NUMBER = re.compile(r"[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?%?")
 
 
-def write(out: str, data: str, said: Iterator[dict[str, Any]], task: Any) -> None:
+def write(out: str, data: str, said: Iterator[dict[str, Any]], task: Any, quote_formulas: bool = False) -> None:
     """All answers into a file, which is there only when it is complete."""
     path = Path(out)
     if path.suffix not in (*SIGNS, ".jsonl"):
         raise UsageError(f"-o {out}: the ending must be .csv, .tsv or .jsonl, for it says what is written")
+    if quote_formulas and path.suffix == ".jsonl":
+        raise UsageError("--quote-formulas is for .csv and .tsv files, which spreadsheets open")
+    if path.is_dir():
+        raise UsageError(f"-o {out}: this is a folder; name a file")
     if data != "-" and path.exists() and path.samefile(data):
         raise UsageError(f"-o {out}: this is the file that is read; name another one")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"-o {out}: there is no folder '{path.parent}'; make it first")
-    unfinished = path.with_name(path.name + ".part")
-    try:
-        with unfinished.open("w", encoding="utf-8", newline="") as file:
-            if path.suffix == ".jsonl":
-                file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in with_ids(data, said, task))
-            else:
-                csv.writer(file, delimiter=SIGNS[path.suffix], lineterminator="\n").writerows(_rows(data, said, task))
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    if path.suffix == ".jsonl":
+        texts: Iterator[str] = (json_words(line, encoding="utf-8") + "\n" for line in with_ids(data, said, task))
+    else:
+        rows = _rows(data, said, task)
+        texts = _csv(map(_quoted, rows) if quote_formulas else rows, SIGNS[path.suffix])
+    atomic.write_chunks(path, (text.encode("utf-8", "backslashreplace") for text in texts))
+
+
+def _csv(rows: Iterable[list[Any]], sign: str) -> Iterator[str]:
+    """The lines of a table."""
+    line = io.StringIO()
+    writer = csv.writer(line, delimiter=sign, lineterminator="\n")
+    for row in rows:
+        writer.writerow(row)
+        yield line.getvalue()
+        line.seek(0)
+        line.truncate()
+
+
+def _quoted(row: list[Any]) -> list[Any]:
+    """A row whose cells a spreadsheet shows and does not run; numbers are what they were."""
+    return [f"'{c}" if isinstance(c, str) and FORMULA.match(c) and not NUMBER.fullmatch(c) else c for c in row]
 
 
 def with_ids(data: str, said: Iterator[dict[str, Any]], task: Any) -> Iterator[dict[str, Any]]:

@@ -66,10 +66,10 @@ def _delete(paths: list[Path], yes: bool) -> None:
 
 def _show(entries: list[Any]) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from unrolled.pictures.screen import Screen
     from unrolled.report.words import age_words, count_words, score_words, size_words, title_words
 
     title = f"{len(entries)} runs and comparisons, the youngest first"
@@ -88,4 +88,4 @@ def _show(entries: list[Any]) -> None:
             size_words(entry.bytes), age_words(entry.age_seconds), entry.state,
         ]  # fmt: skip
         table.add_row(*map(Text, cells))
-    Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160).print(table)
+    Screen(file=sys.stdout, width=None if sys.stdout.isatty() else 160).print(table)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json as jsons
-import sys
-
 from unrolled.cli.examples import Condition, Data, Device, Run, answers
 from unrolled.cli.options import Json, With
+from unrolled.cli.streams import json_words, write_exact
 
 
 def command(
@@ -24,6 +22,6 @@ def command(
     """
     for line in answers(run, data, "score", condition, with_, device):
         if json:
-            sys.stdout.write(jsons.dumps(line, ensure_ascii=False) + "\n")
+            print(json_words(line))
         else:
-            sys.stdout.write(f"{line['logp']:.4f}\t{line['tokens']}\t{line['text']}\n")
+            write_exact(f"{line['logp']:.4f}\t{line['tokens']}\t{line['text']}\n")

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
 from unrolled.core.errors import listed
 from unrolled.core.metric import metrics_in
+from unrolled.pictures.screen import Screen
 from unrolled.report.ranking import disagreements
 from unrolled.report.words import title_words, units_words
 from unrolled.runs.card import not_beaten
@@ -27,7 +27,7 @@ def print_result(run: Any) -> None:
     rows = {name: figures[split] for name, figures in run.result.get("baselines", {}).items()}
     own = rows[run.config.model] = run.result[split]
     print_figures(f"{run.path}: {split} data, {own['tokens']:,} {run.task.UNIT}", rows, run.task)
-    say = Console(file=sys.stdout, highlight=False, markup=False, soft_wrap=True).print
+    say = Screen(file=sys.stdout, highlight=False, soft_wrap=True).print
     beaten_by = not_beaten(run.result, split)
     if beaten_by:
         say(f"{run.config.model} does not beat {listed(beaten_by)} here.")
@@ -52,13 +52,13 @@ def print_figures(title: str, rows: dict[str, dict[str, float]], task: Any) -> N
     ranked = sorted(rows.items(), key=lambda row: metric.loss(row[1][metric.name]), reverse=True)
     cells = [[f"{figures[name]:.4f}" if name in figures else "" for name in shown] for _, figures in ranked]
     headings, models = [title_words(name) for name in shown], [label for label, _ in ranked]
-    console = Console(file=sys.stdout)
+    console = Screen(file=sys.stdout)
     table = _grid(title, "model", headings, models, cells)
     if console.measure(table, options=console.options.update(width=WIDE)).maximum > console.width:
         table = _grid(title, "figure", models, headings, [list(column) for column in zip(*cells, strict=True)])
     console.print(table)
     for name, how in task.how_measured().items():
-        Console(file=sys.stdout, highlight=False, markup=False, soft_wrap=True).print(f"{name}: {how}")
+        Screen(file=sys.stdout, highlight=False, soft_wrap=True).print(f"{name}: {how}")
 
 
 def _grid(title: str, corner: str, columns: list[str], names: list[str], cells: list[list[str]]) -> Table:
@@ -74,11 +74,11 @@ def _grid(title: str, corner: str, columns: list[str], names: list[str], cells: 
 
 def print_comparison(path: Any, found: dict[str, Any], to: Any) -> None:
     """The table of a comparison, ranked on validation data, and what may be said of it."""
-    console = Console(file=to, highlight=False)
+    console = Screen(file=to, highlight=False)
     columns = _columns(found)
     shown = _that_fit(path, found, columns, console)
     console.print(_comparison_grid(path, found, shown, console.width))
-    say = Console(file=to, highlight=False, markup=False, soft_wrap=True).print
+    say = Screen(file=to, highlight=False, soft_wrap=True).print
     say(found["verdict"])
     beaten = [row for row in found["rows"] if row["beaten_by"]]
     if beaten:
@@ -127,7 +127,7 @@ def _mark(row: dict[str, Any], found: dict[str, Any]) -> str:
     return "▸ " if row["label"] == found.get("selected") else "· " if row["kind"] == "baseline" else "  "
 
 
-def _that_fit(path: Any, found: dict[str, Any], columns: dict[str, Cell], console: Console) -> dict[str, Cell]:
+def _that_fit(path: Any, found: dict[str, Any], columns: dict[str, Cell], console: Screen) -> dict[str, Cell]:
     """The columns that the terminal has room for: metrics that rank nothing go first, then costs, never the score."""
     ranking = [metric.name for metric in metrics_in(found, found["score"])]
     others = [title_words(name) for name in found["figures"] if name not in ranking]

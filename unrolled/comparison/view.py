@@ -120,10 +120,11 @@ class Live(Lines):
     """One bar for the whole and a line for every run, in place."""
 
     def begin(self, plan: Plan, folder: Path, started: float | None = None) -> None:
-        from rich.console import Console
         from rich.live import Live as RichLive
 
-        self.console = Console(stderr=True)
+        from unrolled.pictures.screen import Screen
+
+        self.console = Screen(stderr=True)
         self.lines = {job.folder: Line(job.folder) for job in plan.jobs}
         self.started = time.monotonic() if started is None else started
         self.time = plan.asked.time if plan.asked.steps is None else None
@@ -140,7 +141,7 @@ class Live(Lines):
             self._note(event["text"])
 
     def say(self, text: str) -> None:
-        self.console.print(text, highlight=False, markup=False)
+        self.console.print(text, highlight=False)
 
     def end(self) -> None:
         self.live.stop()

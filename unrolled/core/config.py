@@ -177,7 +177,7 @@ def settings_of(cls: type[BaseModel]) -> dict[str, dict[str, Any]]:
     """Every field with its default, what it accepts and what it means."""
     return {
         name: {
-            "default": field.default,
+            "default": field.default.model_dump(mode="json") if isinstance(field.default, BaseModel) else field.default,
             "allowed": allowed(field),
             "meaning": " ".join((field.description or "").split()),
         }

@@ -7,33 +7,35 @@ cannot hold all of that, so every text passes through `clean` (running text) or 
 from __future__ import annotations
 
 import math
+import re
 
 SIGNS = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽", "\u2028": "↵", "\u2029": "↵"}
 LONGEST = 18  # letters of a name beside an axis
 
+_NO_LETTERS = "".join(chr(plane * 0x10000 + last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
+UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control letters but the tab and the line end: they steer terminals
+    "\u202a-\u202e\u2066-\u2069"  # these change the direction of all that follows
+    f"\ud800-\udfff\ufdd0-\ufdef{_NO_LETTERS}]"  # halves of pairs, and what is no letter at all
+)
+
 
 def _printable(letter: str) -> str:
-    """A letter that HTML and XML may hold; a control letter becomes its picture."""
+    """A letter that terminals, HTML and XML may hold; a control letter becomes its picture."""
+    if not UNSAFE.match(letter) and letter not in "\n\t":
+        return letter
     code = ord(letter)
-    if code < 0x20:
-        return chr(0x2400 + code)
-    if code == 0x7F:
-        return "␡"
-    if 0x80 <= code < 0xA0 or 0xD800 <= code < 0xE000 or 0xFDD0 <= code < 0xFDF0 or code & 0xFFFE == 0xFFFE:
-        return "\ufffd"
-    return letter
+    return chr(0x2400 + code) if code < 0x20 else "␡" if code == 0x7F else "\ufffd"
 
 
 def clean(text: object) -> str:
-    r"""Running text with its lines and tabs, without the letters that a page cannot hold.
+    r"""Running text with its lines and tabs, without what steers a terminal or what a page cannot hold.
 
-    >>> clean("a\r\nb\x00\ud800")
-    'a\nb␀�'
+    >>> clean("a\r\nb\x00\ud800\x1b[31m")
+    'a\nb␀�␛[31m'
     """
     lines = str(text).replace("\r\n", "\n").replace("\r", "\n")
-    if lines.isprintable():  # which none of the letters looked for is
-        return lines
-    return "".join(letter if letter in "\n\t" else _printable(letter) for letter in lines)
+    return UNSAFE.sub(lambda found: _printable(found[0]), lines)
 
 
 def visible(token: object) -> str:

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unrolled.core.errors import CannotWrite
-from unrolled.core.front import option
+from unrolled.core.outside import cannot_write
 from unrolled.runs.formats import json_text
 
 # The token tells this process from an earlier one with the same number (in a container everybody may be number 1).
@@ -44,19 +43,6 @@ def temp_path(target: Path) -> Path:
     return target.with_name(f".{target.name}.tmp-{os.getpid()}-{_TOKEN}-{next(_COUNTER)}")
 
 
-def cannot_write(path: Path, needed: int, error: OSError) -> CannotWrite:
-    """The sentence for a failed write: the path, why, and the bytes needed and free."""
-    place = next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.is_dir())
-    try:
-        free = f"{shutil.disk_usage(place).free:,} are free"
-    except OSError:
-        free = "the free space is unknown"
-    return CannotWrite(
-        f"{path} cannot be written ({error.strerror or error}): {needed:,} bytes are needed and {free}; "
-        f"what was there before is intact, so make room or name another place with {option('out')}"
-    )
-
-
 def sync_directory(directory: Path) -> None:
     """Make renames in a directory survive a power cut."""
     if os.name != "posix":
@@ -71,8 +57,11 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def store(path: Path, chunks: Iterable[Any], size: int, target: Path) -> Seal:
-    """Write and fsync a new file of `size` bytes, on its way to become `target`. A failure leaves nothing."""
+def store(path: Path, chunks: Iterable[Any], size: int | None, target: Path) -> Seal:
+    """Write and fsync a new file of `size` bytes (None: of as many as come), on its way to become `target`.
+
+    A failure leaves nothing. The file must be new: a link that somebody planted under its name is not followed.
+    """
     digest, written = hashlib.sha256(), 0
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
@@ -88,7 +77,7 @@ def store(path: Path, chunks: Iterable[Any], size: int, target: Path) -> Seal:
             os.close(descriptor)
     except OSError as error:
         discard(path)
-        raise cannot_write(target, size, error) from error
+        raise cannot_write(target, size or written, error) from error
     except BaseException:
         discard(path)
         raise
@@ -122,10 +111,18 @@ class Draft:
             raise cannot_write(self.target, self.seal.size, error) from error
 
 
-def draft(path: Path, chunks: Iterable[Any], size: int) -> Draft:
+def draft(path: Path, chunks: Iterable[Any], size: int | None) -> Draft:
     """Write the next version of `path` beside it."""
     temp = temp_path(path)
     return Draft(temp, path, store(temp, chunks, size, path))
+
+
+def write_chunks(path: Path, chunks: Iterable[bytes]) -> Seal:
+    """Replace a file by what comes piece by piece, when all of it has come; sweeps what a kill left of it before."""
+    sweep(path.parent, path.name)
+    new = draft(path, chunks, None)
+    new.commit()
+    return new.seal
 
 
 def write_bytes(path: str | Path, data: bytes) -> Seal:
@@ -153,11 +150,13 @@ def make_directory(path: Path) -> None:
         raise cannot_write(path, 0, error) from error
 
 
-def sweep(directory: str | Path) -> list[str]:
-    """Remove what dead writers left in a directory; those of living processes stay. Returns the names removed."""
+def sweep(directory: str | Path, target: str | None = None) -> list[str]:
+    """Remove what dead writers left in a directory (or of one file), not what living ones write. Returns the names."""
     removed = []
     for path in sorted(Path(directory).iterdir()):
         found = _TEMP_NAME.match(path.name)
+        if found and target is not None and not path.name.startswith(f".{target}.tmp-"):
+            continue
         if found and not _alive(int(found[1]), found[2]):
             discard(path)
             removed.append(path.name)

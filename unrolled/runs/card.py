@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import Any
 
 from unrolled.core.errors import listed
 from unrolled.core.metric import metrics_in
 from unrolled.core.task import Task
+from unrolled.pictures.letters import clean
 from unrolled.runs.config import RunConfig
 from unrolled.runs.directory import RunDirectory
 from unrolled.runs.uses import commands, data_words, own_words
 
-CARD = """# {model} on {source}
+MARKDOWN = str.maketrans({
+    **{sign: f"\\{sign}" for sign in "\\`*[]|~"}, "<": "&lt;", ">": "&gt;", "&": "&amp;", "\n": " ", "\t": " ",
+})  # fmt: skip
+
+CARD = """# {title}
 
 A `{model}` model with {parameters:,} parameters{some}, trained on the task `{task}` with unrolled {version}.
 
@@ -45,6 +51,21 @@ TOGETHER = """    unrolled compare {data} --task {task} --models {model} --folds
 {members} models answer together, each trained without one of {members} folds"""
 
 
+def as_text(value: object) -> str:
+    r"""Words from data as Markdown that shows them, letter by letter, on one line: no HTML, link or emphasis.
+
+    >>> as_text("<b>*a*</b> [x](y)\n| c")
+    '&lt;b&gt;\\*a\\*&lt;/b&gt; \\[x\\](y) \\| c'
+    """
+    text = clean(value).translate(MARKDOWN)
+    return re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\_", text)  # within a word it is only a letter
+
+
+def _as_code(command: str) -> str:
+    """A line of a block of code, where nothing is Markdown but the line end."""
+    return clean(command).replace("\n", "↵")
+
+
 def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[str, Any]) -> None:
     """README.md and recipe.toml of a run directory."""
     left_out = {"versions", "source", "own_file", "own_file_sha256", "from_run_sha256", "from_vocabularies"}
@@ -54,10 +75,11 @@ def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[st
     else:
         recipe = config.model_copy(update={"budget": _as_steps(config, result)})
         run.write_text("recipe.toml", RunConfig.parse(recipe.model_dump(exclude=left_out)).to_toml())
+    uses = commands(config.model_dump(), result, run.path.name)
     text = CARD.format(
-        model=config.model,
+        title=as_text(f"{config.model} on {config.source}"),
+        model=_as_code(config.model).replace("`", "'"),
         task=config.task,
-        source=config.source,
         parameters=result["parameters"],
         some=_beginning(config, result),
         version=config.versions.get("unrolled"),
@@ -65,17 +87,17 @@ def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[st
         table=_table(config.model, result, task.FIGURES),
         said=_said(config.model, result),
         unit=task.UNIT,
-        notes="".join(f"\n- {note}" for note in result.get("notes", [])),
+        notes="".join(f"\n- {as_text(note)}" for note in result.get("notes", [])),
         chosen=chosen,
         repeat=repeat.format(
-            data=data_words(config.source),
-            path=shlex.quote(run.path.name),
+            data=_as_code(data_words(config.source)),
+            path=_as_code(shlex.quote(run.path.name)),
             task=config.task,
-            model=config.model,
+            model=_as_code(config.model),
             members=config.members,
-            more=own_words(config.own_file),
+            more=_as_code(own_words(config.own_file)),
         ),
-        uses="\n".join(f"    {command}" for _, command in commands(config.model_dump(), result, run.path.name)),
+        uses="\n".join(f"    {_as_code(command)}" for _, command in uses),
         facts=_facts(task.facts()),
         seed=config.seed,
         threads=config.threads,
@@ -86,8 +108,9 @@ def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[st
 def _beginning(config: RunConfig, result: dict[str, Any]) -> str:
     """How many parameters were trained, and what the first weights were, where that is not the usual."""
     trained, origin = result.get("trained_parameters"), config.start.from_run
-    some = "" if trained is None else f" ({trained:,} of them trained, {', '.join(config.start.freeze)} kept fixed)"
-    return some + ("" if origin is None else f", begun with the weights of {origin}")
+    fixed = as_text(", ".join(config.start.freeze))
+    some = "" if trained is None else f" ({trained:,} of them trained, {fixed} kept fixed)"
+    return some + ("" if origin is None else f", begun with the weights of {as_text(origin)}")
 
 
 def not_beaten(result: dict[str, Any], split: str) -> list[str]:
@@ -101,7 +124,7 @@ def not_beaten(result: dict[str, Any], split: str) -> list[str]:
 
 def _said(model: str, result: dict[str, Any]) -> str:
     better = not_beaten(result, "test" if "test" in result else "valid")
-    return f"**{model} does not beat {listed(better)} here.**\n\n" if better else ""
+    return f"**{as_text(f'{model} does not beat {listed(better)} here.')}**\n\n" if better else ""
 
 
 def _as_steps(config: RunConfig, result: dict[str, Any]) -> Any:
@@ -120,7 +143,7 @@ def _table(model: str, result: dict[str, Any], names: tuple[str, ...]) -> str:
     lines = [f"| model | data | {' | '.join(n.replace('_', ' ') for n in known)} |", "|" + "---|" * (len(known) + 2)]
     for label, split, figures in rows:
         cells = (f"{figures[name]:.4f}" if name in figures else "" for name in known)
-        lines.append(f"| {label} | {split} | {' | '.join(cells)} |")
+        lines.append(f"| {as_text(label)} | {split} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -135,4 +158,4 @@ def _facts(facts: dict[str, Any]) -> str:
         return f"{value:,}" if isinstance(value, int) else str(value)
 
     known = {name: value for name, value in facts.items() if value not in (None, [], {})}
-    return "\n".join(f"- {name.replace('_', ' ')}: {words(value)}" for name, value in known.items())
+    return "\n".join(f"- {as_text(name.replace('_', ' '))}: {as_text(words(value))}" for name, value in known.items())

@@ -10,16 +10,9 @@ import torch
 from unrolled.core.causal import Encoder, begin
 from unrolled.core.errors import OutOfMemory
 from unrolled.core.front import option
+from unrolled.core.outside import is_out_of_memory
 from unrolled.core.task import Model, Task
 from unrolled.runs.config import RunConfig
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """CPU allocation fails with a plain RuntimeError that only its text tells apart."""
-    text = str(error)
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
-        isinstance(error, RuntimeError) and ("can't allocate memory" in text or "not enough memory" in text)
-    )
 
 
 @contextmanager

@@ -57,10 +57,11 @@ class Bar:
     """A bar with loss, speed, time left and the best score so far."""
 
     def __init__(self) -> None:
-        from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
-        self.console = Console(stderr=True)
+        from unrolled.pictures.screen import Screen
+
+        self.console = Screen(stderr=True)
         self.bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -82,10 +83,10 @@ class Bar:
     def evaluation(self, step: int, figures: dict[str, float], best: bool) -> None:
         if best:
             self.best = f"  best {next(iter(figures.values())):.4f}"
-        self.console.print(_evaluation_text(step, figures, best), highlight=False, markup=False)
+        self.console.print(_evaluation_text(step, figures, best), highlight=False)
 
     def say(self, text: str) -> None:
-        self.console.print(text, highlight=False, markup=False)
+        self.console.print(text, highlight=False)
 
     def end(self) -> None:
         self.bar.stop()

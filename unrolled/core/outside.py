@@ -1,0 +1,73 @@
+"""Failures from outside, as errors with a sentence: a full disk, a file that cannot be opened, memory that ran out.
+
+Whoever writes says what it needed by `cannot_write`. What reaches the end of a command, or of a run in a comparison, is
+given to `explained`; only what that does not know is a bug of this library. Imports no torch.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import shutil
+from pathlib import Path
+
+from unrolled.core.errors import CannotWrite, DataError, OutOfMemory, UnrolledError
+from unrolled.core.front import option
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+UNREADABLE = (
+    errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EIO,
+    errno.ESTALE, errno.ENXIO, errno.ENODEV, errno.EMFILE, errno.ENFILE,
+)  # fmt: skip
+NO_MEMORY = re.compile("can't allocate memory|not enough memory|out of memory|[Ss]torage size calculation overflowed")
+ASKED = re.compile(r"allocate (\d+) bytes|allocate ([\d.]+ [KMGT]iB)")
+
+
+def cannot_write(path: str | Path, needed: int | None, error: OSError, advice: str | None = None) -> CannotWrite:
+    """The sentence for a failed write: the path, why, and the bytes needed (None: not known) and free."""
+    asked = "" if needed is None else f"{needed:,} bytes are needed and "
+    advice = advice or f"make room or name another place with {option('out')}"
+    return CannotWrite(
+        f"{path} cannot be written ({error.strerror or error}): {asked}{_free(Path(path))}; "
+        f"what was there before is intact, so {advice}"
+    )
+
+
+def _free(path: Path) -> str:
+    """The room on the disk of a file that may not be there."""
+    for place in (path.absolute(), *path.absolute().parents):
+        try:
+            return f"{shutil.disk_usage(place).free:,} are free"
+        except OSError:  # not there, or a name that is too long
+            continue
+    return "the free space is unknown"
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out; torch says so by a plain RuntimeError that only its text tells apart."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and bool(NO_MEMORY.search(str(error))))
+
+
+def explained(error: BaseException) -> UnrolledError | None:
+    """The error with a sentence and an exit code that a failure from outside is; None for a bug of this library."""
+    if isinstance(error, UnrolledError):
+        return error
+    if is_out_of_memory(error):
+        asked = ASKED.search(str(error))
+        size = "" if asked is None else f" ({asked[2] or f'{int(asked[1]):,} bytes'} at once)"
+        smaller = f"make the model, {option('batch_size')} or the data smaller"
+        return OutOfMemory(f"more memory was asked for{size} than this machine has: {smaller}")
+    if isinstance(error, OSError) and error.errno in FULL:
+        return cannot_write(_name(error) or Path.cwd(), None, error)
+    if isinstance(error, OSError) and error.errno in UNREADABLE:
+        return DataError(f"{_name(error) or 'a file'} cannot be opened ({error.strerror})")
+    if isinstance(error, UnicodeDecodeError):
+        return DataError(f"not text in {error.encoding}: byte {error.object[error.start]:#x} at position {error.start}")
+    return None
+
+
+def _name(error: OSError) -> str | None:
+    name = error.filename2 or error.filename
+    return name if isinstance(name, str) and name else None
