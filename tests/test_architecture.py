@@ -265,6 +265,7 @@ OPENS = {
     "report/page.py": "the package's own files",
     "runs/cost.py": "what the system says of this process",
     "runs/directory.py": "locks on directories",
+    "cli/streams.py": "standard streams that the caller closed",
     "runs/atomic.py": "directories, to fsync them",
     "data/builtin.py": "the standard library's own files",
     # readers of data that still open files by themselves

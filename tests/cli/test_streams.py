@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import sys
+from collections.abc import Iterator
 
 import pytest
 from rich.table import Table
@@ -15,12 +16,21 @@ from rich.table import Table
 from tests.commands import run_unrolled
 from unrolled.cli import main as program
 from unrolled.cli.streams import Exact, Safe, guarded, json_words, write_exact
+from unrolled.core import front
 from unrolled.pictures.letters import UNSAFE, clean
 from unrolled.pictures.screen import Screen
 
 HOSTILE = "\x1b[31mred\x1b]0;title\x07\x9b2J\x90q\x9c\u202eback\u2066\r\x08\x00\x7f"
 CODE = re.compile(r"\x1b\[[\d;]*m")
 EVIL_NAME = "\x1b]0;owned\x07\u202e.txt"
+
+
+@pytest.fixture(autouse=True)
+def _reader() -> Iterator[None]:
+    """Commands in this process are for the command line; other tests are not."""
+    before = front.reader()
+    yield
+    front.speak_to(before)
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, stdout: io.TextIOBase | None, *words: str) -> tuple[int, str]:
