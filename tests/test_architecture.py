@@ -267,10 +267,11 @@ OPENS = {
     "runs/directory.py": "locks on directories",
     "cli/streams.py": "standard streams that the caller closed",
     "runs/atomic.py": "directories, to fsync them",
+    "data/cache.py": "locks, and directories to fsync them",
     "data/builtin.py": "the standard library's own files",
     # readers of data that still open files by themselves
     "data/plain.py": "", "data/labelled_guess.py": "", "data/labelled_arrays.py": "", "data/mat.py": "",
-    "data/pianoroll.py": "", "data/sound.py": "", "data/pixels.py": "", "data/store.py": "",
+    "data/pianoroll.py": "", "data/sound.py": "", "data/pixels.py": "",
 }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from unrolled.core.errors import CannotWrite, DataError, UsageError
 from unrolled.data.config import DataConfig
 from unrolled.data.plain import TextFile
 from unrolled.data.prepare import prepare
-from unrolled.data.store import SectionWriter
+from unrolled.data.section import SectionWriter
 from unrolled.data.text import open_source
 
 LINES = "The quick brown fox jumps over the lazy dog.\n" * 20

@@ -15,7 +15,7 @@ from unrolled.data.batch import Examples, StreamRows, Windows, evaluation_batche
 from unrolled.data.codec import EMPTY, START, STOP
 from unrolled.data.config import DataConfig
 from unrolled.data.prepare import prepare
-from unrolled.data.store import Section, section_from
+from unrolled.data.section import Section, section_from
 
 
 def stream(n: int) -> Section:

@@ -9,7 +9,7 @@ import sys
 MEASURE = """
 import sys
 import numpy as np
-from unrolled.data.store import Section, map_file
+from unrolled.data.section import Section
 
 def anonymous():
     with open("/proc/self/status") as status:
@@ -19,10 +19,9 @@ def anonymous():
 SAMPLE = (
     MEASURE
     + """
-from pathlib import Path
 from unrolled.data.batch import StreamRows, Windows, evaluation_batches
 before = anonymous()
-tokens = map_file(Path(sys.argv[1]), "uint16")
+tokens = np.memmap(sys.argv[1], "uint16", mode="r")
 section = Section(tokens, np.array([0, len(tokens)]), None, len(tokens), len(tokens), 0, True)
 rows, windows = StreamRows(section, 64, 256, 300), Windows(section, 64, 256)
 for step in range(0, rows.steps_per_epoch, rows.steps_per_epoch // 60):

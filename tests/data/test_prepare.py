@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -14,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unrolled.core.errors import DataError
-from unrolled.data import builtin, store
+from unrolled.data import builtin
+from unrolled.data.cache import place_of
 from unrolled.data.codec import UNKNOWN, CharCodec, Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.describe import describe
@@ -182,22 +182,17 @@ def test_whole_numbers_are_tokens():
     assert data.facts["lengths"] == {"min": 3, "mean": 3.0, "max": 3}
 
 
-def test_the_store_is_found_again_and_mended_when_damaged(tmp_path, monkeypatch):
+def test_the_store_is_found_again(tmp_path, monkeypatch):
     monkeypatch.setenv("UNROLLED_CACHE", str(tmp_path))
     rows = [f"row {i}" for i in range(50)]
     first = prepare(rows, DataConfig())
-    place = store.place_of(first.fingerprint)
+    place = place_of(first.fingerprint)
     stamp = (place / "index.json").stat().st_mtime_ns
     again = prepare(rows, DataConfig(ahead=2))  # how far to look ahead is no matter of the store
     assert again.facts == first.facts
     assert (place / "index.json").stat().st_mtime_ns == stamp
     assert prepare(rows, DataConfig(seed=1)).fingerprint != first.fingerprint
     assert prepare(rows[1:], DataConfig()).fingerprint != first.fingerprint
-    expected = first.sections["train"].tokens.tolist()
-    for damage in (lambda: (place / "train.tokens").write_bytes(b"xx"), lambda: (place / "index.json").write_text("{")):
-        damage()
-        assert prepare(rows, DataConfig()).sections["train"].tokens.tolist() == expected
-    assert not list(place.parent.glob("*.part"))
 
 
 def test_tokens_are_mapped_not_loaded_and_as_small_as_possible():
@@ -228,32 +223,6 @@ def test_two_processes_may_prepare_the_same_data_at_once(tmp_path):
     assert all(process.returncode == 0 for process in processes)
     assert len(answers) == 1
     assert len(list((tmp_path / "cache" / "tokens").iterdir())) == 1
-
-
-def test_the_first_to_finish_wins(tmp_path, monkeypatch):
-    monkeypatch.setenv("UNROLLED_CACHE", str(tmp_path))
-
-    def fill(directory, text):
-        (directory / "tokenizer.json").write_text(text)
-        store.write_index(directory, {}, {"facts": text})
-
-    with store.writing("same") as slow:
-        with store.writing("same") as fast:
-            fill(fast, "fast")
-        fill(slow, "slow")
-    assert store.read("same")[1]["facts"] == "fast"
-    assert [path.name for path in (tmp_path / "tokens").iterdir()] == ["same"]
-
-
-def test_what_dead_processes_left_is_swept(tmp_path):
-    old, new = tmp_path / "a.999999999.1.part", tmp_path / "b.999999999.1.part"
-    mine = tmp_path / f"c.{os.getpid()}.1.part"
-    for part in (old, new, mine):
-        part.mkdir()
-    for part in (old, mine):
-        os.utime(part, (time.time() - 7200,) * 2)
-    store.sweep(tmp_path)
-    assert sorted(path.name[0] for path in tmp_path.iterdir()) == ["b", "c"]
 
 
 def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):

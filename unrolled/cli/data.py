@@ -1,4 +1,4 @@
-"""`unrolled data`: what is built in, and what would be understood of a file."""
+"""`unrolled data`: what is built in, what would be understood of a file, and the cache of prepared data."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ def command(
     source: Annotated[
         str | None, typer.Argument(help="A file, a folder or builtin:NAME; without it: the list.")
     ] = None,
+    clear_cache: Annotated[
+        bool, typer.Option("--clear-cache", help="Remove prepared data from the cache, except what is in use.")
+    ] = False,
     json: Json = False,
     values: dict[str, Any] = {},  # noqa: B006
 ) -> None:
@@ -26,9 +29,18 @@ def command(
         unrolled data
 
         unrolled data names.csv --column name --condition language
+
+        unrolled data --clear-cache
     """
+    from unrolled.core.errors import UsageError
+    from unrolled.core.front import option
     from unrolled.data import builtin, describe
 
+    if clear_cache:
+        if source is not None or values:
+            raise UsageError(f"{option('clear_cache')} removes all prepared data, so leave out what to look at")
+        _clear(json)
+        return
     if source is None:
         found = [builtin.about(name) for name in builtin.names()]
         if json:
@@ -36,6 +48,7 @@ def command(
             return
         for entry in found:
             print(f"{entry['name']:<24} {entry['size']:<16} {entry['description']} ({entry['licence']})")
+        print(_about_cache())
         return
     config = DataConfig.parse({key.removeprefix("data."): value for key, value in values.items()})
     facts = describe.describe(source, config)
@@ -44,6 +57,31 @@ def command(
         return
     for name, value in facts.items():
         sys.stdout.write(f"{name.replace('_', ' ')}: {_plain(value)}\n")
+
+
+def _clear(json: bool) -> None:
+    from unrolled.data import cache
+    from unrolled.report.words import size_words
+
+    found = cache.clear()
+    place = cache.cache_directory()
+    if json:
+        print_json({"place": str(place), "removed": found.removed, "bytes": found.size, "in_use": found.in_use})
+        return
+    entries = "1 entry" if found.removed == 1 else f"{found.removed} entries"
+    print(f"removed {entries} ({size_words(found.size)}) of prepared data from {place}")
+    if found.in_use:
+        print(f"kept {found.in_use}, because a running process uses {'it' if found.in_use == 1 else 'them'}")
+
+
+def _about_cache() -> str:
+    """Where prepared data is kept, and how much of it there is."""
+    from unrolled.data import cache
+    from unrolled.report.words import size_words
+
+    most, size = cache.limit(), size_words(sum(entry.size for entry in cache.kept()))
+    at_most = "no limit" if most is None else f"at most {size_words(most)}"
+    return f"\nprepared data: {size} in {cache.cache_directory()} ({at_most}); --clear-cache removes it"
 
 
 def _plain(value: Any) -> str:

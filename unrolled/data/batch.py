@@ -21,7 +21,7 @@ from unrolled.core.errors import DataError
 from unrolled.core.front import option
 from unrolled.data.codec import EMPTY, START, STOP
 from unrolled.data.epochs import AlikeInLength, pooled, random_of
-from unrolled.data.store import Section
+from unrolled.data.section import Section
 
 WARM_UP = 256  # tokens of context before a row of an evaluation that carries its state
 

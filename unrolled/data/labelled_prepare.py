@@ -31,6 +31,7 @@ from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.labelled import PARTS, Labelled, LabelledSource
 from unrolled.data.labelled_batch import LabelledSection, section_of
+from unrolled.data.passes import Steady
 from unrolled.data.reading import Answers, Fold, Kind
 from unrolled.data.sides import WHOLE, Scan, scan_examples, sides
 from unrolled.data.word_list import WordListCodec
@@ -72,7 +73,7 @@ def prepare_labelled(
     """
     if config.too_long == "split" and config.max_length is not None:
         raise UsageError("too_long = split is not possible here: an example has one answer; choose truncate or error")
-    examples: Iterable[Labelled] = list(source) if source.kind == "series" else source
+    examples: Iterable[Labelled] = list(source) if source.kind == "series" else Steady(source, source.name)
     scan = scan_examples(examples, config.seed, source.answers)
     keep = np.ones(len(scan.keys), bool)
     if distinct:

@@ -23,7 +23,7 @@ from unrolled.core.front import option
 from unrolled.data.batch import Batch
 from unrolled.data.codec import EMPTY, START, STOP, UNKNOWN
 from unrolled.data.epochs import Epochs, Whole
-from unrolled.data.store import Section
+from unrolled.data.section import Section
 
 EXACT, WIDER = 8, 1.15  # buckets: every length up to the first by itself, then by this factor
 

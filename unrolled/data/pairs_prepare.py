@@ -25,6 +25,7 @@ from unrolled.data.labelled_prepare import lengths_of
 from unrolled.data.pairs import Pair, PairSource
 from unrolled.data.pairs_batch import PairSection, section_of_pairs
 from unrolled.data.pairs_config import PairReading
+from unrolled.data.passes import Steady
 from unrolled.data.sides import Scan, sides
 from unrolled.data.split import row_key
 from unrolled.data.target_words import target_words
@@ -66,16 +67,17 @@ def prepare_pairs(
     of fitted ones."""
     if config.too_long == "split" and config.max_length is not None:
         raise UsageError("too_long = split is not possible here: a pair is translated whole; choose truncate or error")
-    scan, kinds = _scan(source, config.seed)
+    pairs = Steady(source, source.name)
+    scan, kinds = _scan(pairs, config.seed)
     side, names, facts = sides(scan, np.ones(len(scan.keys), bool), config, source.name)
 
     def training() -> Iterator[Pair]:
-        return (pair for pair, number in zip(source, side) if number == 0)
+        return (pair for pair, number in zip(pairs, side) if number == 0)
 
     joint = is_joint(config, source.reading)
     first, second = _fit(source, training, config, joint, *codecs)
     encoder = _Encoder(source, first, second, config)
-    sections, longest = encoder.parts(zip(source, side, kinds), names)
+    sections, longest = encoder.parts(zip(pairs, side, kinds), names)
     facts = {
         "source": source.name,
         **facts,
@@ -101,10 +103,10 @@ def encode_pairs(source: PairSource, codecs: tuple[Any, Codec], config: DataConf
     return sections["all"], longest["all"]
 
 
-def _scan(source: PairSource, seed: int) -> tuple[Scan, list[str]]:
+def _scan(pairs: Iterable[Pair], seed: int) -> tuple[Scan, list[str]]:
     """The first pass: every pair checked and keyed by its source, so that equal sources stay together."""
     keys, parts, kinds = [], [], []
-    for pair in source:
+    for pair in pairs:
         keys.append(row_key(pair.source, None, seed))
         parts.append(pair.part)
         kinds.append(pair.kind)

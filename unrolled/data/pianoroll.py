@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError
 from unrolled.data.config import DataConfig
 from unrolled.data.mat import read_mat
+from unrolled.data.section import Section
 from unrolled.data.split import row_key, split_rows
-from unrolled.data.store import Section
 
 KEYS, LOWEST = 88, 21  # of a piano, and the MIDI number of the lowest: A0
 PARTS = ("train", "valid", "test")

@@ -13,12 +13,14 @@ import gzip
 import hashlib
 import io
 import lzma
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from unrolled.core.errors import DataError
+from unrolled.data.passes import Passes
 
 PIECE = 1 << 20  # characters, about: large enough for fast encoding, small beside any model
 
@@ -49,12 +51,17 @@ def unpacked(name: str) -> str:
 
 
 class TextFile:
-    """One file of text; reading it fills `notes` with what was changed on the way (byte order mark, line ends)."""
+    """One file of text; reading it fills `notes` with what was changed on the way (byte order mark, line ends).
+
+    It may be read several times, and every pass must meet the same bytes: a file that changes meanwhile is refused.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.name = str(path)
         self.notes: dict[str, None] = {}  # ordered and without repeats: a file is read more than once
+        self._passes = Passes(self.name)
+        self._digest: str | None = None
 
     def open(self) -> BinaryIO:
         try:
@@ -68,12 +75,19 @@ class TextFile:
             reason = getattr(error, "strerror", None) or str(error)
             raise DataError(f"{self.name}: cannot be opened ({reason}); check the path and its permissions") from None
 
+    def state(self) -> tuple[int, ...]:
+        """What changes when the file is written to or replaced, for a file that is not read here."""
+        with self.open() as file:
+            found = os.fstat(file.fileno())
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
     def digest(self) -> str:
-        """A fingerprint of the raw bytes."""
-        result = hashlib.sha256()
-        for chunk in self._chunks():
-            result.update(chunk)
-        return result.hexdigest()
+        """A fingerprint of the bytes that were read, in whichever pass; without one so far, they are read now."""
+        if self._digest is None:
+            for _ in self._chunks():
+                pass
+        assert self._digest is not None
+        return self._digest
 
     def pieces(self) -> Iterator[str]:
         """The text in pieces of about a megabyte that end where a line ends and text follows, if there is such a place.
@@ -105,9 +119,13 @@ class TextFile:
             yield last
 
     def _chunks(self) -> Iterator[bytes]:
+        digest, number = hashlib.sha256(), 0
         with self.open() as file:
             try:
                 while chunk := file.read(PIECE):
+                    digest.update(chunk)
+                    self._passes.met(number, digest.digest())  # of all bytes up to here
+                    number += 1
                     yield chunk
             except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
                 raise self._damaged(error) from None
@@ -115,6 +133,8 @@ class TextFile:
                 if error.errno is None:  # what bz2 says of data that is none
                     raise self._damaged(error) from None
                 raise DataError(f"{self.name}: cannot be read ({error.strerror or error})") from None
+        self._passes.ended(number)
+        self._digest = digest.hexdigest()
 
     def _damaged(self, error: Exception) -> DataError:
         kind = {".gz": "gzip", ".bz2": "bzip2"}.get(self.path.suffix.lower(), "xz")

@@ -11,24 +11,27 @@ import json
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import CannotWrite, DataError, nearest
+from unrolled.core.errors import DataError, UsageError, nearest
 from unrolled.core.front import option
 from unrolled.data import store
-from unrolled.data.codec import UNKNOWN, Codec, NumberCodec
+from unrolled.data.cache import place_of
+from unrolled.data.codec import FILE, UNKNOWN, Codec, NumberCodec
 from unrolled.data.config import DataConfig
+from unrolled.data.passes import changed
+from unrolled.data.section import Section, SectionWriter, stored_sections
 from unrolled.data.split import cut_pieces, row_key, split_rows, stream_cuts, together
-from unrolled.data.store import Section, SectionWriter
+from unrolled.data.store import Draft, Entry
 from unrolled.data.text import TextSource, open_source
 
 WHOLE = {"all": 1.0}
+FORMAT = 1  # of fingerprints, which saved runs keep
 
 
 @dataclass(frozen=True)
@@ -90,18 +93,38 @@ def _prepare(
         wanted, given = ("numbers", "text") if isinstance(codec, NumberCodec) else ("text", "numbers")
         raise DataError(f"{source.name}: the data is {given}, but the saved codec is for {wanted}")
     digest = source.digest()
-    fingerprint = _fingerprint(source, digest, config, shares, codec, labels, by_text=config.condition is not None)
-    if (found := store.read(fingerprint)) is None:
-        with store.writing(fingerprint) as directory, _Builder(source, config, shares, directory) as builder:
+    key = _fingerprint(source, digest, config, shares, codec, labels, by_text=config.condition is not None)
+
+    def fill(draft: Draft) -> None:
+        with _Builder(source, config, shares, draft) as builder:
             builder.build_stream(codec) if source.is_stream else builder.build_rows(codec, labels)
-        found = store.read(fingerprint)
-    if found is None:
-        raise CannotWrite(f"{store.place_of(fingerprint)}: prepared data was written but cannot be read back")
-    sections, index = found
-    codec = Codec.load(store.place_of(fingerprint))
-    moved = bool(index["facts"].get("texts_in_several_classes"))  # no longer split as by earlier versions
+        if source.digest() != digest:
+            raise changed(source.name)
+
+    entry, read_by, notes = _stored(key, fill)
+    facts = {**entry.index["facts"], "notes": [*entry.index["facts"]["notes"], *notes]}
+    moved = bool(facts.get("texts_in_several_classes"))  # no longer split as by earlier versions
     same = _fingerprint(source, digest, config, shares, None, None, moved)  # of the data, whatever codec reads it
-    return TextData(codec, index["labels"], sections, index["facts"], same, source.column)
+    return TextData(read_by, entry.index["labels"], stored_sections(entry), facts, same, source.column)
+
+
+def _stored(key: str, fill: Callable[[Draft], None]) -> tuple[Entry, Codec, list[str]]:
+    """The entry of the store and its codec; written where there is none or where it is damaged, which a note tells."""
+    notes = []
+    try:
+        if (found := store.read(key)) is not None:
+            return found, _codec_in(found), []
+    except store.Damaged as error:
+        notes.append(f"the prepared data in {place_of(key)} was damaged ({error}), so it was prepared again")
+    written = store.write(key, fill)
+    return written, _codec_in(written), notes
+
+
+def _codec_in(entry: Entry) -> Codec:
+    try:
+        return Codec.from_json(bytes(entry.files[FILE]).decode())
+    except (ValueError, KeyError, TypeError, AttributeError, UsageError) as error:  # of another version of a library
+        raise store.Damaged(f"{FILE} cannot be read: {error}") from None
 
 
 def _fingerprint(
@@ -109,7 +132,7 @@ def _fingerprint(
     labels: list[str] | None, by_text: bool,
 ) -> str:  # fmt: skip
     values = {
-        "format": store.FORMAT,
+        "format": FORMAT,
         "name": source.name,
         "content": digest,
         "config": config.model_dump(exclude={"ahead", "split", "fraction", "held_out"}),
@@ -124,8 +147,8 @@ def _fingerprint(
 class _Builder:
     """The passes that fill one store."""
 
-    def __init__(self, source: TextSource, config: DataConfig, shares: Mapping[str, float], directory: Path) -> None:
-        self.source, self.config, self.shares, self.directory = source, config, shares, directory
+    def __init__(self, source: TextSource, config: DataConfig, shares: Mapping[str, float], draft: Draft) -> None:
+        self.source, self.config, self.shares, self.draft = source, config, shares, draft
         self.facts: dict[str, Any] = {}
         self.too_long: Counter[str] = Counter()
         self.writers: list[SectionWriter] = []
@@ -135,7 +158,7 @@ class _Builder:
 
     def __exit__(self, *_: object) -> None:
         for writer in self.writers:
-            writer.close_file()
+            writer.close()
 
     def build_stream(self, codec: Codec | None) -> None:
         total = sum(len(piece) for piece in self.source.pieces())
@@ -246,12 +269,12 @@ class _Builder:
         return (NumberCodec if self.source.numbers else Codec).fit(texts, self.config)
 
     def _open_writers(self, codec: Codec) -> list[SectionWriter]:
-        self.writers = [SectionWriter(self.directory, name, codec.size, self.source.is_stream) for name in self.shares]
+        self.writers = [SectionWriter(self.draft, name, codec.size, self.source.is_stream) for name in self.shares]
         return self.writers
 
     def _finish(self, codec: Codec, labels: list[str]) -> None:
         source, writers = self.source, self.writers
-        sections = {name: writer.close() for name, writer in zip(self.shares, writers)}
+        sections = {name: writer.finish() for name, writer in zip(self.shares, writers)}
         facts = {
             "source": source.name,
             "examples": source.examples_are,
@@ -267,8 +290,8 @@ class _Builder:
             "split": {name: _section_facts(writer) for name, writer in zip(self.shares, writers)},
             "notes": [*source.notes(), *self._notes(labels)],
         }
-        codec.save(self.directory)
-        store.write_index(self.directory, sections, {"labels": labels, "facts": facts})
+        self.draft.write(FILE, codec.to_json().encode())
+        self.draft.finish({"sections": sections, "labels": labels, "facts": facts})
 
     def _notes(self, labels: list[str]) -> Iterator[str]:
         if source_is_builtin(self.source):

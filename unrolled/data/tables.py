@@ -18,6 +18,7 @@ import numpy as np
 
 from unrolled.core.errors import DataError, UsageError, nearest
 from unrolled.core.front import option
+from unrolled.data.passes import changed
 from unrolled.data.plain import TextFile, unpacked
 
 LARGEST_CELL = 1 << 26  # characters; more is taken for a quote that is never closed
@@ -289,7 +290,7 @@ class ParquetTable(FrameTable):
     def __init__(self, file: TextFile) -> None:
         import polars
 
-        self._file = file
+        self._file, self._state = file, file.state()
         with file.open() as handle:
             if handle.read(4) != b"PAR1":
                 raise DataError(f"{file.name}: this is not a parquet file; check its ending, or write it again")
@@ -310,7 +311,10 @@ class ParquetTable(FrameTable):
 
     def _slice(self, columns: Sequence[str], start: int) -> Any:
         with self._explained():
-            return self._frame.select(columns).slice(start, FRAME_ROWS).collect().iter_rows()
+            found = self._frame.select(columns).slice(start, FRAME_ROWS).collect().iter_rows()
+        if self._file.state() != self._state:
+            raise changed(self.name)
+        return found
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

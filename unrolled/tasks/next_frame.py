@@ -30,7 +30,7 @@ from unrolled.data.config import DataConfig
 from unrolled.data.given import values_of
 from unrolled.data.midi import midi_bytes
 from unrolled.data.pianoroll import KEYS, LOWEST, Roll, RollData, check_roll, prepare_rolls, read_rolls, section_of
-from unrolled.data.store import Section
+from unrolled.data.section import Section
 from unrolled.data.tables import Example
 from unrolled.decode.config import Sampling
 from unrolled.decode.frames import rollout_frames

@@ -28,7 +28,7 @@ from unrolled.data.batch import Batch, Examples, StreamRows, Windows, evaluation
 from unrolled.data.codec import EMPTY, START, STOP, UNKNOWN, Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.prepare import TextData, prepare, prepare_all
-from unrolled.data.store import Section, frequencies, section_from
+from unrolled.data.section import Section, frequencies, section_from
 from unrolled.data.tables import Example
 from unrolled.data.text_inputs import bound, inputs_in, read_inputs
 from unrolled.decode.config import Sampling
