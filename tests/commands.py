@@ -22,12 +22,14 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
+from tests.faults import workers
 from tests.faults.calls import Fault, disturb
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload([
     "torch", "sklearn.linear_model", "unrolled.cli.train", "unrolled.cli.compare", "unrolled.training.api",
-    "unrolled.comparison.api", "unrolled.report.page",
+    "unrolled.comparison.api", "unrolled.report.page", "unrolled.pictures.plot", "unrolled.pictures.grid",
+    "matplotlib.figure", "matplotlib.backends.backend_svg", "torch._dynamo", "torch.utils.tensorboard",
 ])  # fmt: skip
 SECONDS = 240.0
 LOOK = 0.02  # seconds between two looks at the memory of a trial
@@ -42,9 +44,15 @@ class Ended:
     err: str
     seconds: float
     peak: int  # bytes of memory, with what the server had loaded (about 350 MB)
-    calls: int  # file calls that were counted; of a killed process those before its end
+    names: tuple[str, ...]  # of the file calls that were counted; of a killed process of those before its end
+    worker_names: tuple[str, ...]  # those of the processes that it began
     opened: frozenset[str]  # every path that was opened, apart from the interpreter's own
     late: bool = False  # it took too long and was killed
+
+    @property
+    def calls(self) -> int:
+        """How many file calls were counted."""
+        return len(self.names)
 
 
 def attempt(
@@ -56,8 +64,12 @@ def attempt(
     seconds: float = SECONDS,
     fault: Fault | None = None,
     after: tuple[float, int] | None = None,
+    forked: bool = False,
 ) -> Ended:
-    """`unrolled WORDS` to its end, whatever that is. `after`: a signal is sent so many seconds after the start."""
+    """`unrolled WORDS` to its end, whatever that is. `after`: a signal is sent so many seconds after the start.
+
+    `forked`: the processes of a comparison are forked from it, so that they need not load everything again.
+    """
     place = Path(cwd or Path.cwd())
     around = os.environ | {"COLUMNS": "160", "TERM": "dumb"} | dict(env or {})
     with tempfile.TemporaryDirectory() as folder:
@@ -65,7 +77,7 @@ def attempt(
         streams[0].write_bytes(stdin)
         given = [streams[0], Path(stdout) if stdout else streams[1], *streams[2:]]
         process = PROCESSES.Process(
-            target=_child, args=([str(word) for word in words], str(place), around, given, fault)
+            target=_child, args=([str(word) for word in words], str(place), around, given, fault, forked)
         )
         begin = time.monotonic()
         process.start()
@@ -75,9 +87,9 @@ def attempt(
     lines = told.splitlines()
     opened = frozenset(json.loads(line) for line in lines if line.startswith('"'))
     closing: dict[str, int] = next((json.loads(line) for line in lines if line.startswith("{")), {})
-    calls = closing.get("calls", sum(line == "call" for line in lines))
+    names = [tuple(line.split()[1] for line in lines if line.startswith(place)) for place in ("command ", "worker ")]
     assert process.exitcode is not None
-    return Ended(process.exitcode, out, err, took, max(peak, closing.get("peak", 0)), calls, opened, late)
+    return Ended(process.exitcode, out, err, took, max(peak, closing.get("peak", 0)), *names, opened, late)
 
 
 def run_unrolled(
@@ -123,7 +135,9 @@ def _memory(pid: int) -> int:
     return 0
 
 
-def _child(words: list[str], cwd: str, env: dict[str, str], streams: list[Path], fault: Fault | None) -> None:
+def _child(
+    words: list[str], cwd: str, env: dict[str, str], streams: list[Path], fault: Fault | None, forked: bool
+) -> None:
     """What the command line does in a process of its own."""
     from unrolled.cli.main import main
 
@@ -140,6 +154,8 @@ def _child(words: list[str], cwd: str, env: dict[str, str], streams: list[Path],
     told = os.open(streams[3], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     roots = [cwd, *([env["UNROLLED_CACHE"]] if "UNROLLED_CACHE" in env else [])]
     calls = disturb(fault, roots, told)
+    if forked:
+        workers.fork_instead(calls)
     try:
         main()
     finally:

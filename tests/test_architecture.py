@@ -264,7 +264,7 @@ OPENS = {
     "cli/main.py": "the package's own files",
     "report/page.py": "the package's own files",
     "runs/cost.py": "what the system says of this process",
-    "runs/directory.py": "locks on directories",
+    "runs/locks.py": "locks",
     "cli/streams.py": "standard streams that the caller closed",
     "runs/atomic.py": "directories, to fsync them",
     "data/cache.py": "locks, and directories to fsync them",

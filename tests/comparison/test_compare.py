@@ -24,6 +24,7 @@ from unrolled.report.listing import list_all
 from unrolled.runs.build import make_task
 from unrolled.runs.config import RunConfig
 from unrolled.training import api as training
+from unrolled.training.signals import StopFlag
 
 WORDS = ["one two three four five six seven eight nine ten"[i % 7 : i % 7 + 24] for i in range(400)]
 MEMORY = {"examples": "stream"}
@@ -175,7 +176,7 @@ def test_a_process_that_is_killed_is_a_row_that_says_so(text, tmp_path):
     orders = [{**order, "folder": name, "out": str(tmp_path / name)} for name in ("one", "two")]
     orders[1]["settings"] = {"steps": 2}
     seen = []
-    for event in engine.events(orders):
+    for event in engine.events(orders, StopFlag()):
         seen.append((event["event"], event["folder"], event.get("why")))
         if event["event"] == "evaluation" and event["folder"] == "one":
             engine.workers[0].process.kill()

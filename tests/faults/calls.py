@@ -31,10 +31,14 @@ OWN = (sys.prefix, sys.base_prefix, str(Path(unrolled.__file__).parent), "/proc/
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens at the `at`-th file call, counted from 1; `full`: at every later call that needs room too."""
+    """What happens at the `at`-th file call, counted from 1; `full`: at every later call that needs room too.
+
+    `place`: in the process of the command, or in the first of the processes that it begins (tests/faults/workers.py).
+    """
 
     kind: Literal["kill", "full"]
     at: int
+    place: Literal["command", "worker"] = "command"
 
 
 class Calls:
@@ -42,7 +46,7 @@ class Calls:
 
     def __init__(self, fault: Fault | None, roots: Sequence[str], told: int) -> None:
         self.fault, self.roots, self.told = fault, [os.path.realpath(root) for root in roots], told
-        self.count, self.seen, self.open = 0, set[str](), True
+        self.count, self.seen, self.open, self.place = 0, set[str](), True, "command"
         self.write, self.fsync = os.write, os.fsync
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
@@ -58,17 +62,17 @@ class Calls:
                 self.seen.add(whole)
                 self._tell(json.dumps(whole))
             if flags & WRITES and self._mine(whole):
-                self._call(room=bool(flags & os.O_CREAT))
+                self._call("open", room=bool(flags & os.O_CREAT))
         elif event in CHANGES:
             where, folder = CHANGES[event]
             whole = _whole(arguments[where], None if folder is None else arguments[folder])
             if self._mine(whole):
-                self._call(room=event in ("os.mkdir", "os.link", "os.symlink"))
+                self._call(event, room=event in ("os.mkdir", "os.link", "os.symlink"))
 
-    def _call(self, room: bool, half: Callable[[], object] | None = None) -> None:
+    def _call(self, name: str, room: bool, half: Callable[[], object] | None = None) -> None:
         self.count += 1
-        self._tell("call")
-        if self.fault is None or self.count < self.fault.at:
+        self._tell(f"{self.place} {name}")
+        if self.fault is None or self.fault.place != self.place or self.count < self.fault.at:
             return
         if self.fault.kind == "kill":
             if half is not None:
@@ -88,21 +92,25 @@ class Calls:
     def on_write(self, descriptor: int, data: Any, /) -> int:
         if self.open and self._mine_open(descriptor):
             rest = memoryview(data).cast("B")
-            self._call(room=True, half=lambda: self.write(descriptor, rest[: len(rest) // 2]))
+            self._call("write", room=True, half=lambda: self.write(descriptor, rest[: len(rest) // 2]))
         return self.write(descriptor, data)
 
     def on_fsync(self, descriptor: int, /) -> None:
         if self.open and self._mine_open(descriptor):
-            self._call(room=True)
+            self._call("fsync", room=True)
         self.fsync(descriptor)
 
     def _tell(self, line: str) -> None:
         self.write(self.told, (line + "\n").encode("utf-8", "surrogateescape"))
 
+    def begin_worker(self) -> None:
+        """This process was forked to be a worker: it counts for itself."""
+        self.count, self.place = 0, "worker"
+
     def close(self, more: dict[str, int]) -> None:
-        """Stop counting, and tell the sum."""
+        """Stop counting, and tell what else is known."""
         self.open = False
-        self._tell(json.dumps({"calls": self.count} | more))
+        self._tell(json.dumps(more))
 
 
 def disturb(fault: Fault | None, roots: Sequence[str], told: int) -> Calls:

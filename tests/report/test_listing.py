@@ -9,6 +9,7 @@ import pytest
 
 from unrolled.core.errors import UnrolledError, UsageError
 from unrolled.report.listing import delete, list_all
+from unrolled.runs.locks import in_use
 
 
 def test_runs_and_comparisons_with_their_figures(make: Any, tmp_path: Path) -> None:
@@ -78,3 +79,15 @@ def test_what_is_no_run_is_refused_before_anything_is_deleted(make: Any, tmp_pat
     assert (home / "photographs").exists()
     with pytest.raises(UsageError, match="link"):
         delete([tmp_path / "link"])
+
+
+def test_what_is_in_use_is_not_deleted(make: Any) -> None:
+    run, folder = make.run("a"), make.comparison("cmp", [make.row("tcn", 1.1)])
+    member = type(make)(folder).run("tcn-0", "tcn")
+    for named, busy in ((run, run), (folder, folder), (folder, member)):
+        with in_use(busy), pytest.raises(UsageError, match=f"not deleted: {busy} is in use by another process"):
+            delete([named])
+        assert (member / "config.json").exists() and (run / "config.json").exists()
+    (run / ".lock").touch()  # of a process that was killed
+    delete([run, folder])
+    assert not run.exists() and not folder.exists()

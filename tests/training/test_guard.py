@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from unrolled.core.errors import Diverged
+from unrolled.core.errors import Diverged, Interrupted
+from unrolled.runs.directory import RunDirectory
+from unrolled.runs.run import Run
+from unrolled.tasks import next_token
 from unrolled.training.guard import CUT, ROLLBACKS, SKIPS, Guard
+from unrolled.training.loop import Loop
+
+Fit = Callable[..., Run]
 
 
 @pytest.mark.parametrize(("loss", "norm"), [(math.nan, 1.0), (1.0, math.inf), (math.inf, math.nan)])
@@ -32,3 +40,58 @@ def test_many_in_a_row_roll_back_then_stop() -> None:
 def test_its_memory_survives_a_checkpoint() -> None:
     guard = Guard(skipped=2, rollbacks=1, scale=0.3)
     assert Guard(**guard.state()) == guard
+
+
+@pytest.fixture
+def poison(monkeypatch: pytest.MonkeyPatch) -> Callable[[set[int]], None]:
+    """The losses of these batches, counted from 0 as they are asked for, come out as NaN."""
+
+    def poison(which: set[int]) -> None:
+        original, calls = next_token.Task.loss, iter(range(10_000))
+
+        def loss(self: Any, y: Any, batch: Any) -> Any:
+            total, count = original(self, y, batch)
+            return (total * math.nan if next(calls) in which else total), count
+
+        monkeypatch.setattr(next_token.Task, "loss", loss)
+
+    return poison
+
+
+def test_a_checkpoint_is_not_made_while_batches_are_skipped(fit: Fit, poison: Any) -> None:
+    """Batches 18 to 21 fail. What is saved after 18, 19 or 20 would have the weights that fail."""
+    poison({18, 19, 20, 21})
+    run = fit("run", {"steps": 30, "save_every": 1e-9, "evaluate_every": 10, "lr": 0.001})
+    events = [line["event"] for line in run.directory.read_metrics() if "event" in line]
+    assert [event.split(":")[0] for event in events] == ["batch 18", "batch 19", "batch 20", "batch 21"]
+    assert "back to step 18, rate" in events[-1]
+
+
+def test_what_was_left_out_is_made_up_for(fit: Fit, poison: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    poison({18, 19, 20})
+    saved: list[int] = []
+    save = Loop.save
+
+    def note(self: Loop) -> None:
+        before = self.saved_step
+        save(self)
+        if self.saved_step != before:
+            saved.append(self.saved_step)
+
+    monkeypatch.setattr(Loop, "save", note)
+    fit("run", {"steps": 30, "evaluate_every": 10})
+    assert saved == [0, 10, 22, 30]
+
+
+def test_stopped_while_batches_are_skipped_it_says_what_is_saved(
+    fit: Fit, poison: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    poison({18, 19})
+
+    def show(self: Loop, loss: float) -> None:
+        self.stop.asked = self.at.step == 19
+
+    with monkeypatch.context() as patch, pytest.raises(Interrupted, match="stopped at step 20 and the last checkpoint"):
+        patch.setattr(Loop, "_show", show)
+        fit("run", {"steps": 30, "evaluate_every": 10})
+    assert "step-00000010" in (RunDirectory.open(tmp_path / "run").path / "checkpoints" / "latest").read_text()

@@ -18,7 +18,7 @@ import unrolled
 from tests.commands import run_unrolled
 from tests.training.conftest import SMALL
 from unrolled.core.errors import DataError, Interrupted, UsageError
-from unrolled.runs.directory import in_training
+from unrolled.runs.locks import in_use
 from unrolled.training import api
 from unrolled.training.loop import Loop
 from unrolled.training.progress import Quiet
@@ -255,5 +255,5 @@ def test_a_finished_run_is_left_alone(text: str, tmp_path: Path) -> None:
 def test_a_second_trainer_is_refused(fit, tmp_path):
     run = fit("one", {"steps": 3})
     (run.path / "result.json").unlink()
-    with in_training(run.path), pytest.raises(UsageError, match="being trained by another process"):
+    with in_use(run.path), pytest.raises(UsageError, match="in use by another process"):
         unrolled.train(resume=run.path)

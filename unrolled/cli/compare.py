@@ -14,6 +14,7 @@ from unrolled.core.config import parse_assignments
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.reading import Noise, Reading
+from unrolled.training.signals import stop_at_once
 
 GROUPS = {
     "": CompareConfig,
@@ -47,14 +48,14 @@ def command(
     """
     require_names(task, str(values.get("models") or "").split(","), with_)
     started = time.monotonic()  # what is imported now takes a while, and is part of the budget
-    from unrolled.comparison.api import compare
-    from unrolled.comparison.view import for_terminal
-
     settings = values | parse_assignments(set_)
-    view = for_terminal()
-    found = compare(
-        data, task, out=out, settings=settings, own_file=with_, resume=resume, view=view, started=started
-    )  # fmt: skip
+    with stop_at_once():
+        from unrolled.comparison.api import compare
+        from unrolled.comparison.view import for_terminal
+
+        found = compare(
+            data, task, out=out, settings=settings, own_file=with_, resume=resume, view=for_terminal(), started=started
+        )  # fmt: skip
     if json:
         print_json({"comparison": str(found.path), **found.table})
         return

@@ -15,6 +15,7 @@ from unrolled.data.config import DataConfig
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.reading import Noise, Reading
 from unrolled.runs.config import Batching, Budget, Ends, Optimiser, Start, Watching
+from unrolled.training.signals import stop_at_once
 
 GROUPS = {
     "budget": Budget,
@@ -62,16 +63,17 @@ def command(
         unrolled train more.txt --from runs/lstm-python-docs --freeze embedding
     """
     require_names(task, [model, encoder, decoder], with_)
-    from unrolled.training.api import train
-    from unrolled.training.progress import for_terminal
-
     given = {"seed": seed, "device": device, "threads": threads, "model.encoder": encoder, "model.decoder": decoder}
     settings = values | {key: value for key, value in given.items() if value is not None} | parse_assignments(set_)
-    run = train(
-        data, task, model, out=out, settings=settings, recipe=recipe, own_file=with_, resume=resume,
-        progress=for_terminal(),
-    )  # fmt: skip
-    _write_report(run.path)
+    with stop_at_once():
+        from unrolled.training.api import train
+        from unrolled.training.progress import for_terminal
+
+        run = train(
+            data, task, model, out=out, settings=settings, recipe=recipe, own_file=with_, resume=resume,
+            progress=for_terminal(),
+        )  # fmt: skip
+        _write_report(run.path)
     if json:
         print_json({"run": str(run.path), **run.result})
         return

@@ -13,6 +13,7 @@ from typing import Any
 
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.engine import Engine, Inline, Processes
+from unrolled.comparison.failures import Failure, diverged_before, none_trained
 from unrolled.comparison.plan import (
     Job,
     Plan,
@@ -39,11 +40,12 @@ from unrolled.report.read import read_table
 from unrolled.runs import atomic, formats
 from unrolled.runs.build import make_task
 from unrolled.runs.directory import TABLE, RunDirectory
+from unrolled.runs.locks import LOCK, in_use, is_idle
 from unrolled.runs.run import Run, load, saved_config
 from unrolled.tasks._labelled import LabelledTask
 from unrolled.training.api import configure
 from unrolled.training.progress import clock
-from unrolled.training.signals import StopFlag
+from unrolled.training.signals import StopFlag, stop_at_once
 
 PLAN = "plan.json"
 LEAST_SHARE = 5.0  # seconds that a run must have
@@ -95,27 +97,47 @@ def compare(
     directory below `out`. The time is counted from `started`, of `time.monotonic()`, or from now.
     """
     started = time.monotonic() if started is None else started
+    view = view or Silent()
     if resume is not None:
         if settings or out is not None:
             raise UsageError(f"a resumed comparison keeps its settings and its place: give {option('resume')} alone")
         folder = Path(resume)
-        plan = _read_plan(folder)
-        data = plan.data if data is None else data
-        own_file = own_file or plan.own_file
+        _read_plan(folder)  # before anything is put there
+        with stop_at_once(), in_use(folder):
+            plan = _read_plan(folder)
+            data = plan.data if data is None else data
+            own_file = own_file or plan.own_file
+            _do_all(folder, plan, data, own_file, view, command, started)
     else:
         if data is None:
             raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
-        plan = make_plan(data, task, settings or {}, own_file)
-        folder = _begin(Path(out) if out is not None else _free_name(plan), plan)
+        with stop_at_once():
+            plan = make_plan(data, task, settings or {}, own_file)
+            folder = Path(out) if out is not None else _free_name(plan)
+            _require_free(folder)
+            with in_use(folder):
+                _require_free(folder)
+                _write(folder / PLAN, plan.model_dump(mode="json"))
+                _do_all(folder, plan, data, own_file, view, command, started)
+    return Comparison(folder, own_file)
+
+
+def _do_all(
+    folder: Path, plan: Plan, data: Any, own_file: str | Path | None, view: View, command: str | None, started: float
+) -> None:
+    """Every run of a plan that is not done yet, and the table."""
+    atomic.sweep(folder)
     if own_file is not None:
         discover.models.add_file(own_file)
     in_memory = plan.data == "memory"
-    if in_memory and data == "memory":
+    if in_memory and isinstance(data, str) and data == "memory":
         raise UsageError(f"{folder}: its data came from memory; give the same data again")
     engine: Engine = Inline(data) if in_memory else Processes(plan.at_once, plan.threads)
-    work = _Work(folder, plan, engine, view or Silent(), command or repeat_command(plan), started)
-    work.all()
-    return Comparison(folder, own_file)
+    work = _Work(folder, plan, engine, view, command or repeat_command(plan), started)
+    try:
+        work.all()
+    except KeyboardInterrupt:
+        raise work.interrupted() from None
 
 
 def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file: str | Path | None = None) -> Plan:
@@ -197,18 +219,22 @@ def repeat_command(plan: Plan) -> str:
 def _free_name(plan: Plan) -> Path:
     """comparisons/python-docs, comparisons/python-docs-2, ..."""
     base, number = Path(plan.data.removeprefix("builtin:")).stem or "data", 1
-    while (path := Path("comparisons") / (base if number == 1 else f"{base}-{number}")).exists():
+    while not (_is_free(path := Path("comparisons") / (base if number == 1 else f"{base}-{number}")) and is_idle(path)):
         number += 1
     return path
 
 
-def _begin(folder: Path, plan: Plan) -> Path:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+def _is_free(folder: Path) -> bool:
+    """Whether nothing is there; what a kill left before the plan was written counts as nothing."""
+    if not folder.is_dir():
+        return not folder.exists()
+    return all(entry.name == LOCK or atomic.is_temp(entry.name) for entry in folder.iterdir())
+
+
+def _require_free(folder: Path) -> None:
+    if not _is_free(folder):
         other = f"name another directory with {option('out')}, or resume it with {option('resume')}"
         raise UsageError(f"{folder} is there already: {other}")
-    atomic.make_directory(folder)
-    _write(folder / PLAN, plan.model_dump(mode="json"))
-    return folder
 
 
 def _read_plan(folder: Path) -> Plan:
@@ -227,7 +253,7 @@ class _Work:
     def __init__(self, folder: Path, plan: Plan, engine: Engine, view: View, command: str, started: float) -> None:
         self.folder, self.plan, self.engine, self.view, self.command = folder, plan, engine, view, command
         self.started = started
-        self.failed: dict[str, str] = {}
+        self.failed = diverged_before(folder)
         self.rests: list[float] = []  # seconds that each run so far took after its figures
         self.needs: dict[str, float] = {}  # seconds that runs would need which were not trained
         self.stopped = False
@@ -238,45 +264,49 @@ class _Work:
         with StopFlag() as flag:
             try:
                 self._phase("baseline", flag)
-                if not flag.asked:
+                if not self.stopped:
                     self._share()
                     self._phase("model", flag)
             finally:
                 self.engine.close()
                 self.view.end()
-        self._save(finished=not self.stopped and not flag.asked)
+        table = self._save(finished=not self.stopped)
         over = time.monotonic() - self.started - self.plan.asked.time
         if self.plan.asked.steps is None and over > OVER * self.plan.asked.time:
             self.view.say(f"note: {clock(over)} over the budget: evaluating and saving took longer than was measured")
-        if self.stopped or flag.asked:
-            again = invocation("compare", {"resume": str(self.folder)})
-            raise Interrupted(f"stopped and saved; resume with: {again}")
+        if self.stopped:
+            raise self.interrupted()
+        if not any(row["kind"] == "model" and row["runs"] for row in table["rows"]):
+            raise none_trained(self.folder, self.plan, table, self.failed)
+
+    def interrupted(self) -> Interrupted:
+        again = invocation("compare", {"resume": str(self.folder)})
+        return Interrupted(f"stopped and saved; resume with: {again}")
 
     def _phase(self, kind: str, flag: StopFlag) -> None:
         """All runs of a kind; those of one model's folds before they are joined."""
         for joined in (False, True):
             jobs = [job for job in self.plan.jobs if job.kind == kind and bool(job.members) is joined]
-            if jobs and not flag.asked:
+            if jobs and not self.stopped:
                 self._do(jobs, flag)
+            self.stopped = self.stopped or flag.asked
 
     def _do(self, jobs: Sequence[Job], flag: StopFlag) -> None:
         for job in jobs:
             if self._is_done(job):
                 self.view.event({"event": "done", "folder": job.folder})
-        orders = self._timed([self._order(job) for job in jobs if not self._is_done(job)])
-        told = False
-        for event in self.engine.events(orders):
+            elif job.folder in self.failed:  # and would again
+                self.view.event(self.failed[job.folder].event(job.folder))
+        left = [job for job in jobs if not self._is_done(job) and job.folder not in self.failed]
+        for event in self.engine.events(self._timed([self._order(job) for job in left]), flag):
             if event["event"] == "failed":
-                self.failed[event["folder"]] = event["why"]
+                self.failed[event["folder"]] = Failure(why=event["why"], code=event["code"])
             if event["event"] == "done":
                 self.rests.append(event.get("rest", 0.0))
             if event["event"] == "untrained":
                 self.needs[event["folder"]] = event["needs"]
             self.stopped = self.stopped or event["event"] == "stopped"
             self.view.event(event)
-            if flag.asked and not told:
-                told = True
-                self.engine.stop()
             if event["event"] in ENDS and jobs[0].kind == "model":
                 self._save(finished=False)
 
@@ -342,8 +372,9 @@ class _Work:
                 figures[job.label] = {split: result[split] for split in ("valid", "test") if split in result}
         return figures
 
-    def _save(self, finished: bool) -> None:
+    def _save(self, finished: bool) -> dict[str, Any]:
         table = make_table(self.folder, self.plan, self.command, self.failed, finished, self.needs)
         _write(self.folder / TABLE, table)
         if finished or self.stopped:
             write_report([self.folder])
+        return table

@@ -7,26 +7,28 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from unrolled.comparison.worker import ENDS, Event, perform
-from unrolled.core.errors import Interrupted
+from unrolled.core.errors import Interrupted, OutOfMemory, UnrolledError
 from unrolled.core.front import reader
+from unrolled.training.signals import StopFlag
 
 PATIENCE = 60.0  # seconds a worker has to save when it is asked to stop
+LOOK = 0.1  # seconds between two looks at whether somebody asks to stop
 
 
 class Engine(Protocol):
     """Does the orders, and tells what happens: each event carries the `folder` of its run.
 
-    The last event of an order is one of ENDS. `stop` asks to save and leave.
+    The last event of an order is one of ENDS. Once `stop` is asked for, what is running is saved and nothing begins.
     """
 
-    def events(self, orders: Sequence[Event]) -> Iterator[Event]: ...
-    def stop(self) -> None: ...
+    def events(self, orders: Sequence[Event], stop: StopFlag) -> Iterator[Event]: ...
     def close(self) -> None: ...
 
 
@@ -36,8 +38,10 @@ class Inline:
     def __init__(self, data: Any) -> None:
         self.data = data
 
-    def events(self, orders: Sequence[Event]) -> Iterator[Event]:
+    def events(self, orders: Sequence[Event], stop: StopFlag) -> Iterator[Event]:
         for order in orders:
+            if stop.asked:
+                return
             told: list[Event] = [{"event": "begin"}]
             try:
                 perform(order, self.data, told.append)
@@ -45,9 +49,6 @@ class Inline:
                 yield {"event": "stopped", "folder": order["folder"]}
                 return
             yield from ({**event, "folder": order["folder"]} for event in told)
-
-    def stop(self) -> None:
-        """Training in this process hears Ctrl-C by itself."""
 
     def close(self) -> None: ...
 
@@ -72,7 +73,8 @@ class Worker:
     def _listen(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.say.put((self, json.loads(line)))
+            with suppress(ValueError):  # a kill cuts the last one
+                self.say.put((self, json.loads(line)))
         self.process.wait()
         self.say.put((self, None))
 
@@ -102,12 +104,14 @@ class Worker:
             if pipe is not None:
                 pipe.close()
 
-    def why_dead(self) -> str:
+    def why_dead(self) -> Event:
         code = self.process.returncode
         if code == -9:
-            return "its process was killed, most likely because memory ran out"
+            why = "its process was killed, most likely because memory ran out"
+            return {"event": "failed", "why": why, "code": OutOfMemory.exit_code}
         last = f": {self.errors[-1]}" if self.errors else ""
-        return f"its process ended with exit code {code}{last}"
+        why = f"its process ended with exit code {code}{last}"
+        return {"event": "failed", "why": why, "code": UnrolledError.exit_code}
 
 
 class Processes:
@@ -117,9 +121,9 @@ class Processes:
         self.at_once, self.threads = at_once, threads
         self.workers: list[Worker] = []
         self.dead: list[Worker] = []
-        self.stopping = False
+        self.stopping: float | None = None  # when the workers were asked to save and leave
 
-    def events(self, orders: Sequence[Event]) -> Iterator[Event]:
+    def events(self, orders: Sequence[Event], stop: StopFlag) -> Iterator[Event]:
         waiting = list(orders)
         heard: SimpleQueue[tuple[Worker, Event | None]] = SimpleQueue()
         for worker in self.workers:
@@ -129,7 +133,12 @@ class Processes:
         for worker in list(self.workers):
             yield from self._next(worker, waiting)
         while any(worker.order for worker in self.workers):
-            worker, event = heard.get()
+            if stop.asked:
+                self._stop()
+            try:
+                worker, event = heard.get(timeout=LOOK)
+            except Empty:
+                continue
             if event is None:
                 yield from self._died(worker, waiting, heard)
                 continue
@@ -140,7 +149,7 @@ class Processes:
                 yield from self._next(worker, waiting)
 
     def _next(self, worker: Worker, waiting: list[Event]) -> Iterator[Event]:
-        if waiting and not self.stopping:
+        if waiting and self.stopping is None:
             worker.begin(waiting.pop(0))
             yield {"event": "begin", "folder": worker.order["folder"]}  # type: ignore[index]
 
@@ -150,18 +159,23 @@ class Processes:
         self.dead.append(worker)
         if worker.order is None:
             return
-        if self.stopping:
+        if self.stopping is not None:
             yield {"event": "stopped", "folder": worker.order["folder"]}
             return
-        yield {"event": "failed", "why": worker.why_dead(), "folder": worker.order["folder"]}
+        yield {**worker.why_dead(), "folder": worker.order["folder"]}
         if waiting:
             self.workers.append(Worker(self.threads, heard))
             yield from self._next(self.workers[-1], waiting)
 
-    def stop(self) -> None:
-        self.stopping = True
-        for worker in self.workers:
-            worker.process.terminate()
+    def _stop(self) -> None:
+        """Ask the workers to save and leave; one that does not for a long time is ended."""
+        if self.stopping is None:
+            self.stopping = time.monotonic()
+            for worker in self.workers:
+                worker.process.terminate()
+        elif time.monotonic() - self.stopping > PATIENCE:
+            for worker in self.workers:
+                worker.process.kill()
 
     def close(self) -> None:
         for worker in [*self.workers, *self.dead]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from unrolled.comparison.failures import Failure
 from unrolled.comparison.plan import Job, Plan
 from unrolled.comparison.statistics import interval, is_better
 from unrolled.comparison.units import compare_units
@@ -26,7 +27,7 @@ def make_table(
     folder: Path,
     plan: Plan,
     command: str,
-    failed: Mapping[str, str],
+    failed: Mapping[str, Failure],
     finished: bool,
     needs: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
@@ -61,6 +62,7 @@ def make_table(
         "steps": asked.steps, "seeds": list(range(asked.seeds)), "threads": plan.threads, "jobs": plan.at_once,
         "units": n_units or None, "unit": first.get("unit"), "facts": facts, "versions": _versions(found),
         "command": command, "notes": [*plan.notes, *notes], "finished": finished, "rows": rows,
+        "failures": {folder: failure.model_dump() for folder, failure in failed.items()},
     }  # fmt: skip
     rows.sort(key=lambda row: rank(table, row))
     return table | make_verdict(table, lambda one, other: is_better(metric, samples[one], samples[other]))
@@ -79,11 +81,11 @@ def _finished(path: Path) -> RunDirectory | None:
 
 
 def _row(
-    jobs: Sequence[Job], runs: Sequence[RunDirectory], failed: Mapping[str, str], score: str, figures: Sequence[str]
+    jobs: Sequence[Job], runs: Sequence[RunDirectory], failed: Mapping[str, Failure], score: str, figures: Sequence[str]
 ) -> dict[str, Any]:
     """A line of the table: the mean over the runs that there are."""
     first = jobs[0]
-    why = [failed[job.folder] for job in jobs if job.folder in failed]
+    why = [failed[job.folder].why for job in jobs if job.folder in failed]
     row: dict[str, Any] = {
         "label": first.label, "kind": first.kind, "model": first.model, "fraction": first.fraction,
         "runs": [run.path.name for run in runs], "score": None, "spread": None, "valid": None,

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from unrolled.core.errors import DataError, Interrupted, NotTrained, UnrolledError
 from unrolled.core.front import speak_to
+from unrolled.core.outside import explained
 
 Event = dict[str, Any]
 ENDS = ("done", "failed", "untrained", "stopped")  # the last event of an order is one of these
 LEAST = 1.0  # seconds of a run, however late it is
 OFTEN = 0.2  # seconds between two reports of progress
+LEAVING = 60.0  # seconds that a worker of a comparison that was killed may need to save and leave
 
 
 class Reporter:
@@ -64,41 +66,52 @@ def seconds_of(budget: Event, now: float) -> float:
 
 def perform(order: Event, data: Any, tell: Callable[[Event], None]) -> None:
     """Train the run of an order, or go on with it; whatever goes wrong is told, and stops nobody else."""
+    from unrolled.training.signals import stop_at_once
+
+    try:
+        with stop_at_once():
+            rest = _perform(order, data, tell)
+    except (Interrupted, KeyboardInterrupt):
+        tell({"event": "stopped"})
+        raise Interrupted(f"{order['folder']} was stopped") from None
+    except NotTrained as error:
+        tell({"event": "untrained", "needs": error.needs})
+    except Exception as error:
+        found = explained(error) or UnrolledError(f"internal error: {type(error).__name__}: {error}")
+        tell({"event": "failed", "why": str(found), "code": found.exit_code})
+    else:
+        tell({"event": "done", "rest": rest})
+
+
+def _perform(order: Event, data: Any, tell: Callable[[Event], None]) -> float:
+    """The seconds that were needed after the figures."""
     from unrolled.report.page import write_report
+    from unrolled.runs.locks import wait_until_idle
     from unrolled.training.api import train
     from unrolled.training.together import join
 
     out = Path(order["out"])
-    try:
-        if order.get("members"):
-            missing = [member for member in order["members"] if not (Path(member) / "result.json").exists()]
-            if missing:
-                raise DataError(f"{len(missing)} of its {len(order['members'])} folds did not come to their end")
-            shutil.rmtree(out, ignore_errors=True)  # whatever an interrupted comparison left of it
-            source = order["data"] if data is None else data
-            run = join(order["members"], source, out, own_file=order["own_file"], baselines=order["baselines"])
-        elif (out / "config.json").exists():
-            run = train(resume=out, data=data, own_file=order["own_file"], progress=Reporter(tell))
-        else:
-            settings = dict(order["settings"])
-            if order.get("budget"):
-                settings["budget.time"] = round(seconds_of(order["budget"], time.time()), 2)
-            run = train(
-                data, order["task"], order["model"], out=out, settings=settings,
-                own_file=order["own_file"], progress=Reporter(tell), baselines=order["baselines"],
-            )  # fmt: skip
-        begun = time.monotonic()
-        write_report([run.path])
-        tell({"event": "done", "rest": run.result.get("closing_seconds", 0.0) + time.monotonic() - begun})
-    except Interrupted:
-        tell({"event": "stopped"})
-        raise
-    except NotTrained as error:
-        tell({"event": "untrained", "needs": error.needs})
-    except UnrolledError as error:
-        tell({"event": "failed", "why": str(error)})
-    except Exception as error:
-        tell({"event": "failed", "why": f"a mistake of ours: {type(error).__name__}: {error}"})
+    wait_until_idle(out, LEAVING)
+    if order.get("members"):
+        missing = [member for member in order["members"] if not (Path(member) / "result.json").exists()]
+        if missing:
+            raise DataError(f"{len(missing)} of its {len(order['members'])} folds did not come to their end")
+        source = order["data"] if data is None else data
+        run = join(order["members"], source, out, own_file=order["own_file"], baselines=order["baselines"])
+    elif (out / "config.json").exists():
+        run = train(resume=out, data=data, own_file=order["own_file"], progress=Reporter(tell))
+    else:
+        settings = dict(order["settings"])
+        if order.get("budget"):
+            settings["budget.time"] = round(seconds_of(order["budget"], time.time()), 2)
+        run = train(
+            data, order["task"], order["model"], out=out, settings=settings,
+            own_file=order["own_file"], progress=Reporter(tell), baselines=order["baselines"],
+        )  # fmt: skip
+    begun = time.monotonic()
+    write_report([run.path])
+    closing: float = run.result.get("closing_seconds", 0.0)
+    return closing + time.monotonic() - begun
 
 
 def main() -> None:
@@ -116,8 +129,9 @@ def main() -> None:
     threading.Thread(target=listen, daemon=True).start()
 
     def tell(event: Event) -> None:
-        out.write(json.dumps(event) + "\n")
-        out.flush()
+        with suppress(BrokenPipeError):  # whoever gave orders is gone: there is still a run to save
+            out.write(json.dumps(event) + "\n")
+            out.flush()
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides, by SIGTERM
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))

@@ -20,6 +20,7 @@ from unrolled.core.errors import CannotWrite, UnrolledError, UsageError
 from unrolled.report.read import RunFacts, is_comparison, is_run, number, read_run, read_table
 from unrolled.runs import manifest
 from unrolled.runs.directory import CONFIG, TABLE
+from unrolled.runs.locks import LOCK, in_use, is_idle
 from unrolled.runs.selection import select
 
 DEEPEST = 5  # folders below the one that is looked through
@@ -131,10 +132,14 @@ def check_deletable(path: Path) -> None:
         others = [each.name for each in _folders(path) if not is_run(each) and not each.name.startswith(".")]
         if others:
             raise UsageError(f"{path} is not deleted: its folder {others[0]} is not a run directory")
+        busy = [each for each in (path, *_folders(path)) if not is_idle(each)]
     elif is_run(path):
         manifest.read_manifest(path)
+        busy = [] if is_idle(path) else [path]
     else:
         raise UsageError(f"{path} is not deleted: it is neither a run directory nor a comparison")
+    if busy:
+        raise UsageError(f"{path} is not deleted: {busy[0]} is in use by another process; stop that first")
 
 
 def delete(paths: Sequence[Path]) -> None:
@@ -143,11 +148,12 @@ def delete(paths: Sequence[Path]) -> None:
         check_deletable(path)
     for path in paths:
         try:
-            for each in sorted(path.iterdir(), key=lambda each: (each.name in MARKS, each.name)):
-                if each.is_dir() and not each.is_symlink():
-                    shutil.rmtree(each)
-                else:
-                    each.unlink()
-            path.rmdir()
+            with in_use(path):
+                for each in sorted(path.iterdir(), key=lambda each: (each.name == LOCK, each.name in MARKS, each.name)):
+                    if each.is_dir() and not each.is_symlink():
+                        shutil.rmtree(each)
+                    else:
+                        each.unlink()
+                path.rmdir()
         except OSError as error:
             raise CannotWrite(f"{path} could not be deleted as a whole ({error.strerror}: {error.filename})") from None

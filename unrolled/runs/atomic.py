@@ -43,6 +43,11 @@ def temp_path(target: Path) -> Path:
     return target.with_name(f".{target.name}.tmp-{os.getpid()}-{_TOKEN}-{next(_COUNTER)}")
 
 
+def is_temp(name: str) -> bool:
+    """Whether a file of this name is on its way to become another, or was left behind by a killed writer."""
+    return _TEMP_NAME.match(name) is not None
+
+
 def sync_directory(directory: Path) -> None:
     """Make renames in a directory survive a power cut."""
     if os.name != "posix":
@@ -91,6 +96,14 @@ def discard(path: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+
+
+def remove_directory(path: Path) -> None:
+    """Remove a directory as far as it can be removed; after a kill there is all of it, or nothing of that name."""
+    aside = temp_path(path)
+    with suppress(OSError):
+        os.rename(path, aside)
+    discard(aside)
 
 
 @dataclass(frozen=True, slots=True)

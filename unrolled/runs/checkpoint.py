@@ -163,11 +163,7 @@ class Checkpoints:
             self._remove(saved)
 
     def _remove(self, saved: tuple[int, int]) -> None:
-        place = self.path / _name(*saved)
-        aside = atomic.temp_path(place)
-        with suppress(OSError):
-            os.rename(place, aside)  # first, for half a checkpoint must not look like one
-        atomic.discard(aside)
+        atomic.remove_directory(self.path / _name(*saved))  # half a checkpoint must not look like one
 
 
 _LOST = "its steps since the checkpoint before it are lost"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.opening import DATA, JSON, parse_json
 from unrolled.runs import atomic, formats, manifest, metrics
+from unrolled.runs.locks import LOCK, exclusive
 from unrolled.runs.manifest import Manifest, plain_name
 
 if TYPE_CHECKING:
@@ -29,47 +30,7 @@ CONFIG = "config.json"
 METRICS = "metrics.jsonl"
 TABLE, TABLE_FORMAT = "table.json", 1  # of a comparison, whose runs are folders beside it
 GROWING = (METRICS, "tensorboard", "checkpoints", "inspect", manifest.NAME)
-
-
-@contextmanager
-def exclusive(directory: Path) -> Iterator[None]:
-    """One writer at a time, among processes and threads, as far as the file system can promise it."""
-    descriptor = None
-    with suppress(ImportError, OSError):  # no such lock on this system or file system
-        import fcntl
-
-        descriptor = os.open(directory, os.O_RDONLY)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)  # also gives the lock back
-
-
-@contextmanager
-def in_training(directory: Path) -> Iterator[None]:
-    """One trainer at a time: a second one is told so, where the system has such locks. A kill gives the lock back."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    place = directory / "checkpoints"  # a directory of its own kind of lock: writers lock the run directory itself
-    atomic.make_directory(place)
-    descriptor = os.open(place, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise UsageError(f"{directory} is being trained by another process: wait for it, or stop it first") from None
-    except OSError:  # a file system without locks
-        pass
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            os.close(descriptor)
+BEGINNING = {manifest.NAME, "codec", "data.json", "baselines.json", "checkpoints"}  # all there is before config.json
 
 
 class RunDirectory:
@@ -88,25 +49,38 @@ class RunDirectory:
     def create(cls, path: str | Path, overwrite: bool = False) -> RunDirectory:
         """A new, empty run directory. `overwrite` empties an old run first, but never a directory that is none."""
         run = cls(path)
-        if run.path.exists() and not run.path.is_dir():
-            raise UsageError(f"{path} is a file; name a directory for the run with {option('out')}")
+        run.require_free(overwrite)
         atomic.make_directory(run.path)
-        run.sweep()
-        names = {entry.name for entry in run.path.iterdir()}
-        if names and not overwrite and not run._never_began(names):
-            other = f"name another directory with {option('out')}, or resume it with {option('resume')}"
-            raise UsageError(f"{path} is not empty: {other}")
-        if names and not names & {CONFIG, manifest.NAME}:
-            raise UsageError(
-                f"{path} holds files but no run, so it is not overwritten: name another directory with {option('out')}"
-            )
+        atomic.sweep(run.path.parent, run.path.name)
+        run._swept = True
         # What marks the directory as a run goes last, so that a kill in between leaves one that can be emptied again.
+        names = [entry.name for entry in run.path.iterdir() if entry.name != LOCK]
         for name in sorted(names, key=lambda name: (name in (CONFIG, manifest.NAME), name)):
             atomic.discard(run.path / name)
-        if left := sorted(entry.name for entry in run.path.iterdir()):
+        if left := sorted(entry.name for entry in run.path.iterdir() if entry.name != LOCK):
             raise UsageError(f"{run.path / left[0]} cannot be removed: name another directory with {option('out')}")
         run._save(Manifest())
         return run
+
+    def require_free(self, overwrite: bool = False) -> bool:
+        """Refuse a place where no run may begin; True where one was stopped before there was anything to resume."""
+        if not self.path.is_dir():
+            if self.path.exists():
+                raise UsageError(f"{self.path} is a file; name a directory for the run with {option('out')}")
+            return False
+        found = {entry.name for entry in self.path.iterdir()} - {LOCK}
+        names = {name for name in found if not atomic.is_temp(name)}
+        if not names or self._never_began(names):
+            return bool(found)
+        if not overwrite:
+            other = f"name another directory with {option('out')}, or resume it with {option('resume')}"
+            raise UsageError(f"{self.path} is not empty: {other}")
+        if not names & {CONFIG, manifest.NAME}:
+            raise UsageError(
+                f"{self.path} holds files but no run, so it is not overwritten: name another directory with "
+                f"{option('out')}"
+            )
+        return True
 
     @classmethod
     def open(cls, path: str | Path) -> RunDirectory:
@@ -115,6 +89,8 @@ class RunDirectory:
         if not run.path.is_dir():
             found = "it is a file" if run.path.exists() else "it does not exist"
             raise DataError(f"{path} is not a run directory: {found}")
+        if run._never_began({entry.name for entry in run.path.iterdir() if not atomic.is_temp(entry.name)} - {LOCK}):
+            raise DataError(f"{path}: there is nothing to resume: training did not begin; repeat the first command")
         for name in (CONFIG, manifest.NAME):
             if not (run.path / name).exists():
                 raise DataError(f"{path} is not a whole run directory: {name} is missing; {manifest.ADVICE}")
@@ -123,8 +99,11 @@ class RunDirectory:
 
     def _never_began(self, names: set[str]) -> bool:
         """Whether a kill came before the configuration was written: there is nothing to lose and nothing to resume."""
-        if manifest.NAME not in names or names & {CONFIG, *GROWING[:-1]}:
+        place = self.path / "checkpoints"
+        if "checkpoints" in names and (not place.is_dir() or any(place.iterdir())):
             return False
+        if manifest.NAME not in names or not names <= BEGINNING:
+            return names <= {"checkpoints"}
         with suppress(DataError):
             return CONFIG not in manifest.read_manifest(self.path).files
         return False

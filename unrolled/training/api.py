@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 import platform
-import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,12 @@ from unrolled.core.front import invocation, option
 from unrolled.core.model_file import declared
 from unrolled.core.opening import CODE, read_bytes
 from unrolled.core.task import Ledger, Model, Task
-from unrolled.runs import build, closed_form, cost, parts
+from unrolled.runs import atomic, build, closed_form, cost, parts
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.card import write_card
 from unrolled.runs.config import RunConfig, Start, assemble
-from unrolled.runs.directory import RunDirectory, in_training
+from unrolled.runs.directory import RunDirectory
+from unrolled.runs.locks import in_use, is_idle
 from unrolled.runs.parts import Frozen
 from unrolled.runs.run import Run, load, pick_device, saved_config
 from unrolled.training import starting
@@ -82,17 +83,28 @@ def train(
     if data is None:
         raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
     config = configure(task, model, data, settings, recipe, own_file)
-    run = RunDirectory.create(Path(out) if out is not None else _free_name(config))
-    try:
+    with stop_at_once(), _begun(Path(out) if out is not None else _free_name(config), shown) as run:
         if baselines is not None:
             run.write_json("baselines.json", dict(baselines))
         return _work(run, config, data, shown, started, resuming=False)
-    except NotTrained:
-        shutil.rmtree(run.path, ignore_errors=True)  # there is nothing in it that was learned
-        raise
-    finally:
-        if run.path.exists() and not run.has("config.json"):
-            shutil.rmtree(run.path, ignore_errors=True)  # it never began: leave nothing half-made behind
+
+
+@contextmanager
+def _begun(path: Path, shown: Progress) -> Iterator[RunDirectory]:
+    """A new run directory that no other process uses; it is gone again if training does not begin."""
+    RunDirectory(path).require_free()  # before anything is put there
+    with in_use(path):
+        if RunDirectory(path).require_free():
+            shown.say(f"{path}: a run was stopped here before training began; starting again")
+        run = RunDirectory.create(path)
+        try:
+            yield run
+        except NotTrained:
+            atomic.remove_directory(path)  # there is nothing in it that was learned
+            raise
+        finally:
+            if path.exists() and not run.has("config.json"):
+                atomic.remove_directory(path)  # it never began: leave nothing half-made behind
 
 
 def configure(
@@ -134,15 +146,24 @@ def _free_name(config: RunConfig) -> Path:
     """runs/lstm-python-docs, runs/lstm-python-docs-2, ..."""
     stem = Path(config.source.removeprefix("builtin:")).stem or "data"
     base, number = f"{config.model}-{stem}", 1
-    while (path := Path("runs") / (base if number == 1 else f"{base}-{number}")).exists():
+    while not _is_free(path := Path("runs") / (base if number == 1 else f"{base}-{number}")):
         number += 1
     return path
+
+
+def _is_free(path: Path) -> bool:
+    """Whether there is nothing, or a run that was stopped before it began."""
+    try:
+        RunDirectory(path).require_free()
+    except UsageError:
+        return False
+    return is_idle(path)
 
 
 def _resume(path: Path, data: Any, own_file: str | Path | None, shown: Progress, started: float) -> Run:
     run = RunDirectory.open(path)
     config = RunConfig.parse(run.read_json("config.json"))
-    if (run.path / "result.json").exists():
+    if _is_finished(run):
         shown.say(f"{path}: this run is finished")
         return load(path, own_file=own_file)
     if config.own_file is not None and own_file is None:
@@ -154,13 +175,21 @@ def _resume(path: Path, data: Any, own_file: str | Path | None, shown: Progress,
         if config.source == "memory":
             raise UsageError(f"{path}: its data came from memory; give the same data again")
         data = config.source
-    return _work(run, config, data, shown, started, resuming=True)
+    with stop_at_once(), in_use(path):
+        if _is_finished(run):  # by another process, just now
+            return load(path, own_file=own_file)
+        return _work(run, config, data, shown, started, resuming=True)
+
+
+def _is_finished(run: RunDirectory) -> bool:
+    """Its results are written last."""
+    return (run.path / "result.json").exists()
 
 
 def _work(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, resuming: bool) -> Run:
     """All there is to do, stoppable at any moment."""
     try:
-        with stop_at_once(), in_training(run.path), discover.models.own_mistakes():
+        with discover.models.own_mistakes():
             return _train(run, config, data, shown, started, resuming)
     except KeyboardInterrupt:
         if not run.has("config.json"):
@@ -314,9 +343,9 @@ def finish(
     result["cost"] = _costs(config, task, model)
     now = time.monotonic()
     result |= {"seconds": round(now - started, 2), "closing_seconds": round(now - begun - evaluation, 2)}
-    run.write_json("result.json", result)
     write_card(run, config, task, result)
     run.seal()
+    run.write_json("result.json", result)  # last, for whoever sees it takes the run as finished
 
 
 def _writing_seconds(config: RunConfig, n: int) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -181,9 +181,8 @@ class Loop:
         """Evaluate, unless somebody asks to stop meanwhile, or the time is up before anything was trained."""
         watched = self.decoder.register_forward_pre_hook(self._abandon_when_asked)
         try:
-            self._evaluate()
-        except Abandoned:
-            pass
+            with suppress(Abandoned):
+                self._evaluate()
         finally:
             watched.remove()
 
@@ -200,9 +199,8 @@ class Loop:
         self.sound = math.isfinite(score)
         if not self.sound:
             at.stale += 1
-            self._note(
-                at.step, f"step {at.step}: {self.task.criterion} is {score} on validation data, weights not kept"
-            )
+            text = f"{self.task.criterion} is {score} on validation data, weights not kept"
+            self._note(at.step, f"step {at.step}: {text}")
             return
         better, best = score < at.best, score <= at.best  # of equal ones the later is kept: it was trained longer
         if best:
@@ -235,8 +233,9 @@ class Loop:
     # ---- saving
 
     def save(self) -> None:
-        if not self.sound:
-            return  # to go back to such weights would help nobody
+        """Add a checkpoint, the first always; later none that going back to would not help: weights that fail."""
+        if self.at.step > 0 and (not self.sound or self.at.guard.skipped):
+            return
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"optimiser.{name}": value for name, value in optimisers.export(self.optimiser).items()}
         carried, structure = flatten(self.state)
@@ -273,7 +272,7 @@ class Loop:
         """Go on from the last good checkpoint; what a damaged one cost is said."""
         found = self.checkpoints.latest()
         if found is None:
-            if (last := self.run.last_step()) > 0:  # the first checkpoint is saved before the first step
+            if (last := self.run.last_step()) > 0:  # the first is saved before the first step
                 raise DataError(
                     f"{self.checkpoints.path}: the checkpoints are gone, but metrics.jsonl shows that this run was "
                     f"trained up to step {last} or further; put them back, or start a new run"
@@ -284,6 +283,7 @@ class Loop:
         self._restore(found.tensors, found.facts)
         self.run.cut_metrics(self.at.step)
         self.events.resume(self.at.step)
+        self.saved_step = self.at.step
         for text in found.notes:
             self._note(found.step, text)
         self.started = time.monotonic() - self.at.elapsed
@@ -333,6 +333,7 @@ class Loop:
             finally:
                 self.progress.end()
                 self.events.close()
+        self._leave_if_asked()  # by a signal since the last look
 
     def _not_trained(self) -> NotTrained:
         self.needs = self.needs or 2 * self._elapsed()  # the first evaluation did not come to its end
@@ -354,10 +355,11 @@ class Loop:
 
     def _look_and_save(self) -> bool:
         """Evaluate and save when it is time; True when there is no point in going on."""
-        at, due = self.at, self._due()
-        if due:
+        at = self.at
+        if due := self._due():
             self._look()
-        if self.stop.asked or due or time.monotonic() - self.saved > self.config.watching.save_every:
+        owed = at.step - self.saved_step > self.config.watching.evaluate_every  # one was left out
+        if self.stop.asked or due or owed or time.monotonic() - self.saved > self.config.watching.save_every:
             self.save()
         self._leave_if_asked()
         patience = self.config.budget.patience
@@ -365,9 +367,9 @@ class Loop:
 
     def _leave_if_asked(self) -> None:
         if self.stop.asked:
-            where = f"stopped at step {self.at.step} and saved"
+            saved = "saved" if self.saved_step == self.at.step else f"the last checkpoint is of step {self.saved_step}"
             again = invocation("train", {"resume": str(self.run.path)})
-            raise Interrupted(f"{where}; resume with: {again}")
+            raise Interrupted(f"stopped at step {self.at.step} and {saved}; resume with: {again}")
 
     def _show(self, loss: float) -> None:
         at, plan = self.at, self.plan

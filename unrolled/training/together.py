@@ -14,6 +14,7 @@ from unrolled.core.task import Fitted
 from unrolled.layers.together import Together
 from unrolled.runs import build, closed_form
 from unrolled.runs.directory import RunDirectory
+from unrolled.runs.locks import in_use
 from unrolled.runs.run import Run, load
 from unrolled.training.api import finish
 
@@ -53,17 +54,19 @@ def join(
     else:
         fitted = closed_form.fit(config, task, model)
     task.learn_from([run.task for run in runs])
-    directory = RunDirectory.create(Path(out))
-    task.save_codec(directory.path / "codec")
-    directory.seal()
-    directory.write_json("config.json", config.model_dump(mode="json"))
-    directory.write_json("baselines.json", dict(baselines or {}))
-    directory.write_tensors("model.safetensors", model.state_dict())
     outcome = _outcome([run.result for run in runs]) | {"baselines": dict(baselines or {})}
     outcome |= {"notes": closed_form.notes(config, fitted), "chosen": dict(fitted.chosen)} if solved else {}
     outcome["left_out"] = left_out([_curve(run, task.criterion) for run in runs])
-    finish(directory, config, task, model, outcome, started)
-    return load(directory.path, own_file=own_file)
+    with in_use(Path(out)):
+        is_finished = (Path(out) / "result.json").exists()
+        directory = RunDirectory.create(out, overwrite=not is_finished)  # what an interrupted comparison left of it
+        task.save_codec(directory.path / "codec")
+        directory.seal()
+        directory.write_json("config.json", config.model_dump(mode="json"))
+        directory.write_json("baselines.json", dict(baselines or {}))
+        directory.write_tensors("model.safetensors", model.state_dict())
+        finish(directory, config, task, model, outcome, started)
+    return load(out, own_file=own_file)
 
 
 def _outcome(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -1,0 +1,222 @@
+"""After a kill at any file call, or at any moment, the same command or `--resume` ends well and with the same bits."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.commands import Ended
+
+TEXT = "the quick brown fox jumps over the lazy dog. " * 40
+ROWS = "text,value\n" + "".join(f"{'abcdefgh'[i % 8] * 3} {'uvwxyz'[i % 6] * 2},{i * 7 % 11}\n" for i in range(40))
+TIMES = ("seconds", "closing_seconds", "training_seconds", "tokens_per_second", "cost")
+MARKS = {"train": "config.json", "compare": "plan.json"}  # with it a directory can be resumed
+CHUNKS = 16  # of a whole sweep, so that it can be shared among processes
+SETTINGS = ("d_embedding=4", "batch_size=4", "threads=1")
+
+
+def words(*given: object, settings: tuple[str, ...] = SETTINGS) -> tuple[object, ...]:
+    return (*given, "--out", "out", *(word for each in settings for word in ("--set", each)))
+
+
+SMALL = ("d_state=4", "length=8", "evaluate_every=2", "evaluate_tokens=40", "warmup=1", *SETTINGS)
+REGRESS = ("rows.csv", "--task", "regress", "--target", "value")
+MODELS = ("--models", "memoryless", "--steps", 2, "--jobs", 1)
+COMMANDS = {
+    "next token": words("train", "text.txt", "--model", "lstm", "--steps", 4, settings=SMALL),
+    "labelled": words("train", *REGRESS, "--model", "gru", "--steps", 4, settings=("evaluate_every=2", *SETTINGS)),
+    "closed form": words("train", "text.txt", "--model", "ngram", settings=("threads=1",)),
+    "compare": words("compare", *REGRESS, *MODELS),
+    "folds": words("compare", *REGRESS, *MODELS, "--folds", 2),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command that was run undisturbed, and how to run it in other folders."""
+
+    server: ModuleType
+    words: tuple[object, ...]
+    whole: Ended
+    expected: dict[str, Any]
+
+    def attempt(self, folder: Path, *words: object, **disturbed: Any) -> Ended:
+        return self.server.run(*words or self.words, cwd=folder, env={"UNROLLED_CACHE": str(folder / "c")}, **disturbed)
+
+    def finish(self, folder: Path) -> None:
+        """The same command where nothing can be resumed, `--resume` otherwise; and nothing is missing or left over."""
+        command = str(self.words[0])
+        begun = (folder / "out" / MARKS[command]).exists()
+        ended = self.attempt(folder, command, "--resume", "out") if begun else self.attempt(folder)
+        assert ended.code == 0, ended.err
+        assert contents(folder / "out") == self.expected
+
+
+@pytest.fixture(scope="session")
+def case(server: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
+    known: dict[str, Case] = {}
+
+    def case(name: str) -> Case:
+        if name not in known:
+            folder = begin(tmp_path_factory.mktemp("whole"))
+            new = Case(server, COMMANDS[name], None, {})  # type: ignore[arg-type]
+            ended = new.attempt(folder)
+            assert ended.code == 0, ended.err
+            known[name] = Case(server, COMMANDS[name], ended, contents(folder / "out"))
+        return known[name]
+
+    return case
+
+
+def begin(folder: Path) -> Path:
+    """A folder with the data."""
+    folder.mkdir(exist_ok=True)
+    (folder / "text.txt").write_text(TEXT)
+    (folder / "rows.csv").write_text(ROWS)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """An empty folder with the data."""
+    yield begin(tmp_path)
+    shutil.rmtree(tmp_path)
+
+
+def contents(place: Path) -> dict[str, Any]:
+    """Everything in a run directory or a comparison that does not depend on time."""
+    found: dict[str, Any] = {}
+    for path in sorted(place.rglob("*")):
+        name = path.relative_to(place).as_posix()
+        if "tensorboard" in path.parts or "checkpoints" in path.parts or path.is_dir():
+            assert not path.name.startswith("."), f"{name} was left behind"
+        elif path.name == "metrics.jsonl":
+            lines = [json.loads(line) for line in path.read_text().splitlines()]
+            found[name] = [without_times(line) for line in lines]
+        elif path.name == "result.json":
+            found[name] = without_times(json.loads(path.read_text()))
+        elif path.name == "table.json":
+            rows = json.loads(path.read_text())["rows"]
+            found[name] = [(row["label"], row["score"], row["valid"], row["failed"], row["runs"]) for row in rows]
+        elif path.suffix in (".safetensors", ".jsonl") or "codec" in path.parts:
+            found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+        else:
+            found[name] = "is there"
+    return found
+
+
+def without_times(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key not in TIMES}
+
+
+def kill_at(case: Case, folder: Path, number: int, **where: int) -> None:
+    """Killed before one file call, and taken up again."""
+    where = where or {"kill_at": number}
+    killed = case.attempt(folder, **where)
+    assert killed.code == -signal.SIGKILL if "kill_at" in where else killed.code in (0, 6), killed.err
+    finished = [path.parent for path in folder.rglob("result.json")]
+    assert all((run / name).exists() for run in finished for name in ("README.md", "model.safetensors")), finished
+    case.finish(folder)
+
+
+def some(names: tuple[str, ...], n: int) -> list[int]:
+    """Numbers of calls, evenly over all that change a name: what comes before and after them differs most."""
+    changes = [number for number, name in enumerate(names, 1) if name.startswith("os.")]
+    return [changes[(2 * i + 1) * len(changes) // (2 * n)] for i in range(n)]
+
+
+@pytest.mark.parametrize(("name", "n"), [("next token", 4), ("labelled", 1), ("closed form", 1)])
+def test_training_killed_at_a_file_call(case: Callable[[str], Case], tmp_path: Path, name: str, n: int) -> None:
+    found = case(name)
+    for number in some(found.whole.names, n):
+        kill_at(found, begin(tmp_path / str(number)), number)
+
+
+def test_training_killed_before_it_began(case: Callable[[str], Case], folder: Path) -> None:
+    """The lock, the directory, the manifest, the data of the run: all before there is anything to resume."""
+    found = case("closed form")
+    for number in (2, 6, 25):
+        assert found.attempt(folder, kill_at=number).code == -signal.SIGKILL
+        assert not (folder / "out" / "config.json").exists()
+    found.finish(folder)
+
+
+@pytest.mark.parametrize("name", ["compare", "folds"])
+def test_comparing_killed_at_a_file_call(case: Callable[[str], Case], folder: Path, name: str) -> None:
+    found = case(name)
+    kill_at(found, folder, some(found.whole.names, 3)[1 if name == "compare" else 2])
+
+
+@pytest.mark.parametrize("share", [0.45, 0.93])
+def test_a_worker_killed_at_a_file_call(case: Callable[[str], Case], folder: Path, share: float) -> None:
+    """The last calls are those of the folds that are joined."""
+    found = case("folds")
+    kill_at(found, folder, 0, kill_worker_at=int(share * len(found.whole.worker_names)))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("name", COMMANDS)
+def test_killed_at_every_file_call(case: Callable[[str], Case], tmp_path: Path, name: str, chunk: int) -> None:
+    found = case(name)
+    for number in range(1 + chunk, found.whole.calls + 1, CHUNKS):
+        kill_at(found, begin(tmp_path / str(number)), number)
+        shutil.rmtree(tmp_path / str(number))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize(("name", "every"), [("compare", 3), ("folds", 7)])
+def test_a_worker_killed_at_many_file_calls(
+    case: Callable[[str], Case], tmp_path: Path, name: str, every: int, chunk: int
+) -> None:
+    found = case(name)
+    for number in range(1 + every * chunk, len(found.whole.worker_names) + 1, every * CHUNKS):
+        kill_at(found, begin(tmp_path / str(number)), 0, kill_worker_at=number)
+        shutil.rmtree(tmp_path / str(number))
+
+
+def disturb(case: Case, folder: Path, seed: int, number: int) -> None:
+    """Up to three signals at moments that a seed gives, each while the command is run or resumed."""
+    moments, command = random.Random(seed), str(case.words[0])
+    for _ in range(3):
+        resumed = (folder / "out" / MARKS[command]).exists()
+        given = (command, "--resume", "out") if resumed else ()
+        ended = case.attempt(folder, *given, after=(moments.uniform(0.0, case.whole.seconds), number))
+        assert "Traceback" not in ended.err, ended.err
+        if ended.code == 0:
+            break
+        begun = (folder / "out" / MARKS[command]).exists()
+        stopped = (75, 130) if begun else (130, -number)
+        assert ended.code in ((-signal.SIGKILL,) if number == signal.SIGKILL else stopped), ended.err
+    case.finish(folder)
+
+
+SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [("closed form", SIGNALS[0]), ("next token", SIGNALS[1]), ("compare", SIGNALS[2])]
+)
+def test_signals_at_a_random_moment(case: Callable[[str], Case], folder: Path, name: str, number: int) -> None:
+    disturb(case(name), folder, seed=number, number=number)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_signals_at_random_moments(
+    case: Callable[[str], Case], folder: Path, name: str, number: int, seed: int
+) -> None:
+    disturb(case(name), folder, seed, number)
