@@ -256,7 +256,7 @@ READERS = {
     "json",
     "tomllib",
 }
-OURS = re.compile(r"(RunDirectory|directory|run|saved|self|file|files\[1\]|TextFile\(.*\))(\.directory)?")
+OURS = re.compile(r"(archive|RunDirectory|directory|run|saved|self|file|files\[1\]|TextFile\(.*\))(\.directory)?")
 HANDLE = re.compile(r"handle|stream|io\.BytesIO\(.*\)")  # already open
 OPENS = {
     "core/opening.py": "the one way",
@@ -269,10 +269,7 @@ OPENS = {
     "runs/atomic.py": "directories, to fsync them",
     "data/cache.py": "locks, and directories to fsync them",
     "data/builtin.py": "the standard library's own files",
-    # readers of data that still open files by themselves
-    "data/plain.py": "", "data/labelled_guess.py": "", "data/labelled_arrays.py": "", "data/mat.py": "",
-    "data/pianoroll.py": "", "data/sound.py": "", "data/pixels.py": "",
-}  # fmt: skip
+}
 
 
 def opens(text: str) -> list[str]:

@@ -132,7 +132,7 @@ def test_bad_data_gets_one_sentence(source: Any, says: str) -> None:
         ("x.json", b"[7]", "sequence 0: found int, not a list of frames"),
         ("x.json", b"7", "found int, not a list of sequences"),
         ("x.json", b"[[]]", "sequence 0: the sequence is empty"),
-        ("x.json.gz", b"no gzip", "not JSON"),
+        ("x.json.gz", b"no gzip", "gzip data is damaged"),
         ("x.npz", b"PK no zip", "x.npz: "),
         ("x.mat", header() + matrix("a", np.eye(3)), "found a, but no cell array"),
         ("x.mat", header() + matrix("traindata", [np.eye(3) * 2]), "traindata, cell 0, frame 0, key 0: found 2.0"),

@@ -10,12 +10,23 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 MOST_NAMES = 40  # that a sentence lists where one of them was probably meant
+MOST_SHOWN = 12  # that it lists of the names which some data has
+LONGEST_NAME = 60  # characters of a name that it shows
+LONGEST = 2000  # characters of a sentence
 
 
 class UnrolledError(Exception):
-    """A failure that is explained in one sentence: what is wrong, where, and what to do."""
+    """A failure that is explained in one sentence: what is wrong, where, and what to do.
+
+    Data is quoted in part only (`some`, and `shown` of cells); a sentence that is very long all the same, because of
+    what a library says or of how a file is called, is cut in its middle.
+    """
 
     exit_code = 1
+
+    def __init__(self, text: str = "") -> None:
+        half = LONGEST // 2
+        super().__init__(text if len(text) <= LONGEST else f"{text[:half]} … {text[-half:]}")
 
 
 class UsageError(UnrolledError):
@@ -72,6 +83,21 @@ def listed(words: Iterable[object]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
+def some(names: Iterable[object]) -> str:
+    """The first of many names that some data has, for a sentence.
+
+    >>> some(["a", "b"]), some(range(1000))
+    ('a, b', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 988 more')
+    """
+    found = [str(name) for name in names]
+    first = ", ".join(_brief(name) for name in found[:MOST_SHOWN])
+    return first if len(found) <= MOST_SHOWN else f"{first} and {len(found) - MOST_SHOWN:,} more"
+
+
+def _brief(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + "…"
+
+
 def nearest(name: str, known: Iterable[str], aliases: Mapping[str, str] | None = None) -> str:
     """The tail of a sentence that helps with a misspelt name; `aliases` are other words for known names.
 
@@ -83,11 +109,11 @@ def nearest(name: str, known: Iterable[str], aliases: Mapping[str, str] | None =
     "did you mean 'elman'? Known: birnn, elman"
     """
     names = sorted(known)
-    close = _closest(name, names, aliases or {})
-    listed = f"Known: {', '.join(names)}" if names else "None are known"
+    close = _closest(name[:LONGEST_NAME], names, aliases or {})
+    listed = f"Known: {', '.join(map(_brief, names))}" if names else "None are known"
     if close is None:
         return listed if len(names) <= MOST_NAMES else f"none of the {len(names)} known names is like it"
-    return f"did you mean '{close}'?" + (f" {listed}" if len(names) <= MOST_NAMES else "")
+    return f"did you mean '{_brief(close)}'?" + (f" {listed}" if len(names) <= MOST_NAMES else "")
 
 
 def _closest(name: str, names: Sequence[str], aliases: Mapping[str, str]) -> str | None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, nearest
 from unrolled.core.opening import JSON, parse_json, read_text
-from unrolled.data.cells import Typed
+from unrolled.data.cells import Typed, shown
 from unrolled.data.labelled import Labelled
 from unrolled.data.reading import Answers
 
@@ -101,7 +101,7 @@ class ClassCodec(AnswerCodec):
         if not counts:
             raise DataError(f"{name}: no example has a {cls.word}; there is nothing to learn")
         if len(counts) == 1 and cls.kind != "classes":
-            raise DataError(f"{name}: found the single {cls.word} '{next(iter(counts))}'; two or more are needed")
+            raise DataError(f"{name}: found the single {cls.word} {shown(next(iter(counts)))}; two or more are needed")
         names = sorted(map(str, counts))
         if not typed and all(_is_integer(each) for each in names):
             types = {"integer"}
@@ -132,7 +132,7 @@ class ClassCodec(AnswerCodec):
     def number(self, name: str, place: str) -> int:
         if name not in self._number_of:
             raise DataError(
-                f"{place}: the {self.word} '{name}' is not in the training split; {nearest(name, self.names[:50])}"
+                f"{place}: the {self.word} {shown(name)} is not in the training split; {nearest(name, self.names[:50])}"
             )
         return self._number_of[name]
 

@@ -26,7 +26,7 @@ def with_beside(source: Any) -> Beside:
     `GunPoint_TRAIN.ts` stands for itself and `GunPoint_TEST.ts`. Other files that are called like the other parts of a
     set (`test.csv` beside `train.csv`) may have no targets: they are not read, and a note says so.
     """
-    if not isinstance(source, str | os.PathLike) or not Path(source).is_file():
+    if not isinstance(source, str | os.PathLike) or not os.path.isfile(source):
         return Beside(source, [])
     path = Path(source)
     found = ARCHIVE.fullmatch(path.name)

@@ -24,15 +24,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError, UnrolledError, UsageError, nearest
+from unrolled.core.errors import DataError, UnrolledError, UsageError, nearest, some
 from unrolled.core.front import option
+from unrolled.core.opening import shortened
 from unrolled.core.task import Guess
 from unrolled.data.given import table_of
 from unrolled.data.labelled import ALL, BUILTIN, IMAGES, digest_files, ending_of, given_part
-from unrolled.data.labelled_arrays import load_npz
+from unrolled.data.npz import load_npz
 from unrolled.data.pairs import Pair
 from unrolled.data.pixels import Pixels, coloured, fitted, read_image, white_of
-from unrolled.data.plain import TextFile
+from unrolled.data.plain import TextFile, inside, named_path
 from unrolled.data.shapes import HELD_OUT, ShapePictures, shape_pictures
 from unrolled.data.tables import CsvTable, Table, open_table
 from unrolled.data.vector_pairs import CaptionReading, VectorPairs, sources_alone
@@ -63,10 +64,10 @@ def open_captions(source: Any, reading: CaptionReading) -> VectorPairs:
         return _open_arrays(dict(source), "the data", reading)
     if not isinstance(source, str | os.PathLike):
         raise UsageError("images with captions are a folder, a table of captions, an .npz file, or (images, captions)")
-    path = Path(source)
+    path = named_path(source)
     if path.is_dir():
         return _open_folder(path, reading)
-    TextFile(path).open().close()  # there is such a file, and it may be read
+    TextFile(path).require()
     if ending_of(path) == ".npz":
         return _open_npz(path, reading)
     return _open_table(path, path.parent, reading)
@@ -131,8 +132,7 @@ def _columns(table: Table, reading: CaptionReading) -> tuple[CaptionReading, str
     part = column_of(names, reading.part_column, PART_COLUMNS, "part_column", table.name)
     if caption is None:
         raise UsageError(
-            f"{table.name}: say which column holds the captions with {option('target_column')}; "
-            f"it has {', '.join(names)}"
+            f"{table.name}: say which column holds the captions with {option('target_column')}; it has {some(names)}"
         )
     settled = {"source_column": image, "target_column": caption, "part_column": part}
     return reading.updated(settled), image, caption, part
@@ -145,7 +145,7 @@ def _open_table(path: Path, folder: Path, reading: CaptionReading) -> VectorPair
     if image is None:
         raise UsageError(
             f"{table.name}: say which column names the images with {option('source_column')}; "
-            f"it has {', '.join(table.columns())}"
+            f"it has {some(table.columns())}"
         )
     pixels = lru_cache(maxsize=None)(lambda file: fitted(read_image(file, reading.grey), reading.size))
     columns = [image, caption, *([part] if part else [])]
@@ -156,7 +156,7 @@ def _open_table(path: Path, folder: Path, reading: CaptionReading) -> VectorPair
             place = table.place(number)
             file = _found(folder, path.parent, cells[0])
             if file is None:
-                source.skip(f"{place}, column '{image}': there is no image '{cells[0]}' in {folder}")
+                source.skip(f"{place}, column '{image}': there is no image '{shortened(str(cells[0]))}' in {folder}")
                 continue
             try:
                 rows = as_rows(pixels(file))
@@ -180,11 +180,8 @@ def _open_table(path: Path, folder: Path, reading: CaptionReading) -> VectorPair
 
 def _found(folder: Path, beside: Path, name: Any) -> Path | None:
     """The image of a row, within the folder, the folder of the table, or their folder `images`."""
-    text = str(name).strip()
-    if not text or "\0" in text:
-        return None
     homes = [folder, beside, folder / "images", beside / "images"]
-    return next((home / text for home in homes if (home / text).is_file()), None)
+    return next((file for home in homes if (file := inside(home, str(name).strip()))), None)
 
 
 def _texts(cell: Any) -> list[Any]:
@@ -222,7 +219,7 @@ def _open_beside(arrays: dict[str, Any], path: Path, reading: CaptionReading) ->
 def _array(arrays: Mapping[str, Any], usual: Sequence[str], name: str) -> Any:
     found = next((arrays[key] for key in usual if key in arrays), None)
     if found is None:
-        raise DataError(f"{name}: there is no array {usual[0]}; it has {', '.join(arrays) or 'nothing'}")
+        raise DataError(f"{name}: there is no array {usual[0]}; it has {some(arrays) or 'nothing'}")
     return found
 
 
@@ -330,13 +327,13 @@ def _pictures_of(table: Table, folder: Path, reading: CaptionReading) -> Iterato
     if image is None:
         given = option("source_column")
         raise UsageError(
-            f"{table.name}: say which column names the images with {given}; it has {', '.join(table.columns())}"
+            f"{table.name}: say which column names the images with {given}; it has {some(table.columns())}"
         )
     for number, (cell,) in table.rows([image]):
         place = f"{table.place(number)}, column '{image}'"
         file = _found(folder, folder, cell) if isinstance(cell, str) else None
         if isinstance(cell, str) and file is None:
-            raise DataError(f"{place}: there is no image '{cell}' in {folder.absolute()}")
+            raise DataError(f"{place}: there is no image '{shortened(cell)}' in {folder.absolute()}")
         yield _pixels(cell, place) if file is None else str(file)
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import math
 import numbers
+import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
+from unrolled.data.codec import check_text
 
+SHOWN = 40  # characters of a cell
+LARGEST = float(np.finfo(np.float32).max)
 UNREAL = np.complexfloating | np.datetime64 | np.timedelta64
 GAPS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 
@@ -23,7 +27,7 @@ def is_number(cell: Any) -> bool:
             float(cell)
         except ValueError:
             return False
-        return True
+        return "_" not in cell  # which Python leaves out between digits
     return isinstance(cell, numbers.Real | np.number) and not isinstance(cell, bool | UNREAL)
 
 
@@ -44,14 +48,33 @@ def as_number(cell: Any, place: str) -> float:
         raise DataError(f"{place}: found {shown(cell)} of {cell.dtype}, expected a real number; convert it")
     try:
         value = float(cell)
-    except (TypeError, ValueError):
-        hint = "fill in a number, or remove the row"
-        if isinstance(cell, str) and cell.count(",") == 1 and is_number(cell.replace(",", ".")):
-            hint = "write the decimal point as '.'"
-        raise DataError(f"{place}: found {shown(cell)}, expected a number; {hint}") from None
+    except (TypeError, ValueError, OverflowError):
+        value = None
+    if value is None or (isinstance(cell, str) and not is_number(cell)):
+        raise DataError(f"{place}: found {shown(cell)}, expected a number; {_number_hint(cell)}")
     if not math.isfinite(value):
-        raise DataError(f"{place}: found {shown(cell)}, expected a finite number; mend it or remove the row")
+        raise DataError(f"{place}: found {shown(cell)}, expected a finite number; fix it or remove the row")
+    if abs(value) > LARGEST:
+        raise DataError(f"{place}: found {shown(cell)}, too large for single precision; scale the numbers")
     return value
+
+
+def _number_hint(cell: Any) -> str:
+    """What to do about a text that is no number, but may have been meant as one."""
+    if isinstance(cell, str) and cell.count(",") == 1 and is_number(cell.replace(",", ".")):
+        return "write the decimal point as '.', and thousands without a sign between them"
+    if isinstance(cell, str) and is_number(re.sub(r"(?<=\d)[,'_ \u00a0\u202f](?=\d{3})", "", cell)):
+        return "write thousands without a sign between them"
+    return "fill in a number, or remove the row"
+
+
+def as_text(cell: str, place: str) -> str:
+    """A text that can be written."""
+    try:
+        check_text(cell)
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from None
+    return cell
 
 
 class Typed(str):
@@ -71,7 +94,7 @@ def as_class(cell: Any, place: str) -> str:
     if is_gap(cell) and not (isinstance(cell, str) and cell.strip()):  # 'NA' and 'none' may be names
         raise DataError(f"{place}: found {shown(cell)}, expected a class; fill it in or remove the row")
     if isinstance(cell, str):
-        return cell.strip()
+        return as_text(cell, place).strip()
     if isinstance(cell, bool | np.bool_):
         return Typed.of(bool(cell))
     if isinstance(cell, numbers.Integral) and not isinstance(cell, UNREAL):
@@ -118,21 +141,31 @@ def as_series(cell: Any, place: str) -> NDArray[np.float64]:
         if found.dtype.kind in "cmMV":
             raise DataError(f"{place}: found values of {found.dtype}, expected real numbers; convert them")
         values = found.astype(np.float64, copy=False)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(f"{place}: expected numbers, or lists of numbers that are all of one length") from None
     if values.ndim not in (1, 2):
         raise DataError(f"{place}: found {values.ndim} axes, expected numbers [time] or [time, channels]")
-    return values.reshape(len(values), -1)  # [T, D]
+    return values[:, None] if values.ndim == 1 else values  # [T, D]
 
 
 def shown(cell: Any) -> str:
     """A cell as a sentence shows it.
 
     >>> shown(" "), shown("a" * 50), shown(None)
-    ('an empty cell', "'aaaaaaaaaaaaaaaaaaaa…'", 'an empty cell')
+    ('an empty cell', "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…'", 'an empty cell')
     """
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return "an empty cell"
-    text = str(cell)
-    text = text if len(text) <= 20 else text[:20] + "…"
+    try:
+        text = str(cell)
+    except ValueError:  # a whole number of thousands of digits
+        text = "a number of thousands of digits"
+    text = text if len(text) <= SHOWN else text[:SHOWN] + "…"
     return f"'{text}'" if isinstance(cell, str) else text
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, in words."""
+    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null",
+             int: "a number", float: "a number"}  # fmt: skip
+    return names.get(type(value), f"a value of type {type(value).__name__}")

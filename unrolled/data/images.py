@@ -8,6 +8,7 @@ Brightness is between 0 and 1 (see pixels).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -16,12 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError, UsageError, some
 from unrolled.data.labelled import PARTS, Labelled, LabelledSource, digest_files, join_parts, part_in
 from unrolled.data.named_files import named_files
 from unrolled.data.pixels import read_image, white_of
 from unrolled.data.plain import TextFile
 from unrolled.data.reading import Answers, ImageReading, Reading
+
+LARGEST_IDX = 1 << 31  # bytes
 
 
 @lru_cache(maxsize=8)
@@ -74,12 +77,12 @@ def open_images(files: Sequence[Path], folder: Path, name: str, reading: Reading
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
-    data = b"".join(TextFile(path)._chunks())
+    data = TextFile(path).whole(LARGEST_IDX)
     if len(data) < 4 or data[:3] != b"\x00\x00\x08" or len(data) < 4 + 4 * data[3]:
         raise DataError(f"{path}: this is not an idx file of bytes; it begins with {data[:4].hex(' ')}")
-    shape = np.frombuffer(data, ">u4", data[3], offset=4).astype(int)
+    shape = np.frombuffer(data, ">u4", data[3], offset=4).tolist()
     values = np.frombuffer(data, np.uint8, offset=4 + 4 * data[3])
-    if len(values) != shape.prod():
+    if len(values) != math.prod(shape):
         wanted = " x ".join(map(str, shape))
         raise DataError(
             f"{path}: has {len(values)} values where {wanted} are expected; it was cut off, so copy it again"
@@ -95,7 +98,7 @@ def open_idx(folder: Path, reading: Reading, answers: Answers) -> LabelledSource
     images = {part_in(path.name): path for path in files if "images" in path.name}
     labels = {part_in(path.name): path for path in files if "labels" in path.name}
     if not images or (answers == "class" and set(images) != set(labels)) or None in images:
-        found = ", ".join(path.name for path in files)
+        found = some(path.name for path in files)
         raise DataError(
             f"{folder}: expected files such as train-images-idx3-ubyte and train-labels-idx1-ubyte, found {found}"
         )

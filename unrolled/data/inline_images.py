@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
-from unrolled.data.pixels import Pixels, decoded
+from unrolled.data.pixels import Pixels, decoded, opened
 
 HEAD = "data:image/png;base64,"
 LARGEST = 16 * 2**20  # characters that are looked at
@@ -27,12 +27,12 @@ def to_text(pixels: NDArray[np.uint8]) -> str:
 
 def from_text(text: str, place: str) -> Pixels:
     """The pixels [H, W] or [H, W, 3] again."""
-    from PIL import Image, UnidentifiedImageError
+    from PIL import UnidentifiedImageError
 
     try:
         if not text.startswith(HEAD) or len(text) > LARGEST:
             raise ValueError("it does not begin as one, or is too large")
-        with Image.open(io.BytesIO(base64.b64decode(text[len(HEAD) :], validate=True)), formats=["PNG"]) as image:
+        with opened(io.BytesIO(base64.b64decode(text[len(HEAD) :], validate=True)), ["PNG"]) as image:
             return decoded(image, place)
     except (UnidentifiedImageError, binascii.Error, ValueError, OSError, SyntaxError) as error:
         raise DataError(f"{place}: this is no PNG image as a data URI ({error})") from None

@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError, UsageError, listed, nearest
+from unrolled.core.errors import DataError, UsageError, listed, nearest, some
 from unrolled.core.front import option
-from unrolled.data.plain import TextFile, unpacked
+from unrolled.data.cells import LARGEST, shown
+from unrolled.data.plain import TextFile, named_path, unpacked
 from unrolled.data.reading import Answers, Kind, Reading
 
-LARGEST = float(np.finfo(np.float32).max)
 ALL = "all"
 PARTS = ("train", "valid", "test")
 BUILTIN = "builtin:"
@@ -137,7 +137,7 @@ def given_part(value: Any, place: str) -> str:
     """The part that a cell or a file name gives."""
     part = _PART_WORDS.get(str(value).strip().lower())
     if part is None:
-        raise DataError(f"{place}: found '{value}' where a part belongs; {nearest(str(value), PARTS)}")
+        raise DataError(f"{place}: found {shown(value)} where a part belongs; {nearest(str(value), PARTS)}")
     return part
 
 
@@ -175,7 +175,7 @@ def _open(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
 
         return open_builtin(source, answers)
     if isinstance(source, str | os.PathLike):
-        return _open_path(Path(source), reading, answers)
+        return _open_path(named_path(source), reading, answers)
     if isinstance(source, Mapping) and source and set(source) <= set(_PART_WORDS):
         parts = {_PART_WORDS[name]: _open(each, reading, answers) for name, each in source.items()}
         return join_parts(parts, "the data")
@@ -215,7 +215,7 @@ def _open_path(path: Path, reading: Reading, answers: Answers) -> LabelledSource
         return _open_folder(path, reading, answers)
     if not path.exists() and (pair := _beside(path)):
         return join_parts({part: _open_path(file, reading, answers) for part, file in pair.items()}, str(path))
-    TextFile(path).open().close()  # there is such a file, and it may be read
+    TextFile(path).require()
     ending = ending_of(path)
     if ending == ".ts":
         from unrolled.data.ts import open_ts
@@ -281,7 +281,7 @@ def _open_files(files: list[Path], folder: Path, name: str, reading: Reading, an
     kind = max(held, key=lambda each: len(held[each]))
     chosen = held[kind]
     if not chosen:
-        found = ", ".join(sorted({path.suffix or "files without an ending" for path in files}))
+        found = some(sorted({path.suffix or "files without an ending" for path in files}))
         raise DataError(f"{folder}: found only {found}; name one of these files, or give .txt, .wav or .png files")
     if answers == "tags":
         from unrolled.data.tagged import open_tagged

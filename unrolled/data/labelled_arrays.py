@@ -14,7 +14,6 @@ other arrays.
 from __future__ import annotations
 
 import hashlib
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -23,30 +22,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError, UsageError, some
 from unrolled.core.front import option
-from unrolled.data.cells import as_class, as_classes, as_number, as_series
+from unrolled.data.cells import as_class, as_classes, as_number, as_series, shown
 from unrolled.data.gaps import fill
 from unrolled.data.labelled import PARTS, Labelled, LabelledSource, join_parts
-from unrolled.data.plain import TextFile
+from unrolled.data.npz import load_npz
 from unrolled.data.reading import Answers, ImageReading, Kind, Names, Reading, as_names, names_of
 
 INPUT_ARRAYS = ("x", "X", "data", "inputs", "images")
+FASTEST = 10_000_000  # samples a second
 ANSWER_ARRAYS = ("y", "Y", "labels", "label", "target", "targets")
-
-
-def load_npz(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of a file by name; no Python objects are made of it."""
-    try:
-        with TextFile(path).open() as handle, np.load(handle, allow_pickle=False) as file:
-            return {key: file[key] for key in file.files}
-    except ValueError:
-        raise DataError(
-            f"{path}: holds Python objects, which are not opened; save series of unequal lengths after each other as x "
-            "[N, D] with offsets [n+1]"
-        ) from None
-    except (OSError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path}: not an .npz file, or damaged ({error})") from None
 
 
 def open_npz(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
@@ -90,14 +76,16 @@ def _open(arrays: dict[str, Any], name: str, reading: Reading, answers: Answers)
         y = arrays[y_name]
         if answers == "series" and "offsets" in arrays:
             y = _cut(y, arrays["offsets"], f"{name}, array '{y_name}'")
-        if len(y) != len(x):
+        if np.ndim(y) == 0 or len(y) != len(x):
+            if np.ndim(y) == 0:
+                raise DataError(f"{name}, array '{y_name}': found one value, expected one for each of {len(x)} inputs")
             raise DataError(f"{name}: found {len(x)} inputs and {len(y)} answers; there must be one for each")
     group = None if reading.group is None else arrays[_find(arrays, reading.group, (), name, "group", "the groups")]
     if len(x) == 0:
         raise DataError(f"{name}: there is no example in it; there is nothing to learn from")
     kind: Kind = "text" if isinstance(x[0], str) else "series"
-    view = _view(x, arrays.get("rate"), reading)
-    view_answer = _view(y, arrays.get("rate"), reading) if answers == "series" else None
+    view = _view(x, arrays.get("rate"), reading, name)
+    view_answer = _view(y, arrays.get("rate"), reading, name) if answers == "series" else None
 
     def read() -> Iterator[Labelled]:
         for i, values in enumerate(x):
@@ -117,7 +105,7 @@ def _find(
     wanted = None if asked is None else ",".join(names_of(asked, arrays))
     found = wanted if wanted is not None else next((key for key in usual if key in arrays), None)
     if found is None or found not in arrays:
-        listed = ", ".join(arrays) or "nothing"
+        listed = some(arrays) or "nothing"
         given = option(setting)
         said = f"there is no array '{wanted}' for {given}" if wanted else f"name the array of {what} with {given}"
         raise UsageError(f"{name}: {said}; it has {listed}")
@@ -137,13 +125,22 @@ def _cut(array: Any, offsets: Any, place: str) -> Any:
         if array.ndim < 2:
             raise DataError(f"{place}: found shape {list(array.shape)}, expected [examples, time] or more")
         return array
-    offsets = np.asarray(offsets)
-    if offsets.ndim != 1 or offsets[0] != 0 or offsets[-1] != len(array) or (np.diff(offsets) < 0).any():
-        raise DataError(f"{place}: the offsets must rise from 0 to {len(array)}, the length of the array")
+    offsets, length = np.asarray(offsets), len(np.atleast_1d(array))
+    whole = offsets.ndim == 1 and offsets.size > 0 and offsets.dtype.kind in "iu"
+    if not whole or offsets[0] != 0 or offsets[-1] != length or (offsets[1:] < offsets[:-1]).any():
+        raise DataError(f"{place}: the offsets must be integers that rise from 0 to {length}, the length of the array")
     return [array[a:b] for a, b in pairwise(offsets)]
 
 
-def _view(x: Any, rate: Any, reading: Reading) -> Any:
+def rate_of(value: Any, name: str) -> int:
+    """Samples a second, of an array `rate`."""
+    found = np.asarray(value)
+    if found.size != 1 or found.dtype.kind not in "iuf" or not 1 <= found.item() <= FASTEST:
+        raise DataError(f"{name}, array 'rate': found {shown(value)}, expected the number of samples a second")
+    return int(found.item())
+
+
+def _view(x: Any, rate: Any, reading: Reading, name: str) -> Any:
     """How one array becomes a series: as sound, as an image, or as it is."""
     try:
         first = np.asarray(x[0])
@@ -152,7 +149,8 @@ def _view(x: Any, rate: Any, reading: Reading) -> Any:
     if rate is not None and first.ndim == 1:
         from unrolled.data.sound import features
 
-        return lambda values, place: features(np.asarray(values), int(rate), reading.sound, place)
+        n = rate_of(rate, name)
+        return lambda values, place: features(np.asarray(values), n, reading.sound, place)
     if _is_image(first, reading):
         from unrolled.data.images import as_sequence
 

@@ -13,6 +13,7 @@ from unrolled.data.cells import is_number
 from unrolled.data.labelled import BUILTIN, CONLL, ending_of, open_labelled
 from unrolled.data.labelled_arrays import ANSWER_ARRAYS
 from unrolled.data.labelled_table import TARGETS
+from unrolled.data.plain import TextFile
 from unrolled.data.reading import Answers, Reading, names_of
 
 LOOKED_AT = 300  # examples
@@ -69,8 +70,8 @@ def _lines(source: Any, reading: Reading) -> Answers | None:
             first = next(iter(found)).answer
         except UnrolledError:
             continue
-        with Path(source).open(encoding="utf-8") as file:
-            return answers if first and file.read(9) == "__label__" else None
+        line = next(TextFile(source).lines(), "")
+        return answers if first and line.startswith("__label__") else None
     return None
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError, UsageError, listed
+from unrolled.core.errors import DataError, UsageError, some
 from unrolled.core.front import option
 from unrolled.data.answers import (
     NO_ANSWER,
@@ -250,7 +250,7 @@ def _unseen(codec: AnswerCodec, sections: Mapping[str, LabelledSection]) -> Iter
     for part, section in sections.items():
         y = section.y[:, codec.size :] if section.y.ndim == 2 else section.y >= codec.size
         if n := int(y.sum()):
-            named = listed(codec.unseen if len(codec.unseen) <= 5 else [*codec.unseen[:4], "others"])
+            named = some(codec.unseen)
             yield f"{n} targets of {part} are a {codec.word} that training did not see ({named}): they count as wrong"
 
 

@@ -16,9 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.core.errors import DataError, UsageError, nearest, some
 from unrolled.core.front import option
-from unrolled.data.cells import as_class, as_classes, as_number, as_series, as_words, is_gap, is_number
+from unrolled.data.cells import (
+    as_class,
+    as_classes,
+    as_number,
+    as_series,
+    as_text,
+    as_words,
+    is_gap,
+    is_number,
+    kind_of,
+    shown,
+)
 from unrolled.data.gaps import fill
 from unrolled.data.labelled import ALL, Labelled, LabelledSource, given_part
 from unrolled.data.plain import TextFile
@@ -149,7 +160,7 @@ def _targets(table: Table, names: list[str], reading: Reading, answers: Answers)
     if guess is None and len(left) == 1 and len(names) > 1:
         guess = left[0]
     if guess is None or guess in inputs:
-        known = f"it has {', '.join(names)}"
+        known = f"it has {some(names)}"
         raise UsageError(f"{table.name}: say which column holds the target with {option('target')}; {known}")
     return [guess]
 
@@ -290,9 +301,9 @@ def _input(cell: Any, kind: Kind, here: str) -> Any:
     if kind == "series":
         return as_series(cell, here)
     if not isinstance(cell, str) or not cell.strip():
-        what = "an empty cell" if is_gap(cell) or isinstance(cell, str) else f"a number ({cell})"
+        what = "an empty cell" if is_gap(cell) or isinstance(cell, str) else f"{kind_of(cell)} ({shown(cell)})"
         raise DataError(f"{here}: found {what}, expected text; fill it in, or remove the row")
-    return cell
+    return as_text(cell, here)
 
 
 def answer_of(cells: Sequence[Any], target: list[str], answers: Answers, reading: Reading, place: str) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError, UsageError, some
 from unrolled.data.cells import as_class, as_classes, as_number
 from unrolled.data.labelled import ALL, Labelled, LabelledSource, digest_files
 from unrolled.data.named_files import named_files
@@ -34,7 +34,7 @@ def open_folder(files: Sequence[Path], folder: Path, reading: Reading, answers: 
 
     def read() -> Iterator[Labelled]:
         for path, answer, group, part in found:
-            yield Labelled("".join(TextFile(path).pieces()), answer, str(path), group, part)
+            yield Labelled(TextFile(path).text(), answer, str(path), group, part)
 
     return LabelledSource(str(folder), "text", answers, read, lambda: digest_files(files))
 
@@ -99,7 +99,7 @@ def _fasttext(line: str, place: str, answers: Answers) -> tuple[str, Any]:
     if answers == "none":
         return line[at:], None
     if not labels or (answers == "class" and len(labels) > 1):
-        what = "no label at the start" if not labels else f"{len(labels)} labels ({', '.join(labels)})"
+        what = "no label at the start" if not labels else f"{len(labels)} labels ({some(labels)})"
         raise DataError(f"{place}: found {what}, expected one __label__ before the text")
     return line[at:], labels if answers == "classes" else labels[0]
 

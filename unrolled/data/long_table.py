@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
-from unrolled.data.cells import as_class, is_number, shown
+from unrolled.data.cells import as_class, as_number, is_number, shown
 from unrolled.data.gaps import fill
 from unrolled.data.labelled import ALL, Labelled, given_part
 from unrolled.data.labelled_table import answer_of, step_value
@@ -53,7 +53,7 @@ def read_long(
             series.times.append(_time(more[reading.time], f"{place}, column '{reading.time}'"))
         _add_extras(series, more, reading, place)
     for name, series in found.items():
-        place = table.name if reading.id is None else f"{table.place(series.first)}, {reading.id} '{name}'"
+        place = table.name if reading.id is None else f"{table.place(series.first)}, {reading.id} {shown(name)}"
         own = None if reading.id is None else name
         yield _example(table, series, reading, answers, place)._replace(id=own)
 
@@ -87,8 +87,8 @@ def _add_answer(
         series.answer = answer
     elif not np.array_equal(series.answer, answer):
         raise DataError(
-            f"{place}, column '{target[0]}': found {shown(cells[0])}, but '{name}' had another answer before; every "
-            "row of a series needs the same"
+            f"{place}, column '{target[0]}': found {shown(cells[0])}, but {shown(name)} had another answer before; "
+            "every row of a series needs the same"
         )
 
 
@@ -97,8 +97,9 @@ def _add_extras(series: _Series, more: dict[str, Any], reading: Reading, place: 
         group = as_class(more[reading.group], f"{place}, column '{reading.group}'")
         if len(series.lines) > 1 and group != series.group:
             raise DataError(
-                f"{place}, column '{reading.group}': found '{group}', but the series was of '{series.group}' before; "
-                f"one series cannot be in two groups, so say with {option('id')} which column tells series apart"
+                f"{place}, column '{reading.group}': found {shown(group)}, but the series was of "
+                f"{shown(series.group)} before; one series cannot be in two groups, so say with {option('id')} which "
+                "column tells series apart"
             )
         series.group = group
     if reading.part is not None:
@@ -110,11 +111,12 @@ def _add_extras(series: _Series, more: dict[str, Any], reading: Reading, place: 
 
 def _time(cell: Any, here: str) -> float:
     if is_number(cell):
-        return float(cell)
+        return as_number(cell, here)
     try:
         when = cell if isinstance(cell, datetime) else datetime.fromisoformat(str(cell).strip())
     except ValueError:
         raise DataError(f"{here}: found {shown(cell)}, expected a number or a time such as 2024-05-31 12:00") from None
+    when = when.astimezone(UTC) if when.tzinfo is not None else when
     return (when.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds()
 
 

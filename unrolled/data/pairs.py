@@ -19,7 +19,6 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from unrolled.core.errors import DataError, UsageError
@@ -28,6 +27,7 @@ from unrolled.data.codec import Codec, check_text
 from unrolled.data.config import DataConfig
 from unrolled.data.labelled import ALL, BUILTIN, PARTS, given_part
 from unrolled.data.pairs_config import PairReading
+from unrolled.data.plain import named_path
 
 
 class Pair(NamedTuple):
@@ -105,7 +105,7 @@ def open_pairs(source: Any, reading: PairReading) -> PairSource:
 
         return open_builtin(source, reading)
     if isinstance(source, str | os.PathLike):
-        return files.open_path(Path(source), reading)
+        return files.open_path(named_path(source), reading)
     if isinstance(source, Mapping):
         parts = {given_part(name, "the data"): open_pairs(each, reading) for name, each in source.items()}
         return join_parts({part: parts[part] for part in PARTS if part in parts}, "the data")

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.core.errors import DataError, UsageError, nearest, some
 from unrolled.core.front import option
 from unrolled.data.given import table_of, values_of
 from unrolled.data.labelled import ALL, PARTS, digest_files, ending_of, given_part, part_in
@@ -34,8 +34,7 @@ def open_path(path: Path, reading: PairReading) -> PairSource:
     """A file or a folder, by what is in it."""
     if path.is_dir():
         return open_folder(path, reading)
-    file = TextFile(path)
-    file.open().close()  # there is such a file, and it may be read
+    TextFile(path).require()
     if reading.target_file is not None:
         return open_aligned(path, Path(reading.target_file), reading)
     if ending_of(path) in TABLES:
@@ -90,7 +89,7 @@ def choose(names: Sequence[str], reading: PairReading, name: str) -> PairReading
             )
     left = [each for each in names if each not in asked.values()]
     if len(left) < sum(asked[side] is None for side in ("source", "target")):
-        raise DataError(f"{name}: a pair needs two columns, found {', '.join(names)}")
+        raise DataError(f"{name}: a pair needs two columns, found {some(names)}")
     guess = sides(left)
     source = asked["source"] or (guess[0] if guess and asked["target"] is None else left[0])
     target = asked["target"] or (
@@ -181,7 +180,7 @@ def open_tabbed(path: Path, reading: PairReading) -> PairSource:
 def open_aligned(path: Path, other: Path, reading: PairReading) -> PairSource:
     """Two files whose lines of one number belong together; blank on both sides is no pair."""
     files = [TextFile(path), TextFile(other)]
-    files[1].open().close()
+    files[1].require()
 
     def read() -> Iterator[Pair]:
         blank = 0
@@ -332,7 +331,7 @@ def _one_set(folder: Path, part: str, stems: dict[str, dict[str, Path]], reading
         return stems[reading.test_set]
     if len(stems) > 1:
         hint = f"choose one with {option('test_set')}" if part == "test" else "keep one of them"
-        raise UsageError(f"{folder}: several files are for the part {part}: {', '.join(stems)}; {hint}")
+        raise UsageError(f"{folder}: several files are for the part {part}: {some(stems)}; {hint}")
     return next(iter(stems.values()))
 
 
@@ -341,7 +340,7 @@ def _endings(folder: Path, endings: list[str], reading: PairReading) -> PairRead
     asked = reading.source_column, reading.target_column
     if None in asked and len(endings) > 2:
         raise UsageError(
-            f"{folder}: its files end in {', '.join(endings)}; say which are the sources and which the targets with "
+            f"{folder}: its files end in {some(endings)}; say which are the sources and which the targets with "
             f"{option('source_column', endings[0])} and {option('target_column', endings[1])}"
         )
     return choose(endings, reading, str(folder))

@@ -12,10 +12,8 @@ at random, equal ones on one side. Every value is checked: anything but zeros an
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
-import json
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,9 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError
+from unrolled.core.errors import DataError, some
+from unrolled.data.cells import shown
 from unrolled.data.config import DataConfig
+from unrolled.data.json_values import json_of
 from unrolled.data.mat import read_mat
+from unrolled.data.npz import load_npz
+from unrolled.data.plain import TextFile, named_path
 from unrolled.data.section import Section
 from unrolled.data.split import row_key, split_rows
 
@@ -99,13 +101,7 @@ def parts_of(names: Sequence[str], name: str) -> dict[str, str]:
 
 
 def _in_npz(path: Path) -> Iterator[tuple[str, str, Any]]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
-    except ValueError:
-        raise DataError(f"{path}: holds Python objects, which are not opened; save plain arrays of numbers") from None
-    except (OSError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path}: not an .npz file, or damaged ({error})") from None
+    arrays = load_npz(path)
     part = parts_of(list(arrays), str(path))
     for key, array in arrays.items():
         if array.ndim == 3:
@@ -119,7 +115,7 @@ def _in_mat(path: Path) -> Iterator[tuple[str, str, Any]]:
     variables = read_mat(path)
     cells = {key: value for key, value in variables.items() if isinstance(value, list)}
     if not cells:
-        listed = ", ".join(variables) or "nothing"
+        listed = some(variables) or "nothing"
         raise DataError(
             f"{path}: found {listed}, but no cell array of piano rolls such as traindata, validdata, testdata"
         )
@@ -130,11 +126,7 @@ def _in_mat(path: Path) -> Iterator[tuple[str, str, Any]]:
 
 
 def _in_json(path: Path) -> Iterator[tuple[str, str, Any]]:
-    try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        values = json.loads(data)
-    except (ValueError, OSError, EOFError, RecursionError) as error:
-        raise DataError(f"{path}: not JSON ({error})") from None
+    values = json_of(TextFile(path).text(), str(path), None)
     groups = values if isinstance(values, dict) else {ALL: values}
     part = parts_of(list(groups), str(path)) if isinstance(values, dict) else {ALL: ALL}
     for key, sequences in groups.items():
@@ -157,7 +149,9 @@ def from_notes(frames: Any, place: str) -> Roll:
             is_whole = isinstance(note, int) and not isinstance(note, bool)
             if not is_whole or not (note == -1 or LOWEST <= note < LOWEST + KEYS):
                 top = LOWEST + KEYS - 1
-                raise DataError(f"{place}, frame {t}: found {note!r}, not a MIDI number from {LOWEST} to {top} (or -1)")
+                raise DataError(
+                    f"{place}, frame {t}: found {shown(note)}, not a MIDI number from {LOWEST} to {top} (or -1)"
+                )
             if note != -1:
                 roll[t, note - LOWEST] = 1
     return roll
@@ -175,9 +169,8 @@ def read_rolls(source: Any) -> Rolls:
     """All sequences of a file, a list of arrays [time, keys], or a dict of such lists by part."""
     if not isinstance(source, str | Path):
         return check_all(_in_memory(source), "the data")
-    path = Path(source)
-    if not path.is_file():
-        raise DataError(f"{source}: there is no such file; piano rolls are {SUFFIXES} files")
+    path = named_path(source)
+    TextFile(path).require()
     suffix = path.suffixes[-2:] if path.suffix == ".gz" else [path.suffix]
     readers = {".npz": _in_npz, ".json": _in_json, ".json.gz": _in_json, ".mat": _in_mat}
     reader = readers.get("".join(suffix).lower())

@@ -12,13 +12,16 @@ numbers without a known range (32-bit, signed, 12-bit) are refused.
 
 from __future__ import annotations
 
+import math
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
+from unrolled.core.opening import open_regular
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -27,6 +30,8 @@ Pixels = NDArray[Any]
 """[H, W] or [H, W, 3], of bytes, 16-bit numbers, or floating-point numbers between 0 and 1"""
 
 GREY = ("1", "L", "LA", "La")
+OPAQUE = ("1", "L", "RGB", "CMYK", "YCbCr", "HSV")
+MOST_PIXELS = 1 << 26  # of an image: 8192 x 8192
 PHOTOMETRIC, BITS = 262, 258  # tags of TIFF
 WHITE_IS_ZERO = 0
 
@@ -56,21 +61,33 @@ def read_image(path: Path, grey: bool) -> Pixels:
     """The pixels of a file, [H, W] or [H, W, 3]."""
     from PIL import Image, UnidentifiedImageError
 
-    try:
-        with Image.open(path) as file:
-            image = decoded(file, str(path))
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file") from None
-    except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        reason = "it is no image, or damaged" if isinstance(error, UnidentifiedImageError) else str(error)
-        raise DataError(f"{path}: cannot be read as an image ({reason}); save it again as .png") from None
+    with open_regular(path) as handle:
+        try:
+            with opened(handle) as file:
+                image = decoded(file, str(path))
+        except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+            reason = "it is no image, or damaged" if isinstance(error, UnidentifiedImageError) else str(error)
+            raise DataError(f"{path}: cannot be read as an image ({reason}); save it again as .png") from None
     return coloured(image, grey)
+
+
+def opened(handle: BinaryIO, formats: list[str] | None = None) -> Image.Image:
+    """The header of an image; a warning of many pixels is no use where `decoded` refuses them."""
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        return Image.open(handle, formats=formats)
 
 
 def decoded(file: Image.Image, place: str) -> Pixels:
     """What an opened file shows: [H, W] where it is grey, otherwise [H, W, 3]."""
     from PIL import Image, ImageOps
 
+    if math.prod(file.size) > MOST_PIXELS:
+        raise DataError(
+            f"{place}: is {file.width} x {file.height} pixels, more than {MOST_PIXELS:,} in all; make it smaller"
+        )
     if file.format != "MPO" and _has_second(file):  # the first of MPO is the photo, the others are made of it
         raise DataError(f"{place}: has several frames or pages, where one image is expected; save each as its own file")
     if file.mode == "LAB":
@@ -78,9 +95,12 @@ def decoded(file: Image.Image, place: str) -> Pixels:
     if file.mode.startswith(("I", "F")):
         return _deep(file, place)
     image = ImageOps.exif_transpose(file)
+    mode = "L" if image.mode in GREY else "RGB"
+    if image.mode in OPAQUE and "transparency" not in image.info:
+        return np.asarray(image.convert(mode))
     white = Image.new("RGBA", image.size, "white")
     seen = Image.alpha_composite(white, image.convert("RGBA"))
-    return np.asarray(seen.convert("L" if image.mode in GREY else "RGB"))
+    return np.asarray(seen.convert(mode))
 
 
 def _has_second(file: Image.Image) -> bool:

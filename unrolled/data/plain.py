@@ -14,20 +14,35 @@ import hashlib
 import io
 import lzma
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO
 
-from unrolled.core.errors import DataError
+from unrolled.core.errors import DataError, UsageError
+from unrolled.core.opening import open_regular
 from unrolled.data.passes import Passes
 
 PIECE = 1 << 20  # characters, about: large enough for fast encoding, small beside any model
+LONGEST_LINE = 1 << 26  # characters, which are held at once
+LARGEST_WHOLE = 1 << 28  # bytes of a file that cannot be read in pieces
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
+OFFICE, PACKED_FILE, ALONE = "save it as .csv or as text in UTF-8", "unpack it, or give it the ending {}", ""
 _MAGIC = {
-    b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip or office", b"PAR1": "parquet", b"\x89PNG": "PNG image", b"%PDF": "PDF",
-    b"\x7fELF": "program", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\xff\xd8\xff": "JPEG image",
-    b"SQLite format": "SQLite", b"ARROW1": "arrow", b"\x93NUMPY": "numpy", b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x1f\x8b": ("gzip", PACKED_FILE.format(".gz")), b"BZh": ("bzip2", PACKED_FILE.format(".bz2")),
+    b"\xfd7zXZ": ("xz", PACKED_FILE.format(".xz")), b"\x28\xb5\x2f\xfd": ("zstd", "unpack it"),
+    b"PK\x03\x04": ("zip or office", OFFICE), b"\xd0\xcf\x11\xe0": ("pre-2007 office", OFFICE),
+    b"%PDF": ("PDF", OFFICE),
+    b"{\\rtf": ("rich text (RTF)", OFFICE), b"PAR1": ("parquet", "give it the ending .parquet"),
+    b"\x93NUMPY": ("numpy", "save inputs and targets by name in one .npz file"), b"\x80\x02": ("pickle", ALONE),
+    b"\x80\x03": ("pickle", ALONE), b"\x80\x04": ("pickle", ALONE), b"\x80\x05": ("pickle", ALONE),
+    b"\x89PNG": ("PNG image", ALONE), b"\xff\xd8\xff": ("JPEG image", ALONE), b"GIF8": ("GIF image", ALONE),
+    b"RIFF": ("wav, avi or webp", ALONE), b"OggS": ("ogg", ALONE), b"fLaC": ("flac", ALONE), b"MThd": ("MIDI", ALONE),
+    b"\x89HDF": ("HDF5 or MATLAB 7.3", ALONE), b"MATLAB 5.0": ("MATLAB", ALONE), b"\x7fELF": ("program", ALONE),
+    b"SQLite format": ("SQLite", ALONE), b"ARROW1": ("arrow", ALONE),
 }  # fmt: skip
 _MARKS = {
     codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF32_BE: "UTF-32", codecs.BOM_UTF16_LE: "UTF-16",
@@ -35,7 +50,24 @@ _MARKS = {
 }  # fmt: skip
 
 
-PACKED: dict[str, Callable[..., object]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+PACKED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+
+def named_path(source: str | os.PathLike[str]) -> Path:
+    """The path that a user names; what cannot be one is refused."""
+    text = os.fspath(source)
+    if not text:
+        raise UsageError("the path is empty: name a file, a folder or builtin:NAME")
+    if ADDRESS.match(text):
+        raise UsageError(f"{text}: addresses are not opened; download the file and name that")
+    try:
+        os.stat(text)
+    except (FileNotFoundError, NotADirectoryError):  # told by whoever opens it, who may look for other names
+        pass
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise DataError(f"{text}: cannot be opened ({reason}); check the path and its permissions") from None
+    return Path(source)
 
 
 def unpacked(name: str) -> str:
@@ -48,6 +80,13 @@ def unpacked(name: str) -> str:
         if name.lower().endswith(ending):
             return name[: -len(ending)]
     return name
+
+
+def inside(folder: Path, name: str) -> Path | None:
+    """The file of a name that a table gives; None: there is none, or it is not in the folder."""
+    root = os.path.abspath(folder)
+    found = os.path.abspath(os.path.join(root, name)) if name.strip() and "\0" not in name else ""
+    return folder / name if found.startswith(root + os.sep) and os.path.isfile(found) else None
 
 
 class TextFile:
@@ -63,17 +102,38 @@ class TextFile:
         self._passes = Passes(self.name)
         self._digest: str | None = None
 
-    def open(self) -> BinaryIO:
-        try:
-            if self.path.is_dir():
-                raise DataError(f"{self.name}: this is a folder where a file is needed")
-            opened = PACKED.get(self.path.suffix.lower(), open)(self.path, "rb")  # closed by the caller
-            return cast(BinaryIO, opened)
-        except FileNotFoundError:
-            raise DataError(f"{self.name}: there is no such file") from None
-        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-            reason = getattr(error, "strerror", None) or str(error)
-            raise DataError(f"{self.name}: cannot be opened ({reason}); check the path and its permissions") from None
+    def require(self) -> None:
+        """There is such a file, and it may be read."""
+        open_regular(self.path).close()
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """The bytes of the file, unpacked."""
+        unpack = PACKED.get(self.path.suffix.lower())
+        with open_regular(self.path) as handle, unpack(handle, "rb") if unpack else nullcontext(handle) as stream:
+            yield stream
+
+    def whole(self, limit: int = LARGEST_WHOLE) -> bytes:
+        """All bytes, at most so many."""
+        held, size = [], 0
+        for chunk in self._chunks():
+            held.append(chunk)
+            size += len(chunk)
+            if size > limit:
+                raise DataError(f"{self.name}: has more than {limit:,} bytes, too many to be held at once; divide it")
+        return b"".join(held)
+
+    def text(self, limit: int = LARGEST_WHOLE) -> str:
+        """All the text, at most so many characters."""
+        held, size = [], 0
+        for piece in self.pieces():
+            held.append(piece)
+            size += len(piece)
+            if size > limit:
+                raise DataError(
+                    f"{self.name}: has more than {limit:,} characters, too many to be held at once; divide it"
+                )
+        return "".join(held)
 
     def state(self) -> tuple[int, ...]:
         """What changes when the file is written to or replaced, for a file that is not read here."""
@@ -107,13 +167,19 @@ class TextFile:
     def lines(self) -> Iterator[str]:
         """The lines without their ends; only "\\n", "\\r\\n" and "\\r" end a line."""
         held: list[str] = []  # parts of a line that goes on, joined once
+        size, ended = 0, 0
         for text in self._decoded():
             first, *rest = text.split("\n")
             held.append(first)
+            size += len(first)
             if rest:
                 yield "".join(held)
                 yield from rest[:-1]
-                held = [rest[-1]]
+                held, size, ended = [rest[-1]], len(rest[-1]), ended + len(rest)
+            if size > LONGEST_LINE:
+                raise DataError(
+                    f"{self.name}, line {ended + 1}: has more than {LONGEST_LINE:,} characters; divide it into lines"
+                )
         last = "".join(held)
         if last:
             yield last
@@ -200,12 +266,14 @@ def sniff(head: bytes, name: str) -> None:
     for mark, encoding in _MARKS.items():
         if head.startswith(mark):
             raise DataError(f"{name}: this is {encoding}, not UTF-8; convert it with: iconv -f {encoding} -t UTF-8")
-    for magic, kind in _MAGIC.items():
+    for magic, (kind, advice) in _MAGIC.items():
         if head.startswith(magic):
-            raise DataError(f"{name}: this is a {kind} file, not text; give the text in it as a UTF-8 file")
+            advice = advice or "check the ending of its name, or give text in UTF-8"
+            raise DataError(f"{name}: this is a {kind} file, not text; {advice}")
     even, odd = head[0::2].count(0), head[1::2].count(0)
     if max(even, odd) > 0.4 * len(head) / 2 and min(even, odd) < 0.1 * max(even, odd):
-        raise DataError(f"{name}: this looks like UTF-16 without a mark; convert it with: iconv -f UTF-16LE -t UTF-8")
+        order = "UTF-16BE" if even > odd else "UTF-16LE"
+        raise DataError(f"{name}: this looks like UTF-16 without a mark; convert it with: iconv -f {order} -t UTF-8")
     controls = sum(head.count(value) for value in range(32) if value not in b"\t\n\r\f\v\b\x1b")
     if controls > max(8, 0.05 * len(head)):
         raise DataError(f"{name}: this is binary data ({controls} control bytes at the start), not text")

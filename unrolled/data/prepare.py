@@ -18,10 +18,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.core.errors import DataError, UsageError, nearest, some
 from unrolled.core.front import option
 from unrolled.data import store
 from unrolled.data.cache import place_of
+from unrolled.data.cells import shown
 from unrolled.data.codec import FILE, UNKNOWN, Codec, NumberCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.passes import changed
@@ -200,7 +201,7 @@ class _Builder:
         for text, label, number, section in self._sided(side):
             if label is not None and label not in number_of:
                 place = self.source.place(number)
-                raise DataError(f"{place}: the class '{label}' is not one of the run's; {nearest(label, labels)}")
+                raise DataError(f"{place}: the class {shown(label)} is not one of the run's; {nearest(label, labels)}")
             self._add(codec, writers[section], text, None if label is None else number_of[label], number)
         self.facts = {
             "rows": len(keys),
@@ -299,7 +300,7 @@ class _Builder:
         if self.shares is not WHOLE and labels:
             missing = sorted(set(range(len(labels))) - self.writers[0].classes_seen())
             if missing:
-                yield f"no training example of class {', '.join(labels[i] for i in missing)}"
+                yield f"no training example of class {some(labels[i] for i in missing)}"
         if self.too_long["truncated"]:
             yield f"{self.too_long['truncated']} examples were truncated to {self.config.max_length} tokens"
         if self.too_long["split"]:

@@ -17,8 +17,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from unrolled.core.errors import DataError, UnrolledError, UsageError
+from unrolled.core.errors import DataError, UnrolledError, UsageError, some
 from unrolled.core.front import option
+from unrolled.core.opening import shortened
 from unrolled.core.task import Guess
 from unrolled.data.captions import column_of, table_in
 from unrolled.data.given import table_of
@@ -32,9 +33,10 @@ from unrolled.data.labelled import (
     given_part,
     open_labelled,
 )
-from unrolled.data.labelled_arrays import load_npz, open_arrays
+from unrolled.data.labelled_arrays import open_arrays
+from unrolled.data.npz import load_npz
 from unrolled.data.pairs import Pair
-from unrolled.data.plain import TextFile
+from unrolled.data.plain import TextFile, inside, named_path
 from unrolled.data.reading import Reading
 from unrolled.data.sound import features, read_clip
 from unrolled.data.strokes import PART_COLUMNS, STROKE_COLUMNS, TEXT_COLUMNS, as_strokes, headed, open_stroke_table
@@ -57,10 +59,10 @@ def open_recognition(source: Any, reading: RecognitionReading) -> VectorPairs:
         return open_stroke_table(ListTable(source), reading)
     if not isinstance(source, str | os.PathLike):
         raise UsageError("sounds or strokes with texts are a folder, a table, an .npz file, or arrays by name")
-    path = Path(source)
+    path = named_path(source)
     if path.is_dir():
         return _open_folder(path, reading)
-    TextFile(path).open().close()  # there is such a file, and it may be read
+    TextFile(path).require()
     if ending_of(path) == ".npz":
         return _open_arrays(load_npz(path), str(path), reading)
     table = open_table(path)
@@ -118,7 +120,7 @@ def _open_clips(table: Table, clip: str, folder: Path, reading: RecognitionReadi
     part = column_of(names, reading.part_column, PART_COLUMNS, "part_column", table.name)
     if text is None:
         raise UsageError(
-            f"{table.name}: say which column holds the text with {option('target_column')}; it has {', '.join(names)}"
+            f"{table.name}: say which column holds the text with {option('target_column')}; it has {some(names)}"
         )
     columns = [clip, text, *([part] if part else [])]
     files: dict[Path, None] = {}
@@ -127,9 +129,9 @@ def _open_clips(table: Table, clip: str, folder: Path, reading: RecognitionReadi
         common: int | None = None
         for number, cells in table.rows(columns):
             place = table.place(number)
-            file = folder / str(cells[0])
-            if not file.is_file():
-                source.skip(f"{place}, column '{clip}': there is no clip '{cells[0]}' in {folder}")
+            file = inside(folder, str(cells[0]))
+            if file is None:
+                source.skip(f"{place}, column '{clip}': there is no clip '{shortened(str(cells[0]))}' in {folder}")
                 continue
             try:
                 samples, rate = read_clip(file)
@@ -166,7 +168,7 @@ def _open_arrays(arrays: dict[str, Any], name: str, reading: RecognitionReading)
     if column is None or target is None:
         side, what = ("source", "sounds or strokes") if column is None else ("target", "texts")
         given = option(f"{side}_column")
-        raise UsageError(f"{name}: name the array of {what} with {given}; it has {', '.join(arrays)}")
+        raise UsageError(f"{name}: name the array of {what} with {given}; it has {some(arrays)}")
     strokes = "rate" not in arrays
     opened = open_arrays(arrays, name, Reading(column=column, target=target, sound=reading.sound), "class")
     return _from_labelled(opened, reading.updated({"source_column": column, "target_column": target}), strokes)
@@ -220,8 +222,14 @@ def sources_in(source: Any, reading: RecognitionReading) -> Iterator[Any]:
 def _cells_of(table: Table, folder: Path | None, column: str) -> Iterator[Any]:
     """The clips that the rows of a table name, or the strokes that they hold."""
     column_of(table.columns(), column, (), "source_column", table.name)
-    for _, (cell,) in table.rows([column]):
-        yield str((folder or Path()) / cell) if isinstance(cell, str) else cell
+    for number, (cell,) in table.rows([column]):
+        file = inside(folder or Path(), cell) if isinstance(cell, str) else None
+        if isinstance(cell, str) and file is None:
+            where = (folder or Path()).absolute()
+            raise DataError(
+                f"{table.place(number)}, column '{column}': there is no clip '{shortened(cell)}' in {where}"
+            )
+        yield cell if file is None else str(file)
 
 
 def guess_recognition(source: Any) -> Guess | None:

@@ -5,6 +5,7 @@ A folder `noisy` and a folder `clean` with files of the same names are pairs for
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -13,11 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
+from unrolled.core.opening import open_regular
 from unrolled.data.labelled import Labelled, LabelledSource, digest_files
 from unrolled.data.named_files import named_files
 from unrolled.data.reading import Answers, Reading, SoundReading
 from unrolled.data.spectra import log_mel, log_spectrum
 
+MOST_SAMPLES = 1 << 28  # of all channels: an hour and a half of 48,000 a second
+BLOCK = 1 << 20  # samples of each channel that are read at a time
 OGG_PAGE = 65_307  # bytes, at most
 STREAMED = 0x7FFFF000  # and more bytes: what programs write that do not know the length yet
 
@@ -26,31 +30,48 @@ def read_clip(path: Path) -> tuple[NDArray[np.float32], int]:
     """Samples [T], several channels averaged, and the rate."""
     import soundfile
 
-    try:
-        with soundfile.SoundFile(path) as file:
-            wanted, rate = file.frames, int(file.samplerate)
-            samples = file.read(dtype="float32", always_2d=True)  # [T, channels]
-    except (soundfile.SoundFileError, OSError, RuntimeError, TypeError) as error:
-        raise DataError(f"{path}: cannot be read as sound ({str(error).rstrip('.')}); save it again as .wav") from None
-    if len(samples) < wanted or is_cut(path):
+    with open_regular(path) as handle:
+        cut = is_cut(handle)
+        handle.seek(0)
+        try:
+            with soundfile.SoundFile(handle) as file:
+                wanted, rate = file.frames, int(file.samplerate)
+                _require_length(path, wanted, file.channels)
+                blocks = file.blocks(BLOCK, dtype="float32", always_2d=True)
+                means = [block.mean(axis=1) for block in blocks]  # of [T, channels]
+        except (soundfile.SoundFileError, OSError, RuntimeError, TypeError) as error:
+            said = error.error_string if isinstance(error, soundfile.LibsndfileError) else str(error)
+            reason = said.rstrip(".")
+            raise DataError(f"{path}: cannot be read as sound ({reason}); save it again as .wav") from None
+    mean = np.concatenate(means) if means else np.empty(0, np.float32)
+    if len(mean) < wanted or cut:
         raise DataError(f"{path}: the sound is cut off, it ends before the end that the file tells; copy it again")
-    if len(samples) == 0:
+    if len(mean) == 0:
         raise DataError(f"{path}: there is no sound in this file; remove it")
-    mean = samples.mean(axis=1)
     if not (finite := np.isfinite(mean)).all():
         at = int(np.flatnonzero(~finite)[0])
         raise DataError(f"{path}, sample {at + 1}: found {mean[at]}, expected a finite number; save the clip again")
     return mean, rate
 
 
-def is_cut(path: Path) -> bool:
+def _require_length(path: Path, samples: int, channels: int) -> None:
+    """A header may tell of more samples than any file holds."""
+    if samples * channels > MOST_SAMPLES:
+        raise DataError(
+            f"{path}: the file tells of {samples:,} samples in {channels} channels, more than the {MOST_SAMPLES:,} "
+            "that are read; cut the recording into clips"
+        )
+
+
+def is_cut(file: BinaryIO) -> bool:
     """Whether a .wav file has fewer samples than its header tells, or an .ogg file no last page. Libraries read what is
     there without a word."""
-    with path.open("rb") as file:
-        head = file.read(12)
-        if head[:4] in (b"RIFF", b"RF64") and head[8:] == b"WAVE":
-            return _wav_is_cut(file, path.stat().st_size)
-        return head[:4] == b"OggS" and _ogg_is_cut(file, path.stat().st_size)
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    head = file.read(12)
+    if head[:4] in (b"RIFF", b"RF64") and head[8:] == b"WAVE":
+        return _wav_is_cut(file, size)
+    return head[:4] == b"OggS" and _ogg_is_cut(file, size)
 
 
 def _wav_is_cut(file: BinaryIO, size: int) -> bool:

@@ -118,8 +118,11 @@ def stratified(
         if not (side == number).any():  # too few rows for any whole one: the first unit that training can spare
             spare = [unit for unit in np.flatnonzero(side == 0) if (stratum[side == 0] == stratum[unit]).sum() > 1]
             if not spare:
-                part = list(shares)[number]
-                raise DataError(f"{name}: too small to split, no class can spare an example for {part}; add more data")
+                part, n = list(shares)[number], len(np.unique(classes))
+                raise DataError(
+                    f"{name}: too small to split, no class can spare an example for {part}: {len(keys)} examples have "
+                    f"{n} classes; add more data, or check that this is the column of classes"
+                )
             side[spare[0]] = number
     return side[unit_of]
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError, UsageError, some
 from unrolled.core.front import option
 from unrolled.data.cells import as_number, is_gap, is_number
 from unrolled.data.labelled import ALL, given_part
@@ -116,7 +116,7 @@ def open_stroke_table(table: Table, reading: RecognitionReading) -> VectorPairs:
     for side, wanted in (("target", text), ("part", part), ("source", cell)):
         if wanted is not None and wanted not in names:
             raise UsageError(
-                f"{table.name}: there is no column '{wanted}' for {option(f'{side}_column')}; it has {names}"
+                f"{table.name}: there is no column '{wanted}' for {option(f'{side}_column')}; it has {some(names)}"
             )
     wide = [name for name in names if name not in (text, part)]
     is_wide = isinstance(table, CsvTable) and (cell is None or len(wide) > 1)

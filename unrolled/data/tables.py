@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,8 +15,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.core.errors import DataError, UsageError, nearest, some
 from unrolled.core.front import option
+from unrolled.data.cells import kind_of, shown
+from unrolled.data.json_values import json_of
 from unrolled.data.passes import changed
 from unrolled.data.plain import TextFile, unpacked
 
@@ -53,28 +54,34 @@ class CsvTable:
         self._file, self._delimiter = file, delimiter
 
     def columns(self) -> list[str]:
-        for _, header in self._records():
-            return self._checked(header)
+        for line, header in self._records():
+            if header:
+                return self._checked(header, line)
         raise DataError(f"{self.name}: the file is empty; a header line and rows are needed")
 
     def rows(self, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
         header = self.columns()
-        records = itertools.islice(self._records(), 1, None)
-        chosen = [header.index(column) for column in columns]
-        blank, found = 0, False
-        for line, cells in records:
+        at = {name: i for i, name in enumerate(header)}
+        chosen = [at[column] for column in columns]
+        blank, found, first = 0, False, True
+        for line, cells in self._records():
             if not cells:
                 blank += 1
+                continue
+            if first:  # the header
+                first = False
                 continue
             if len(cells) != len(header):
                 raise DataError(
                     f"{self.place(line)}: found {len(cells)} cells where the header has {len(header)} "
-                    f"({', '.join(header)}); put a cell that contains {_sign(self._delimiter)} in double quotes"
+                    f"({some(header)}); put a cell that contains {_sign(self._delimiter)} in double quotes"
                 )
+            if len(cells) > 1 and cells[0].strip() == header[0] and [cell.strip() for cell in cells] == header:
+                raise DataError(f"{self.place(line)}: this row is the header again; remove it")
             found = True
             yield line, tuple(cells[i] for i in chosen)
         if not found:
-            raise DataError(f"{self.name}: there is a header ({', '.join(header)}) but no row below it; add the data")
+            raise DataError(f"{self.name}: there is a header ({some(header)}) but no row below it; add the data")
         if blank:
             self.notes[f"{self.name}: {blank} blank lines were left out"] = None
 
@@ -100,18 +107,26 @@ class CsvTable:
             yield first, cells
             first = reader.line_num + 1
 
-    def _checked(self, header: list[str]) -> list[str]:
+    def _checked(self, header: list[str], line: int) -> list[str]:
         names = [cell.strip() for cell in header]
+        if names[0].lower().startswith(("<!doctype", "<html", "<?xml")):
+            raise DataError(
+                f"{self.place(line)}: this is a web page (HTML or XML), not a table; download the table itself"
+            )
         if len(names) == 1 and (other := next((sign for sign in ";\t|," if sign in names[0]), None)):
             raise DataError(
-                f"{self.place(1)}: the columns are separated by {_sign(other)}, not by {_sign(self._delimiter)}; "
+                f"{self.place(line)}: the columns are separated by {_sign(other)}, not by {_sign(self._delimiter)}; "
                 f"save the table with {_sign(self._delimiter)} between its columns"
             )
+        seen: set[str] = set()
         for i, name in enumerate(names, start=1):
             if not name:
-                raise DataError(f"{self.place(1)}, column {i}: the header has no name here; name every column")
-            if name in names[: i - 1]:
-                raise DataError(f"{self.place(1)}, column {i}: the name '{name}' is there twice; rename one of the two")
+                raise DataError(f"{self.place(line)}, column {i}: the header has no name here; name every column")
+            if name in seen:
+                raise DataError(
+                    f"{self.place(line)}, column {i}: the name {shown(name)} is there twice; rename one of the two"
+                )
+            seen.add(name)
         return names
 
 
@@ -140,7 +155,7 @@ class RecordTable:
             if isinstance(record, dict) and record:
                 return list(record)
             raise DataError(
-                f"{self.place(number)}: found {_kind(record)}, expected an object with named values such as "
+                f"{self.place(number)}: found {kind_of(record)}, expected an object with named values such as "
                 '{"text": "..."}, or a text'
             )
         raise DataError(f"{self.name}: there is no row in it; add the data")
@@ -152,7 +167,9 @@ class RecordTable:
                 continue
             if not isinstance(record, dict):
                 expected = "an object with named values" if list(columns) != ["text"] else "a text"
-                raise DataError(f"{self.place(number)}: found {_kind(record)}, expected {expected} as in the first row")
+                raise DataError(
+                    f"{self.place(number)}: found {kind_of(record)}, expected {expected} as in the first row"
+                )
             for column in columns:
                 if column not in record:
                     raise DataError(f"{self.place(number)}, column '{column}': there is no such value in this row")
@@ -179,7 +196,7 @@ class JsonlTable(RecordTable):
         blank = 0
         for line, text in enumerate(self._file.lines(), start=1):
             if text.strip():
-                yield line, _json(text, f"{self.name}, line {line}", line)
+                yield line, json_of(text, f"{self.name}, line {line}", line)
             else:
                 blank += 1
         if blank:
@@ -219,28 +236,16 @@ class JsonTable(ListTable):
         self._file = file
 
     def _read(self, file: TextFile) -> list[Any]:
-        text = "".join(file.pieces())
+        text = file.text()
         if not text.strip():
             raise DataError(f"{file.name}: the file is empty; a list of texts or of objects is needed")
-        values = _json(text, file.name, None)
+        values = json_of(text, file.name, None)
         if not isinstance(values, list):
-            raise DataError(f"{file.name}: found {_kind(values)}, expected a list [...] of texts or of objects")
+            raise DataError(f"{file.name}: found {kind_of(values)}, expected a list [...] of texts or of objects")
         return values
 
     def digest(self) -> str:
         return self._file.digest()
-
-
-def _json(text: str, place: str, line: int | None) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        where = f"column {error.colno}" if line else f"line {error.lineno}, column {error.colno}"
-        hint = "write one whole JSON object on each line" if line else "mend the file"
-        raise DataError(f"{place}, {where}: not JSON ({error.msg}); {hint}") from None
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).split(";")[0]
-        raise DataError(f"{place}: not usable JSON ({reason})") from None
 
 
 class FrameTable:
@@ -358,7 +363,7 @@ def choose_columns(table: Table, column: str | None, condition: str | None) -> t
     if column is None:
         others = [name for name in names if name != condition]
         if len(others) != 1 and "text" not in others:
-            known = f"it has {', '.join(names)}"
+            known = f"it has {some(names)}"
             raise UsageError(f"{table.name}: say which column holds the text with {option('column')}; {known}")
         column = others[0] if len(others) == 1 else "text"
     if column == condition:
@@ -371,7 +376,7 @@ def table_examples(table: Table, column: str, condition: str | None) -> Iterator
     for number, cells in table.rows([column] if condition is None else [column, condition]):
         text = cells[0]
         if not isinstance(text, str) or not text:
-            found = "an empty cell" if text is None or text == "" else f"{_kind(text)} ({str(text)[:20]})"
+            found = "an empty cell" if text is None or text == "" else f"{kind_of(text)} ({shown(text)})"
             what = "fill it or remove the row" if text is None or text == "" else "write it in quotes"
             raise DataError(f"{table.place(number)}, column '{column}': found {found}, expected text; {what}")
         label = None
@@ -385,11 +390,7 @@ def _label(cell: Any, table: Table, number: int, condition: str) -> str:
         return str(cell)
     if isinstance(cell, str) and cell.strip():
         return cell.strip()
-    found = "an empty cell" if cell is None or isinstance(cell, str) or cell != cell else f"{_kind(cell)} ({cell})"
+    found = (
+        "an empty cell" if cell is None or isinstance(cell, str) or cell != cell else f"{kind_of(cell)} ({shown(cell)})"
+    )
     raise DataError(f"{table.place(number)}, column '{condition}': found {found}, expected a class; fill it in")
-
-
-def _kind(value: Any) -> str:
-    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null",
-             int: "a number", float: "a number"}  # fmt: skip
-    return names.get(type(value), f"a value of type {type(value).__name__}")

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError, UsageError, some
 from unrolled.core.front import option
 from unrolled.data import builtin
-from unrolled.data.codec import check_text
+from unrolled.data.cells import as_text
 from unrolled.data.config import DataConfig
-from unrolled.data.plain import PIECE, TextFile, unpacked
+from unrolled.data.plain import PIECE, TextFile, named_path, unpacked
 from unrolled.data.tables import (
     Example,
     FrameTable,
@@ -98,15 +98,17 @@ class FileSource(TextSource):
 
     def pieces(self) -> Iterator[str]:
         """All files after each other; a file that does not end its last line gets a line end."""
-        last = ""
+        last, blank = "", True
         for text in self._texts:
             if last and last != "\n":
                 yield "\n"
                 last = "\n"
             for piece in text.pieces():
                 yield piece
-                last = piece[-1]
+                last, blank = piece[-1], blank and piece.isspace()
         self._complain_if_empty(bool(last))
+        if blank:
+            raise DataError(f"{self.name}: all of it is blank; there is nothing to learn from")
 
     def examples(self) -> Iterator[Example]:
         number, blank, found = 0, 0, False
@@ -177,10 +179,7 @@ class TableSource(TextSource):
         found = False
         for example in table_examples(self._table, self._column, self._condition):
             found = True
-            try:
-                check_text(example.text)
-            except DataError as error:
-                raise DataError(f"{self._table.place(example.number)}, column '{self._column}': {error}") from None
+            as_text(example.text, f"{self._table.place(example.number)}, column '{self._column}'")
             yield example
         if not found:
             raise DataError(f"{self.name}: there is no row in it; add the data")
@@ -279,10 +278,10 @@ def open_source(source: Any, config: DataConfig) -> TextSource:
     """Whatever was handed over, as a source; reads no more than the first bytes."""
     if isinstance(source, str) and source.startswith(BUILTIN):
         return _open_builtin(source.removeprefix(BUILTIN), config)
-    if isinstance(source, str) and ("\n" in source or len(source) > LONGEST_PATH):
+    if isinstance(source, str) and ("\n" in source or len(source) > LONGEST_PATH) and not os.path.exists(source):
         raise UsageError("a string is taken as the path of a file, and this one is a text: pass it in a list, [text]")
     if isinstance(source, str | os.PathLike):
-        return _open_path(Path(source), config)
+        return _open_path(named_path(source), config)
     if type(source).__module__.split(".")[0] == "torch":
         source = source.detach().cpu().numpy()
     if isinstance(source, np.ndarray):
@@ -295,7 +294,7 @@ def open_source(source: Any, config: DataConfig) -> TextSource:
 def _open_path(path: Path, config: DataConfig) -> TextSource:
     if path.is_dir():
         return _open_folder(path, config)
-    TextFile(path).open().close()
+    TextFile(path).require()
     table = open_table(path)
     return FileSource(str(path), [path], config) if table is None else TableSource(table, config)
 
@@ -308,7 +307,7 @@ def _open_folder(folder: Path, config: DataConfig) -> TextSource:
     texts = [path for path in files if unpacked(path.name.lower()).endswith(".txt")]
     if not texts:
         found = sorted({path.suffix or "files without an ending" for path in files})
-        kinds = f"only {', '.join(found)}; name one of these files" if found else "nothing; put .txt files into it"
+        kinds = f"only {some(found)}; name one of these files" if found else "nothing; put .txt files into it"
         raise DataError(f"{folder}: there is no .txt file in this folder, {kinds}")
     others = len(files) - len(texts)
     skipped = f"{others} files in {folder} that are not .txt were left out" if others else None

@@ -28,7 +28,7 @@ def _table(source: Any) -> Table | None:
     """The table in a file or in memory whose columns have names; None: it is something else."""
     if isinstance(source, str | os.PathLike):
         path = Path(source)
-        table = open_table(path) if path.is_file() else None
+        table = open_table(path) if os.path.isfile(path) else None
     else:
         table = table_of(source)
     return table if table is not None and has_names(table) else None
@@ -41,7 +41,7 @@ def inputs_in(source: Any, config: DataConfig, column: str | None = None) -> Ite
         there = config.condition in table.columns()
         own = {"condition": config.condition if there else None, "examples": "rows"}
         return TableSource(table, bound(source, config, column).updated(own)).examples()
-    if isinstance(source, str | os.PathLike) and Path(source).exists():
+    if isinstance(source, str | os.PathLike) and os.path.exists(source):
         own = {"column": None, "condition": config.condition if config.condition == "file" else None}
         return open_source(source, config.updated({**own, "examples": "lines"})).examples()
     if isinstance(source, str | os.PathLike):  # built-in, or not there

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError, UsageError, some
 from unrolled.core.front import option
-from unrolled.data.cells import as_class, as_number, is_gap
+from unrolled.data.cells import as_class, as_number, is_gap, shown
 from unrolled.data.gaps import fill
 from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.plain import TextFile
@@ -85,7 +85,7 @@ def _case(text: str, header: dict[str, list[str]], reading: Reading, answers: An
         answer = as_class(label, f"{place}, the label")
         known = header["classlabel"][1:]
         if known and answer not in known:
-            raise DataError(f"{place}: the label '{answer}' is not in the header, which has {', '.join(known)}")
+            raise DataError(f"{place}: the label {shown(answer)} is not in the header, which has {some(known)}")
     return Labelled(fill(np.stack(values, axis=1), reading.missing, place), answer, place)  # [T, D]
 
 
@@ -93,7 +93,7 @@ def _channel(text: str, missing: str, place: str) -> NDArray[np.float64]:
     cells = text.split(",")
     try:
         values = np.array(cells, np.float64)
-        if np.isfinite(values).all():
+        if np.isfinite(values).all() and "_" not in text:
             return values
     except ValueError:
         pass
@@ -101,7 +101,7 @@ def _channel(text: str, missing: str, place: str) -> NDArray[np.float64]:
     for step, cell in enumerate(cells, start=1):
         if is_gap(cell) and missing == "error":
             raise DataError(
-                f"{place}, step {step}: found '{cell.strip()}', a missing value; set {option('missing')} to zero, "
+                f"{place}, step {step}: found {shown(cell)}, a missing value; set {option('missing')} to zero, "
                 "previous or line"
             )
         result.append(float("nan") if is_gap(cell) else as_number(cell, f"{place}, step {step}"))

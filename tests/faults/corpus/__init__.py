@@ -1,0 +1,10 @@
+"""Bad and odd files: what is refused with a sentence, and what is read rightly."""
+
+from __future__ import annotations
+
+from tests.faults.corpus import arrays, images, later, paths, series, sounds, tables, text, words
+from tests.faults.corpus.case import Case
+
+CASES: list[Case] = [
+    case for group in (text, tables, arrays, series, sounds, images, words, paths, later) for case in group.CASES
+]
