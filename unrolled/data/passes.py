@@ -62,11 +62,11 @@ class Steady(Generic[T]):
 
 
 def _mark(example: tuple[Any, ...]) -> bytes:
-    digest = hashlib.blake2b(digest_size=8)
+    digest = hashlib.sha256()
     for value in example:
         if isinstance(value, np.ndarray):
             digest.update(f"{value.dtype}{value.shape}".encode())
-            digest.update(value.tobytes())
+            digest.update(np.ascontiguousarray(value).data)
         else:
             digest.update(f"\0{value!r}".encode("utf-8", "surrogatepass"))
-    return digest.digest()
+    return digest.digest()[:8]

@@ -60,6 +60,7 @@ def prepare(
     A codec that is only `offered` is used where it cuts data of this kind into the tokens that are asked for.
     """
     opened = open_source(source, config)
+    opened.leave_out_copies()
     wanted = NumberCodec.kind if opened.numbers else config.tokens
     if codec is None and offered is not None and offered.kind == wanted:
         codec = offered

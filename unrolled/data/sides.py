@@ -1,7 +1,8 @@
 """Who goes where: the part of every example, so that nothing that is measured was seen in training.
 
-Equal inputs are in one part, and so are the examples of a group and the windows of a series. Where whole groups or
-series share an input, it is left out of the later part. Parts that the data names itself stay as they are.
+Equal inputs are in one part, and so are the examples of a group, the windows of a series, and the noisy versions of
+one clean series. Where whole groups or series share an input, it is left out of the later part. Parts that the data
+names itself stay as they are.
 """
 
 from __future__ import annotations
@@ -39,10 +40,12 @@ class Scan:
     """the names of all classes or tags"""
     series: NDArray[np.int64] | None = None
     """of windows: the number of the series that each was cut from"""
+    clean: NDArray[np.uint64] | None = None
+    """where answers are series: a key of each, whole; of one that never varies, such as silence, a key of its own"""
 
 
 def scan_examples(examples: Iterable[Labelled], seed: int, answers: Answers) -> Scan:
-    keys, pairs, classes, parts, series = [], [], [], [], []
+    keys, pairs, classes, parts, series, whole = [], [], [], [], [], []
     groups: list[str | None] = []
     found: set[str] = set()
     number_of: dict[str, int] = {}
@@ -59,12 +62,15 @@ def scan_examples(examples: Iterable[Labelled], seed: int, answers: Answers) -> 
         if groups and (example.group is None) != (groups[0] is None):
             raise DataError(f"{example.place}: some examples have a group and others none; give one to each or to none")
         groups.append(example.group)
+        if answers == "series":
+            whole.append(answer)
         if example.series is not None:
             series.append(series_of.setdefault(example.series, len(series_of)))
         counts[example.part] += 1
         if answers in CLASS_CODECS:
             found.update(CLASS_CODECS[answers].parts(answer))
     names = None if groups[0] is None else [str(group) for group in groups]
+    windows = np.array(series, np.int64) if series else None
     return Scan(
         np.array(keys, np.uint64),
         np.array(pairs, np.uint64),
@@ -73,8 +79,23 @@ def scan_examples(examples: Iterable[Labelled], seed: int, answers: Answers) -> 
         names,
         counts,
         frozenset(found),
-        np.array(series, np.int64) if series else None,
+        windows,
+        _whole_answers(whole, windows, seed) if answers == "series" else None,
     )
+
+
+def _whole_answers(
+    answers: Sequence[NDArray[Any]], windows: NDArray[np.int64] | None, seed: int
+) -> NDArray[np.uint64]:  # fmt: skip
+    """A key for the answer of each example, or for the whole series of answers that a window is from."""
+    owners = np.arange(len(answers)) if windows is None else windows
+    order = np.argsort(owners, kind="stable")
+    found = np.zeros(len(answers), np.uint64)
+    for rows in np.split(order, np.flatnonzero(np.diff(owners[order])) + 1):
+        series = np.concatenate([answers[row] for row in rows])  # [T, D]
+        varies = bool((series != series[0]).any())
+        found[rows] = row_key(series, None if varies else f"alone {rows[0]}", seed)
+    return found
 
 
 def sides(
@@ -115,17 +136,23 @@ def _split(scan: Scan, rows: NDArray[np.int64], shares: Mapping[str, float], see
     """The section of each row: equal inputs, the rows of a group and the windows of a series in one."""
     if scan.groups is not None:
         return grouped([scan.groups[row] for row in rows], shares, seed, name)
-    if scan.series is None:
-        return stratified(scan.keys[rows], scan.classes[rows], shares, name)
-    if _too_few(scan, rows, len(shares)):
+    units = _units(scan, rows)
+    if scan.series is not None and len(np.unique(units)) < len(shares):  # fewer different series than parts
         return by_position(len(rows), shares, name)
-    return stratified(together(scan.keys[rows], scan.series[rows]), scan.classes[rows], shares, name)
+    return stratified(units, scan.classes[rows], shares, name)
 
 
-def _too_few(scan: Scan, rows: NDArray[np.int64], n_parts: int) -> bool:
-    """Whether windows are of fewer different series than there are parts."""
-    assert scan.series is not None
-    return len(np.unique(together(scan.keys[rows], scan.series[rows]))) < n_parts
+def _units(scan: Scan, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """A key of each row, the same for all that belong together: the smallest of theirs."""
+    ties: list[NDArray[Any]] = [scan.keys[rows] if scan.series is None else scan.series[rows]]
+    if scan.clean is not None:
+        ties.append(scan.clean[rows])
+    units, before = scan.keys[rows], None
+    while before is None or (units != before).any():
+        before = units
+        for tie in ties:
+            units = together(units, tie)
+    return units
 
 
 def _leave_out(

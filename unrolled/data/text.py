@@ -35,6 +35,7 @@ from unrolled.data.tables import (
 
 BUILTIN = "builtin:"
 LONGEST_PATH = 4096
+EMPTY = hashlib.sha256().hexdigest()
 
 
 class TextSource:
@@ -68,6 +69,9 @@ class TextSource:
         """A fingerprint of the content."""
         raise NotImplementedError
 
+    def leave_out_copies(self) -> None:
+        """Before reading: of equal files of a stream only the first is read, because a stream is split by position."""
+
     def notes(self) -> list[str]:
         """What was changed or left out while reading; complete after one pass."""
         return []
@@ -85,6 +89,7 @@ class FileSource(TextSource):
         self._starts: list[int] = []  # lines before each file that a pass has come to
         self._blank = 0
         self._skipped = skipped
+        self._copies: list[TextFile] = []
         self._condition = config.condition
         if config.column is not None:
             raise UsageError(f"{name}: plain text has no columns, so leave out {option('column')}")
@@ -130,13 +135,24 @@ class FileSource(TextSource):
         i = bisect_left(self._starts, number) - 1
         return f"{self._texts[i].name}, line {number - self._starts[i]}"
 
+    def leave_out_copies(self) -> None:
+        if not self.is_stream:
+            return
+        first = {text.digest(): text for text in reversed(self._texts)} | {EMPTY: None}
+        self._copies = [text for text in self._texts if first[text.digest()] not in (text, None)]
+        self._texts = [text for text in self._texts if first[text.digest()] in (text, None)]
+
     def digest(self) -> str:
-        return _digest_of(f"{_stem(text.path)} {text.digest()}" for text in self._texts)
+        found = [f"{_stem(text.path)} {text.digest()}" for text in self._texts]
+        return _digest_of([*found, f"without {len(self._copies)} copies"] if self._copies else found)
 
     def notes(self) -> list[str]:
         notes = [note for text in self._texts for note in text.notes]
         if self._blank:
             notes.append(f"{self._blank} blank lines were left out")
+        if self._copies:
+            copies = f"{len(self._copies)} {'file was' if len(self._copies) == 1 else 'files were'} left out"
+            notes.append(f"{copies} as a copy of another, such as {self._copies[0].name}")
         return [*notes, self._skipped] if self._skipped else notes
 
     def _complain_if_empty(self, found: bool) -> None:
