@@ -125,7 +125,7 @@ def test_what_was_there_stays_until_all_is_written(tmp_path, ending):
 def test_a_full_disk_is_told_with_the_bytes_needed(tmp_path, monkeypatch):
     (tmp_path / "in.csv").write_text("a,b\n" + "1,2\n" * 100)
     real = os.write
-    monkeypatch.setattr(os, "write", lambda file, data: real(file, data) if len(data) < 6 else fail(errno.ENOSPC))
+    monkeypatch.setattr(os, "write", lambda file, data: real(file, data) if len(data) < 60 else fail(errno.ENOSPC))
     with pytest.raises(CannotWrite, match=r"out\.csv cannot be written \(No space left.*bytes are needed and .* free"):
         write(str(tmp_path / "out.csv"), str(tmp_path / "in.csv"), ({"prediction": "xyz"} for _ in range(100)), Line())
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -37,6 +38,7 @@ QuoteFormulas = Annotated[
         "begin with =, +, -, @, a tab or a line end and are no numbers).",
     ),
 ]
+LINES = 256  # that are written at a time
 SIGNS = {".csv": ",", ".tsv": "\t"}
 FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
 NUMBER = re.compile(r"[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?%?")
@@ -60,7 +62,13 @@ def write(out: str, data: str, said: Iterator[dict[str, Any]], task: Any, quote_
     else:
         rows = _rows(data, said, task)
         texts = _csv(map(_quoted, rows) if quote_formulas else rows, SIGNS[path.suffix])
-    atomic.write_chunks(path, (text.encode("utf-8", "backslashreplace") for text in texts))
+    atomic.write_chunks(path, _blocks(texts))
+
+
+def _blocks(texts: Iterator[str]) -> Iterator[bytes]:
+    """Lines, many at a time."""
+    while some := list(itertools.islice(texts, LINES)):
+        yield "".join(some).encode("utf-8", "backslashreplace")
 
 
 def _csv(rows: Iterable[list[Any]], sign: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from unrolled.core.finite import require_finite
 from unrolled.core.state import State
 from unrolled.decode.beam import beam_search
 from unrolled.decode.choose import make_chooser
@@ -82,6 +83,7 @@ class Writer:
             choose = make_chooser(sampling, self.never)
             tries = max(n, search.best_of_n or n)
             found = best_of(tries, step, state, prompt, None, choose, self.stops, most, rows, sampling.seed)
+        require_finite([candidate.log_p for each in found for candidate in each])
         return [each[:n] for each in found]
 
     def _text(self, candidate: Candidate) -> Generated:
@@ -94,6 +96,7 @@ class Writer:
         text, choose = self.codec.stream(), make_chooser(sampling, self.never)
         with torch.no_grad():
             for column in rollout(step, state, prompt, None, choose, self.stops, max_tokens, seed=sampling.seed):
+                require_finite(float(column.log_p[0]))
                 token = int(column.tokens[0])
                 if token in self.stops:
                     break

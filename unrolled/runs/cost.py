@@ -108,3 +108,25 @@ def peak_megabytes() -> float | None:
         return round(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024, 1)
     except (OSError, StopIteration):
         return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
+
+
+def available_bytes() -> int | None:
+    """The memory that this process can still have, swap included; None where the system does not tell."""
+    found = [_meminfo(), _cgroup("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current")]
+    return min((room for room in found if room is not None), default=None)
+
+
+def _meminfo() -> int | None:
+    try:
+        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
+        return sum(int(lines[key].split()[0]) for key in ("MemAvailable", "SwapFree")) * 1024
+    except (OSError, KeyError, ValueError):
+        return None
+
+
+def _cgroup(most: str, used: str) -> int | None:
+    """The room that a container has left."""
+    try:
+        return int(Path(most).read_text(encoding="ascii")) - int(Path(used).read_text(encoding="ascii"))
+    except (OSError, ValueError):  # no container, or "max"
+        return None

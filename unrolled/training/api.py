@@ -32,7 +32,7 @@ from unrolled.runs.parts import Frozen
 from unrolled.runs.run import Run, load, pick_device, saved_config
 from unrolled.training import starting
 from unrolled.training.loop import WRITING, Loop
-from unrolled.training.memory import explain_memory
+from unrolled.training.memory import explain_memory, require_room
 from unrolled.training.precision import choose_precision
 from unrolled.training.progress import Progress, Quiet
 from unrolled.training.signals import stop_at_once
@@ -210,6 +210,7 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
         _same_data(run, task)
     for note in [] if resuming else task.facts().get("notes", []):
         shown.say(f"note: {note}")
+    require_room(config, task)
     model = build.build(config, task.ports(), task.ACCEPTS)
     closed_form.require_weights(config, task, model)
     if closed_form.applies(config, task.ports()) and config.start != Start():

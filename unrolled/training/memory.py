@@ -1,4 +1,4 @@
-"""Out of memory: say which batch size would have fitted."""
+"""Out of memory: refuse a model that is too large before it is built, and say which batch size would have fitted."""
 
 from __future__ import annotations
 
@@ -8,11 +8,46 @@ from contextlib import contextmanager
 import torch
 
 from unrolled.core.causal import Encoder, begin
-from unrolled.core.errors import OutOfMemory
+from unrolled.core.errors import OutOfMemory, UnrolledError
 from unrolled.core.front import option
 from unrolled.core.outside import is_out_of_memory
 from unrolled.core.task import Model, Task
+from unrolled.runs import closed_form, cost
+from unrolled.runs.build import build
 from unrolled.runs.config import RunConfig
+
+COPIES = {"adamw": 4, "sgd": 3}  # of all weights: themselves, their gradients, what the optimiser remembers
+NUMBER = 4  # bytes
+
+
+def require_room(config: RunConfig, task: Task) -> None:
+    """Refuse a model whose weights alone, as training holds them, are more than this machine has memory for.
+
+    Without this the system would stop the process, or another one, at the first step.
+    """
+    counted = _on_paper(config, task)
+    room = cost.available_bytes() if torch.device(config.device).type == "cpu" else None
+    if counted is None or room is None:
+        return
+    weights, others = counted
+    copies = 1 if closed_form.applies(config, task.ports()) else COPIES[config.optimiser.optimiser]
+    needed = NUMBER * (weights * copies + others)
+    if needed > room:
+        raise OutOfMemory(
+            f"the model '{config.model}' has {weights + others:,} numbers with these settings and this data; training "
+            f"needs at least {needed:,} bytes for them and {room:,} are free: choose a smaller one, with fewer or "
+            "narrower layers or a smaller vocabulary"
+        )
+
+
+def _on_paper(config: RunConfig, task: Task) -> tuple[int, int] | None:
+    """How many weights and other numbers the model has; nothing is allocated. None where it cannot be told so."""
+    try:
+        with torch.device("meta"):
+            model = build(config.model_copy(update={"device": "meta"}), task.ports(), task.ACCEPTS)
+    except (RuntimeError, NotImplementedError, ValueError, TypeError, UnrolledError):
+        return None  # what is wrong with it is told when it is built
+    return sum(p.numel() for p in model.parameters()), sum(b.numel() for b in model.buffers())
 
 
 @contextmanager
