@@ -17,6 +17,7 @@ from tests.commands import run_unrolled
 from unrolled.cli import main as program
 from unrolled.cli.streams import Exact, Safe, guarded, json_words, write_exact
 from unrolled.core import front
+from unrolled.core.errors import DataError
 from unrolled.pictures.letters import UNSAFE, clean
 from unrolled.pictures.screen import Screen
 
@@ -89,6 +90,15 @@ def test_json_is_whole_in_any_encoding_and_holds_no_control_letter(monkeypatch):
         assert json.loads(text) == value
         assert not UNSAFE.search(text)
         text.encode(encoding)
+
+
+def test_a_line_of_standard_input_that_is_no_text_is_told_by_its_number(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("café\r\nb\n".encode() + b"caf\xe9\n"), "utf-8"))
+    with guarded():
+        lines = iter(sys.stdin)
+        assert [next(lines), next(lines)] == ["café\n", "b\n"]
+        with pytest.raises(DataError, match=r"standard input, line 3, byte 4: not utf-8 text \(found 0xe9\)"):
+            next(lines)
 
 
 class Terminal(io.StringIO):

@@ -128,7 +128,7 @@ def test_what_was_written_wrongly_is_not_used(monkeypatch: pytest.MonkeyPatch, h
     def worn(self: store.SealedFile, data: bytes) -> None:  # a disk that loses bits
         self._file.write(bytes(len(data)))
         self._digest.update(data)
-        self._size += len(data)
+        self.size += len(data)
 
     monkeypatch.setattr(store.SealedFile, "write", worn)
     with pytest.raises(CannotWrite, match="reads otherwise"):

@@ -95,14 +95,17 @@ def test_generation_goes_on_from_a_prompt(run: Run, folder: Path) -> None:
 
 def test_what_is_written_is_a_roll_and_a_midi_file(run: Run, tmp_path: Path) -> None:
     made = run.generate(n=2, max_tokens=8)
-    files = run.task.write_files(made, tmp_path / "new" / "piece")
+    contents = run.task.files_of(made, tmp_path / "piece")
+    files = list(contents)
+    for file, content in contents.items():
+        file.write_bytes(content)
     assert [file.name for file in files] == ["piece.npz", "piece-0.mid", "piece-1.mid"]
     for i, roll in enumerate(read_rolls(files[0])["all"]):
         np.testing.assert_array_equal(roll, made[i].roll)
         notes, length, _ = parse(files[i + 1].read_bytes())
         assert length == pytest.approx(8 * 0.5)
         assert {number - 21 for _, _, number in notes} == set(np.flatnonzero(roll.any(axis=0)).tolist())
-    assert [file.name for file in run.task.write_files(made[:1], tmp_path / "one.mid")] == ["one.npz", "one.mid"]
+    assert [file.name for file in run.task.files_of(made[:1], tmp_path / "one.mid")] == ["one.npz", "one.mid"]
 
 
 def test_predictions_name_keys(run: Run) -> None:
@@ -120,7 +123,7 @@ def test_other_models_and_widths(model: str, tmp_path: Path) -> None:
     assert made.task.width == 20
     item = made.generate(max_tokens=4)[0]
     assert item.roll.shape == (4, 20)
-    assert [file.suffix for file in made.task.write_files([item], tmp_path / "x")] == [".npz"]
+    assert [file.suffix for file in made.task.files_of([item], tmp_path / "x")] == [".npz"]
     assert made.evaluate(rolls)["tokens"] == sum(map(len, rolls))
     if model == "key-chain":
         assert made.result["valid"]["nats"] == made.result["baselines"]["key by key"]["valid"]["nats"]

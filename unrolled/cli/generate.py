@@ -12,6 +12,7 @@ from unrolled.cli.options import Json, With, print_json, with_options
 from unrolled.cli.streams import write_exact
 from unrolled.core.errors import UsageError
 from unrolled.decode.config import Sampling
+from unrolled.runs import atomic
 
 
 @with_options({"sampling": Sampling})
@@ -56,7 +57,7 @@ def command(
     for name in options.keys() - inspect.signature(opened.generate).parameters.keys():
         raise UsageError(f"--{name.removesuffix('_n').replace('_', '-')} is not for the task '{opened.config.task}'")
     options |= {"sampling": sampling, "max_tokens": max_tokens}
-    if hasattr(opened.task, "write_files"):
+    if hasattr(opened.task, "files_of"):
         _write_files(opened, text, out, options | {"n": n}, json)
         return
     if out is not None:
@@ -81,8 +82,11 @@ def _write_files(opened: Any, prompt: str, out: str | None, options: dict[str, A
     if out is None:
         raise UsageError(f"the task '{opened.config.task}' writes files: say where with --out NAME")
     made = opened.generate(prompt, **options)
-    files = [str(path) for path in opened.task.write_files(made, out)]
+    files = opened.task.files_of(made, out)
+    for path, content in files.items():
+        atomic.make_directory(path.parent)
+        atomic.write_bytes(path, content)
     if json:
-        print_json({"files": files, "logp": [item.logp for item in made]})
+        print_json({"files": [str(path) for path in files], "logp": [item.logp for item in made]})
     else:
-        print("\n".join(files))
+        print(*files, sep="\n")

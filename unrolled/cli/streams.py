@@ -14,9 +14,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn, TextIO, cast
+from typing import Any, BinaryIO, NoReturn, TextIO, cast
 
-from unrolled.core.errors import CannotWrite
+from unrolled.core.errors import CannotWrite, DataError
+from unrolled.core.opening import json_text
 from unrolled.pictures.letters import UNSAFE, clean
 
 
@@ -68,6 +69,28 @@ class Safe(Exact):
         return len(text)
 
 
+class Lines:
+    """Standard input, line by line as it comes; a line that is not text is told by its number."""
+
+    def __init__(self, source: io.TextIOWrapper) -> None:
+        self.source = source
+
+    def __iter__(self) -> Iterator[str]:
+        for number, line in enumerate(cast(BinaryIO, self.source.buffer), 1):
+            try:
+                text = line.decode(self.source.encoding)
+            except UnicodeDecodeError as error:
+                place = f"standard input, line {number}, byte {error.start + 1}"
+                raise DataError(f"{place}: not {self.source.encoding} text (found {line[error.start]:#04x})") from None
+            yield text.replace("\r\n", "\n")
+
+    def read(self) -> str:
+        return "".join(self)
+
+    def __getattr__(self, name: str) -> Any:  # encoding, isatty, fileno, readline, ...
+        return getattr(self.source, name)
+
+
 def write_exact(text: str) -> None:
     """Text as it is to a file or a pipe; to a terminal without what could steer it."""
     out = sys.stdout
@@ -77,11 +100,7 @@ def write_exact(text: str) -> None:
 
 def json_words(value: Any, indent: int | None = None, encoding: str | None = None) -> str:
     """JSON that every terminal can show and standard output (or an encoding) can hold: other letters are escaped."""
-    text = json.dumps(value, indent=indent, ensure_ascii=False)
-    try:
-        text.encode(encoding or sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
-        text = json.dumps(value, indent=indent)
+    text = json_text(value, indent, encoding or sys.stdout.encoding or "utf-8")
     return UNSAFE.sub(lambda found: "\\u007f" if found[0] == "\x7f" else json.dumps(found[0])[1:-1], text)
 
 
@@ -92,6 +111,8 @@ def guarded() -> Iterator[None]:
     _open_closed()
     ascii_only = codecs.lookup(sys.stdin.encoding or "utf-8").name == "ascii"
     _reconfigure(sys.stdin, errors="strict", **({"encoding": "utf-8"} if ascii_only else {}))
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin = cast(TextIO, Lines(sys.stdin))
     _reconfigure(sys.stdout, errors="backslashreplace")
     _reconfigure(sys.stderr, errors="backslashreplace")
     sys.stdout = cast(TextIO, Safe(Exact(sys.stdout, _no_output)))

@@ -113,7 +113,10 @@ def _toml_value(value: Any) -> str:
         return "{" + ", ".join(f"{_toml_key(k)} = {_toml_value(v)}" for k, v in value.items() if v is not None) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(_toml_value(item) for item in value) + "]"
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return text.encode(
+        "utf-8", "replace"
+    ).decode()  # half a letter, of an oddly encoded file name, has no place in TOML
 
 
 def parse_assignments(pairs: Iterable[str]) -> dict[str, Any]:

@@ -109,6 +109,20 @@ def parse_json(data: bytes | str, where: str) -> Any:
     return value
 
 
+def json_text(value: Any, indent: int | None = None, encoding: str = "utf-8") -> str:
+    """JSON in letters that an encoding can hold; others, such as those of an oddly encoded file name, are escaped.
+
+    >>> json_text(["é", "caf\\udce9"])
+    '["\\\\u00e9", "caf\\\\udce9"]'
+    """
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=indent)
+    return text
+
+
 def shortened(value: object, most: int = SHOWN) -> str:
     """A value of data as a message shows it: its beginning, where it is long.
 

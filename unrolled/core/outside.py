@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from unrolled.core.errors import CannotWrite, DataError, OutOfMemory, UnrolledError
@@ -31,6 +32,18 @@ def cannot_write(path: str | Path, needed: int | None, error: OSError, advice: s
         f"{path} cannot be written ({error.strerror or error}): {asked}{_free(Path(path))}; "
         f"what was there before is intact, so {advice}"
     )
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """A file of a directory that is being made, or none of it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as stream:
+            stream.write(data)
+    except OSError as error:
+        with suppress(OSError):
+            path.unlink()
+        raise cannot_write(path, len(data), error) from error
 
 
 def _free(path: Path) -> str:

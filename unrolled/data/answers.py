@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, nearest
-from unrolled.core.opening import JSON, parse_json, read_text
+from unrolled.core.opening import JSON, json_text, parse_json, read_text
+from unrolled.core.outside import write_new
 from unrolled.data.cells import Typed, shown
 from unrolled.data.labelled import Labelled
 from unrolled.data.reading import Answers
@@ -54,11 +54,10 @@ class AnswerCodec:
         raise NotImplementedError
 
     def save(self, directory: str | Path, file: str = FILE) -> None:
-        Path(directory).mkdir(parents=True, exist_ok=True)
-        (Path(directory) / file).write_text(self.to_json(), encoding="utf-8")
+        write_new(Path(directory) / file, self.to_json().encode())
 
     def to_json(self) -> str:
-        return json.dumps({"answers": self.kind, **self.values()}, ensure_ascii=False) + "\n"
+        return json_text({"answers": self.kind, **self.values()}) + "\n"
 
 
 class ClassCodec(AnswerCodec):

@@ -10,7 +10,6 @@ never removed, and what a killed process has left is.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import secrets
@@ -23,6 +22,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from unrolled.core import outside
 from unrolled.core.errors import CannotWrite, UsageError
 
 if sys.platform != "win32":
@@ -58,7 +58,10 @@ def cache_directory() -> Path:
     """$UNROLLED_CACHE, $XDG_CACHE_HOME/unrolled or ~/.cache/unrolled."""
     if own := os.environ.get("UNROLLED_CACHE"):
         return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unrolled"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unrolled"
+    except RuntimeError:  # a user without a home, as in some containers
+        raise UsageError("there is no home directory for prepared data: set UNROLLED_CACHE to a directory") from None
 
 
 def place_of(key: str) -> Path:
@@ -115,15 +118,11 @@ def _require_owner(place: Path, found: os.stat_result, owners: set[int]) -> None
         )
 
 
-def cannot_write(error: OSError) -> CannotWrite:
-    """The sentence for an entry that cannot be written."""
+def cannot_write(error: OSError, needed: int | None = None) -> CannotWrite:
+    """The sentence for an entry of so many bytes (None: not known) that cannot be written."""
     place = cache_directory() / FOLDER
     hint = "set UNROLLED_CACHE to a directory with room"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        there = next(parent for parent in (place, *place.absolute().parents) if parent.exists())
-        free = shutil.disk_usage(there).free
-        return CannotWrite(f"{place}: the disk is full, {free:,} bytes are free; make room or {hint}")
-    return CannotWrite(f"{place}: prepared data cannot be written ({error.strerror or error}); {hint}")
+    return outside.cannot_write(place, needed, error, f"make room, or {hint}")
 
 
 # ---- locks

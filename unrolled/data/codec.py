@@ -9,7 +9,6 @@ exactly. Ids 0 to 3 are special and the same in every codec; no text, whatever i
 from __future__ import annotations
 
 import codecs
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, UsageError
-from unrolled.core.opening import JSON, parse_json, read_text
+from unrolled.core.opening import JSON, json_text, parse_json, read_text
+from unrolled.core.outside import write_new
 from unrolled.data.config import BYTE_VALUES, DataConfig
 
 EMPTY, UNKNOWN, START, STOP = 0, 1, 2, 3
@@ -106,8 +106,7 @@ class Codec:
         return np.array([len(self._table[token]) for token in self._encode(text)], np.int64)
 
     def save(self, directory: str | Path) -> None:
-        Path(directory).mkdir(parents=True, exist_ok=True)
-        (Path(directory) / FILE).write_text(self.to_json(), encoding="utf-8")
+        write_new(Path(directory) / FILE, self.to_json().encode())
 
     @staticmethod
     def load(directory: str | Path) -> Codec:
@@ -121,7 +120,7 @@ class Codec:
 
     def to_json(self) -> str:
         values = {"format": "unrolled", "tokens": self.kind, "specials": self.specials, **self._values()}
-        return json.dumps(values, ensure_ascii=False) + "\n"
+        return json_text(values) + "\n"
 
     @staticmethod
     def from_json(text: str) -> Codec:

@@ -64,19 +64,19 @@ class SealedFile:
     def __init__(self, path: Path) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         self._file = os.fdopen(descriptor, "wb", buffering=1 << 20)
-        self._digest, self._size = hashlib.sha256(), 0
+        self._digest, self.size = hashlib.sha256(), 0
 
     def write(self, data: bytes) -> None:
+        self.size += len(data)
         self._file.write(data)
         self._digest.update(data)
-        self._size += len(data)
 
     def finish(self) -> dict[str, Any]:
         """Bring it to the disk; its seal."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self.close()
-        return {"sha256": self._digest.hexdigest(), "size": self._size}
+        return {"sha256": self._digest.hexdigest(), "size": self.size}
 
     def close(self) -> None:
         self._file.close()
@@ -88,10 +88,12 @@ class Draft:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.seals: dict[str, dict[str, Any]] = {}
+        self.begun: list[SealedFile] = []
 
     def begin(self, name: str) -> SealedFile:
         """A file that is written piece by piece; `seals` gets what its `finish` returns."""
-        return SealedFile(self.directory / name)
+        self.begun.append(SealedFile(self.directory / name))
+        return self.begun[-1]
 
     def write(self, name: str, data: bytes) -> None:
         file = self.begin(name)
@@ -110,9 +112,11 @@ class Draft:
 
 def write(key: str, fill: Callable[[Draft], None]) -> Entry:
     """Make an entry with `fill`; that of another process, where it has been faster."""
+    draft = None
     try:
         with cache.drafting(key) as part:
-            fill(Draft(part))
+            draft = Draft(part)
+            fill(draft)
             cache.sync(part)
             entry = _open(part)  # in use before it has its place, so that it is not removed
             entry = _take_place(part, key) or entry
@@ -120,7 +124,8 @@ def write(key: str, fill: Callable[[Draft], None]) -> Entry:
     except (Damaged, _Gone) as error:
         raise cache.cannot_write(OSError(errno.EIO, f"what was written reads otherwise: {error}")) from None
     except OSError as error:
-        raise cache.cannot_write(error) from None
+        needed = sum(file.size for file in draft.begun) if draft is not None else 0
+        raise cache.cannot_write(error, needed or None) from None
     return entry
 
 

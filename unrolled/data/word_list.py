@@ -9,7 +9,6 @@ longer than L are those of its first half and of its end, where English keeps it
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -19,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
-from unrolled.core.opening import JSON, parse_json, read_text
+from unrolled.core.opening import JSON, json_text, parse_json, read_text
+from unrolled.core.outside import write_new
 from unrolled.data.codec import EMPTY, SPECIALS, UNKNOWN
 
 FILE = "words.json"
@@ -87,7 +87,7 @@ class WordListCodec:
 
     def to_json(self) -> str:
         values: dict[str, Any] = {"words": self.words, "characters": self.characters, "letters": self.letters}
-        return json.dumps(values, ensure_ascii=False) + "\n"
+        return json_text(values) + "\n"
 
     @staticmethod
     def from_json(text: str) -> WordListCodec:
@@ -95,8 +95,7 @@ class WordListCodec:
         return WordListCodec(values["words"], values["characters"], int(values["letters"]))
 
     def save(self, directory: str | Path) -> None:
-        Path(directory).mkdir(parents=True, exist_ok=True)
-        (Path(directory) / FILE).write_text(self.to_json(), encoding="utf-8")
+        write_new(Path(directory) / FILE, self.to_json().encode())
 
     @staticmethod
     def load(directory: str | Path) -> WordListCodec:

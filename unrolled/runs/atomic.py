@@ -155,6 +155,24 @@ def write_json(path: str | Path, obj: Any) -> Seal:
     return write_text(path, json_text(obj, str(path)))
 
 
+def append(path: Path, data: bytes) -> None:
+    """Add to a file that grows: all of the data or, on a full disk, nothing; a kill can leave a part of it."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
+        try:
+            before, rest = os.fstat(descriptor).st_size, data
+            try:
+                while rest:
+                    rest = rest[os.write(descriptor, rest) :]
+            except OSError:
+                os.ftruncate(descriptor, before)
+                raise
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise cannot_write(path, len(data), error) from error
+
+
 def make_directory(path: Path) -> None:
     """The directory and its parents."""
     try:

@@ -21,20 +21,7 @@ def append(path: Path, values: Mapping[str, Any]) -> None:
     line = formats.json_text(values, str(path), indent=None).encode("utf-8")
     if _is_cut(path):
         _rewrite(path, list(_lines(path)))
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
-        try:
-            before, rest = os.fstat(descriptor).st_size, line
-            try:
-                while rest:
-                    rest = rest[os.write(descriptor, rest) :]
-            except OSError:
-                os.ftruncate(descriptor, before)
-                raise
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise atomic.cannot_write(path, len(line), error) from error
+    atomic.append(path, line)
 
 
 def read(path: Path) -> list[dict[str, Any]]:

@@ -1,17 +1,22 @@
 """Scalars for TensorBoard: event files beside metrics.jsonl, which stays the record.
 
-torch's writer is imported when the first number is written, for that takes a while.
+They are appended by ourselves, because the writer that TensorBoard brings along does so in a thread of its own, where a
+full disk goes unnoticed. Its parts are imported when the first number is written, because that takes a while.
 """
 
 from __future__ import annotations
 
+import io
+import os
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from unrolled.runs import atomic
+
+VERSION = "brain.Event:2"  # of the format
 
 
 class Events:
@@ -23,7 +28,7 @@ class Events:
     def __init__(self, directory: str | Path) -> None:
         self.path = Path(directory)
         self._resumed_at: int | None = None
-        self._writer: Any = None
+        self._file: Path | None = None
         self._kept: list[tuple[int, float, Mapping[str, float]]] = []  # step, time of day, numbers
 
     def resume(self, step: int) -> None:
@@ -45,38 +50,52 @@ class Events:
         """Write all that was noted."""
         if self._kept:
             kept, self._kept = self._kept, []
-            self._attempt(lambda: self._write(kept))
+            self._write(kept)
 
     def close(self) -> None:
         """Write what is left; numbers after this open a new file."""
         self.flush()
-        if self._writer is not None:
-            writer, self._writer, self._resumed_at = self._writer, None, None
-            self._attempt(writer.close)
+        if self._file is not None:
+            self._file, self._resumed_at = None, None
 
     def _write(self, kept: list[tuple[int, float, Mapping[str, float]]]) -> None:
-        if self._writer is None:
-            self._writer = self._open(kept[0][0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about packages that tensorboard itself brings along
+            from tensorboard.compat.proto.event_pb2 import Event
+            from tensorboard.compat.proto.summary_pb2 import Summary
+
+        events = [] if self._file is not None else self._begin(kept[0][0])
         for step, moment, values in kept:
             for name, value in values.items():
-                self._writer.add_scalar(name, float(value), step, walltime=moment)
-        self._writer.flush()
+                summary = Summary(value=[Summary.Value(tag=name, simple_value=float(value))])
+                events.append(Event(wall_time=moment, step=step, summary=summary))
+        assert self._file is not None
+        atomic.append(self._file, _records(events))
 
-    def _open(self, step: int) -> Any:
+    def _begin(self, step: int) -> list[Any]:
+        """Choose a file that is new, and the events that begin it."""
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+
         atomic.make_directory(self.path)
         while any(f".{int(time.time())}." in entry.name for entry in self.path.iterdir()):
             time.sleep(0.05)  # files are read in the order of their names, which tell whole seconds
         purge = None if self._resumed_at is None else self._resumed_at + 1
         if purge is None and any(self.path.iterdir()):
             purge = step
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about packages that tensorboard itself brings along
-            from torch.utils.tensorboard import SummaryWriter
+        now = time.time()
+        self._file = self.path / f"events.out.tfevents.{int(now)}.unrolled.{os.getpid()}"
+        events = [Event(wall_time=now, file_version=VERSION)]
+        if purge is not None:
+            events.append(Event(wall_time=now, step=purge, session_log=SessionLog(status=SessionLog.START)))
+        return events
 
-            return SummaryWriter(log_dir=str(self.path), purge_step=purge)
 
-    def _attempt(self, action: Callable[[], Any]) -> None:
-        try:
-            action()
-        except OSError as error:
-            raise atomic.cannot_write(self.path, 0, error) from error
+def _records(events: list[Any]) -> bytes:
+    """Events as the file holds them: length, its checksum, the event, its checksum."""
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    whole = io.BytesIO()
+    writer = RecordWriter(whole)
+    for event in events:
+        writer.write(event.SerializeToString())
+    return whole.getvalue()

@@ -128,7 +128,6 @@ class LabelledTask(task.Task):
         return {"letters": self.config.letters}
 
     def save_codec(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
         if isinstance(self.inputs, AnswerCodec):  # a scaler
             self.inputs.save(directory, INPUTS)
         else:

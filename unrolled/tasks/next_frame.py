@@ -21,9 +21,10 @@ from torch import Tensor
 
 from unrolled.core import config, task
 from unrolled.core.causal import Causal, Conditional
-from unrolled.core.errors import CannotWrite, DataError, UsageError
+from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.opening import read_json
+from unrolled.core.outside import write_new
 from unrolled.data import pianoroll
 from unrolled.data.batch import Batch, Examples, example_batches
 from unrolled.data.config import DataConfig
@@ -84,8 +85,7 @@ class Task(task.Task):
         self.width = self.rolls.width
 
     def save_codec(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / CODEC).write_text(json.dumps({"width": self.width}) + "\n", encoding="utf-8")
+        write_new(directory / CODEC, json.dumps({"width": self.width}).encode() + b"\n")
 
     def load_codec(self, directory: Path) -> None:
         try:
@@ -301,20 +301,14 @@ class Task(task.Task):
         made = [Generated(np.concatenate([given, b]), len(given), p) for b, p in zip(bits, log_p)]
         return sorted(made, key=lambda each: -each.logp)
 
-    def write_files(self, made: list[Generated], out: str | Path) -> list[Path]:
+    def files_of(self, made: list[Generated], out: str | Path) -> dict[Path, bytes]:
         """OUT.npz with all rolls, `roll_0` the most probable, and where there are 88 keys a MIDI file of each."""
         base = Path(out).with_suffix("") if Path(out).suffix in (".npz", ".mid") else Path(out)
         files = {base.with_name(f"{base.name}.npz"): pianoroll.npz_bytes([each.roll for each in made])}
         for i, each in enumerate(made if self.width == KEYS else []):
             name = f"{base.name}.mid" if len(made) == 1 else f"{base.name}-{i}.mid"
             files[base.with_name(name)] = midi_bytes(each.roll, self.config.frame_seconds, LOWEST)
-        for path, content in files.items():
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
-            except OSError as error:
-                raise CannotWrite(f"{path}: cannot be written ({error.strerror})") from None
-        return list(files)
+        return files
 
     def _prompt(self, prompt: Any) -> Roll:
         if isinstance(prompt, str | Path) and str(prompt):
