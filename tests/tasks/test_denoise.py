@@ -182,3 +182,11 @@ def test_fewer_channels_out_than_in(tmp_path: Path) -> None:
 
 def test_pairs_of_series_are_guessed() -> None:
     assert guess_task(SINES, {})[0] == "denoise"
+
+
+def test_an_encoder_of_images_has_no_output_for_each_position(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'cnn' has fewer outputs than positions, but the task 'denoise' needs one"):
+        unrolled.train(SINES, task="denoise", model="cnn", out=tmp_path / "run", settings={"steps": 1, "threads": 1})
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(UsageError, match=r"'cnn' does not fit the task 'denoise'; .*bilstm"):
+        unrolled.compare(SINES, "denoise", out=tmp_path / "out", settings={"models": "cnn", "steps": 1})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from types import ModuleType
 from typing import Any, cast
 
@@ -90,7 +91,29 @@ def fits(name: str, task: Task) -> bool:
         return False
     if ports.answers != "next" and file.owns_head:
         return False
-    return file.kind in task.ACCEPTS and (file.input or offered) == offered
+    if file.kind not in task.ACCEPTS or (file.input or offered) != offered:
+        return False
+    return ports.answers != "each" or file.answers == "each" or _tiny_is_aligned(model_file(name))
+
+
+@cache
+def _tiny_is_aligned(module: ModuleType) -> bool:
+    """Whether the body of a model file, as it is for tests, has an output for each position."""
+    if declared(module).kind != "encoder":
+        return True
+    with torch.random.fork_rng(devices=[]):
+        return is_aligned(_made(module, module.TINY, 4, 4), 4)
+
+
+def is_aligned(body: Any, d_in: int) -> bool:
+    """Whether a body has an output for each position that it reads; an encoder of images has one for each region."""
+    if not isinstance(body, Encoder):
+        return True
+    body.eval()  # without noise, for the weights that are made after it are a function of the seed
+    with torch.no_grad():
+        tried = {n: body(torch.zeros(1, n, d_in), torch.ones(1, n, dtype=torch.bool))[0] for n in (2, 5)}
+    body.train()
+    return all(y.shape[1] == n for n, y in tried.items())
 
 
 def fits_table(file: Declared, ports: Ports) -> bool:
@@ -174,6 +197,11 @@ def _reader(config: RunConfig, ports: Ports, module: ModuleType) -> Encoder:
         body = Ending(cast(Causal, body))
     front = [entry, *_dropout(ends), body, *_dropout(ends)]
     if ports.answers == "each":
+        if not is_aligned(body, width):
+            raise UsageError(
+                f"the model '{config.model}' has fewer outputs than positions, but the task '{config.task}' needs one "
+                "for each position"
+            )
         layers = [*front, _linear(d_body, ports.d_out)]
         late = ports.delay and isinstance(body, Causal)
         return Delayed(ports.delay, *layers) if late else SerialEncoder(*layers)
