@@ -57,7 +57,7 @@ class Case:
         """The same command where nothing can be resumed, `--resume` otherwise; and nothing is missing or left over."""
         command = str(self.words[0])
         begun = (folder / "out" / MARKS[command]).exists()
-        ended = self.attempt(folder, command, "--resume", "out") if begun else self.attempt(folder)
+        ended = self.attempt(folder, command, self.words[1], "--resume", "out") if begun else self.attempt(folder)
         assert ended.code == 0, ended.err
         assert contents(folder / "out") == self.expected
 
@@ -135,7 +135,7 @@ def some(names: tuple[str, ...], n: int) -> list[int]:
     return [changes[(2 * i + 1) * len(changes) // (2 * n)] for i in range(n)]
 
 
-@pytest.mark.parametrize(("name", "n"), [("next token", 4), ("labelled", 1), ("closed form", 1)])
+@pytest.mark.parametrize(("name", "n"), [("next token", 3), ("labelled", 1), ("closed form", 1)])
 def test_training_killed_at_a_file_call(case: Callable[[str], Case], tmp_path: Path, name: str, n: int) -> None:
     found = case(name)
     for number in some(found.whole.names, n):
@@ -151,17 +151,15 @@ def test_training_killed_before_it_began(case: Callable[[str], Case], folder: Pa
     found.finish(folder)
 
 
-@pytest.mark.parametrize("name", ["compare", "folds"])
-def test_comparing_killed_at_a_file_call(case: Callable[[str], Case], folder: Path, name: str) -> None:
-    found = case(name)
-    kill_at(found, folder, some(found.whole.names, 3)[1 if name == "compare" else 2])
+def test_comparing_killed_at_a_file_call(case: Callable[[str], Case], folder: Path) -> None:
+    found = case("compare")
+    kill_at(found, folder, some(found.whole.names, 3)[1])
 
 
-@pytest.mark.parametrize("share", [0.45, 0.93])
-def test_a_worker_killed_at_a_file_call(case: Callable[[str], Case], folder: Path, share: float) -> None:
-    """The last calls are those of the folds that are joined."""
+def test_a_worker_killed_while_folds_are_joined(case: Callable[[str], Case], folder: Path) -> None:
+    """These are its last calls."""
     found = case("folds")
-    kill_at(found, folder, 0, kill_worker_at=int(share * len(found.whole.worker_names)))
+    kill_at(found, folder, 0, kill_worker_at=int(0.93 * len(found.whole.worker_names)))
 
 
 @pytest.mark.long
@@ -191,7 +189,7 @@ def disturb(case: Case, folder: Path, seed: int, number: int) -> None:
     moments, command = random.Random(seed), str(case.words[0])
     for _ in range(3):
         resumed = (folder / "out" / MARKS[command]).exists()
-        given = (command, "--resume", "out") if resumed else ()
+        given = (command, case.words[1], "--resume", "out") if resumed else ()
         ended = case.attempt(folder, *given, after=(moments.uniform(0.0, case.whole.seconds), number))
         assert "Traceback" not in ended.err, ended.err
         if ended.code == 0:

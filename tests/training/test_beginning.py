@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -172,3 +174,12 @@ def test_a_signal_that_comes_after_the_last_step_is_heard(
         patch.setattr(loop.Events, "close", lambda _: os.kill(os.getpid(), signal.SIGTERM))
         unrolled.train([text], out=tmp_path / "run", settings=SETTINGS)
     assert unrolled.train([text], resume=tmp_path / "run").result["steps"] == 2
+
+
+def test_the_second_ctrl_c_leaves_at_once() -> None:
+    """And a second SIGTERM does not: whoever ends processes sends several."""
+    code = "from unrolled.training.signals import StopFlag; from signal import *; flag = StopFlag().__enter__(); "
+    for sent, left in ((("SIGINT", "SIGINT"), 130), (("SIGTERM", "SIGINT"), 130), (("SIGINT", "SIGTERM"), 7)):
+        calls = "; ".join(f"raise_signal({name})" for name in sent)
+        words = [sys.executable, "-c", f"{code}{calls}; raise SystemExit(7 if flag.asked else 0)"]
+        assert subprocess.run(words, check=False).returncode == left
