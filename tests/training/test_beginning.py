@@ -142,6 +142,15 @@ def test_a_run_is_finished_when_nothing_is_missing(
     assert (run.path / name).exists() and (run.path / "result.json").exists()
 
 
+def test_what_a_kill_at_the_very_end_leaves_is_removed(text: str, tmp_path: Path) -> None:
+    run = unrolled.train([text], out=tmp_path / "run", settings=SETTINGS)
+    before = sorted(run.path.rglob("*"))
+    (run.path / ".lock").touch()
+    (run.path / ".report.html.tmp-4194303-0a1b2c3d-0").write_text("<")
+    unrolled.train(resume=run.path)
+    assert sorted(run.path.rglob("*")) == before
+
+
 def send(number: int) -> Callable[..., None]:
     def sent(*_: object) -> None:
         os.kill(os.getpid(), number)

@@ -294,6 +294,7 @@ class _Work:
     def _do(self, jobs: Sequence[Job], flag: StopFlag) -> None:
         for job in jobs:
             if self._is_done(job):
+                RunDirectory(self.folder / job.folder).tidy()
                 self.view.event({"event": "done", "folder": job.folder})
             elif job.folder in self.failed:  # and would again
                 self.view.event(self.failed[job.folder].event(job.folder))

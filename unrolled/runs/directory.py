@@ -20,7 +20,7 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.opening import DATA, JSON, parse_json
 from unrolled.runs import atomic, formats, manifest, metrics
-from unrolled.runs.locks import LOCK, exclusive
+from unrolled.runs.locks import LOCK, exclusive, is_idle
 from unrolled.runs.manifest import Manifest, plain_name
 
 if TYPE_CHECKING:
@@ -114,6 +114,11 @@ class RunDirectory:
         for directory in [self.path, *(entry for entry in sorted(self.path.iterdir()) if entry.is_dir())]:
             if not directory.is_symlink():
                 atomic.sweep(directory)
+
+    def tidy(self) -> None:
+        """Remove what a kill left behind just before the end."""
+        if is_idle(self.path):
+            self.sweep()
 
     # Writing ------------------------------------------------------------------------------------------------------
 

@@ -55,15 +55,18 @@ def in_use(directory: Path) -> Iterator[None]:
 
 
 def is_idle(directory: Path) -> bool:
-    """Whether no process trains or compares in a directory."""
+    """Whether no process trains or compares in a directory; the lock of one that was killed is removed."""
     if not (directory / LOCK).exists():
         return True
     try:
-        os.close(_take(directory / LOCK))
+        descriptor = _take(directory / LOCK)
     except BlockingIOError:
         return False
-    except OSError:
-        pass
+    except OSError:  # it cannot be written to
+        return True
+    with suppress(OSError):
+        (directory / LOCK).unlink()
+    os.close(descriptor)
     return True
 
 

@@ -164,6 +164,7 @@ def _resume(path: Path, data: Any, own_file: str | Path | None, shown: Progress,
     run = RunDirectory.open(path)
     config = RunConfig.parse(run.read_json("config.json"))
     if _is_finished(run):
+        run.tidy()
         shown.say(f"{path}: this run is finished")
         return load(path, own_file=own_file)
     if config.own_file is not None and own_file is None:
