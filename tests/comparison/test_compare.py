@@ -136,7 +136,7 @@ def test_a_comparison_can_be_resumed(done, tmp_path):
     shutil.copytree(done.path, folder)
     shutil.rmtree(folder / "tcn-1")
     (folder / "table.json").unlink()
-    again = unrolled.compare(resume=folder)
+    again = unrolled.compare(done.trained_on, resume=folder)
     assert [(row["label"], row["score"]) for row in again.rows] == [(row["label"], row["score"]) for row in done.rows]
 
 
@@ -198,7 +198,7 @@ def test_a_signal_saves_and_says_how_to_go_on(text, tmp_path):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=90)
     assert process.returncode == 75
-    assert f"unrolled compare --resume {tmp_path / 'out'}" in said
+    assert f"unrolled compare {text} --resume {tmp_path / 'out'}" in said
     assert json.loads((tmp_path / "out" / "table.json").read_text())["finished"] is False
     assert list((tmp_path / "out" / "elman-0" / "checkpoints").iterdir())
 
@@ -210,7 +210,7 @@ def test_data_in_memory_is_compared_in_this_process(tmp_path):
     assert found.table["data"] == "memory"
     small, whole = (found.run(f"elman-{name}-0") for name in ("0.5", "1"))
     assert small.config.data.fraction == 0.5 and whole.config.data.fraction == 1.0
-    with pytest.raises(UsageError, match="came from memory"):
+    with pytest.raises(DataError, match="came from memory"):
         unrolled.compare(resume=found.path)
 
 

@@ -121,7 +121,7 @@ def test_the_models_of_all_folds_answer_together(done):
     assert len({float(y.sum()) for y in each}) == K
     temperatures = [member.task.temperature for member in members]
     assert run.task.temperature == pytest.approx(np.exp(np.mean(np.log(temperatures))))
-    again = unrolled.load(run.path)
+    again = unrolled.load(run.path, trained_on=done.trained_on)
     assert again.predict([text]) == run.predict([text])
     assert again.evaluate() == pytest.approx(run.result["test"], rel=1e-6)
     with pytest.raises(UsageError, match="there is no part 'valid'"):
@@ -145,7 +145,7 @@ def test_an_interrupted_comparison_goes_on(done, tmp_path):
     shutil.copytree(done.path, copy)
     shutil.rmtree(copy / "dan")
     shutil.rmtree(copy / "dan-fold-1")
-    again = unrolled.compare(resume=copy)
+    again = unrolled.compare(done.trained_on, resume=copy)
     assert [(row["label"], row["valid"], row["score"]) for row in again.rows] == [
         (row["label"], row["valid"], row["score"]) for row in done.rows
     ]

@@ -39,7 +39,7 @@ def test_it_trains_and_generates(own_file: Path, tmp_path: Path) -> None:
     made = run_unrolled("train", text, "--with", own_file, "--steps", 10, "-o", tmp_path / "run", "--json")
     assert json.loads(made.stdout)["steps"] == 10
     assert run_unrolled("generate", tmp_path / "run", "--with", own_file, "--max-tokens", 5).stdout
-    refused = run_unrolled("generate", tmp_path / "run", code=2)
+    refused = run_unrolled("generate", tmp_path / "run", code=3)
     assert "--with" in refused.stderr and "my_model.py" in refused.stderr
     own_file.write_text(own_file.read_text() + "\n# changed\n")
     assert "changed" in run_unrolled("generate", tmp_path / "run", "--with", own_file, code=3).stderr

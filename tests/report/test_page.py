@@ -255,7 +255,7 @@ def test_what_cannot_be_reported_is_one_sentence(make: Any, tmp_path: Path) -> N
     (damaged / "result.json").write_text("{}")
     (tmp_path / "folder").mkdir()
     later = make.comparison("later", [], format=99)
-    for path, says in ((unfinished, "is not finished.*unrolled.train.resume="), (damaged, "result.json is damaged"),
+    for path, says in ((unfinished, "is not finished.*unrolled.train.*resume="), (damaged, "result.json is damaged"),
                        (tmp_path / "folder", "neither a run directory nor a comparison"), (later, "later release"),
                        (tmp_path / "nowhere", "does not exist")):  # fmt: skip
         with pytest.raises(DataError, match=says) as caught:

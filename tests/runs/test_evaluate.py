@@ -69,7 +69,7 @@ def test_the_same_data_gives_the_figures_of_training(task: str, tmp_path: Path) 
     make, model, settings = CASES[task]
     path = make(tmp_path)
     unrolled.train(path, task=task, model=model, out=tmp_path / "run", settings=SMALL | settings)
-    again = load(tmp_path / "run")
+    again = load(tmp_path / "run", trained_on=path)
     split = "test" if "test" in again.result else "valid"
     assert again.evaluate() == pytest.approx(again.result[split], rel=1e-5)
     assert again.evaluate_baselines().keys() == again.result["baselines"].keys()
@@ -88,7 +88,7 @@ def test_data_that_has_changed_is_refused(task: str, tmp_path: Path) -> None:
         lines = path.read_text(encoding="utf-8").splitlines()
         more = {".csv": "a new one,awful", ".tsv": "a\tb", ".conll": "\nso ADV"}.get(path.suffix, "more of it")
         path.write_text("\n".join([*lines, more]) + "\n", encoding="utf-8")
-    again = load(tmp_path / "run")
+    again = load(tmp_path / "run", trained_on=path)
     with pytest.raises(DataError, match="the data has changed since training"):
         again.evaluate()
     assert again.evaluate_baselines() == {}
@@ -105,7 +105,7 @@ def test_the_data_is_read_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     read = []
     once = labelled_prepare.scan_examples
     monkeypatch.setattr(labelled_prepare, "scan_examples", lambda *given: (read.append(1), once(*given))[1])
-    again = load(run.path)
+    again = load(run.path, trained_on=run.trained_on)
     again.evaluate()
     again.evaluate_baselines()
     again.evaluate(split="valid")
@@ -116,7 +116,7 @@ def test_other_data_with_a_new_class_is_measured_by_the_classes_of_training(run:
     """The new class stands before the others by name, which must not move them."""
     path = tmp_path / "other.csv"
     path.write_text("label,text\nawful,awful film\ngood,good film\nbad,bad film\nodd,odd film\n", encoding="utf-8")
-    told = json.loads(run_unrolled("evaluate", run.path, path, "--json").stdout)
+    told = json.loads(run_unrolled("evaluate", run.path, path, "--trained-on", run.trained_on, "--json").stdout)
     assert (told["error"], told["unseen_targets"], told["tokens"]) == (0.25, 1, 4)
     assert told["baselines"]
 
@@ -126,10 +126,11 @@ def test_other_data_is_read_once_for_the_run_and_its_baselines(
     task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make, model, settings = CASES[task]
-    unrolled.train(make(tmp_path), task=task, model=model, out=tmp_path / "run", settings=SMALL | settings)
+    data = make(tmp_path)
+    unrolled.train(data, task=task, model=model, out=tmp_path / "run", settings=SMALL | settings)
     (tmp_path / "other").mkdir()
     other = make(tmp_path / "other")
-    again, opened = load(tmp_path / "run"), []
+    again, opened = load(tmp_path / "run", trained_on=data), []
     once = TextFile.open
     monkeypatch.setattr(TextFile, "open", lambda file: (opened.append(file.path), once(file))[1])
     for _ in range(2):  # prepared texts are kept, so that the second time less is read
@@ -144,6 +145,18 @@ def test_other_data_is_read_once_for_the_run_and_its_baselines(
 
 
 def test_the_command_measures_the_run_beside_its_baselines(run: Run, tmp_path: Path) -> None:
-    told = json.loads(run_unrolled("evaluate", run.path, reviews(tmp_path), "--json").stdout)
-    assert told.pop("baselines") == load(run.path).evaluate_baselines(tmp_path / "reviews.csv")
-    assert told == load(run.path).evaluate(tmp_path / "reviews.csv")
+    path = reviews(tmp_path)
+    told = json.loads(run_unrolled("evaluate", run.path, path, "--trained-on", path, "--json").stdout)
+    again = load(run.path, trained_on=run.trained_on)
+    assert told.pop("baselines") == again.evaluate_baselines(path) != {}
+    assert told == again.evaluate(path)
+    alone = run_unrolled("evaluate", run.path, path).stdout
+    assert "No baselines: they are fitted on the data that this run was trained on; name it with --trained-on" in alone
+
+
+def test_the_data_that_a_run_names_is_not_opened_by_that(run: Run, tmp_path: Path) -> None:
+    refused = run_unrolled("evaluate", run.path, code=3).stderr
+    assert f"unrolled evaluate {run.path} --trained-on {run.trained_on}" in refused
+    assert "tokens" in json.loads(run_unrolled("evaluate", run.path, "--trained-on", run.trained_on, "--json").stdout)
+    other = reviews(tmp_path, 50)
+    assert "has changed" in run_unrolled("evaluate", run.path, "--trained-on", other, code=3).stderr

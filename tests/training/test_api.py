@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import unrolled
-from unrolled.core.errors import UsageError
+from unrolled.core.errors import DataError, UsageError
 from unrolled.training import api
 from unrolled.training.progress import Quiet
 
@@ -87,7 +87,7 @@ def test_data_from_memory(data: Any, settings: dict[str, Any], tmp_path: Path, i
         again.task.generate(model, "", condition=condition, max_tokens=5)[0] for model in (in_memory[0], again.model)
     )
     assert first == second
-    with pytest.raises(UsageError, match="memory"):
+    with pytest.raises(DataError, match="memory"):
         again.evaluate()
 
 
@@ -120,6 +120,6 @@ def test_baselines_can_be_measured_on_other_data(tmp_path: Path) -> None:
     own = run.evaluate_baselines()
     assert own["bigram"]["nats"] == pytest.approx(run.result["baselines"]["bigram"]["valid"]["nats"])
     (tmp_path / "text.txt").unlink()
-    again = unrolled.load(tmp_path / "run")  # which has not read its training data
+    again = unrolled.load(tmp_path / "run", trained_on=tmp_path / "text.txt")  # which has not read it
     assert again.evaluate(tmp_path / "other.txt")["tokens"] > 0
     assert again.evaluate_baselines(tmp_path / "other.txt") == {}

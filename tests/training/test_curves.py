@@ -67,7 +67,7 @@ def test_a_resumed_run_has_no_point_twice(
         patch.setattr(Loop, "_show", trouble)
         with pytest.raises(Exception, match=r"fire|resume"):
             fit("run", {"steps": 30, "evaluate_every": 10})
-    check(unrolled.train(resume=tmp_path / "run"), losses)
+    check(unrolled.train(tmp_path / "text.txt", resume=tmp_path / "run"), losses)
 
 
 def test_a_roll_back_has_no_point_twice(fit: Fit, losses: dict[int, float], monkeypatch: pytest.MonkeyPatch) -> None:

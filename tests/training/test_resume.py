@@ -78,7 +78,7 @@ def test_killed_at_random_moments(file: Path, whole: Path, tmp_path: Path) -> No
         process.send_signal(signal.SIGKILL)
         process.communicate()
         kills += 1
-        process = start("--resume", broken)
+        process = start(file, "--resume", broken)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     assert kills >= 2, "the run was too quick to be killed: make it longer"
@@ -94,7 +94,7 @@ def test_asked_to_stop(file: Path, whole: Path, tmp_path: Path, number: int) -> 
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 75, errors
     assert "--resume" in errors and "Traceback" not in errors
-    run_unrolled("train", "--resume", broken)
+    run_unrolled("train", file, "--resume", broken)
     assert_same(whole, broken)
 
 
@@ -151,7 +151,7 @@ def test_stopped_outside_the_loop(text: str, tmp_path: Path, moment: str) -> Non
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(5)
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match=r"train.resume="):
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match=r"train\(DATA, resume="):
         patch.setattr(api, moment, terminated)
         unrolled.train([text], out=tmp_path / "run", settings=SMALL | MEMORY | {"steps": 10})
     assert unrolled.train([text], resume=tmp_path / "run").result["steps"] == 10
@@ -159,7 +159,7 @@ def test_stopped_outside_the_loop(text: str, tmp_path: Path, moment: str) -> Non
 
 def test_resuming_other_data_is_refused(text: str, tmp_path: Path) -> None:
     interrupted(text, tmp_path / "run")
-    with pytest.raises(UsageError, match="memory"):
+    with pytest.raises(DataError, match="memory"):
         unrolled.train(resume=tmp_path / "run")
     with pytest.raises(DataError, match="changed"):
         unrolled.train([text.replace("layer", "sheet")], resume=tmp_path / "run")
@@ -256,4 +256,4 @@ def test_a_second_trainer_is_refused(fit, tmp_path):
     run = fit("one", {"steps": 3})
     (run.path / "result.json").unlink()
     with in_use(run.path), pytest.raises(UsageError, match="in use by another process"):
-        unrolled.train(resume=run.path)
+        unrolled.train(tmp_path / "text.txt", resume=run.path)

@@ -173,7 +173,7 @@ def test_resumed_it_ends_with_the_same_bits(old: Run, file: Path, tmp_path: Path
         patch.setattr(Loop, "_show", show)
         train(file, tmp_path / "broken", **given)
     shutil.rmtree(origin)
-    broken = unrolled.train(resume=tmp_path / "broken")
+    broken = unrolled.train(file, resume=tmp_path / "broken")
     for name in ("model.safetensors", "predictions.jsonl"):
         assert (whole.path / name).read_bytes() == (broken.path / name).read_bytes()
 
@@ -189,11 +189,13 @@ def test_stopped_before_its_first_checkpoint_it_begins_again_with_the_same_weigh
     (tmp_path / "broken" / "metrics.jsonl").unlink()
     (tmp_path / "broken" / "result.json").unlink()
     shutil.copytree(tmp_path / "broken", tmp_path / "late")
-    broken = unrolled.train(resume=tmp_path / "broken")
+    with pytest.raises(DataError, match=r"from_run is .*, opened only if you name it"):
+        unrolled.train(file, resume=tmp_path / "broken")
+    broken = unrolled.train(file, resume=tmp_path / "broken", from_run=origin)
     assert (whole.path / "model.safetensors").read_bytes() == (broken.path / "model.safetensors").read_bytes()
     RunDirectory.open(origin).write_tensors("model.safetensors", whole.model.state_dict())
     with pytest.raises(DataError, match="have changed"):
-        unrolled.train(resume=tmp_path / "late")
+        unrolled.train(file, resume=tmp_path / "late", from_run=origin)
 
 
 def test_tokens_said_by_hand_are_not_those_of_the_saved_run(old: Run, file: Path, tmp_path: Path) -> None:

@@ -11,7 +11,16 @@ from unrolled.cli.options import Json, With, print_json
 
 def command(
     run: Annotated[str, typer.Argument(help="A run directory.")],
-    data: Annotated[str | None, typer.Argument(help="Other data; default: the held-out part of its own.")] = None,
+    data: Annotated[
+        str | None,
+        typer.Argument(help="Other data, all of which is used; default: the held-out part of its own (--trained-on)."),
+    ] = None,
+    trained_on: Annotated[
+        str | None, typer.Option(help="The data that the run was trained on, for its held-out part and the baselines.")
+    ] = None,
+    target_file: Annotated[
+        str | None, typer.Option(help="With --trained-on: the file of its targets, if it was trained with one.")
+    ] = None,
     split: Annotated[str | None, typer.Option(help="valid or test; default: test if there is one.")] = None,
     with_: With = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
@@ -24,16 +33,22 @@ def command(
         unrolled evaluate runs/lstm-python-docs
 
         unrolled evaluate runs/lstm-python-docs other.txt --json
+
+        unrolled evaluate runs/dan-reviews --trained-on reviews.csv
     """
     from unrolled.cli.table import print_figures
     from unrolled.runs.run import load
 
-    opened = load(run, own_file=with_, device=device)
+    opened = load(run, own_file=with_, device=device, trained_on=trained_on)
+    opened.target_file = target_file
     figures, baselines = opened.evaluate_beside(data, split)
     if json:
         print_json({**figures, "baselines": baselines})
         return
     rows = {**baselines, opened.config.model: figures}
-    print_figures(f"{data or opened.config.source}: {figures['tokens']:,} {opened.task.UNIT}", rows, opened.task)
+    print_figures(
+        f"{data or trained_on or opened.config.source}: {figures['tokens']:,} {opened.task.UNIT}", rows, opened.task
+    )
     if not baselines:
-        print("No baselines: the data that this run was trained on is no longer available, or has changed.")
+        why = "that has changed" if trained_on else "name it with --trained-on"
+        print(f"No baselines: they are fitted on the data that this run was trained on; {why}.")

@@ -9,11 +9,12 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.engine import Engine, Inline, Processes
 from unrolled.comparison.failures import Failure, diverged_before, none_trained
+from unrolled.comparison.files import read_plan, require_named, write_plan, write_table
 from unrolled.comparison.plan import (
     Job,
     Plan,
@@ -31,23 +32,22 @@ from unrolled.comparison.table import make_table
 from unrolled.comparison.view import Silent, View
 from unrolled.comparison.worker import ENDS
 from unrolled.core import discover
-from unrolled.core.errors import DataError, Interrupted, UsageError
-from unrolled.core.front import invocation, option
-from unrolled.core.opening import read_json
+from unrolled.core.errors import Interrupted, UsageError
+from unrolled.core.front import option
 from unrolled.core.task import Task
 from unrolled.report.page import write_report
 from unrolled.report.read import read_table
-from unrolled.runs import atomic, formats
+from unrolled.runs import atomic
 from unrolled.runs.build import make_task
-from unrolled.runs.directory import TABLE, RunDirectory
+from unrolled.runs.directory import RunDirectory
 from unrolled.runs.locks import LOCK, in_use, is_idle
-from unrolled.runs.run import Run, load, saved_config
+from unrolled.runs.run import Run, load
+from unrolled.runs.trust import data_of, fingerprint, is_path, own_file_of, paths_among, resume_command
 from unrolled.tasks._labelled import LabelledTask
 from unrolled.training.api import configure
 from unrolled.training.progress import clock
 from unrolled.training.signals import StopFlag, stop_at_once
 
-PLAN = "plan.json"
 LEAST_SHARE = 5.0  # seconds that a run must have
 MOST_AT_ONCE = 4
 SHORT = 300.0  # seconds; a shorter run is looked at more often, on less, so that there is a curve to see
@@ -60,8 +60,8 @@ LEFT_OVER = 4.0  # seconds kept for the table and the report
 class Comparison:
     """A finished comparison: its table, and its runs as they were saved."""
 
-    def __init__(self, path: str | Path, own_file: str | Path | None = None) -> None:
-        self.path, self.own_file = Path(path), own_file
+    def __init__(self, path: str | Path, own_file: str | Path | None = None, trained_on: Any = None) -> None:
+        self.path, self.own_file, self.trained_on = Path(path), own_file, trained_on
         self.table = read_table(self.path)
 
     @property
@@ -72,11 +72,11 @@ class Comparison:
     @property
     def best(self) -> Run:
         """The model with the best score on validation data, opened."""
-        return load(self.path, own_file=self.own_file)
+        return load(self.path, own_file=self.own_file, trained_on=self.trained_on)
 
     def run(self, folder: str) -> Run:
         path = self.path / folder
-        return load(path, own_file=self.own_file if saved_config(path).own_file else None)
+        return load(path, own_file=self.own_file, trained_on=self.trained_on)
 
 
 def compare(
@@ -99,15 +99,19 @@ def compare(
     started = time.monotonic() if started is None else started
     view = view or Silent()
     if resume is not None:
-        if settings or out is not None:
-            raise UsageError(f"a resumed comparison keeps its settings and its place: give {option('resume')} alone")
+        if out is not None or not all(map(is_path, settings or ())):
+            raise UsageError(
+                f"a resumed comparison keeps its settings and its place: give {option('resume')} and the data alone"
+            )
         folder = Path(resume)
-        _read_plan(folder)  # before anything is put there
+        read_plan(folder)  # before anything is put there
         with stop_at_once(), in_use(folder):
-            plan = _read_plan(folder)
-            data = plan.data if data is None else data
-            own_file = own_file or plan.own_file
-            _do_all(folder, plan, data, own_file, view, command, started)
+            plan = read_plan(folder)
+            again = resume_command("compare", folder, plan.data, {"own_file": plan.own_file})
+            data = data_of(folder, plan.data, data, again)
+            require_named(folder, plan, paths_among(settings or {}))
+            own_file_of(folder, plan.own_file, plan.own_file_sha256, own_file)
+            _do_all(folder, plan, Given(data, own_file), view, command, started)
     else:
         if data is None:
             raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
@@ -117,23 +121,24 @@ def compare(
             _require_free(folder)
             with in_use(folder):
                 _require_free(folder)
-                _write(folder / PLAN, plan.model_dump(mode="json"))
-                _do_all(folder, plan, data, own_file, view, command, started)
-    return Comparison(folder, own_file)
+                write_plan(folder, plan)
+                _do_all(folder, plan, Given(data, own_file), view, command, started)
+    return Comparison(folder, own_file, data)
 
 
-def _do_all(
-    folder: Path, plan: Plan, data: Any, own_file: str | Path | None, view: View, command: str | None, started: float
-) -> None:
+class Given(NamedTuple):
+    """What the reader of this very command named: no run is given a path that only the plan holds."""
+
+    data: Any
+    own_file: str | Path | None
+
+
+def _do_all(folder: Path, plan: Plan, given: Given, view: View, command: str | None, started: float) -> None:
     """Every run of a plan that is not done yet, and the table."""
     atomic.sweep(folder)
-    if own_file is not None:
-        discover.models.add_file(own_file)
-    in_memory = plan.data == "memory"
-    if in_memory and isinstance(data, str) and data == "memory":
-        raise UsageError(f"{folder}: its data came from memory; give the same data again")
-    engine: Engine = Inline(data) if in_memory else Processes(plan.at_once, plan.threads)
-    work = _Work(folder, plan, engine, view, command or repeat_command(plan), started)
+    named = isinstance(given.data, str | Path)
+    engine: Engine = Processes(plan.at_once, plan.threads) if named else Inline(given.data)
+    work = _Work(folder, plan, given, engine, view, command or repeat_command(plan), started)
     try:
         work.all()
     except KeyboardInterrupt:
@@ -175,6 +180,7 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
         data=source, task=task, guessed=guessed, asked=asked, settings=rest | held_out, apart=apart, jobs=jobs,
         at_once=at_once, threads=int(rest.get("threads") or _threads(cores // at_once)), notes=[*notes, *more],
         own_file=None if own_file is None else str(own_file),
+        own_file_sha256=None if own_file is None else fingerprint(own_file),
     )  # fmt: skip
 
 
@@ -237,20 +243,13 @@ def _require_free(folder: Path) -> None:
         raise UsageError(f"{folder} is there already: {other}")
 
 
-def _read_plan(folder: Path) -> Plan:
-    if not (folder / PLAN).exists():
-        raise DataError(f"{folder} is not a comparison: it has no {PLAN}")
-    return Plan.parse(read_json(folder / PLAN, within=folder))
-
-
-def _write(path: Path, value: Any) -> None:
-    atomic.write_text(path, formats.json_text(value, str(path)))
-
-
 class _Work:
     """A comparison being done."""
 
-    def __init__(self, folder: Path, plan: Plan, engine: Engine, view: View, command: str, started: float) -> None:
+    def __init__(
+        self, folder: Path, plan: Plan, given: Given, engine: Engine, view: View, command: str, started: float
+    ) -> None:
+        self.given = given
         self.folder, self.plan, self.engine, self.view, self.command = folder, plan, engine, view, command
         self.started = started
         self.failed = diverged_before(folder)
@@ -280,7 +279,7 @@ class _Work:
             raise none_trained(self.folder, self.plan, table, self.failed)
 
     def interrupted(self) -> Interrupted:
-        again = invocation("compare", {"resume": str(self.folder)})
+        again = resume_command("compare", self.folder, self.plan.data, {"own_file": self.given.own_file})
         return Interrupted(f"stopped and saved; resume with: {again}")
 
     def _phase(self, kind: str, flag: StopFlag) -> None:
@@ -328,7 +327,7 @@ class _Work:
                 f"({option('models')}, {option('seeds')})"
             )
         self.plan = plan.model_copy(update={"share": round(share, 2)})
-        _write(self.folder / PLAN, self.plan.model_dump(mode="json"))
+        write_plan(self.folder, self.plan)
         self.view.say(f"{n} runs, {plan.at_once} at a time, {share:.0f} s each on {plan.threads} thread(s)")
 
     def _timed(self, orders: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -355,13 +354,18 @@ class _Work:
                 settings = {"budget.steps": plan.asked.steps} | settings
             if plan.share is not None and plan.share < SHORT:
                 settings = LOOK_OFTEN | settings
-        own = plan.own_file if plan.own_file and job.model == discover.file_name(Path(plan.own_file).stem) else None
+        named = self.given.own_file
+        own = str(named) if named and job.model == discover.file_name(Path(named).stem) else None
         return {
-            "folder": job.folder, "out": str(self.folder / job.folder), "data": plan.data, "task": plan.task,
+            "folder": job.folder, "out": str(self.folder / job.folder), "data": self._data(), "task": plan.task,
             "kind": job.kind, "model": job.model, "settings": settings, "own_file": own,
             "members": [str(self.folder / member) for member in job.members],
             "baselines": {} if job.kind == "baseline" else self._baselines(job.fold),
         }  # fmt: skip
+
+    def _data(self) -> str:
+        """What is in an order: a name, or that the data is in this process."""
+        return str(self.given.data) if isinstance(self.given.data, str | Path) else "memory"
 
     def _baselines(self, fold: int | None) -> dict[str, Any]:
         """The figures of the baselines that came to an end, on the same fold, as every run keeps them."""
@@ -375,7 +379,7 @@ class _Work:
 
     def _save(self, finished: bool) -> dict[str, Any]:
         table = make_table(self.folder, self.plan, self.command, self.failed, finished, self.needs)
-        _write(self.folder / TABLE, table)
+        write_table(self.folder, table)
         if finished or self.stopped:
             write_report([self.folder])
         return table

@@ -13,9 +13,9 @@ from typing import Any
 from unrolled.comparison.plan import Plan
 from unrolled.core.config import Config
 from unrolled.core.errors import CannotWrite, DataError, Diverged, OutOfMemory, UnrolledError, UsageError, listed
-from unrolled.core.front import invocation
 from unrolled.report.read import read_table
 from unrolled.runs.directory import TABLE
+from unrolled.runs.trust import resume_command
 
 CLASSES = {kind.exit_code: kind for kind in (UsageError, DataError, Diverged, CannotWrite, OutOfMemory)}
 SHOWN = 3  # causes in the sentence; the table has all of them
@@ -54,7 +54,8 @@ def none_trained(folder: Path, plan: Plan, table: Mapping[str, Any], failed: Map
     if any(row["not_trained"] for row in table["rows"]):
         codes.add(UsageError.exit_code)
     if codes != {Diverged.exit_code}:
-        text += f"; once the cause is gone, try again with: {invocation('compare', {'resume': str(folder)})}"
+        again = resume_command("compare", folder, plan.data, {"own_file": plan.own_file})
+        text += f"; once the cause is gone, try again with: {again}"
     return CLASSES.get(codes.pop() if len(codes) == 1 else UnrolledError.exit_code, UnrolledError)(text)
 
 

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
 
 from unrolled.comparison.config import SIZES, CompareConfig, fractions_of
 from unrolled.comparison.match import TOLERANCE, Sized, match_widths
@@ -17,6 +18,7 @@ from unrolled.core.config import Config
 from unrolled.core.errors import UsageError, listed
 from unrolled.core.front import option
 from unrolled.core.model_file import declared
+from unrolled.core.opening import shortened
 from unrolled.core.task import Task
 from unrolled.runs.build import fits
 from unrolled.runs.config import Budget, RunConfig, leaf_paths
@@ -26,10 +28,20 @@ ALWAYS = "memoryless"  # what memory is worth
 PATIENCE = 8  # evaluations without a better score, where runs may end early
 
 
+def plain(name: str) -> str:
+    """The name of a folder within the comparison, and of no other."""
+    if Path(name).name != name or name.startswith(".") or "\0" in name or "\\" in name:
+        raise ValueError(f"'{shortened(name)}' is not the name of a folder within the comparison")
+    return name
+
+
+Folder = Annotated[str, AfterValidator(plain)]
+
+
 class Job(Config):
     """One run of a comparison: an ordinary run directory with these settings."""
 
-    folder: str
+    folder: Folder
     label: str
     kind: str  # model or baseline
     model: str
@@ -37,7 +49,7 @@ class Job(Config):
     fraction: float = 1.0
     settings: dict[str, Any] = {}
     fold: int | None = None
-    members: list[str] = []
+    members: list[Folder] = []
     """Folders of the runs that answer together in this one, which is then not trained."""
 
 
@@ -53,6 +65,8 @@ class Plan(Config):
     apart: dict[str, dict[str, Any]] = {}
     """Settings of single models."""
     own_file: str | None = None
+    own_file_sha256: str | None = None
+    """Its fingerprint: a resumed comparison asks for the same file."""
     jobs: list[Job]
     at_once: int
     threads: int

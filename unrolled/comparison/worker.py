@@ -87,6 +87,7 @@ def _perform(order: Event, data: Any, tell: Callable[[Event], None]) -> float:
     """The seconds that were needed after the figures."""
     from unrolled.report.page import write_report
     from unrolled.runs.locks import wait_until_idle
+    from unrolled.runs.trust import is_path
     from unrolled.training.api import train
     from unrolled.training.together import join
 
@@ -99,7 +100,8 @@ def _perform(order: Event, data: Any, tell: Callable[[Event], None]) -> float:
         source = order["data"] if data is None else data
         run = join(order["members"], source, out, own_file=order["own_file"], baselines=order["baselines"])
     elif (out / "config.json").exists():
-        run = train(resume=out, data=data, own_file=order["own_file"], progress=Reporter(tell))
+        again = {key: value for key, value in order["settings"].items() if is_path(key)}
+        run = train(resume=out, data=data, own_file=order["own_file"], settings=again, progress=Reporter(tell))
     else:
         settings = dict(order["settings"])
         if order.get("budget"):

@@ -8,6 +8,7 @@ own file joins with `add_file`, an installed package with an entry point of the 
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib
 import importlib.util
 import pkgutil
@@ -20,8 +21,9 @@ from types import ModuleType
 from typing import Any
 
 from unrolled.core import model_file
-from unrolled.core.errors import UsageError, nearest
+from unrolled.core.errors import DataError, UsageError, nearest
 from unrolled.core.front import option
+from unrolled.core.opening import CODE, read_bytes
 
 
 class Room:
@@ -64,15 +66,15 @@ class Room:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         return {"__doc__": ast.get_docstring(tree)} | _literals(tree)
 
-    def add_file(self, path: str | Path) -> str:
-        """Let a user's own file join; the name is the file's."""
+    def add_file(self, path: str | Path, sha256: str | None = None) -> str:
+        """Let a user's own file join; the name is the file's. One with another `sha256` is not run."""
         path = Path(path)
         if path.suffix != ".py" or not path.is_file():
             raise UsageError(
                 f"{path}: no such Python file; {option('own_file')} takes one that defines {', '.join(self.needs)}"
             )
         name = file_name(path.stem)
-        self._modules[name] = self._complete(_import_file(path.resolve()))
+        self._modules[name] = self._complete(_import_file(path.resolve(), sha256))
         self._files[name] = path.resolve()
         return name
 
@@ -133,16 +135,19 @@ def _literals(tree: ast.Module) -> dict[str, Any]:
     return found
 
 
-def _import_file(path: Path) -> ModuleType:
+def _import_file(path: Path, sha256: str | None = None) -> ModuleType:
+    """Run a user's file: exactly the text that was checked, and no compiled file beside it."""
+    text = read_bytes(path, CODE)
+    if sha256 is not None and hashlib.sha256(text).hexdigest() != sha256:
+        raise DataError(f"{path}: not the file this run was made with (its content has changed), so it was not run")
     name = f"unrolled_user_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     before = sys.modules.get(name)
     sys.modules[name] = module  # pydantic looks there for the names in annotations
     try:
-        spec.loader.exec_module(module)
+        exec(compile(text, str(path), "exec"), vars(module))
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         if before is not None:

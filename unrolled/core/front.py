@@ -17,6 +17,7 @@ Reader = Literal["python", "command line"]
 FLAGS = {"own_file": "--with", "from_run": "--from", "time": "--budget", "out": "-o"}  # others have their own name
 ARGUMENTS = frozenset({
     "task", "model", "out", "recipe", "own_file", "resume", "from_run", "freeze",  # of train and compare
+    "trained_on",  # of load
     "condition", "beam", "n_best", "length_penalty", "max_tokens", "sampling",  # of a run's verbs
 })  # fmt: skip
 
@@ -65,6 +66,15 @@ def invocation(verb: str, given: Mapping[str, Any], data: str | None = None) -> 
         words = ["unrolled", verb, *([] if data is None else [data])]
         return " ".join([*words, *(option(name, shlex.quote(str(value))) for name, value in given.items())])
     return f"unrolled.{verb}({', '.join([*([] if data is None else [data]), *map(option, given, given.values())])})"
+
+
+def quoted(text: str) -> str:
+    """A word of a command, or a text of Python.
+
+    >>> quoted("my data.txt")
+    '"my data.txt"'
+    """
+    return shlex.quote(text) if reader() == "command line" else _python(text)
 
 
 def _python(value: Any) -> str:

@@ -30,10 +30,11 @@ from unrolled.core.opening import shortened
 from unrolled.core.task import Guess
 from unrolled.data.given import table_of
 from unrolled.data.labelled import ALL, BUILTIN, IMAGES, digest_files, ending_of, given_part
+from unrolled.data.named_files import file_of_row
 from unrolled.data.npz import load_npz
 from unrolled.data.pairs import Pair
 from unrolled.data.pixels import Pixels, coloured, fitted, read_image, white_of
-from unrolled.data.plain import TextFile, inside, named_path
+from unrolled.data.plain import TextFile, named_path
 from unrolled.data.shapes import HELD_OUT, ShapePictures, shape_pictures
 from unrolled.data.tables import CsvTable, Table, open_table
 from unrolled.data.vector_pairs import CaptionReading, VectorPairs, sources_alone
@@ -154,14 +155,14 @@ def _open_table(path: Path, folder: Path, reading: CaptionReading) -> VectorPair
     def read() -> Iterator[Pair]:
         for number, cells in table.rows(columns):
             place = table.place(number)
-            file = _found(folder, path.parent, cells[0])
-            if file is None:
-                source.skip(f"{place}, column '{image}': there is no image '{shortened(str(cells[0]))}' in {folder}")
-                continue
             try:
+                file = _found(folder, path.parent, cells[0], f"{place}, column '{image}'")
+                if file is None:
+                    raise DataError(f"{place}, column '{image}': there is no image '{shortened(cells[0])}' in {folder}")
                 rows = as_rows(pixels(file))
             except DataError as error:
-                source.skip(f"{place}: {error}")
+                sentence = str(error)
+                source.skip(sentence if sentence.startswith(place) else f"{place}: {sentence}")
                 continue
             used[file] = None
             side = given_part(cells[2], f"{place}, column '{part}'") if part else ALL
@@ -178,10 +179,9 @@ def _open_table(path: Path, folder: Path, reading: CaptionReading) -> VectorPair
     return source
 
 
-def _found(folder: Path, beside: Path, name: Any) -> Path | None:
+def _found(folder: Path, beside: Path, name: Any, place: str) -> Path | None:
     """The image of a row, within the folder, the folder of the table, or their folder `images`."""
-    homes = [folder, beside, folder / "images", beside / "images"]
-    return next((file for home in homes if (file := inside(home, str(name).strip()))), None)
+    return file_of_row(name, [folder, beside, folder / "images", beside / "images"], place)
 
 
 def _texts(cell: Any) -> list[Any]:
@@ -317,11 +317,11 @@ def pictures_in(source: Any, reading: CaptionReading) -> Iterator[Any]:
     is_table = path is not None and path.is_file() and ending_of(path) in TABLES
     table = _table(path) if path is not None and is_table else None if path is not None else table_of(source)
     if table is not None:
-        return _pictures_of(table, Path() if path is None else path.parent, reading)
+        return _pictures_of(table, None if path is None else path.parent, reading)
     return sources_alone(str(source), IMAGES, lambda: open_captions(source, reading))
 
 
-def _pictures_of(table: Table, folder: Path, reading: CaptionReading) -> Iterator[Any]:
+def _pictures_of(table: Table, folder: Path | None, reading: CaptionReading) -> Iterator[Any]:
     """The images that the rows of a table name or hold."""
     image = column_of(table.columns(), reading.source_column, IMAGE_COLUMNS, "source_column", table.name)
     if image is None:
@@ -331,10 +331,14 @@ def _pictures_of(table: Table, folder: Path, reading: CaptionReading) -> Iterato
         )
     for number, (cell,) in table.rows([image]):
         place = f"{table.place(number)}, column '{image}'"
-        file = _found(folder, folder, cell) if isinstance(cell, str) else None
-        if isinstance(cell, str) and file is None:
+        if not isinstance(cell, str):
+            yield _pixels(cell, place)
+        elif folder is None:  # rows in memory name what their owner wants to be read
+            yield cell
+        elif (file := _found(folder, folder, cell, place)) is None:
             raise DataError(f"{place}: there is no image '{shortened(cell)}' in {folder.absolute()}")
-        yield _pixels(cell, place) if file is None else str(file)
+        else:
+            yield str(file)
 
 
 def guess_captions(source: Any) -> Guess | None:

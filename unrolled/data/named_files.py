@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
+from unrolled.core.opening import shortened
 from unrolled.data.cells import as_number
 from unrolled.data.labelled import ALL, given_part, part_in
 from unrolled.data.reading import Answers, Reading
@@ -35,6 +37,25 @@ def named_files(files: Sequence[Path], folder: Path, reading: Reading, answers: 
     if reading.pattern is not None:
         return [_by_pattern(path, re.compile(reading.pattern), reading.group, answers) for path in files]
     return [_by_folder(path, folder, reading.group, answers) for path in files]
+
+
+def file_of_row(name: Any, homes: Sequence[Path], place: str) -> Path | None:
+    """The file that a row of a table names, in one of the folders; None where there is none.
+
+    A table is data: it does not decide what else of this machine is read. A name that leads out of the folders, as an
+    absolute path, by `..` or through a link, is refused.
+    """
+    text = str(name).strip()
+    if not text or "\0" in text:
+        return None
+    roots = {Path(os.path.realpath(home)) for home in homes}
+    inside = [home / text for home in homes if roots & set(Path(os.path.realpath(home / text)).parents)]
+    if not inside:
+        raise DataError(
+            f"{place}: '{shortened(text)}' leads out of {homes[0].absolute()}, so it is not opened; move it there, "
+            f"or give the folder that holds all files as the data, and the table with {option('target_file')}"
+        )
+    return next((file for file in inside if file.is_file()), None)
 
 
 def _by_pattern(path: Path, pattern: re.Pattern[str], group: str | None, answers: Answers) -> NamedFile:

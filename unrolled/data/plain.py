@@ -82,13 +82,6 @@ def unpacked(name: str) -> str:
     return name
 
 
-def inside(folder: Path, name: str) -> Path | None:
-    """The file of a name that a table gives; None: there is none, or it is not in the folder."""
-    root = os.path.abspath(folder)
-    found = os.path.abspath(os.path.join(root, name)) if name.strip() and "\0" not in name else ""
-    return folder / name if found.startswith(root + os.sep) and os.path.isfile(found) else None
-
-
 class TextFile:
     """One file of text; reading it fills `notes` with what was changed on the way (byte order mark, line ends).
 

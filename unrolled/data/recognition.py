@@ -34,9 +34,10 @@ from unrolled.data.labelled import (
     open_labelled,
 )
 from unrolled.data.labelled_arrays import open_arrays
+from unrolled.data.named_files import file_of_row
 from unrolled.data.npz import load_npz
 from unrolled.data.pairs import Pair
-from unrolled.data.plain import TextFile, inside, named_path
+from unrolled.data.plain import TextFile, named_path
 from unrolled.data.reading import Reading
 from unrolled.data.sound import features, read_clip
 from unrolled.data.strokes import PART_COLUMNS, STROKE_COLUMNS, TEXT_COLUMNS, as_strokes, headed, open_stroke_table
@@ -129,14 +130,14 @@ def _open_clips(table: Table, clip: str, folder: Path, reading: RecognitionReadi
         common: int | None = None
         for number, cells in table.rows(columns):
             place = table.place(number)
-            file = inside(folder, str(cells[0]))
-            if file is None:
-                source.skip(f"{place}, column '{clip}': there is no clip '{shortened(str(cells[0]))}' in {folder}")
-                continue
             try:
+                file = file_of_row(cells[0], [folder], f"{place}, column '{clip}'")
+                if file is None:
+                    raise DataError(f"{place}, column '{clip}': there is no clip '{shortened(cells[0])}' in {folder}")
                 samples, rate = read_clip(file)
             except DataError as error:
-                source.skip(f"{place}: {error}")
+                sentence = str(error)
+                source.skip(sentence if sentence.startswith(place) else f"{place}: {sentence}")
                 continue
             common = common or rate
             if rate != common:
@@ -223,13 +224,14 @@ def _cells_of(table: Table, folder: Path | None, column: str) -> Iterator[Any]:
     """The clips that the rows of a table name, or the strokes that they hold."""
     column_of(table.columns(), column, (), "source_column", table.name)
     for number, (cell,) in table.rows([column]):
-        file = inside(folder or Path(), cell) if isinstance(cell, str) else None
-        if isinstance(cell, str) and file is None:
-            where = (folder or Path()).absolute()
-            raise DataError(
-                f"{table.place(number)}, column '{column}': there is no clip '{shortened(cell)}' in {where}"
-            )
-        yield cell if file is None else str(file)
+        if not isinstance(cell, str) or folder is None:  # rows in memory name what their owner wants to be read
+            yield cell
+            continue
+        place = f"{table.place(number)}, column '{column}'"
+        file = file_of_row(cell, [folder], place)
+        if file is None:
+            raise DataError(f"{place}: there is no clip '{shortened(cell)}' in {folder.absolute()}")
+        yield str(file)
 
 
 def guess_recognition(source: Any) -> Guess | None:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.core.errors import DataError, UnrolledError
-from unrolled.core.front import invocation
 from unrolled.core.opening import read_json
 from unrolled.runs.directory import CONFIG, TABLE, TABLE_FORMAT, RunDirectory
 from unrolled.runs.manifest import NAME as MANIFEST
+from unrolled.runs.trust import resume_command
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def read_finished_run(path: Path) -> RunFacts:
     if run.notes:
         raise DataError(run.notes[0])
     if not run.is_finished:
-        again = invocation("train", {"resume": str(path)})
+        again = resume_command("train", path, str(run.config.get("source", "")), {})
         raise DataError(f"{path} is not finished, so there is nothing to report; resume it with: {again}")
     return run
 

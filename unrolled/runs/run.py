@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,15 +11,16 @@ import torch
 
 from unrolled.core import discover
 from unrolled.core.errors import DataError, UsageError
-from unrolled.core.front import option
+from unrolled.core.front import invocation, option, quoted, reader
 from unrolled.core.inspection import Answer
-from unrolled.core.opening import CODE, read_bytes, read_json
+from unrolled.core.opening import read_json, shortened
 from unrolled.core.task import Model, Task
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.build import build, make_task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.directory import CONFIG, TABLE, RunDirectory
 from unrolled.runs.selection import select
+from unrolled.runs.trust import data_of, own_file_of, paths_among, saved
 
 
 class Run:
@@ -31,6 +31,10 @@ class Run:
 
     def __init__(self, directory: RunDirectory, config: RunConfig, task: Task, model: Model) -> None:
         self.directory, self.config, self.task = directory, config, task
+        self.trained_on: Any = None
+        """The data that the run was trained on, where this process was told; a path in the directory is not opened."""
+        self.target_file: str | None = None
+        """The file of the targets of that data, where they are in one of their own, told likewise."""
         self.model: Any = model  # which kind it is, the task knows
         self._prepared = False
 
@@ -44,7 +48,10 @@ class Run:
         return dict(self.directory.read_json("result.json"))
 
     def evaluate(self, data: Any = None, split: str | None = None) -> dict[str, float]:
-        """Figures on other data, or on a part (valid, test) of the data that the run was trained on."""
+        """Figures on other data, or on a part (valid, test) of the data that the run was trained on.
+
+        That is opened where it is built-in, or named: `load("runs/mine", trained_on="my.csv")`.
+        """
         measured: dict[str, float] = self._measure(data, split)(self.model)
         return measured
 
@@ -65,8 +72,6 @@ class Run:
 
     def _has_own_data(self) -> bool:
         """Whether the data that the run was trained on is there, as it was; it is read for that."""
-        if self.config.source == "memory":
-            return False
         try:
             self._prepare()
         except DataError:
@@ -77,8 +82,6 @@ class Run:
         """What measures a model on that data."""
         if data is not None:
             return self.task.measure_on(data)
-        if self.config.source == "memory":
-            raise UsageError("this run's data came from memory: pass the data to evaluate on")
         self._prepare()
         parts = self.task.splits()
         split = split or ("test" if "test" in parts else "valid")
@@ -90,11 +93,17 @@ class Run:
         """Read the run's own data once, by what was fitted in training; refuse it when it has changed."""
         if self._prepared:
             return
-        source = self.config.source
+        verb = "evaluate" if reader() == "command line" else "load"
+        again = invocation(verb, {"trained_on": shortened(self.config.source)}, quoted(str(self.path)))
+        source = data_of(self.path, self.config.source, self.trained_on, again)
+        named = paths_among(self.config.task_settings).get("target_file")
+        if named != self.target_file:
+            flag = option("target_file", shortened(named))
+            raise DataError(f"{self.path}: its targets are in a file that is opened only if you name it; add {flag}")
         self.task.prepare(source)
         if self.task.facts()["fingerprint"] != self.directory.read_json("data.json")["facts"]["fingerprint"]:
             raise DataError(
-                f"{source}: the data has changed since training, so that its held-out splits may contain training "
+                f"{self.path}: the data has changed since training, so that its held-out splits may contain training "
                 "examples; restore it, or name the data to evaluate on, all of which is used"
             )
         self._prepared = True
@@ -158,19 +167,36 @@ class Run:
 
 def saved_config(path: str | Path) -> RunConfig:
     """The config of a run directory, or of the model that a comparison selected on validation data."""
-    return RunConfig.parse(RunDirectory.open(_best_of(Path(path))).read_json("config.json"))
+    return config_in(RunDirectory.open(_best_of(Path(path))))
 
 
-def load(path: str | Path, own_file: str | Path | None = None, device: str | None = None) -> Run:
+def config_in(directory: RunDirectory) -> RunConfig:
+    """The config of a run directory; what is wrong in it is bad data."""
+    values = directory.read_json(CONFIG)
+    with saved(directory.path / CONFIG):
+        return RunConfig.parse(values)
+
+
+def load(
+    path: str | Path, own_file: str | Path | None = None, device: str | None = None, trained_on: Any = None
+) -> Run:
     """Open a run directory, or the model that a comparison selected on validation data.
 
-    A damaged one is refused before any of it is used.
+    A damaged one is refused before any of it is used. No code and no data is opened because the directory names it:
+    `own_file` is the file that defines its model, `trained_on` the data to evaluate its held-out splits of.
     """
     directory = RunDirectory.open(_best_of(Path(path)))
-    config = RunConfig.parse(directory.read_json("config.json"))
+    config = config_in(directory)
     if device is not None:
-        config = config.model_copy(update={"device": device})
-    _find_own_file(config, own_file, directory)
+        config = config.model_copy(update={"device": pick_device(device)})
+    own_file_of(directory.path, config.own_file, config.own_file_sha256, own_file)
+    with saved(directory.path):
+        run = _opened(directory, config)
+    run.trained_on = trained_on
+    return run
+
+
+def _opened(directory: RunDirectory, config: RunConfig) -> Run:
     task = make_task(config)
     directory.verify(directory.names("codec"))
     task.load_codec(directory.path / "codec")
@@ -180,7 +206,7 @@ def load(path: str | Path, own_file: str | Path | None = None, device: str | Non
     try:
         model.load_state_dict(tensors)
     except RuntimeError as error:
-        raise DataError(f"{path}: the weights do not fit the model of its config.json ({error})") from None
+        raise DataError(f"{directory.path}: the weights do not fit the model of its config.json ({error})") from None
     model.eval()
     return Run(directory, config, task, model)
 
@@ -196,20 +222,6 @@ def _best_of(path: Path) -> Path:
     if found is None:
         raise DataError(f"{path}: no model of this comparison has come to its end")
     return path / Path(found.run).name
-
-
-def _find_own_file(config: RunConfig, own_file: str | Path | None, directory: RunDirectory) -> None:
-    """A model from a user's file needs that file again, unchanged; nothing is ever imported because a run says so."""
-    if config.own_file is None:
-        return
-    if own_file is None:
-        again = option("own_file", f"PATH/{config.own_file}")
-        raise UsageError(f"{directory.path}: its model comes from your file; add {again}")
-    if not Path(own_file).is_file():
-        raise UsageError(f"{own_file}: no such Python file; give the file that this run was made with")
-    if hashlib.sha256(read_bytes(own_file, CODE)).hexdigest() != config.own_file_sha256:
-        raise DataError(f"{own_file}: not the file this run was made with (its content has changed)")
-    discover.models.add_file(own_file)
 
 
 def pick_device(name: str | None) -> str:

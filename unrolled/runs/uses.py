@@ -9,12 +9,13 @@ from typing import Any
 
 def commands(config: Mapping[str, Any], result: Mapping[str, Any], place: str) -> list[tuple[str, str]]:
     """What a saved run can do, and the command that does it."""
-    more, known = own_words(config.get("own_file")), str(config.get("source") or "memory") != "memory"
+    more, source = own_words(config.get("own_file")), str(config.get("source") or "memory")
     found = []
     for use in result.get("uses") or []:
         words = shlex.join(["unrolled", use["verb"], place, *use["words"]])
         found.append((str(use["what"]), words + more))
-    again = shlex.join(["unrolled", "evaluate", place, *([] if known else ["DATA"])])
+    named = ["DATA"] if source == "memory" else [] if source.startswith("builtin:") else ["--trained-on", source]
+    again = shlex.join(["unrolled", "evaluate", place, *named])
     inside = shlex.join(["unrolled", "inspect", place])
     return [*found, ("evaluate again", again + more), ("look inside", inside + more)]
 

@@ -31,7 +31,7 @@ class SensedTask(_written.WrittenTask):
         super().__init__(config, data)
         self.pairs: PairData | None = None
         self.source_codec: VectorCodec
-        self.reading = reading
+        self.reading, self.asked_file = reading, reading.target_file
         self._offered: Codec | None = None
 
     def open(self, source: Any, reading: Any) -> VectorPairs:
@@ -53,7 +53,7 @@ class SensedTask(_written.WrittenTask):
         if self.data.column is not None or self.data.condition is not None:
             two = f"{option('source_column')} and {option('target_column')}"
             raise UsageError(f"this task has two columns: give {two} instead of {option('column')}")
-        opened = self.open(source, self.reading)
+        opened = self.open(source, self.reading.updated({"target_file": self.asked_file}))
         codecs = (self.source_codec, self.codec) if hasattr(self, "codec") else (None, self._offered)
         self.pairs = prepare_pairs(opened, self.data, codecs)
         self.source_codec, self.codec = self.pairs.source_codec, self.pairs.target_codec
@@ -79,7 +79,7 @@ class SensedTask(_written.WrittenTask):
 
     def recall(self, facts: Mapping[str, Any]) -> None:
         super().recall(facts)
-        self.reading = self.READING.parse(facts["reading"])
+        self.reading = self.READING.parse(facts["reading"]).updated({"target_file": None})  # never by a saved name
 
     def facts(self) -> dict[str, Any]:
         if self.pairs is None:

@@ -112,6 +112,8 @@ class Task(_sensed.SensedTask):
             yield {**line, "source": f"image {int(section.rows[i]) + 1} of the data", "image": image}
 
     def input_of(self, line: Mapping[str, Any]) -> Any:
+        if not isinstance(line["image"], str) or not line["image"].startswith(HEAD):
+            raise DataError("a saved prediction holds no image; a file that it may name is not opened")
         return {"source": line["image"], "target": line["target"]}
 
     # ---- pictures

@@ -199,6 +199,8 @@ class Task(_sensed.SensedTask):
             }  # fmt: skip
 
     def input_of(self, line: Mapping[str, Any]) -> Any:
+        if not isinstance(line["vectors"], list):
+            raise DataError("a saved prediction holds no vectors; a file that it may name is not opened")
         return {"source": line["vectors"], "target": line["target"]}
 
     def example(self, value: Any) -> tuple[Batch, list[str]]:

@@ -131,7 +131,7 @@ class Task(_written.WrittenTask):
 
     def recall(self, facts: Mapping[str, Any]) -> None:
         super().recall(facts)
-        self.reading = PairReading.parse(facts["reading"])
+        self.reading = PairReading.parse(facts["reading"]).updated({"target_file": None})  # never by a saved name
 
     def facts(self) -> dict[str, Any]:
         if self.pairs is None:

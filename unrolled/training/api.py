@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import platform
 import time
@@ -17,10 +16,10 @@ import unrolled
 from unrolled.core import config as configs
 from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional, Encoder, begin
-from unrolled.core.errors import DataError, Interrupted, NotTrained, UsageError
+from unrolled.core.errors import DataError, NotTrained, UsageError
 from unrolled.core.front import invocation, option
 from unrolled.core.model_file import declared
-from unrolled.core.opening import CODE, read_bytes
+from unrolled.core.opening import shortened
 from unrolled.core.task import Ledger, Model, Task
 from unrolled.runs import atomic, build, closed_form, cost, parts
 from unrolled.runs.baselines import measure_baselines
@@ -29,7 +28,8 @@ from unrolled.runs.config import RunConfig, Start, assemble
 from unrolled.runs.directory import RunDirectory
 from unrolled.runs.locks import in_use, is_idle
 from unrolled.runs.parts import Frozen
-from unrolled.runs.run import Run, load, pick_device, saved_config
+from unrolled.runs.run import Run, config_in, load, pick_device, saved_config
+from unrolled.runs.trust import data_of, fingerprint, is_path, own_file_of, paths_among, resume_training, stopped
 from unrolled.training import starting
 from unrolled.training.loop import WRITING, Loop
 from unrolled.training.memory import explain_memory, require_room
@@ -59,8 +59,9 @@ def train(
 
     `data` is a path, builtin:NAME, a list of strings, an array, a tensor or a data frame. `settings` are the same
     keys as on the command line: {"steps": 500, "d_state": 128, "tokens": "bpe"}. `resume` names a run directory that
-    was interrupted; nothing else need be given then, except data that came from memory. `baselines` are figures that
-    were measured before on the same data, {label: {split: figures}}, so that they need not be measured again.
+    was interrupted; its settings are kept, but data that is not built-in, `own_file` and `from_run` are given again:
+    nothing is opened or executed because a directory names it. `baselines` are figures that were measured before on
+    the same data, {label: {split: figures}}, so that they need not be measured again.
 
     `from_run` is a saved run to begin with: its weights wherever they fit, its tokens where the data is of their kind.
     `freeze` names what is not trained: encoder, decoder, embedding, body, head, everything-but-the-head, or the
@@ -68,18 +69,20 @@ def train(
     """
     started = time.monotonic()
     shown = progress or Quiet()
-    if own_file is not None:
-        model = discover.models.add_file(own_file)
     settings = dict(settings or {})
-    if from_run is not None:
+    if from_run is not None and resume is None:
         settings["start.from_run"] = str(from_run)
     if freeze:
         settings["start.freeze"] = freeze if isinstance(freeze, str) else list(freeze)
     if resume is not None:
+        again = {"from_run": from_run} | paths_among(settings)
+        settings = {key: value for key, value in settings.items() if not is_path(key)}
         if settings or recipe is not None:
             given = ", ".join(settings or [str(recipe)])
             raise UsageError(f"a resumed run keeps its settings: leave out {given}, or start a new run")
-        return _resume(Path(resume), data, own_file, shown, started)
+        return _resume(Path(resume), data, own_file, again, shown, started)
+    if own_file is not None:
+        model = discover.models.add_file(own_file)
     if data is None:
         raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
     config = configure(task, model, data, settings, recipe, own_file)
@@ -129,17 +132,13 @@ def configure(
     source = str(data) if isinstance(data, str | Path) else "memory"
     facts: dict[str, Any] = {"task": task, "model": model, "source": source, "versions": versions()}
     if own_file is not None:
-        facts |= {"own_file": Path(own_file).name, "own_file_sha256": _sha256(Path(own_file))}
+        facts |= {"own_file": Path(own_file).name, "own_file_sha256": fingerprint(own_file)}
     facts |= {"threads": config.threads or torch.get_num_threads(), "device": pick_device(config.device)}
     return config.model_copy(update=facts)
 
 
 def versions() -> dict[str, str]:
     return {"unrolled": unrolled.__version__, "torch": torch.__version__, "python": platform.python_version()}
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(read_bytes(path, CODE)).hexdigest()
 
 
 def _free_name(config: RunConfig) -> Path:
@@ -160,31 +159,51 @@ def _is_free(path: Path) -> bool:
     return is_idle(path)
 
 
-def _resume(path: Path, data: Any, own_file: str | Path | None, shown: Progress, started: float) -> Run:
+def _resume(
+    path: Path,
+    data: Any,
+    own_file: str | Path | None,
+    again: Mapping[str, Any],
+    shown: Progress,
+    started: float,
+) -> Run:
     run = RunDirectory.open(path)
-    config = RunConfig.parse(run.read_json("config.json"))
+    config = config_in(run)
     if _is_finished(run):
         run.tidy()
         shown.say(f"{path}: this run is finished")
-        return load(path, own_file=own_file)
-    if config.own_file is not None and own_file is None:
-        raise UsageError(f"{path}: its model comes from your file; add {option('own_file', config.own_file)}")
+        return load(path, own_file=own_file, trained_on=data)
+    data = data_of(path, config.source, data, resume_training(path, config))
+    own_file_of(path, config.own_file, config.own_file_sha256, own_file)
     for name, now in versions().items():
         if config.versions.get(name) != now:
             shown.say(f"note: {name} was {config.versions.get(name)} and is {now}; last digits may differ")
-    if data is None:
-        if config.source == "memory":
-            raise UsageError(f"{path}: its data came from memory; give the same data again")
-        data = config.source
+    config = _named_again(run, config, again)
     with stop_at_once(), in_use(path):
         if _is_finished(run):  # by another process, just now
-            return load(path, own_file=own_file)
+            return load(path, own_file=own_file, trained_on=data)
         return _work(run, config, data, shown, started, resuming=True)
 
 
 def _is_finished(run: RunDirectory) -> bool:
     """Its results are written last."""
     return (run.path / "result.json").exists()
+
+
+def _named_again(run: RunDirectory, config: RunConfig, given: Mapping[str, Any]) -> RunConfig:
+    """The config with the paths that were named again; one that is needed and was not named is asked for."""
+    named = paths_among(config.task_settings)
+    if config.start.from_run is not None and not starting.began(run):
+        named["from_run"] = config.start.from_run
+    for name, before in named.items():
+        if given.get(name) is None:
+            again = resume_training(run.path, config)
+            raise DataError(f"{run.path}: its {name} is {shortened(before)}, opened only if you name it: {again}")
+        if name == "target_file" and str(given[name]) != before:
+            raise DataError(f"{given[name]}: not the file of targets that this run began with, {shortened(before)}")
+    if "from_run" in named:
+        return config.model_copy(update={"start": config.start.updated({"from_run": str(given["from_run"])})})
+    return config
 
 
 def _work(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, resuming: bool) -> Run:
@@ -195,7 +214,7 @@ def _work(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, star
     except KeyboardInterrupt:
         if not run.has("config.json"):
             raise
-        raise Interrupted(f"stopped; resume with: {invocation('train', {'resume': str(run.path)})}") from None
+        raise stopped("stopped", run.path, config) from None
 
 
 def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, resuming: bool) -> Run:
@@ -235,7 +254,9 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     baselines = _baselines(run, config, task)
     outcome = _fit(run, config, task, model, frozen, shown, started, resuming)
     finish(run, config, task, model, outcome | {"baselines": baselines}, started)
-    return load(run.path, own_file=discover.models.file(config.model))
+    done = load(run.path, own_file=discover.models.file(config.model), trained_on=data)
+    done.target_file = paths_among(config.task_settings).get("target_file")
+    return done
 
 
 def _origin(run: RunDirectory, config: RunConfig, resuming: bool) -> Run | None:

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from unrolled.core import state as states
 from unrolled.core.causal import Conditional, Encoder, begin
-from unrolled.core.errors import DataError, Diverged, Interrupted, NotTrained
-from unrolled.core.front import invocation, option
+from unrolled.core.errors import DataError, Diverged, NotTrained
+from unrolled.core.front import option
 from unrolled.core.state import State
 from unrolled.core.task import Batch, Model, Task, read_whole
 from unrolled.runs.checkpoint import Checkpoints, flatten, unflatten
@@ -27,6 +27,7 @@ from unrolled.runs.config import RunConfig
 from unrolled.runs.directory import RunDirectory
 from unrolled.runs.parts import Frozen
 from unrolled.runs.tensorboard import Events
+from unrolled.runs.trust import stopped
 from unrolled.training import optimiser as optimisers
 from unrolled.training.guard import Guard
 from unrolled.training.mixing import mixed, truth_share
@@ -368,8 +369,7 @@ class Loop:
     def _leave_if_asked(self) -> None:
         if self.stop.asked:
             saved = "saved" if self.saved_step == self.at.step else f"the last checkpoint is of step {self.saved_step}"
-            again = invocation("train", {"resume": str(self.run.path)})
-            raise Interrupted(f"stopped at step {self.at.step} and {saved}; resume with: {again}")
+            raise stopped(f"stopped at step {self.at.step} and {saved}", self.run.path, self.config)
 
     def _show(self, loss: float) -> None:
         at, plan = self.at, self.plan

@@ -1,0 +1,109 @@
+"""What a saved directory names and its reader has not: nothing of it is executed or opened.
+
+A run or a comparison may come from anybody. Its settings say which data it was trained on, which Python file defines
+its model, which run it began with; all that is only shown. Whoever wants it used names it again, on the same command
+line, and its fingerprint is compared before anything happens. Built-in data is part of this package and needs no name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from unrolled.core import discover
+from unrolled.core.errors import DataError, Interrupted, UsageError
+from unrolled.core.front import invocation, option, quoted
+from unrolled.core.opening import CODE, read_bytes, shortened
+from unrolled.runs.config import RunConfig
+
+BUILTIN, MEMORY = "builtin:", "memory"
+
+
+@contextmanager
+def saved(place: str | Path) -> Iterator[None]:
+    """Within it, what is wrong with a setting is wrong with the directory that holds it, not with what was typed."""
+    try:
+        yield
+    except UsageError as error:
+        raise DataError(f"{place}: {error}") from None
+
+
+def own_file_of(place: Path, name: str | None, sha256: str | None, given: str | Path | None) -> None:
+    """A model from a user's file needs that file again, unchanged, before it is run."""
+    if name is None:
+        return
+    if given is None:
+        again = option("own_file", f"PATH/{shortened(Path(name).name)}")
+        raise DataError(f"{place}: its model comes from a Python file, which is run only if you name it; add {again}")
+    if not Path(given).is_file():
+        raise UsageError(f"{given}: no such Python file; give the file that {place} was made with")
+    discover.models.add_file(given, _told(sha256, place))
+
+
+def _told(sha256: str | None, place: Path) -> str:
+    if sha256 is None:
+        raise DataError(f"{place}: does not hold the sha256 of the Python file of its model, so none is run for it")
+    return sha256
+
+
+def fingerprint(path: str | Path) -> str:
+    """The sha256 of a user's file."""
+    return hashlib.sha256(read_bytes(path, CODE)).hexdigest()
+
+
+def data_of(place: Path, source: str, given: Any, again: str) -> Any:
+    """The data to open: what was given, or built-in data; `again` is how to give it."""
+    if given is not None:
+        return given
+    if source.startswith(BUILTIN):
+        return source
+    if source == MEMORY:
+        raise DataError(f"{place}: its data came from memory; give the same data again: {again}")
+    raise DataError(
+        f"{place}: its data is {shortened(source)}, which is opened only if you name it; give it again: {again}"
+    )
+
+
+def resume_command(verb: str, place: Path, source: str, given: Mapping[str, Any]) -> str:
+    """How to resume a run or a comparison; data that must be named is part of it."""
+    data = None if source.startswith(BUILTIN) else "DATA" if source in (MEMORY, "") else quoted(shortened(source))
+    return invocation(verb, {"resume": str(place)} | {key: value for key, value in given.items() if value}, data)
+
+
+def resume_training(place: Path, config: RunConfig) -> str:
+    """The command that resumes a run."""
+    own = {"own_file": discover.models.file(config.model) or config.own_file, "from_run": config.start.from_run}
+    own |= paths_among(config.task_settings)
+    return resume_command("train", place, config.source, own)
+
+
+def stopped(where: str, place: Path, config: RunConfig) -> Interrupted:
+    """That training was stopped, and how to resume it."""
+    return Interrupted(f"{where}; resume with: {resume_training(place, config)}")
+
+
+def is_path(key: str) -> bool:
+    """Whether a setting names a file or a folder.
+
+    >>> is_path("task.pairs.target_file"), is_path("lr")
+    (True, False)
+    """
+    return key.split(".")[-1] in ("from_run", "target_file")
+
+
+def paths_among(settings: Mapping[str, Any]) -> dict[str, str]:
+    """The paths in settings by the last word of their key, at any depth.
+
+    >>> paths_among({"pairs": {"target_file": "a.txt"}, "start.from_run": None})
+    {'target_file': 'a.txt'}
+    """
+    found: dict[str, str] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            found |= paths_among(value)
+        elif is_path(key) and value is not None:
+            found[key.split(".")[-1]] = str(value)
+    return found
