@@ -30,7 +30,7 @@ PATIENCE = 8  # evaluations without a better score, where runs may end early
 
 def plain(name: str) -> str:
     """The name of a folder within the comparison, and of no other."""
-    if Path(name).name != name or name.startswith(".") or "\0" in name or "\\" in name:
+    if not name or Path(name).name != name or name.startswith(".") or "\0" in name or "\\" in name:
         raise ValueError(f"'{shortened(name)}' is not the name of a folder within the comparison")
     return name
 

@@ -49,13 +49,15 @@ def file_of_row(name: Any, homes: Sequence[Path], place: str) -> Path | None:
     if not text or "\0" in text:
         return None
     roots = {Path(os.path.realpath(home)) for home in homes}
-    inside = [home / text for home in homes if roots & set(Path(os.path.realpath(home / text)).parents)]
-    if not inside:
+    named = [home / text for home in homes]
+    inside = [file for file in named if roots & set(Path(os.path.realpath(file)).parents)]
+    found = next((file for file in inside if file.is_file()), None)
+    if found is None and any(os.path.lexists(file) for file in named if file not in inside):
         raise DataError(
             f"{place}: '{shortened(text)}' leads out of {homes[0].absolute()}, so it is not opened; move it there, "
             f"or give the folder that holds all files as the data, and the table with {option('target_file')}"
         )
-    return next((file for file in inside if file.is_file()), None)
+    return found
 
 
 def _by_pattern(path: Path, pattern: re.Pattern[str], group: str | None, answers: Answers) -> NamedFile:

@@ -95,7 +95,8 @@ def _prepare(
         wanted, given = ("numbers", "text") if isinstance(codec, NumberCodec) else ("text", "numbers")
         raise DataError(f"{source.name}: the data is {given}, but the saved codec is for {wanted}")
     digest = source.digest()
-    key = _fingerprint(source, digest, config, shares, codec, labels, by_text=config.condition is not None)
+    by_text = config.condition is not None
+    key = _fingerprint(digest, config, shares, by_text, {"name": source.name, "codec": codec, "labels": labels})
 
     def fill(draft: Draft) -> None:
         with _Builder(source, config, shares, draft) as builder:
@@ -106,7 +107,7 @@ def _prepare(
     entry, read_by, notes = _stored(key, fill)
     facts = {**entry.index["facts"], "notes": [*entry.index["facts"]["notes"], *notes]}
     moved = bool(facts.get("texts_in_several_classes"))  # no longer split as by earlier versions
-    same = _fingerprint(source, digest, config, shares, None, None, moved)  # of the data, whatever codec reads it
+    same = _fingerprint(digest, config, shares, moved, {})  # of the data, wherever it is and whatever codec reads it
     return TextData(read_by, entry.index["labels"], stored_sections(entry), facts, same, source.column)
 
 
@@ -130,17 +131,17 @@ def _codec_in(entry: Entry) -> Codec:
 
 
 def _fingerprint(
-    source: TextSource, digest: str, config: DataConfig, shares: Mapping[str, float], codec: Codec | None,
-    labels: list[str] | None, by_text: bool,
-) -> str:  # fmt: skip
+    digest: str, config: DataConfig, shares: Mapping[str, float], by_text: bool, known: Mapping[str, Any]
+) -> str:
+    codec = known.get("codec")
     values = {
         "format": FORMAT,
-        "name": source.name,
+        "name": known.get("name"),
         "content": digest,
         "config": config.model_dump(exclude={"ahead", "split", "fraction", "held_out"}),
         "shares": dict(shares),
         "codec": codec.to_json() if codec else None,
-        "labels": labels,
+        "labels": known.get("labels"),
         **({"equal": "texts, whatever their class"} if by_text else {}),
     }
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]

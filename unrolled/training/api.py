@@ -122,6 +122,8 @@ def configure(
     values = configs.read_toml(recipe) if recipe is not None else {}
     origin = starting.given_origin(settings, values)
     saved = RunConfig() if origin is None else saved_config(origin)
+    if origin is not None and model is None and "model" not in values:
+        own_file_of(Path(origin), saved.own_file, saved.own_file_sha256, own_file)  # its model is taken too
     task, model = values.pop("task", task or saved.task), values.pop("model", model or saved.model)
     module, of_task = build.model_file(model), discover.tasks.load(task)
     advice = {**declared(module).recipe, **of_task.Task.ADVICE.get(model, {})}
