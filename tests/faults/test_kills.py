@@ -51,7 +51,8 @@ class Case:
     expected: dict[str, Any]
 
     def attempt(self, folder: Path, *words: object, **disturbed: Any) -> Ended:
-        return self.server.run(*words or self.words, cwd=folder, env={"UNROLLED_CACHE": str(folder / "c")}, **disturbed)
+        cache = {"UNROLLED_CACHE": str(folder / "c")}
+        return self.server.run(*words or self.words, cwd=folder, env=cache, seconds=240, **disturbed)
 
     def finish(self, folder: Path) -> None:
         """The same command where nothing can be resumed, `--resume` otherwise; and nothing is missing or left over."""

@@ -369,8 +369,8 @@ def finish(
     now = time.monotonic()
     result |= {"seconds": round(now - started, 2), "closing_seconds": round(now - begun - evaluation, 2)}
     write_card(run, config, task, result)
-    run.seal()
     run.write_json("result.json", result)  # last, for whoever sees it takes the run as finished
+    run.seal()  # a look at everything; all that was written is sealed already
 
 
 def _writing_seconds(config: RunConfig, n: int) -> float:
