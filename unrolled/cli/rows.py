@@ -141,7 +141,8 @@ def _rows(data: str, said: Iterator[dict[str, Any]], task: Any) -> Iterator[list
 
 def _table(data: str, task: Any) -> tuple[Table, bool]:
     """The table in a file, as the task reads it, and whether its columns have names."""
-    from unrolled.data.labelled_table import Headerless, table_in
+    from unrolled.data.csv_table import Headerless
+    from unrolled.data.labelled_table import table_in
 
     table = None if data == "-" else getattr(task, "table_in", table_in)(Path(data))
     if table is None:

@@ -28,6 +28,7 @@ from unrolled.core.errors import DataError, UnrolledError, UsageError, nearest, 
 from unrolled.core.front import option
 from unrolled.core.opening import shortened
 from unrolled.core.task import Guess
+from unrolled.data.csv_table import CsvTable
 from unrolled.data.given import table_of
 from unrolled.data.labelled import ALL, BUILTIN, IMAGES, digest_files, ending_of, given_part
 from unrolled.data.named_files import file_of_row
@@ -36,7 +37,7 @@ from unrolled.data.pairs import Pair
 from unrolled.data.pixels import Pixels, coloured, fitted, read_image, white_of
 from unrolled.data.plain import TextFile, named_path
 from unrolled.data.shapes import HELD_OUT, ShapePictures, shape_pictures
-from unrolled.data.tables import CsvTable, Table, open_table
+from unrolled.data.tables import Table, open_table
 from unrolled.data.vector_pairs import CaptionReading, VectorPairs, sources_alone
 
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".txt")

@@ -30,13 +30,15 @@ from unrolled.data.cells import (
     kind_of,
     shown,
 )
+from unrolled.data.csv_table import CsvTable, Headerless
 from unrolled.data.gaps import fill
 from unrolled.data.labelled import ALL, Labelled, LabelledSource, given_part
 from unrolled.data.plain import TextFile
 from unrolled.data.reading import Answers, Kind, Names, Reading, as_names, names_of
-from unrolled.data.tables import CsvTable, ListTable, Table, frame_table, open_table
+from unrolled.data.tables import ListTable, Table, frame_table, open_table
 
 INPUTS = ("text", "sentence", "review", "sequence", "tokens", "words", "x", "input", "document", "message")
+LETTERS = ("x", "input", "sequence")  # of these, what columns of numbers are called too
 TARGETS: dict[str, tuple[str, ...]] = {
     "class": ("label", "class", "target", "y", "category", "language", "sentiment", "answer", "labels"),
     "classes": ("labels", "classes", "label", "categories", "tags", "target", "y", "answer"),
@@ -74,26 +76,6 @@ def open_rows(source: Any, reading: Reading, answers: Answers) -> LabelledSource
             raise UsageError('examples in a list are dicts with named values, such as {"text": ..., "label": ...}')
         return open_columns(ListTable(source), reading, answers)
     return open_columns(frame_table(source, "examples", "a list of dicts, arrays (x, y)"), reading, answers)
-
-
-class Headerless(CsvTable):
-    """Numbers only, the first line too; the columns are called by their numbers."""
-
-    def __init__(self, file: TextFile, delimiter: str, width: int) -> None:
-        super().__init__(file, delimiter)
-        self._names = [str(number) for number in range(1, width + 1)]
-        self.notes[f"{self.name}: there is no header line, so the columns are called 1 to {width}"] = None
-
-    def columns(self) -> list[str]:
-        return self._names
-
-    def rows(self, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        chosen = [int(column) - 1 for column in columns]
-        for line, cells in self._records():
-            if cells and len(cells) != len(self._names):
-                raise DataError(f"{self.place(line)}: found {len(cells)} cells where line 1 has {len(self._names)}")
-            if cells:
-                yield line, tuple(cells[i] for i in chosen)
 
 
 def open_columns(table: Table, reading: Reading, answers: Answers) -> LabelledSource:
@@ -209,7 +191,7 @@ def _layout(table: Table, reading: Reading, others: list[str], answers: Answers)
         return "cells" if any(isinstance(cell, list | tuple) for cell in first) else "long"
     if reading.column is not None:
         return "cells" if len(names_of(reading.column, others)) == 1 else "wide"
-    if any(name.lower() in INPUTS for name in others) or len(others) <= 1:
+    if any(name.lower() in INPUTS and name.lower() not in LETTERS for name in others) or len(others) <= 1:
         return "cells"
     first = next(table.rows(others), (0, ("",)))[1]
     return "wide" if all(is_number(cell) or is_gap(cell) for cell in first) else "cells"

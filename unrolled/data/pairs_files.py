@@ -10,13 +10,13 @@ from typing import Any
 
 from unrolled.core.errors import DataError, UsageError, nearest, some
 from unrolled.core.front import option
+from unrolled.data.csv_table import CsvTable, Headerless
 from unrolled.data.given import table_of, values_of
 from unrolled.data.labelled import ALL, PARTS, digest_files, ending_of, given_part, part_in
-from unrolled.data.labelled_table import Headerless
 from unrolled.data.pairs import Pair, PairSource, join_parts
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.plain import TextFile, unpacked
-from unrolled.data.tables import CsvTable, ListTable, RecordTable, Table, frame_table, open_table
+from unrolled.data.tables import ListTable, RecordTable, Table, frame_table, open_table
 
 SOURCES = ("source", "src", "from", "input", "original", "question")
 TARGETS = ("target", "tgt", "to", "output", "translation", "translated", "answer")

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError, UsageError, some
 from unrolled.core.front import option
 from unrolled.data.cells import as_number, is_gap, is_number
+from unrolled.data.csv_table import CsvTable, Headerless
 from unrolled.data.labelled import ALL, given_part
-from unrolled.data.labelled_table import Headerless
 from unrolled.data.pairs import Pair
 from unrolled.data.plain import TextFile
-from unrolled.data.tables import CsvTable, Table
+from unrolled.data.tables import Table
 from unrolled.data.vector_pairs import RecognitionReading, VectorPairs
 
 STROKE_COLUMNS = ("strokes", "drawing", "points", "pen", "x", "input")

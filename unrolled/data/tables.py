@@ -5,7 +5,6 @@ Each table checks every row it hands out, for a bad cell in the last of a millio
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,11 +17,11 @@ import numpy as np
 from unrolled.core.errors import DataError, UsageError, nearest, some
 from unrolled.core.front import option
 from unrolled.data.cells import kind_of, shown
+from unrolled.data.csv_table import CsvTable
 from unrolled.data.json_values import json_of
 from unrolled.data.passes import changed
 from unrolled.data.plain import TextFile, unpacked
 
-LARGEST_CELL = 1 << 26  # characters; more is taken for a quote that is never closed
 FRAME_ROWS = 1 << 14  # rows of a frame or a parquet file that are turned into Python values at a time
 
 
@@ -44,102 +43,6 @@ class Table(Protocol):
     def rows(self, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]: ...
     def place(self, number: int) -> str: ...
     def digest(self) -> str: ...
-
-
-class CsvTable:
-    """Comma- or tab-separated values with a header line and double quotes; every row as wide as the header."""
-
-    def __init__(self, file: TextFile, delimiter: str) -> None:
-        self.name, self.notes = file.name, file.notes
-        self._file, self._delimiter = file, delimiter
-
-    def columns(self) -> list[str]:
-        for line, header in self._records():
-            if header:
-                return self._checked(header, line)
-        raise DataError(f"{self.name}: the file is empty; a header line and rows are needed")
-
-    def rows(self, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        header = self.columns()
-        at = {name: i for i, name in enumerate(header)}
-        chosen = [at[column] for column in columns]
-        blank, found, first = 0, False, True
-        for line, cells in self._records():
-            if not cells:
-                blank += 1
-                continue
-            if first:  # the header
-                first = False
-                continue
-            if len(cells) != len(header):
-                raise DataError(
-                    f"{self.place(line)}: found {len(cells)} cells where the header has {len(header)} "
-                    f"({some(header)}); put a cell that contains {_sign(self._delimiter)} in double quotes"
-                )
-            if len(cells) > 1 and cells[0].strip() == header[0] and [cell.strip() for cell in cells] == header:
-                raise DataError(f"{self.place(line)}: this row is the header again; remove it")
-            found = True
-            yield line, tuple(cells[i] for i in chosen)
-        if not found:
-            raise DataError(f"{self.name}: there is a header ({some(header)}) but no row below it; add the data")
-        if blank:
-            self.notes[f"{self.name}: {blank} blank lines were left out"] = None
-
-    def place(self, number: int) -> str:
-        return f"{self.name}, line {number}"
-
-    def digest(self) -> str:
-        return self._file.digest()
-
-    def _records(self) -> Iterator[tuple[int, list[str]]]:
-        """Rows with the number of the line they begin on."""
-        lines = (line + "\n" for line in self._file.lines())
-        csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
-        reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
-        first = 1
-        while True:
-            try:
-                cells = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                raise DataError(f"{self.place(first)}: {_csv_trouble(str(error))}") from None
-            yield first, cells
-            first = reader.line_num + 1
-
-    def _checked(self, header: list[str], line: int) -> list[str]:
-        names = [cell.strip() for cell in header]
-        if names[0].lower().startswith(("<!doctype", "<html", "<?xml")):
-            raise DataError(
-                f"{self.place(line)}: this is a web page (HTML or XML), not a table; download the table itself"
-            )
-        if len(names) == 1 and (other := next((sign for sign in ";\t|," if sign in names[0]), None)):
-            raise DataError(
-                f"{self.place(line)}: the columns are separated by {_sign(other)}, not by {_sign(self._delimiter)}; "
-                f"save the table with {_sign(self._delimiter)} between its columns"
-            )
-        seen: set[str] = set()
-        for i, name in enumerate(names, start=1):
-            if not name:
-                raise DataError(f"{self.place(line)}, column {i}: the header has no name here; name every column")
-            if name in seen:
-                raise DataError(
-                    f"{self.place(line)}, column {i}: the name {shown(name)} is there twice; rename one of the two"
-                )
-            seen.add(name)
-        return names
-
-
-def _sign(delimiter: str) -> str:
-    return "a tab" if delimiter == "\t" else f"'{delimiter}'"
-
-
-def _csv_trouble(reason: str) -> str:
-    if "unexpected end" in reason or "field larger" in reason:
-        return 'a double quote is opened in this row and never closed; close it, or write a quote in a cell as ""'
-    if "expected after" in reason:
-        return 'text follows a closing double quote; write a quote inside a quoted cell as ""'
-    return f"not a row of this table ({reason})"
 
 
 class RecordTable:
@@ -241,7 +144,10 @@ class JsonTable(ListTable):
             raise DataError(f"{file.name}: the file is empty; a list of texts or of objects is needed")
         values = json_of(text, file.name, None)
         if not isinstance(values, list):
-            raise DataError(f"{file.name}: found {kind_of(values)}, expected a list [...] of texts or of objects")
+            raise DataError(
+                f"{file.name}: found {kind_of(values)}, expected a list [...] of texts or of objects (pandas writes "
+                "one with orient='records')"
+            )
         return values
 
     def digest(self) -> str:
