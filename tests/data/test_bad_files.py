@@ -9,6 +9,7 @@ import bz2
 import errno
 import gzip
 import lzma
+import os
 from collections import deque
 
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 
 from unrolled.core.errors import CannotWrite, DataError, UsageError
 from unrolled.data.config import DataConfig
+from unrolled.data.panics import without_panic
 from unrolled.data.plain import TextFile
 from unrolled.data.prepare import prepare
 from unrolled.data.section import SectionWriter
@@ -148,3 +150,13 @@ def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
     sentence = complaint(made(tmp_path, "text.txt", LINES), CannotWrite)
     assert "prepared data cannot be written" in sentence
     assert "UNROLLED_CACHE" in sentence
+
+
+def test_a_panic_of_a_library_is_not_shown(tmp_path, capfd):
+    with pytest.raises(ValueError, match="damaged"), without_panic():
+        os.write(2, b"thread '<unnamed>' panicked at crates/x.rs\n")
+        raise ValueError("damaged")
+    assert capfd.readouterr().err == ""
+    with without_panic():
+        os.write(2, b"a warning\n")
+    assert capfd.readouterr().err == "a warning\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image, TiffImagePlugin
 
+from tests.faults.corpus.images import png
 from unrolled.core.errors import DataError
 from unrolled.data.captions import as_rows, open_captions
 from unrolled.data.inline_images import HEAD, from_text
@@ -25,6 +27,12 @@ BYTES = np.array([[0, 1, 64, 127], [128, 192, 254, 255]], np.uint8)
 
 def values(path: Path, grey: bool = True) -> np.ndarray:
     return as_rows(read_image(path, grey))
+
+
+def as_file(image: Image.Image, form: str) -> bytes:
+    file = io.BytesIO()
+    image.save(file, form)
+    return file.getvalue()
 
 
 def refused(path: Path) -> str:
@@ -116,6 +124,54 @@ def test_the_orientation_of_a_photo_is_applied(tmp_path: Path, deep: bool) -> No
     ramp: np.ndarray = RAMP if deep else BYTES
     Image.fromarray(ramp).save(tmp_path / "a.png", exif=exif)
     np.testing.assert_array_equal(read_image(tmp_path / "a.png", True), np.rot90(ramp, -1))
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.webp", "a.tif", "a.jpg"])
+def test_the_orientation_is_applied_in_every_format(tmp_path: Path, name: str) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be turned a quarter to the right
+    half = np.zeros((16, 32, 3), np.uint8)
+    half[:, 16:] = 255  # the right half is white: after the turn the lower one
+    Image.fromarray(half).save(tmp_path / name, exif=exif, **({"quality": 100} if name == "a.jpg" else {}))
+    image = read_image(tmp_path / name, grey=True)
+    assert image.shape == (32, 16)
+    assert image[:12].max() < 20
+    assert image[20:].min() > 235
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4])
+def test_few_bits_reach_from_black_to_white(tmp_path: Path, bits: int) -> None:
+    levels = 2**bits
+    packed = np.packbits(np.unpackbits(np.arange(levels, dtype=np.uint8)[:, None], axis=1)[:, 8 - bits :].ravel())
+    (tmp_path / "a.png").write_bytes(png(levels, 1, b"\0" + packed.tobytes(), bits=bits))
+    expected = np.arange(levels) * 255 // (levels - 1)
+    assert read_image(tmp_path / "a.png", grey=True).tolist() == [expected.tolist()]
+
+
+def test_twelve_bits_have_no_known_white(tmp_path: Path) -> None:
+    tags = {256: 2, 257: 1, 258: 12, 259: 1, 262: 1, 273: 8, 277: 1, 278: 1, 279: 3}  # of a row of two pixels
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+    directory = struct.pack("<H", len(tags)) + entries + bytes(4)
+    (tmp_path / "a.tif").write_bytes(b"II*\0" + struct.pack("<I", 12) + b"\xff\xf0\x00\0" + directory)
+    with pytest.raises(DataError, match="has 12 bits a pixel, expected 8 or 16"):
+        read_image(tmp_path / "a.tif", grey=True)
+
+
+def test_a_damaged_description_is_refused_where_it_tells_what_numbers_mean(tmp_path: Path) -> None:
+    data = bytearray(as_file(Image.fromarray(BYTES), "TIFF"))
+    entry = data.index(struct.pack("<H", 262))  # how bright zero is
+    data[entry + 4 : entry + 8] = struct.pack("<I", 1_000_000)  # as many values, which are not there
+    (tmp_path / "a.tif").write_bytes(data)
+    assert "description is damaged" in refused(tmp_path / "a.tif")
+    exif = b"Exif\0\0II*\0\x08\0\0\0\xff\xff"  # tells of 65,535 entries, and ends
+    Image.fromarray(BYTES).save(tmp_path / "a.jpg", exif=exif, quality=100)
+    assert read_image(tmp_path / "a.jpg", grey=True).shape == BYTES.shape
+
+
+def test_many_pixels_are_refused_by_the_header(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(png(13_000, 13_000, b""))
+    with pytest.raises(DataError, match="13000 x 13000 pixels, more than 67,108,864"):
+        read_image(tmp_path / "a.png", grey=True)
 
 
 @pytest.mark.parametrize("name", ["a.gif", "a.png", "a.tif", "a.webp"])

@@ -10,6 +10,7 @@ import pytest
 import soundfile
 
 from unrolled.core.errors import DataError
+from unrolled.data import sound
 from unrolled.data.labelled import open_labelled
 from unrolled.data.reading import Reading, SoundReading
 from unrolled.data.sound import features, read_clip
@@ -48,6 +49,38 @@ def test_every_depth_is_the_same_ramp(tmp_path: Path, depth: str) -> None:
     samples, rate = read_clip(path)
     assert rate == 8000
     np.testing.assert_array_equal(samples, RAMP)
+
+
+def expanded(code: int, law: str) -> float:
+    """A sample of 8 bits by the tables of ITU-T G.711, in words of its appendix."""
+    if law == "mu":
+        code ^= 0xFF
+        size = (((code & 0x0F) << 3) + 132 << (code >> 4 & 7)) - 132
+        return (-size if code & 0x80 else size) / 2**15
+    code ^= 0x55
+    segment, size = code >> 4 & 7, (code & 0x0F) << 4
+    size = size + 8 if segment == 0 else size + 264 << segment - 1
+    return (size if code & 0x80 else -size) / 2**15
+
+
+@pytest.mark.parametrize(("kind", "law"), [(6, "A"), (7, "mu")])
+def test_companded_samples_are_those_of_the_standard(tmp_path: Path, kind: int, law: str) -> None:
+    (tmp_path / "a.wav").write_bytes(wav(kind, 8, bytes(range(256))))
+    samples, _ = read_clip(tmp_path / "a.wav")
+    np.testing.assert_allclose(samples, [expanded(code, law) for code in range(256)], atol=1e-7)
+
+
+def test_floats_beyond_one_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "a.wav").write_bytes(wav(3, 32, (RAMP * 4).astype("<f4").tobytes()))
+    np.testing.assert_array_equal(read_clip(tmp_path / "a.wav")[0], RAMP * 4)
+
+
+def test_a_clip_is_read_in_blocks_and_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sound, "BLOCK", 3)
+    (tmp_path / "a.wav").write_bytes(wav(1, 16, np.repeat(RAMP * 2**15, 2).astype("<i2").tobytes(), channels=2))
+    np.testing.assert_array_equal(read_clip(tmp_path / "a.wav")[0], RAMP)
+    monkeypatch.setattr(sound, "MOST_SAMPLES", 13)
+    assert "7 samples in 2 channels, more than the 13" in refused(tmp_path / "a.wav")
 
 
 @pytest.mark.parametrize("depth", DEPTHS)

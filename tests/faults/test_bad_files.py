@@ -26,9 +26,10 @@ from unrolled.data.describe import describe
 from unrolled.runs import build
 from unrolled.training.api import configure
 
-SECONDS = 20.0  # after which a trial hangs
+SECONDS = 60.0  # after which a trial hangs; the first one waits for the server
 LONGEST = 1000  # characters of an answer that refuses
 SLOW = 2.0  # seconds, which are printed
+PEAK = 1 << 30  # bytes of memory that a refusal may take, with all that is imported
 
 RUNS: dict[str, tuple[str, str, Any]] = {  # by name: the task, the file and its content
     "token-run": ("next-token", "a.txt", text.LINES),
@@ -151,3 +152,4 @@ def test_every_command(
     check_answer(case, ended)
     if case.code:
         took[case.name] = ended.seconds
+        assert ended.peak <= PEAK, f"{ended.peak:,} bytes"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
-from unrolled.data.pixels import Pixels, decoded, opened
+from unrolled.data.pixels import Pixels, shown_in
 
 HEAD = "data:image/png;base64,"
 LARGEST = 16 * 2**20  # characters that are looked at
@@ -32,7 +32,6 @@ def from_text(text: str, place: str) -> Pixels:
     try:
         if not text.startswith(HEAD) or len(text) > LARGEST:
             raise ValueError("it does not begin as one, or is too large")
-        with opened(io.BytesIO(base64.b64decode(text[len(HEAD) :], validate=True)), ["PNG"]) as image:
-            return decoded(image, place)
+        return shown_in(io.BytesIO(base64.b64decode(text[len(HEAD) :], validate=True)), place, ["PNG"])
     except (UnidentifiedImageError, binascii.Error, ValueError, OSError, SyntaxError) as error:
         raise DataError(f"{place}: this is no PNG image as a data URI ({error})") from None

@@ -31,7 +31,6 @@ from unrolled.data.npz import load_npz
 from unrolled.data.reading import Answers, ImageReading, Kind, Names, Reading, as_names, names_of
 
 INPUT_ARRAYS = ("x", "X", "data", "inputs", "images")
-FASTEST = 10_000_000  # samples a second
 ANSWER_ARRAYS = ("y", "Y", "labels", "label", "target", "targets")
 
 
@@ -134,6 +133,8 @@ def _cut(array: Any, offsets: Any, place: str) -> Any:
 
 def rate_of(value: Any, name: str) -> int:
     """Samples a second, of an array `rate`."""
+    from unrolled.data.sound import FASTEST
+
     found = np.asarray(value)
     if found.size != 1 or found.dtype.kind not in "iuf" or not 1 <= found.item() <= FASTEST:
         raise DataError(f"{name}, array 'rate': found {shown(value)}, expected the number of samples a second")

@@ -63,21 +63,29 @@ def read_image(path: Path, grey: bool) -> Pixels:
 
     with open_regular(path) as handle:
         try:
-            with opened(handle) as file:
-                image = decoded(file, str(path))
+            image = shown_in(handle, str(path))
         except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             reason = "it is no image, or damaged" if isinstance(error, UnidentifiedImageError) else str(error)
             raise DataError(f"{path}: cannot be read as an image ({reason}); save it again as .png") from None
     return coloured(image, grey)
 
 
-def opened(handle: BinaryIO, formats: list[str] | None = None) -> Image.Image:
-    """The header of an image; a warning of many pixels is no use where `decoded` refuses them."""
+def shown_in(handle: BinaryIO, place: str, formats: list[str] | None = None) -> Pixels:
+    """What a file shows, [H, W] or [H, W, 3].
+
+    The library warns where the description of an image is damaged. In TIFF it says what the numbers mean, so such a
+    file is refused; elsewhere it is a camera's, and pixels are what they are.
+    """
     from PIL import Image
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        return Image.open(handle, formats=formats)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("ignore")  # that of many pixels too: `decoded` looks at the size itself
+        warnings.simplefilter("always", UserWarning)
+        with Image.open(handle, formats=formats) as file:
+            image = decoded(file, place)
+            if file.format == "TIFF" and found:
+                raise ValueError(f"its description is damaged: {str(found[0].message).strip()}")
+            return image
 
 
 def decoded(file: Image.Image, place: str) -> Pixels:

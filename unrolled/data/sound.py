@@ -20,6 +20,7 @@ from unrolled.data.named_files import named_files
 from unrolled.data.reading import Answers, Reading, SoundReading
 from unrolled.data.spectra import log_mel, log_spectrum
 
+FASTEST = 10_000_000  # samples a second
 MOST_SAMPLES = 1 << 28  # of all channels: an hour and a half of 48,000 a second
 BLOCK = 1 << 20  # samples of each channel that are read at a time
 OGG_PAGE = 65_307  # bytes, at most
@@ -36,7 +37,7 @@ def read_clip(path: Path) -> tuple[NDArray[np.float32], int]:
         try:
             with soundfile.SoundFile(handle) as file:
                 wanted, rate = file.frames, int(file.samplerate)
-                _require_length(path, wanted, file.channels)
+                _require_possible(path, wanted, file.channels, rate)
                 blocks = file.blocks(BLOCK, dtype="float32", always_2d=True)
                 means = [block.mean(axis=1) for block in blocks]  # of [T, channels]
         except (soundfile.SoundFileError, OSError, RuntimeError, TypeError) as error:
@@ -54,8 +55,10 @@ def read_clip(path: Path) -> tuple[NDArray[np.float32], int]:
     return mean, rate
 
 
-def _require_length(path: Path, samples: int, channels: int) -> None:
-    """A header may tell of more samples than any file holds."""
+def _require_possible(path: Path, samples: int, channels: int, rate: int) -> None:
+    """A header may tell of more samples than any file holds, and of more a second than any device takes."""
+    if rate > FASTEST:
+        raise DataError(f"{path}: the file tells of {rate:,} samples a second, more than {FASTEST:,}; save it again")
     if samples * channels > MOST_SAMPLES:
         raise DataError(
             f"{path}: the file tells of {samples:,} samples in {channels} channels, more than the {MOST_SAMPLES:,} "

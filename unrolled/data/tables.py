@@ -19,6 +19,7 @@ from unrolled.core.front import option
 from unrolled.data.cells import kind_of, shown
 from unrolled.data.csv_table import CsvTable
 from unrolled.data.json_values import json_of
+from unrolled.data.panics import without_panic
 from unrolled.data.passes import changed
 from unrolled.data.plain import TextFile, unpacked
 
@@ -233,7 +234,8 @@ class ParquetTable(FrameTable):
         import polars
 
         try:
-            yield
+            with without_panic():
+                yield
         except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError) as error:
             reason = (str(error).splitlines() or ["unreadable"])[0]
             raise DataError(f"{self._file.name}: this parquet file is damaged ({reason}); write it again") from None

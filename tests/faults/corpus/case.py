@@ -52,12 +52,12 @@ class Case:
     @property
     def is_read(self) -> bool:
         """Whether it shows already where data is read."""
-        return self.learns or (self.asked[0] == "data" and "--" not in self.asked)
+        return not self.long and (self.learns or (self.asked[0] == "data" and "--" not in self.asked))
 
     @property
     def is_tried(self) -> bool:
         """Whether it needs a process of its own, also in the short form."""
-        return not self.is_read and not self.long
+        return not self.long and not self.is_read
 
     def command(self) -> list[str]:
         """The words of the command line."""
