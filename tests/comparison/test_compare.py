@@ -18,6 +18,7 @@ from unrolled.comparison import plan as plans
 from unrolled.comparison.api import Comparison, make_plan
 from unrolled.comparison.engine import Processes
 from unrolled.comparison.match import TOLERANCE
+from unrolled.comparison.view import Silent
 from unrolled.core import discover
 from unrolled.core.errors import DataError, Interrupted, NotTrained, UsageError
 from unrolled.report.listing import list_all
@@ -308,3 +309,19 @@ def test_what_is_no_comparison_is_refused(tmp_path, done):
 
 def test_interrupted_is_an_error_that_can_be_resumed():
     assert Interrupted("x").exit_code == 75
+
+
+def test_a_run_that_saw_other_data_is_no_row_of_the_same_table(memory, tmp_path):
+    data = list(memory)
+
+    class Editor(Silent):
+        def event(self, event):
+            if event["event"] == "done" and event["folder"].startswith("elman"):
+                data[0] = data[0].replace("one", "two")
+
+    done = unrolled.compare(data, out=tmp_path / "c", settings={**MEMORY, **FAST, "steps": 1}, view=Editor())
+    rows = {row["label"]: row for row in done.rows}
+    assert rows["elman"]["runs"] and rows["elman"]["failed"] is None
+    assert not rows["tcn"]["runs"]
+    assert "the data changed during the comparison" in rows["tcn"]["failed"]
+    assert done.table["verdict"]

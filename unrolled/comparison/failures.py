@@ -6,6 +6,7 @@ process that was killed. Training that diverged would diverge again, step by ste
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from unrolled.comparison.plan import Plan
 from unrolled.core.config import Config
 from unrolled.core.errors import CannotWrite, DataError, Diverged, OutOfMemory, UnrolledError, UsageError, listed
 from unrolled.report.read import read_table
-from unrolled.runs.directory import TABLE
+from unrolled.runs.directory import TABLE, RunDirectory
 from unrolled.runs.trust import resume_command
 
 CLASSES = {kind.exit_code: kind for kind in (UsageError, DataError, Diverged, CannotWrite, OutOfMemory)}
@@ -39,6 +40,21 @@ def diverged_before(folder: Path) -> dict[str, Failure]:
     except UnrolledError:  # there is no table yet, or it is damaged: everything is tried again
         return {}
     return {name: failure for name, failure in failures.items() if failure.code == Diverged.exit_code}
+
+
+def of_other_data(runs: Mapping[str, RunDirectory]) -> dict[str, Failure]:
+    """The runs, by folder, that read their data as an earlier one did and found other data: it changed meanwhile."""
+    first: dict[str, tuple[str, str]] = {}
+    failures = {}
+    for folder, run in runs.items():
+        config, found = run.read_json("config.json"), run.read_json("data.json")["facts"].get("fingerprint")
+        asked = {**config.get("data", {}), **dict.fromkeys(("ahead", "fraction", "held_out"))}  # which are of no matter
+        read = json.dumps([asked, config.get("task_settings")], sort_keys=True)
+        before, other = first.setdefault(read, (found, folder))
+        if found != before:
+            why = f"the data changed during the comparison, so that this run saw other data than {other}"
+            failures[folder] = Failure(why=f"{why}; compare again", code=DataError.exit_code)
+    return failures
 
 
 def none_trained(folder: Path, plan: Plan, table: Mapping[str, Any], failed: Mapping[str, Failure]) -> UnrolledError:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.comparison.failures import Failure
+from unrolled.comparison.failures import Failure, of_other_data
 from unrolled.comparison.plan import Job, Plan
 from unrolled.comparison.statistics import interval, is_better
 from unrolled.comparison.units import compare_units
@@ -34,6 +34,8 @@ def make_table(
     """Everything that the terminal, the report and scripts show."""
     task = discover.tasks.load(plan.task).Task
     found = {job.folder: run for job in plan.jobs if (run := _finished(folder / job.folder)) is not None}
+    others = of_other_data(found)
+    failed, found = {**failed, **others}, {name: run for name, run in found.items() if name not in others}
     first = next(iter(found.values())).read_json("result.json") if found else {}
     figures, metrics = first.get("figures", task.FIGURES), metrics_in(first, task.SCORE)  # settings may change a task's
     metric = metrics[0]
