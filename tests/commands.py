@@ -66,7 +66,7 @@ def attempt(
     after: tuple[float, int] | None = None,
     forked: bool = False,
 ) -> Ended:
-    """`unrolled WORDS` to its end, whatever that is. `after`: a signal is sent so many seconds after the start.
+    """`unrolled WORDS` to its end, whatever that is. `after`: a signal is sent so many seconds after its start.
 
     `forked`: the processes of a comparison are forked from it, so that they need not load everything again.
     """
@@ -81,7 +81,7 @@ def attempt(
         )
         begin = time.monotonic()
         process.start()
-        late, peak = _watch(process, begin, seconds, after)
+        late, peak = _watch(process, begin, seconds, after, streams[3])
         took = time.monotonic() - begin
         out, err, told = (_text(path) for path in streams[1:])
     lines = told.splitlines()
@@ -108,13 +108,15 @@ def _text(path: Path) -> str:
     return path.read_bytes().decode("utf-8", "surrogateescape") if path.exists() else ""
 
 
-def _watch(process: Any, begin: float, seconds: float, after: tuple[float, int] | None) -> tuple[bool, int]:
+def _watch(process: Any, begin: float, seconds: float, after: tuple[float, int] | None, told: Path) -> tuple[bool, int]:
     """Wait for the end, which comes by force after `seconds`; whether it did, and the most memory that was seen."""
-    peak = 0
+    peak, started = 0, begin + seconds
     while not wait([process.sentinel], timeout=LOOK):
         now = time.monotonic() - begin
         peak = max(peak, _memory(process.pid))
-        if after is not None and now >= after[0]:
+        if after is not None and told.exists() and told.stat().st_size:
+            started = min(started, time.monotonic())  # a signal before that would end the server's part of it
+        if after is not None and time.monotonic() >= started + after[0]:
             with suppress(ProcessLookupError):
                 os.kill(process.pid, after[1])
             after = None
@@ -156,6 +158,7 @@ def _child(
     calls = disturb(fault, roots, told)
     if forked:
         workers.fork_instead(calls)
+    os.write(told, b"begin\n")
     try:
         main()
     finally:

@@ -89,6 +89,25 @@ def test_an_error_where_every_model_failed(
     assert table["finished"] and all(row["runs"] for row in table["rows"] if row["kind"] == "baseline")
 
 
+def test_a_baseline_whose_process_was_killed_is_tried_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that every model is set beside it."""
+    tried: list[str] = []
+
+    def train(data: Any = None, task: Any = None, model: str | None = None, **given: Any) -> Any:
+        tried.append(Path(given["out"]).name)
+        if len(tried) == 1:
+            raise OutOfMemory("its process was killed")
+        return TRAIN(data, task, model, **given)
+
+    monkeypatch.setattr(training, "train", train)
+    found = compare(tmp_path / "out", models="memoryless")
+    assert tried == ["baseline-mean", "baseline-mean", "memoryless-0"]
+    assert all(row["failed"] is None for row in found.rows)
+    assert set(found.run("memoryless-0").result["baselines"]) == {"mean"}
+
+
 def test_one_model_is_enough(failing: Any, tmp_path: Path) -> None:
     failing(DataError("no such file"), None)
     failed = {row["label"]: row["failed"] for row in compare(tmp_path / "out").rows if row["kind"] == "model"}

@@ -95,6 +95,15 @@ def test_there_is_nothing_to_resume_before_training_began(tmp_path: Path) -> Non
         unrolled.train(resume=tmp_path / "run")
 
 
+def test_what_a_kill_left_while_a_run_was_removed_goes_with_the_next(text: str, tmp_path: Path) -> None:
+    """A directory that is given up is renamed first, so that never half of it stands at its place."""
+    aside, other = (tmp_path / f".{name}.tmp-4194303-0a1b2c3d-0" for name in ("run", "run2"))
+    for place in (aside, other):
+        a_codec(place)
+    unrolled.train([text], out=tmp_path / "run", settings=SETTINGS)
+    assert not aside.exists() and other.exists()
+
+
 def test_a_name_is_free_again_when_its_run_did_not_begin(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

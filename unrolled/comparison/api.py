@@ -286,11 +286,16 @@ class _Work:
         """All runs of a kind; those of one model's folds before they are joined."""
         for joined in (False, True):
             jobs = [job for job in self.plan.jobs if job.kind == kind and bool(job.members) is joined]
-            if jobs and not self.stopped:
-                self._do(jobs, flag)
-            self.stopped = self.stopped or flag.asked
+            self._do(jobs, flag)
+            if kind == "baseline":  # every run is set beside them, so one whose process was killed is tried once more
+                killed = [job for job in jobs if job.folder in self.failed and self.failed[job.folder].was_killed]
+                for job in killed:
+                    del self.failed[job.folder]
+                self._do(killed, flag)
 
     def _do(self, jobs: Sequence[Job], flag: StopFlag) -> None:
+        """Those runs that are not done yet, unless somebody has asked to stop."""
+        jobs = [] if self.stopped else jobs
         for job in jobs:
             if self._is_done(job):
                 RunDirectory(self.folder / job.folder).tidy()
@@ -309,6 +314,7 @@ class _Work:
             self.view.event(event)
             if event["event"] in ENDS and jobs[0].kind == "model":
                 self._save(finished=False)
+        self.stopped = self.stopped or flag.asked
 
     def _is_done(self, job: Job) -> bool:
         return (self.folder / job.folder / "result.json").exists()

@@ -28,6 +28,11 @@ class Failure(Config):
     why: str
     code: int = UnrolledError.exit_code
 
+    @property
+    def was_killed(self) -> bool:
+        """By the system, most likely: memory ran out."""
+        return self.code == OutOfMemory.exit_code
+
     def event(self, folder: str) -> dict[str, Any]:
         return {"event": "failed", "folder": folder, **self.model_dump()}
 
