@@ -13,7 +13,8 @@ import pytest
 from unrolled.core.errors import LONGEST, DataError, UnrolledError, nearest, some
 from unrolled.data import mat, npz, plain
 from unrolled.data.images import read_idx
-from unrolled.data.plain import TextFile, inside
+from unrolled.data.named_files import file_of_row
+from unrolled.data.plain import TextFile
 
 
 @pytest.fixture
@@ -70,11 +71,14 @@ def test_files_that_a_table_names_are_inside_its_folder(tmp_path: Path) -> None:
     (folder / "in").mkdir(parents=True)
     for path in (folder / "a.png", folder / "in" / "b.png", tmp_path / "c.png", tmp_path / "set2.png"):
         path.write_bytes(b"")
-    assert inside(folder, "a.png") == folder / "a.png"
-    assert inside(folder, "in/../in/b.png") is not None
-    assert inside(folder, str(folder / "a.png")) is not None
-    for name in ("../c.png", "../set2.png", str(tmp_path / "c.png"), "in", "", " ", "a\0.png", "x" * 5000, "gone.png"):
-        assert inside(folder, name) is None
+    assert file_of_row("a.png", [folder], "row 1") == folder / "a.png"
+    assert file_of_row("in/../in/b.png", [folder], "row 1") is not None
+    assert file_of_row(str(folder / "a.png"), [folder], "row 1") is not None
+    for name in ("in", "", " ", "a\0.png", "x" * 5000, "gone.png"):
+        assert file_of_row(name, [folder], "row 1") is None
+    for name in ("../c.png", "../set2.png", str(tmp_path / "c.png")):
+        with pytest.raises(DataError, match="leads out of"):
+            file_of_row(name, [folder], "row 1")
 
 
 def test_sentences_quote_little() -> None:

@@ -51,7 +51,7 @@ def file_of_row(name: Any, homes: Sequence[Path], place: str) -> Path | None:
     roots = {Path(os.path.realpath(home)) for home in homes}
     named = [home / text for home in homes]
     inside = [file for file in named if roots & set(Path(os.path.realpath(file)).parents)]
-    found = next((file for file in inside if file.is_file()), None)
+    found = next((file for file in inside if os.path.isfile(file)), None)  # False of a name that is too long
     if found is None and any(os.path.lexists(file) for file in named if file not in inside):
         raise DataError(
             f"{place}: '{shortened(text)}' leads out of {homes[0].absolute()}, so it is not opened; move it there, "
