@@ -12,6 +12,8 @@ from PIL import Image
 
 from unrolled.core.errors import DataError, UsageError
 from unrolled.data.captions import open_captions
+from unrolled.data.config import DataConfig
+from unrolled.data.pairs_prepare import prepare_pairs
 from unrolled.data.vector_pairs import CaptionReading
 
 RANDOM = np.random.default_rng(0)
@@ -164,14 +166,21 @@ def test_images_in_an_array_and_captions_in_a_table(tmp_path: Path) -> None:
         pairs(tmp_path)
 
 
-def test_digests_follow_images_and_captions(tmp_path: Path) -> None:
-    def digest() -> str:
-        return open_captions(tmp_path, CaptionReading()).digest()
+def test_fingerprints_follow_images_and_captions(tmp_path: Path) -> None:
+    def fingerprint() -> str:
+        return prepare_pairs(open_captions(tmp_path, CaptionReading()), DataConfig(split="60/20/20")).fingerprint
 
-    before = (write(tmp_path, CSV), digest())[1]
-    assert digest() == before
-    Image.fromarray(PIXELS[2]).save(tmp_path / "1.png")
-    assert digest() != before
+    lines = [f"{i}.png,caption {i}\n" for i in range(6)]
+    for i in range(6):
+        Image.fromarray(np.full((4, 4, 3), i, np.uint8)).save(tmp_path / f"{i}.png")
+    (tmp_path / "captions.csv").write_text("image,caption\n" + "".join(lines))
+    before = fingerprint()
+    assert fingerprint() == before
+    Image.fromarray(np.full((4, 4, 3), 99, np.uint8)).save(tmp_path / "1.png")
+    changed = fingerprint()
+    assert changed != before
+    (tmp_path / "captions.csv").write_text("image,caption\n" + "".join(reversed(lines)))
+    assert fingerprint() not in (before, changed)
 
 
 def test_shapes_come_with_their_parts() -> None:

@@ -14,7 +14,6 @@ brightness between 0 and 1.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -30,7 +29,7 @@ from unrolled.core.opening import shortened
 from unrolled.core.task import Guess
 from unrolled.data.csv_table import CsvTable
 from unrolled.data.given import table_of
-from unrolled.data.labelled import ALL, BUILTIN, IMAGES, digest_files, ending_of, given_part
+from unrolled.data.labelled import ALL, BUILTIN, IMAGES, ending_of, given_part
 from unrolled.data.named_files import file_of_row
 from unrolled.data.npz import load_npz
 from unrolled.data.pairs import Pair
@@ -151,7 +150,6 @@ def _open_table(path: Path, folder: Path, reading: CaptionReading) -> VectorPair
         )
     pixels = lru_cache(maxsize=None)(lambda file: fitted(read_image(file, reading.grey), reading.size))
     columns = [image, caption, *([part] if part else [])]
-    used: dict[Path, None] = {}
 
     def read() -> Iterator[Pair]:
         for number, cells in table.rows(columns):
@@ -165,18 +163,11 @@ def _open_table(path: Path, folder: Path, reading: CaptionReading) -> VectorPair
                 sentence = str(error)
                 source.skip(sentence if sentence.startswith(place) else f"{place}: {sentence}")
                 continue
-            used[file] = None
             side = given_part(cells[2], f"{place}, column '{part}'") if part else ALL
             yield from (Pair(rows, text, place, side) for text in _texts(cells[1]))
         source.notes.update(table.notes)
 
-    def digest() -> str:
-        if not used:
-            for _ in source.read():
-                pass
-        return hashlib.sha256(f"{table.digest()} {digest_files(sorted(used))}".encode()).hexdigest()
-
-    source = _pictured(VectorPairs(table.name, read, digest, settled, dict(table.notes)), reading)
+    source = _pictured(VectorPairs(table.name, read, settled, dict(table.notes)), reading)
     return source
 
 
@@ -256,13 +247,7 @@ def _open_arrays(
             texts = [str(text) if isinstance(text, np.str_) else text for text in _texts(caption)]
             yield from (Pair(as_rows(pixels), text, place, part) for text in texts)
 
-    def digest() -> str:
-        result = hashlib.sha256(repr([list(map(str, _texts(text))) for text in captions]).encode())
-        for image in images:
-            result.update(np.ascontiguousarray(image).tobytes())
-        return result.hexdigest()
-
-    source = _pictured(VectorPairs(name, read, digest, reading), reading)
+    source = _pictured(VectorPairs(name, read, reading), reading)
     return source
 
 
@@ -298,8 +283,7 @@ def _open_builtin(source: str, reading: CaptionReading) -> VectorPairs:
             rows = as_rows(fitted(coloured(image, reading.grey), reading.size))
             yield Pair(rows, made.captions[i], f"{source}, picture {i}", made.parts[i])
 
-    mark = f"shapes {sorted(settings.items())}"
-    return _pictured(VectorPairs(source, read, lambda: hashlib.sha256(mark.encode()).hexdigest(), reading), reading)
+    return _pictured(VectorPairs(source, read, reading), reading)
 
 
 # ---- images alone, and whether some data is such

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, UsageError, some
-from unrolled.data.labelled import PARTS, Labelled, LabelledSource, digest_files, join_parts, part_in
+from unrolled.data.labelled import PARTS, Labelled, LabelledSource, join_parts, part_in
 from unrolled.data.named_files import named_files
 from unrolled.data.pixels import read_image, white_of
 from unrolled.data.plain import TextFile
@@ -70,7 +70,7 @@ def open_images(files: Sequence[Path], folder: Path, name: str, reading: Reading
             size = image.shape
             yield Labelled(as_sequence(image, reading.images, str(path)), answer, str(path), group, part)
 
-    return LabelledSource(name, "series", answers, read, lambda: digest_files(files), {}, reading)
+    return LabelledSource(name, "series", answers, read, {}, reading)
 
 
 # ---- idx files (LeCun's format of MNIST): two zeros, the type, the number of axes, the lengths, the values
@@ -116,5 +116,4 @@ def _idx_part(images: Path, labels: Path | None, reading: Reading, answers: Answ
             place = f"{images}, image {i}"
             yield Labelled(as_sequence(image, reading.images, place), None if y is None else str(y[i]), place)
 
-    files = [images] if labels is None else [images, labels]
-    return LabelledSource(str(images), "series", answers, read, lambda: digest_files(files), {}, reading)
+    return LabelledSource(str(images), "series", answers, read, {}, reading)

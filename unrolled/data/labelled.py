@@ -11,10 +11,9 @@ A source is read as often as needed, always in the same order, and every example
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -60,7 +59,6 @@ class LabelledSource:
     kind: Kind
     answers: Answers
     read: Callable[[], Iterator[Labelled]]
-    digest: Callable[[], str]
     notes: dict[str, None] = field(default_factory=dict)
     """what was chosen, changed or left out while reading; complete after one pass"""
     reading: Reading = field(default_factory=Reading)
@@ -146,14 +144,6 @@ def ending_of(path: Path) -> str:
     return Path(unpacked(path.name.lower())).suffix
 
 
-def digest_files(files: Iterable[Path]) -> str:
-    """A fingerprint of the names and bytes of some files."""
-    result = hashlib.sha256()
-    for path in files:
-        result.update(f"{path.parent.name}/{path.name}\0{TextFile(path).digest()}\n".encode())
-    return result.hexdigest()
-
-
 def open_labelled(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
     """Whatever was handed over as a source of examples with answers of the wanted kind.
 
@@ -194,18 +184,12 @@ def join_parts(parts: Mapping[str, LabelledSource], name: str) -> LabelledSource
     if len(kinds) > 1:
         raise DataError(f"{name}: the parts hold different things, {listed(sorted(kinds))}; they must be alike")
     first = next(iter(parts.values()))
-    result = LabelledSource(
-        name, first.kind, first.answers, lambda: read(), lambda: digest(), {}, first.reading, first.typed
-    )
+    result = LabelledSource(name, first.kind, first.answers, lambda: read(), {}, first.reading, first.typed)
 
     def read() -> Iterator[Labelled]:
         for part, source in parts.items():
             yield from (example._replace(part=part) for example in source)
             result.notes.update(source.notes)
-
-    def digest() -> str:
-        whole = "\n".join(f"{part} {source.digest()}" for part, source in parts.items())
-        return hashlib.sha256(whole.encode()).hexdigest()
 
     return result
 

@@ -13,7 +13,6 @@ other arrays.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -95,7 +94,7 @@ def _open(arrays: dict[str, Any], name: str, reading: Reading, answers: Answers)
             yield Labelled(value, answer, place, None if group is None else str(group[i]))
 
     settled = reading.updated({"column": as_names([x_name])} | ({"target": as_names([y_name])} if y_name else {}))
-    return LabelledSource(name, kind, answers, read, lambda: _digest(arrays), {}, settled, typed=True)
+    return LabelledSource(name, kind, answers, read, {}, settled, typed=True)
 
 
 def _find(
@@ -182,13 +181,3 @@ def _answer(value: Any, answers: Answers, reading: Reading, place: str, view: An
     if answers == "series":
         return view(value, place)
     raise UsageError(f"{place}: arrays hold no {answers}")
-
-
-def _digest(arrays: Mapping[str, Any]) -> str:
-    result = hashlib.sha256()
-    for key, array in arrays.items():
-        for values in array if isinstance(array, list) else [array]:
-            data = np.ascontiguousarray(values)
-            result.update(f"{key} {data.shape} {data.dtype}\n".encode())
-            result.update(repr(data.tolist()).encode() if data.dtype.kind == "O" else data.tobytes())
-    return result.hexdigest()

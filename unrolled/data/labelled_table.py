@@ -105,7 +105,7 @@ def open_columns(table: Table, reading: Reading, answers: Answers) -> LabelledSo
         return read_long(table, inputs, target, settled, answers)
 
     typed = not isinstance(table, CsvTable)
-    source = LabelledSource(table.name, kind, answers, read, table.digest, table.notes, settled, typed)
+    source = LabelledSource(table.name, kind, answers, read, table.notes, settled, typed)
     if reading.column is None:
         source.notes[f"{table.name}: the input is {_listed(inputs)}, chosen by name and content"] = None
     if reading.target is None and target:

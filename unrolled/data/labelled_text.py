@@ -17,7 +17,7 @@ import numpy as np
 
 from unrolled.core.errors import DataError, UsageError, some
 from unrolled.data.cells import as_class, as_classes, as_number
-from unrolled.data.labelled import ALL, Labelled, LabelledSource, digest_files
+from unrolled.data.labelled import ALL, Labelled, LabelledSource
 from unrolled.data.named_files import named_files
 from unrolled.data.plain import TextFile, unpacked
 from unrolled.data.reading import Answers, Reading
@@ -36,7 +36,7 @@ def open_folder(files: Sequence[Path], folder: Path, reading: Reading, answers: 
         for path, answer, group, part in found:
             yield Labelled(TextFile(path).text(), answer, str(path), group, part)
 
-    return LabelledSource(str(folder), "text", answers, read, lambda: digest_files(files))
+    return LabelledSource(str(folder), "text", answers, read)
 
 
 def _file_per_class(files: Sequence[Path], folder: Path, reading: Reading, answers: Answers) -> LabelledSource:
@@ -60,7 +60,7 @@ def _file_per_class(files: Sequence[Path], folder: Path, reading: Reading, answe
         if blank:
             source.notes[f"{blank} blank lines were left out"] = None
 
-    source = LabelledSource(str(folder), "text", answers, read, lambda: digest_files(files))
+    source = LabelledSource(str(folder), "text", answers, read)
     source.notes[f"{folder}: the classes are the names of the files, with an example a line"] = None
     return source
 
@@ -86,7 +86,7 @@ def open_lines(path: Path, answers: Answers, separator: str | None) -> LabelledS
             source.notes[f"{blank} blank lines were left out"] = None
         source.notes.update(file.notes)
 
-    source = LabelledSource(str(path), "text", answers, read, file.digest)
+    source = LabelledSource(str(path), "text", answers, read)
     return source
 
 

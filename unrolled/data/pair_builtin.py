@@ -9,7 +9,6 @@ Settings follow the name with commas: examples and seed, and those shown.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -78,13 +77,7 @@ def open_builtin(source: str, reading: PairReading) -> PairSource:
     def read() -> Iterator[Pair]:
         return problem.read(settings)
 
-    def digest() -> str:
-        result = hashlib.sha256()
-        for pair in read():
-            result.update(f"{pair.source}\0{pair.target}\0{pair.part}\n".encode())
-        return result.hexdigest()
-
-    return PairSource(source, read, digest, reading)
+    return PairSource(source, read, reading)
 
 
 def _settings(source: str, words: list[str], known: dict[str, Any]) -> dict[str, Any]:

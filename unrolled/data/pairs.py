@@ -15,7 +15,6 @@ every pair is checked on the way.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -47,7 +46,6 @@ class PairSource:
 
     name: str
     read: Callable[[], Iterator[Pair]]
-    digest: Callable[[], str]
     reading: PairReading
     """the settings with the columns that were chosen: a saved run reads other files with these"""
     notes: dict[str, None] = field(default_factory=dict)
@@ -126,15 +124,7 @@ def _open_tuples(rows: Any, reading: PairReading) -> PairSource:
             sides = [*([row] if isinstance(row, str) else row), None, None]
             yield Pair(sides[0], sides[1], f"the list, row {number}")
 
-    def digest() -> str:
-        result = hashlib.sha256()
-        for row in rows:
-            for side in row:
-                text = str(side)
-                result.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
-        return result.hexdigest()
-
-    return PairSource("the list", read, digest, reading)
+    return PairSource("the list", read, reading)
 
 
 def join_parts(parts: Mapping[str, PairSource], name: str) -> PairSource:
@@ -142,15 +132,11 @@ def join_parts(parts: Mapping[str, PairSource], name: str) -> PairSource:
     if not parts:
         raise DataError(f"{name}: there is no part train in it")
     first = next(iter(parts.values()))
-    whole = PairSource(name, lambda: read(), lambda: digest(), first.reading)
+    whole = PairSource(name, lambda: read(), first.reading)
 
     def read() -> Iterator[Pair]:
         for part, source in parts.items():
             yield from (pair._replace(part=part) for pair in source.read())
             whole.notes.update(source.notes)
-
-    def digest() -> str:
-        text = "\n".join(f"{part} {source.digest()}" for part, source in parts.items())
-        return hashlib.sha256(text.encode()).hexdigest()
 
     return whole

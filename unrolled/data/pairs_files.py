@@ -12,7 +12,7 @@ from unrolled.core.errors import DataError, UsageError, nearest, some
 from unrolled.core.front import option
 from unrolled.data.csv_table import CsvTable, Headerless
 from unrolled.data.given import table_of, values_of
-from unrolled.data.labelled import ALL, PARTS, digest_files, ending_of, given_part, part_in
+from unrolled.data.labelled import ALL, PARTS, ending_of, given_part, part_in
 from unrolled.data.pairs import Pair, PairSource, join_parts
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.plain import TextFile, unpacked
@@ -125,7 +125,7 @@ def open_columns(table: Table, reading: PairReading) -> PairSource:
             yield Pair(cells[0], cells[1], place, part)
         source.notes.update(table.notes)
 
-    source = PairSource(table.name, read, table.digest, settled, {**table.notes, **_told(settled, reading, table.name)})
+    source = PairSource(table.name, read, settled, {**table.notes, **_told(settled, reading, table.name)})
     return source
 
 
@@ -173,7 +173,7 @@ def open_tabbed(path: Path, reading: PairReading) -> PairSource:
             source.notes[f"{path}: {blank} blank lines were left out"] = None
         source.notes.update(file.notes)
 
-    source = PairSource(str(path), read, file.digest, settled, _told(settled, reading, str(path)))
+    source = PairSource(str(path), read, settled, _told(settled, reading, str(path)))
     return source
 
 
@@ -200,7 +200,7 @@ def open_aligned(path: Path, other: Path, reading: PairReading) -> PairSource:
 
     endings = {"source_column": ending_of(path)[1:] or None, "target_column": ending_of(other)[1:] or None}
     settled = reading.updated(endings | {"target_file": None})
-    source = PairSource(str(path), read, lambda: digest_files([path, other]), settled)
+    source = PairSource(str(path), read, settled)
     return source
 
 

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -28,7 +27,6 @@ from unrolled.data.labelled import (
     PARTS,
     SOUNDS,
     LabelledSource,
-    digest_files,
     ending_of,
     given_part,
     open_labelled,
@@ -81,11 +79,7 @@ def _joined(parts: Mapping[str, VectorPairs]) -> VectorPairs:
             whole.notes.update(each.notes)
             whole.skipped.update(each.skipped)
 
-    def digest() -> str:
-        text = "\n".join(f"{part} {each.digest()}" for part, each in parts.items())
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    whole = VectorPairs("the data", read, digest, first.reading)
+    whole = VectorPairs("the data", read, first.reading)
     return whole
 
 
@@ -124,7 +118,6 @@ def _open_clips(table: Table, clip: str, folder: Path, reading: RecognitionReadi
             f"{table.name}: say which column holds the text with {option('target_column')}; it has {some(names)}"
         )
     columns = [clip, text, *([part] if part else [])]
-    files: dict[Path, None] = {}
 
     def read() -> Iterator[Pair]:
         common: int | None = None
@@ -143,19 +136,12 @@ def _open_clips(table: Table, clip: str, folder: Path, reading: RecognitionReadi
             if rate != common:
                 source.skip(f"{place}: {file} has {rate} samples a second, but those before have {common}")
                 continue
-            files[file] = None
             side = given_part(cells[2], f"{place}, column '{part}'") if part else ALL
             yield Pair(features(samples, rate, reading.sound), reading.said(cells[1]), place, side)
         source.notes.update(table.notes)
 
-    def digest() -> str:
-        if not files:
-            for _ in source.read():
-                pass
-        return hashlib.sha256(f"{table.digest()} {digest_files(sorted(files))}".encode()).hexdigest()
-
     settled = reading.updated({"source_column": clip, "target_column": text, "part_column": part})
-    source = VectorPairs(table.name, read, digest, settled, dict(table.notes))
+    source = VectorPairs(table.name, read, settled, dict(table.notes))
     return source
 
 
@@ -196,7 +182,7 @@ def _from_labelled(opened: LabelledSource, reading: RecognitionReading, strokes:
             yield Pair(value, reading.said(example.answer), example.place, example.part)
         source.notes.update(opened.notes)
 
-    source = VectorPairs(opened.name, read, opened.digest, reading, dict(opened.notes))
+    source = VectorPairs(opened.name, read, reading, dict(opened.notes))
     return source
 
 

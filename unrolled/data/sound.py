@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
 from unrolled.core.opening import open_regular
-from unrolled.data.labelled import Labelled, LabelledSource, digest_files
+from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.named_files import named_files
 from unrolled.data.reading import Answers, Reading, SoundReading
 from unrolled.data.spectra import log_mel, log_spectrum
@@ -146,7 +146,7 @@ def open_clips(files: Sequence[Path], folder: Path, name: str, reading: Reading,
             common = _same_rate(path, rate, common)
             yield Labelled(features(samples, rate, reading.sound), answer, str(path), group, part)
 
-    return LabelledSource(name, "series", answers, read, lambda: digest_files(files), {}, reading)
+    return LabelledSource(name, "series", answers, read, {}, reading)
 
 
 def _same_rate(path: Path, rate: int, common: int | None) -> int:
@@ -175,4 +175,4 @@ def _open_pairs(files: Sequence[Path], folder: Path, name: str, reading: Reading
             yield Labelled(x[:, None], y[:, None], str(path), group, part)
 
     as_read = reading.updated({"sound.features": "samples"})
-    return LabelledSource(name, "series", "series", read, lambda: digest_files(files), {}, as_read)
+    return LabelledSource(name, "series", "series", read, {}, as_read)

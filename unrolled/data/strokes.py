@@ -141,7 +141,7 @@ def open_stroke_table(table: Table, reading: RecognitionReading) -> VectorPairs:
         source.notes.update(table.notes)
 
     settled = reading.updated({"target_column": text, "part_column": part, "source_column": None if is_wide else cell})
-    source = VectorPairs(table.name, read, table.digest, settled, dict(table.notes))
+    source = VectorPairs(table.name, read, settled, dict(table.notes))
     return source
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
-from unrolled.data.labelled import CONLL, Labelled, LabelledSource, digest_files, ending_of
+from unrolled.data.labelled import CONLL, Labelled, LabelledSource, ending_of
 from unrolled.data.plain import TextFile
 from unrolled.data.reading import Answers, Reading
 
@@ -46,7 +46,7 @@ def open_tagged(files: Sequence[Path], name: str, reading: Reading, answers: Ans
         if lost:
             source.notes[f"{sum(lost)} words without a tag were left out"] = None
 
-    source = LabelledSource(name, "words", answers, read, lambda: digest_files(files), {}, reading)
+    source = LabelledSource(name, "words", answers, read, {}, reading)
     return source
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from unrolled.core.errors import DataError
-from unrolled.data.labelled import CONLL, IMAGES, SOUNDS, Labelled, LabelledSource, digest_files, ending_of
+from unrolled.data.labelled import CONLL, IMAGES, SOUNDS, Labelled, LabelledSource, ending_of
 from unrolled.data.plain import TextFile
 from unrolled.data.reading import Reading
 from unrolled.data.tagged import DOCUMENT, form_of, open_tagged
@@ -38,7 +38,7 @@ def open_words(files: Sequence[Path], reading: Reading, tags: Collection[str]) -
                 open_tagged([path], str(path), reading, "none") if _has_tags(path, reading, known) else _plain(path)
             )
 
-    return LabelledSource(str(files[0]), "words", "none", read, lambda: digest_files(files), {}, reading)
+    return LabelledSource(str(files[0]), "words", "none", read, {}, reading)
 
 
 def words_alone(words: list[str], tags: Collection[str]) -> list[str]:
