@@ -32,7 +32,7 @@ from unrolled.comparison.table import make_table
 from unrolled.comparison.view import Silent, View
 from unrolled.comparison.worker import ENDS
 from unrolled.core import discover
-from unrolled.core.errors import Interrupted, UsageError
+from unrolled.core.errors import CannotWrite, Interrupted, UsageError
 from unrolled.core.front import option
 from unrolled.core.task import Task
 from unrolled.report.page import write_report
@@ -279,8 +279,10 @@ class _Work:
             raise none_trained(self.folder, self.plan, table, self.failed)
 
     def interrupted(self) -> Interrupted:
-        again = resume_command("compare", self.folder, self.plan.data, {"own_file": self.given.own_file})
-        return Interrupted(f"stopped and saved; resume with: {again}")
+        return Interrupted(f"stopped and saved; resume with: {self._again()}")
+
+    def _again(self) -> str:
+        return resume_command("compare", self.folder, self.plan.data, {"own_file": self.given.own_file})
 
     def _phase(self, kind: str, flag: StopFlag) -> None:
         """All runs of a kind; those of one model's folds before they are joined."""
@@ -304,6 +306,8 @@ class _Work:
                 self.view.event(self.failed[job.folder].event(job.folder))
         left = [job for job in jobs if not self._is_done(job) and job.folder not in self.failed]
         for event in self.engine.events(self._timed([self._order(job) for job in left]), flag):
+            if event["event"] == "failed" and event["code"] == CannotWrite.exit_code:  # others would fail as well
+                raise CannotWrite(f"{event['folder']}: {event['why']}; then resume with: {self._again()}")
             if event["event"] == "failed":
                 self.failed[event["folder"]] = Failure(why=event["why"], code=event["code"])
             if event["event"] == "done":

@@ -1,0 +1,256 @@
+"""On a full disk every command that writes ends with exit 0 or 5, loses nothing, and ends well when there is room.
+
+Two ways: the k-th file call and all later ones find no room (this runs everywhere), and a small disk of its own with so
+many bytes free (a tmpfs, which only root may mount).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from tests.commands import Ended
+
+TEXT = "the quick brown fox jumps over the lazy dog. " * 40
+ROWS = "text,value\n" + "".join(f"{'abcdefgh'[i % 8] * 3} {'uvwxyz'[i % 6] * 2},{i * 7 % 11}\n" for i in range(40))
+TOLD = re.compile(r"cannot be written \(No space left on device\): ([\d,]+ bytes are needed and )?[\d,]+ are free")
+PAGE = 4096
+DISK = 8 << 20  # bytes
+CHUNKS = 8  # of a whole sweep, so that it can be shared among processes
+
+TINY = ("--set", "threads=1", "--set", "batch_size=4", "--set", "d_embedding=4")
+ELMAN = ("--model", "elman", "--steps", 4, "--set", "d_state=4", "--set", "length=8", "--set", "evaluate_every=2")
+REGRESS = ("rows.csv", "--task", "regress", "--target", "value")
+
+
+@dataclass(frozen=True)
+class Writing:
+    """A command that writes, and what it replaces."""
+
+    words: tuple[object, ...]
+    begun: tuple[object, ...] = ()  # run and disturbed before, so that there is something to resume
+    mark: str = ""  # with this file there is something to resume
+
+
+COMMANDS = {
+    "train": Writing(("train", "text.txt", *ELMAN, *TINY, "-o", "out"), mark="config.json"),
+    "resume": Writing(("train", "--resume", "out"), ("train", "text.txt", *ELMAN, *TINY, "-o", "out")),
+    "closed form": Writing(("train", "text.txt", "--model", "ngram", "-o", "out"), mark="config.json"),
+    "compare": Writing(("compare", *REGRESS, "--models", "memoryless", "--steps", 2, "--jobs", 1, *TINY, "-o", "out"),
+                       mark="plan.json"),
+    "predict": Writing(("predict", "numbers", "rows.csv", "-o", "old.csv")),
+    "predict lines": Writing(("predict", "numbers", "rows.csv", "-o", "new.jsonl")),
+    "generate": Writing(("generate", "rolls", "--max-tokens", 4, "-o", "song")),
+    "inspect": Writing(("inspect", "letters", "surprise", "the fox")),
+    "inspect elsewhere": Writing(("inspect", "letters", "surprise", "the fox", "-o", "looked")),
+    "report": Writing(("report", "letters")),
+    "report of two": Writing(("report", "letters", "numbers", "-o", "page.html")),
+    "evaluate": Writing(("evaluate", "letters", "text.txt")),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def made(server: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with data and finished runs, to be copied."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "text.txt").write_text(TEXT)
+    (folder / "rows.csv").write_text(ROWS)
+    (folder / "old.csv").write_text("what was there before\n")
+    random = np.random.default_rng(0)
+    np.savez(folder / "rolls.npz", **{f"r{i}": random.integers(0, 2, (9, 6)).astype(np.uint8) for i in range(12)})
+    for words in (
+        ("train", "text.txt", "--model", "ngram", "-o", "letters"),
+        ("train", *REGRESS, "--model", "prior", "-o", "numbers"),
+        ("train", "rolls.npz", "--task", "next-frame", "--model", "key-chain", "-o", "rolls"),
+    ):
+        ended = server.run(*words, cwd=folder, env={"UNROLLED_CACHE": str(folder / "other")})
+        assert ended.code == 0, ended.err
+    shutil.rmtree(folder / "other")
+    return folder
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A folder in which a command is run."""
+
+    server: ModuleType
+    command: Writing
+    folder: Path
+
+    def run(self, *words: object, full_at: int | None = None) -> Ended:
+        env = {"UNROLLED_CACHE": str(self.folder / "cache")}
+        return self.server.run(*words or self.command.words, cwd=self.folder, env=env, full_at=full_at)
+
+    def begin(self) -> Trial:
+        if self.command.begun:
+            assert self.run(*self.command.begun, full_at=230).code == 5
+            assert (self.folder / "out" / "config.json").exists()
+        return self
+
+    def check(self, ended: Ended, before: dict[str, str]) -> None:
+        """0 or 5 and a sentence; what was there is there."""
+        assert ended.code in (0, 5), (ended.code, ended.err)
+        assert "Traceback" not in ended.err, ended.err
+        if ended.code == 5:
+            told = ended.err.strip().splitlines()[-1]
+            assert told.startswith("unrolled: ") and TOLD.search(told), ended.err
+            after = contents(self.folder)
+            lost = [name for name in before if name not in after and not _replaced(name)]
+            assert not lost, lost
+            assert after["old.csv"] == before["old.csv"]
+
+    def finish(self) -> None:
+        """There is room again."""
+        mark, words = self.command.mark, self.command.words
+        if mark and (self.folder / "out" / mark).exists():
+            words = (words[0], "--resume", "out")
+        ended = self.run(*words)
+        assert ended.code == 0, ended.err
+        left = [str(path) for path in self.folder.rglob("*") if ".tmp-" in path.name or path.name.endswith(".part")]
+        assert not left
+
+
+def contents(folder: Path) -> dict[str, str]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def _replaced(name: str) -> bool:
+    """Whether a file of an older answer or checkpoint may go for a new one."""
+    return bool(re.search(r"inspect/|looked/|checkpoints/|\.tmp-", name))
+
+
+def trial(server: ModuleType, made: Path, name: str, folder: Path) -> Trial:
+    shutil.copytree(made, folder, dirs_exist_ok=True)
+    return Trial(server, COMMANDS[name], folder).begin()
+
+
+# ---- from the k-th file call on
+
+
+def out_of_room(server: ModuleType, made: Path, name: str, folder: Path, number: int) -> None:
+    found = trial(server, made, name, folder)
+    before = contents(folder)
+    found.check(found.run(full_at=number), before)
+    found.finish()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def calls(server: ModuleType, made: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], int]:
+    """How many file calls a command makes when there is room."""
+    known: dict[str, int] = {}
+
+    def calls(name: str) -> int:
+        if name not in known:
+            ended = trial(server, made, name, tmp_path_factory.mktemp("whole")).run()
+            assert ended.code == 0, ended.err
+            known[name] = ended.calls
+        return known[name]
+
+    return calls
+
+
+SOME = {
+    "closed form": (3, 30, 60), "predict": (1, 2, 3), "predict lines": (2,), "generate": (1, 3), "inspect": (1, 5),
+    "report": (2, 9), "report of two": (2,), "evaluate": (4, 12),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_no_room_at_a_file_call(server: ModuleType, made: Path, tmp_path: Path, name: str) -> None:
+    for number in SOME[name]:
+        out_of_room(server, made, name, tmp_path / str(number), number)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_room_at_every_file_call(
+    server: ModuleType, made: Path, calls: Callable[[str], int], tmp_path: Path, name: str, chunk: int
+) -> None:
+    for number in range(1 + chunk, calls(name) + 1, CHUNKS):
+        out_of_room(server, made, name, tmp_path / str(number), number)
+
+
+# ---- a disk of its own
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small file system."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", str(place)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"a file system cannot be mounted here ({mounted.stderr.decode().strip()}); this needs root")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def leave(disk: Path, room: int) -> Path:
+    """Fill a disk so that `room` bytes are free."""
+    ballast = disk / "ballast"
+    free = os.statvfs(disk).f_bavail * PAGE
+    ballast.write_bytes(bytes(max(0, free - room)))
+    return ballast
+
+
+def on_disk(server: ModuleType, made: Path, disk: Path, name: str, room: int) -> int:
+    """A command with so much room, and again with enough; its first exit code."""
+    found = trial(server, made, name, disk / "work")
+    before = contents(disk / "work")
+    ballast = leave(disk, room)
+    ended = found.run()
+    ballast.unlink()
+    found.check(ended, before)
+    found.finish()
+    shutil.rmtree(disk / "work")
+    return ended.code
+
+
+@pytest.mark.parametrize(
+    ("name", "rooms"),
+    [("train", (3,)), ("resume", (2,)), ("compare", (60,)), ("predict", (0,)), ("evaluate", (2,)), ("generate", (0,))],
+)
+def test_a_disk_with_little_room(server: ModuleType, made: Path, disk: Path, name: str, rooms: tuple[int, ...]) -> None:
+    assert [on_disk(server, made, disk, name, pages * PAGE) for pages in rooms] == [5] * len(rooms)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_disk_with_any_room(server: ModuleType, made: Path, disk: Path, name: str) -> None:
+    """More and more room, until it is enough three times."""
+    enough, pages = 0, 0
+    while enough < 3:
+        enough += on_disk(server, made, disk, name, pages * PAGE) == 0
+        pages += max(1, pages // 12)
+
+
+# ---- standard output
+
+
+@pytest.mark.parametrize("words", [
+    ("predict", "numbers", "rows.csv"), ("score", "letters", "text.txt"), ("evaluate", "letters", "text.txt", "--json"),
+    ("inspect", "letters"), ("generate", "letters", "--max-tokens", 9),
+])  # fmt: skip
+def test_standard_output_on_a_full_disk(
+    server: ModuleType, made: Path, tmp_path: Path, words: tuple[object, ...]
+) -> None:
+    env = {"UNROLLED_CACHE": str(tmp_path)}
+    ended = server.run(*words, cwd=made, env=env, stdout="/dev/full")
+    assert ended.code == 5, ended.err
+    assert (
+        ended.err
+        == "unrolled: standard output cannot be written (No space left on device): what was printed is not whole\n"
+    )
