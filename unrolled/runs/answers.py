@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.core.inspection import Answer
+from unrolled.pictures.letters import clean
 from unrolled.runs import atomic
 
 NUMBERS, ARRAYS = "numbers.json", "arrays.npz"
@@ -58,5 +59,5 @@ def _drawn(picture: Any) -> tuple[str, str]:
 
     if is_drawn(picture):
         return "svg", svg(picture)
-    head = f'<meta charset="utf-8"><title>{escape(picture.title)}</title><style>{STYLE}</style>'
+    head = f'<meta charset="utf-8"><title>{escape(clean(picture.title))}</title><style>{STYLE}</style>'
     return "html", f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>\n{html(picture)}\n</body></html>\n'
