@@ -445,3 +445,27 @@ def test_cut_metrics_keeps_what_came_before(run: RunDirectory, tmp_path: Path, d
     assert RunDirectory(tmp_path).read_metrics() == []
     with pytest.raises(ValueError, match="loss is nan"):
         run.append_metrics({"loss": float("nan")})
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link to a device", "folder"])
+def test_only_files_are_replaced(tmp_path: Path, kind: str):
+    """A rename over a device would take it away from the whole machine."""
+    target = tmp_path / "out.html"
+    if kind == "pipe":
+        os.mkfifo(target)
+    elif kind == "folder":
+        target.mkdir()
+    else:
+        target.symlink_to("/dev/null")
+    before = os.lstat(target)
+    with pytest.raises(CannotWrite, match="not a file that could be replaced"):
+        atomic.write_text(target, "page")
+    assert os.lstat(target).st_ino == before.st_ino
+    assert [path.name for path in tmp_path.iterdir()] == ["out.html"]
+
+
+def test_a_link_to_a_file_is_replaced_and_not_followed(tmp_path: Path):
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / "out").symlink_to(tmp_path / "precious")
+    atomic.write_text(tmp_path / "out", "page")
+    assert (tmp_path / "precious").read_text() == "mine" and (tmp_path / "out").read_text() == "page"

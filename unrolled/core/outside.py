@@ -26,11 +26,12 @@ ASKED = re.compile(r"allocate (\d+) bytes|allocate ([\d.]+ [KMGT]iB)")
 
 def cannot_write(path: str | Path, needed: int | None, error: OSError, advice: str | None = None) -> CannotWrite:
     """The sentence for a failed write: the path, why, and the bytes needed (None: not known) and free."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     asked = "" if needed is None else f"{needed:,} bytes are needed and "
-    advice = advice or f"make room or name another place with {option('out')}"
+    advice = advice or f"name another place with {option('out')}"
     return CannotWrite(
-        f"{path} cannot be written ({error.strerror or error}): {asked}{_free(Path(path))}; "
-        f"what was there before is intact, so {advice}"
+        f"{path} cannot be written ({error.strerror or error}): {asked}{_free(Path(path))}; what was there before is "
+        f"intact, so {'make room or ' if full else ''}{advice}"
     )
 
 

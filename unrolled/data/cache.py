@@ -122,7 +122,7 @@ def cannot_write(error: OSError, needed: int | None = None) -> CannotWrite:
     """The sentence for an entry of so many bytes (None: not known) that cannot be written."""
     place = cache_directory() / FOLDER
     hint = "set UNROLLED_CACHE to a directory with room"
-    return outside.cannot_write(place, needed, error, f"make room, or {hint}")
+    return outside.cannot_write(place, needed, error, hint)
 
 
 # ---- locks

@@ -15,12 +15,15 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unrolled.core.errors import CannotWrite
+from unrolled.core.front import option
 from unrolled.core.outside import cannot_write
 from unrolled.runs.formats import json_text
 
@@ -124,8 +127,20 @@ class Draft:
             raise cannot_write(self.target, self.seal.size, error) from error
 
 
+def require_replaceable(path: Path) -> None:
+    """Refuse to take the place of a device, a pipe or a folder, also behind a link: a rename would remove it."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:  # nothing is there, or what is wrong with the name is told by the write
+        return
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
+        raise CannotWrite(f"{path} is {kind}, not a file that could be replaced; name a file with {option('out')}")
+
+
 def draft(path: Path, chunks: Iterable[Any], size: int | None) -> Draft:
     """Write the next version of `path` beside it."""
+    require_replaceable(path)
     temp = temp_path(path)
     return Draft(temp, path, store(temp, chunks, size, path))
 
@@ -178,7 +193,7 @@ def make_directory(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise cannot_write(path, 0, error) from error
+        raise cannot_write(path, None, error) from error
 
 
 def sweep(directory: str | Path, target: str | None = None) -> list[str]:
