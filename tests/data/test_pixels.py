@@ -163,6 +163,9 @@ def test_a_damaged_description_is_refused_where_it_tells_what_numbers_mean(tmp_p
     data[entry + 4 : entry + 8] = struct.pack("<I", 1_000_000)  # as many values, which are not there
     (tmp_path / "a.tif").write_bytes(data)
     assert "description is damaged" in refused(tmp_path / "a.tif")
+    data[data.index(struct.pack("<HH", 256, 4))] = 0xFF  # no longer the width
+    (tmp_path / "a.tif").write_bytes(data)
+    assert "cannot be read as an image" in refused(tmp_path / "a.tif")
     exif = b"Exif\0\0II*\0\x08\0\0\0\xff\xff"  # tells of 65,535 entries, and ends
     Image.fromarray(BYTES).save(tmp_path / "a.jpg", exif=exif, quality=100)
     assert read_image(tmp_path / "a.jpg", grey=True).shape == BYTES.shape

@@ -15,6 +15,7 @@ import pkgutil
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
+from functools import cached_property
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -43,7 +44,7 @@ class Room:
         found = importlib.util.find_spec(self.package)
         places = list(found.submodule_search_locations or []) if found else []
         own = {file_name(module.name) for module in pkgutil.iter_modules(places) if module.name[0] != "_"}
-        return sorted(own | set(self._files) | set(self._entry_points()))
+        return sorted(own | set(self._files) | set(self._entry_points))
 
     def load(self, name: str) -> ModuleType:
         """Import the file of that name; it must define what the room needs."""
@@ -91,14 +92,15 @@ class Room:
         """Within it, an exception that comes out of a user's file is told with the file and the line."""
         return model_file.blame(lambda: self._files)
 
+    @cached_property
     def _entry_points(self) -> dict[str, str]:
         return {point.name: point.value for point in entry_points(group=self.package)}
 
     def _import(self, name: str) -> ModuleType:
         if name in self._files:
             module = _import_file(self._files[name])
-        elif name in self._entry_points():
-            module = _import_entry(name, self._entry_points()[name])
+        elif name in self._entry_points:
+            module = _import_entry(name, self._entry_points[name])
         else:
             self.require(name)
             module = importlib.import_module(f"{self.package}.{name.replace('-', '_')}")

@@ -13,7 +13,9 @@ numbers without a known range (32-bit, signed, 12-bit) are refused.
 from __future__ import annotations
 
 import math
+import struct
 import warnings
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -34,6 +36,7 @@ OPAQUE = ("1", "L", "RGB", "CMYK", "YCbCr", "HSV")
 MOST_PIXELS = 1 << 26  # of an image: 8192 x 8192
 PHOTOMETRIC, BITS = 262, 258  # tags of TIFF
 WHITE_IS_ZERO = 0
+DAMAGED = (OSError, ValueError, SyntaxError, TypeError, LookupError, EOFError, OverflowError, struct.error, zlib.error)
 
 
 def white_of(image: NDArray[Any], place: str) -> int:
@@ -64,7 +67,7 @@ def read_image(path: Path, grey: bool) -> Pixels:
     with open_regular(path) as handle:
         try:
             image = shown_in(handle, str(path))
-        except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        except (*DAMAGED, Image.DecompressionBombError) as error:
             reason = "it is no image, or damaged" if isinstance(error, UnidentifiedImageError) else str(error)
             raise DataError(f"{path}: cannot be read as an image ({reason}); save it again as .png") from None
     return coloured(image, grey)

@@ -46,7 +46,7 @@ def _read(file: TextFile, reading: Reading, answers: Answers) -> Iterator[Labell
             in_data = True
             _check_header(header, answers, file.name)
         elif text.startswith("@"):
-            word, *values = text[1:].split()
+            word, *values = text[1:].split() or [""]
             header[word.lower()] = values
         else:
             raise DataError(f"{place}: found data before the line @data; this is not a .ts file of the UCR archive")

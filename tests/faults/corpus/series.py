@@ -37,6 +37,7 @@ CASES = [
     ts("ts with another number of channels", HEAD + CASES_OF_TS + "1,2,3:1,2,3:1\n", "line 25", "2 channels"),
     ts("ts without a colon", HEAD + CASES_OF_TS + "1,2,3\n", "line 25", "':'"),
     ts("ts with a single label", HEAD + "".join(f"{i},2,3:1\n" for i in range(40)), "single"),
+    ts("ts with a bare sign", "@\n1,2,3:1\n", "line 2", "@data"),
     ts("ts cut in a line", HEAD + CASES_OF_TS + "1,2,", "line 25"),
     csv("wide table with a blank", WIDE + "1,,3,x\n", "line 42, column 'b'", "empty"),
     csv("wide table with a text", WIDE + "1,two,3,x\n", "line 42, column 'b'", "'two'"),

@@ -84,7 +84,7 @@ CASES = [
     reads("no line end at the end", LINES + "end", characters=903),
     reads("emoji and combining marks", "naïve 👩‍👩‍👧 e\u0301 \u2028 \u0085 x\n" * 40, vocabulary=18),
     reads("one character only", "a" * 1000, vocabulary=5),
-    reads("line of 2 MB", "word " * 400_000, characters=2_000_000),
+    reads("line of 2 MB", "word " * 400_000, words="data a.txt", characters=2_000_000),
     reads(
         "line separators are not line ends",
         "".join(f"a{i}\u2028b\x0bc\x0cd\u0085f\n" for i in range(40)) + "\x1c",
@@ -99,7 +99,7 @@ CASES = [
         words="next-token a.txt examples=lines",
     ),
     good("packed text", "next-token a.txt.GZ", {"a.txt.GZ": gzip.compress(LINES.encode())}, characters=900),
-    good("20 MB in 20 kB", "next-token a.txt.gz", {"a.txt.gz": BOMB}, characters=20_000_000),
+    good("20 MB in 20 kB", "data a.txt.gz", {"a.txt.gz": BOMB}, characters=20_000_000),
     good(
         "folder with other files",
         "next-token texts",
