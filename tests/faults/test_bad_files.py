@@ -135,7 +135,8 @@ def check_answer(case: Case, ended: Ended) -> None:
 def trial(case: Case, server: ModuleType, runs: dict[str, str], folder: Path) -> Ended:
     case.make(folder)
     words = [runs[word] if word in RUNS else word for word in case.command()]
-    return server.run(*words, cwd=folder, seconds=SECONDS, env={"UNROLLED_CACHE": str(folder / "cache")})
+    seconds = 5 * SECONDS if case.long else SECONDS
+    return server.run(*words, cwd=folder, seconds=seconds, env={"UNROLLED_CACHE": str(folder / "cache")})
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.is_tried], ids=lambda case: case.name)

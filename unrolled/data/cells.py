@@ -50,7 +50,7 @@ def as_number(cell: Any, place: str) -> float:
         value = float(cell)
     except (TypeError, ValueError, OverflowError):
         value = None
-    if value is None or (isinstance(cell, str) and not is_number(cell)):
+    if value is None or (isinstance(cell, str) and "_" in cell):
         raise DataError(f"{place}: found {shown(cell)}, expected a number; {_number_hint(cell)}")
     if not math.isfinite(value):
         raise DataError(f"{place}: found {shown(cell)}, expected a finite number; fix it or remove the row")

@@ -65,7 +65,7 @@ def _mark(example: tuple[Any, ...]) -> bytes:
     digest = hashlib.sha256()
     for value in example:
         if isinstance(value, np.ndarray):
-            digest.update(f"{value.dtype}{value.shape}".encode())
+            digest.update(f"{value.dtype.str}{value.shape}".encode())
             digest.update(np.ascontiguousarray(value).data)
         else:
             digest.update(f"\0{value!r}".encode("utf-8", "surrogatepass"))
