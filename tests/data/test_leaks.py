@@ -162,6 +162,18 @@ CASES: dict[str, Case] = {
         ),
         {"window": 10}, lambda _, y: told(y, None),
     ),
+    "windows of versions of two series": Case(
+        "denoise",
+        lambda _: (
+            np.stack([series(i % 2, 400) + 0.1 * random(9 + i).normal(size=(400, 2)) for i in range(8)]),
+            np.stack([series(i % 2, 400) for i in range(8)]),
+        ),
+        {"window": 10}, lambda _, y: y.tobytes(), 80,
+    ),
+    "windows of one series that is there twice": Case(
+        "denoise", lambda _: (np.stack([series(7, 400) + NOISE] * 2), np.stack([series(7, 400)] * 2)),
+        {"window": 10}, things=40,
+    ),
     "windows": Case("denoise", lambda _: (many_series() + NOISE, many_series()), {"window": 7}, told),
     "windows with our noise": Case("denoise", lambda _: (many_series(),), {"window": 7, "noise": "white"}, told),
     "equal series with our noise": Case(

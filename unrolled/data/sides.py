@@ -138,7 +138,7 @@ def _split(scan: Scan, rows: NDArray[np.int64], shares: Mapping[str, float], see
         return grouped([scan.groups[row] for row in rows], shares, seed, name)
     units = _units(scan, rows)
     if scan.series is not None and len(np.unique(units)) < len(shares):  # fewer different series than parts
-        return by_position(len(rows), shares, name)
+        return by_position(scan.series[rows], shares, name)
     return stratified(units, scan.classes[rows], shares, name)
 
 

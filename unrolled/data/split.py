@@ -144,16 +144,24 @@ def together(keys: NDArray[np.uint64], owners: NDArray[np.integer]) -> NDArray[n
     return least[owner]
 
 
-def by_position(n_rows: int, shares: Mapping[str, float], name: str) -> NDArray[np.uint8]:
-    """The number of the section of each row: spans after each other.
+def by_position(series: NDArray[np.integer], shares: Mapping[str, float], name: str) -> NDArray[np.uint8]:
+    """The number of the section of each row: in each series spans after each other, so that what is at one place of
+    several versions of a series is in one section.
 
-    >>> by_position(10, {"train": 0.8, "valid": 0.1, "test": 0.1}, "here").tolist()
-    [0, 0, 0, 0, 0, 0, 0, 0, 1, 2]
+    >>> by_position(np.array([0, 0, 0, 0, 1, 1, 1, 1]), {"train": 0.5, "valid": 0.25, "test": 0.25}, "here").tolist()
+    [0, 0, 1, 2, 0, 0, 1, 2]
     """
-    cuts = stream_cuts(n_rows, shares)
-    if min(np.diff([0, *cuts])) == 0:
-        raise DataError(f"{name}: too small to split, {n_rows} windows cannot be cut into {len(shares)} parts")
-    return np.searchsorted(cuts, np.arange(n_rows), side="right").astype(np.uint8)
+    _, owner, counts = np.unique(series, return_inverse=True, return_counts=True)
+    order = np.argsort(owner, kind="stable")
+    place = np.empty(len(series), np.int64)  # of each row in its series
+    place[order] = np.arange(len(series)) - (np.cumsum(counts) - counts)[owner[order]]
+    side = np.zeros(len(series), np.uint8)
+    for length in np.unique(counts):
+        rows = np.flatnonzero(counts[owner] == length)
+        side[rows] = np.searchsorted(stream_cuts(int(length), shares), place[rows], side="right")
+    if len(np.unique(side)) < len(shares):
+        raise DataError(f"{name}: too small to split, {len(series)} windows cannot be cut into {len(shares)} parts")
+    return side
 
 
 def grouped(groups: list[str], shares: Mapping[str, float], seed: int, name: str) -> NDArray[np.uint8]:
