@@ -108,6 +108,16 @@ def test_a_baseline_whose_process_was_killed_is_tried_once_more(
     assert set(found.run("memoryless-0").result["baselines"]) == {"mean"}
 
 
+def test_the_page_of_a_run_is_made_up_for(tmp_path: Path) -> None:
+    """A kill came after the run was finished and before its page was written."""
+    found = compare(tmp_path / "out", models="memoryless")
+    (found.path / "memoryless-0" / "report.html").unlink()
+    (found.path / "memoryless-0" / ".lock").touch()
+    unrolled.compare(ROWS, resume=found.path)
+    names = {entry.name for entry in (found.path / "memoryless-0").iterdir()}
+    assert "report.html" in names and ".lock" not in names
+
+
 def test_one_model_is_enough(failing: Any, tmp_path: Path) -> None:
     failing(DataError("no such file"), None)
     failed = {row["label"]: row["failed"] for row in compare(tmp_path / "out").rows if row["kind"] == "model"}

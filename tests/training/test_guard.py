@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import unrolled
 from unrolled.core.errors import Diverged, Interrupted
 from unrolled.runs.directory import RunDirectory
 from unrolled.runs.run import Run
@@ -59,12 +61,13 @@ def poison(monkeypatch: pytest.MonkeyPatch) -> Callable[[set[int]], None]:
 
 
 def test_a_checkpoint_is_not_made_while_batches_are_skipped(fit: Fit, poison: Any) -> None:
-    """Batches 18 to 21 fail. What is saved after 18, 19 or 20 would have the weights that fail."""
+    """Batches 18 to 21 fail. What is saved after 18, 19 or 20 would have the weights that fail, and what a clock has
+    saved just before would be another one the next time."""
     poison({18, 19, 20, 21})
     run = fit("run", {"steps": 30, "save_every": 1e-9, "evaluate_every": 10, "lr": 0.001})
     events = [line["event"] for line in run.directory.read_metrics() if "event" in line]
     assert [event.split(":")[0] for event in events] == ["batch 18", "batch 19", "batch 20", "batch 21"]
-    assert "back to step 18, rate" in events[-1]
+    assert "back to step 10, rate" in events[-1]
 
 
 def test_what_was_left_out_is_made_up_for(fit: Fit, poison: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,15 +75,51 @@ def test_what_was_left_out_is_made_up_for(fit: Fit, poison: Any, monkeypatch: py
     saved: list[int] = []
     save = Loop.save
 
-    def note(self: Loop) -> None:
+    def note(self: Loop, target: bool = False) -> None:
         before = self.saved_step
-        save(self)
+        save(self, target)
         if self.saved_step != before:
             saved.append(self.saved_step)
 
     monkeypatch.setattr(Loop, "save", note)
     fit("run", {"steps": 30, "evaluate_every": 10})
     assert saved == [0, 10, 22, 30]
+
+
+@pytest.mark.parametrize("stops", [[16], [12, 16], [20], [14]])
+def test_a_run_that_rolls_back_is_resumed_with_the_same_bits(
+    fit: Fit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stops: list[int]
+) -> None:
+    """Batches 18 to 21 fail at the first rate. Stopped before, meanwhile or (14) on the way again: a checkpoint made
+    because of that is not the one to go back to, and what went wrong stays on record."""
+    gradient, show = Loop._gradient, Loop._show
+    left, seen = list(stops), [False]
+
+    def failing(self: Loop, step: int) -> tuple[float, float]:
+        seen[0] = seen[0] or step == 21
+        found = gradient(self, step)
+        return (math.nan, math.nan) if self.at.guard.scale == 1 and 18 <= step <= 21 else found
+
+    def stop(self: Loop, loss: float) -> None:
+        show(self, loss)
+        if left and self.at.step == left[0] and (left[0] != 14 or seen[0]):
+            self.stop.asked = bool(left.pop(0))
+
+    monkeypatch.setattr(Loop, "_gradient", failing)
+    settings = {"steps": 30, "evaluate_every": 10}
+    whole = fit("whole", settings)
+    seen[0] = False
+    monkeypatch.setattr(Loop, "_show", stop)
+    with pytest.raises(Interrupted):
+        fit("run", settings)
+    while left:
+        with pytest.raises(Interrupted):
+            unrolled.train(tmp_path / "text.txt", resume=tmp_path / "run")
+    run = unrolled.train(tmp_path / "text.txt", resume=tmp_path / "run")
+    lines = [[{**line, "seconds": 0} for line in each.directory.read_metrics()] for each in (whole, run)]
+    assert lines[0] == lines[1]
+    assert sum("event" in line for line in lines[0]) == 4
+    assert (whole.path / "model.safetensors").read_bytes() == (run.path / "model.safetensors").read_bytes()
 
 
 def test_stopped_while_batches_are_skipped_it_says_what_is_saved(

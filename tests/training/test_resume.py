@@ -235,7 +235,9 @@ def test_a_kill_within_the_first_steps_leaves_a_checkpoint(text: str, tmp_path: 
     settings = SMALL | MEMORY | {"steps": 20}
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
         save = Loop.save
-        patch.setattr(Loop, "save", lambda self: save(self) if self.at.step == 0 else killed(self))
+        patch.setattr(
+            Loop, "save", lambda self, target=False: save(self, target) if self.at.step == 0 else killed(self)
+        )
         unrolled.train([text], out=tmp_path / "run", settings=settings)
     assert unrolled.load(tmp_path / "run").directory.read_metrics()[-1]["step"] == 10
     unrolled.train([text], resume=tmp_path / "run")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.engine import Engine, Inline, Processes
-from unrolled.comparison.failures import Failure, diverged_before, none_trained
+from unrolled.comparison.failures import Failure, complete, diverged_before, none_trained
 from unrolled.comparison.files import read_plan, require_named, write_plan, write_table
 from unrolled.comparison.plan import (
     Job,
@@ -300,7 +300,7 @@ class _Work:
         jobs = [] if self.stopped else jobs
         for job in jobs:
             if self._is_done(job):
-                RunDirectory(self.folder / job.folder).tidy()
+                complete(self.folder / job.folder)
                 self.view.event({"event": "done", "folder": job.folder})
             elif job.folder in self.failed:  # and would again
                 self.view.event(self.failed[job.folder].event(job.folder))

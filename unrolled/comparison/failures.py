@@ -14,6 +14,8 @@ from typing import Any
 from unrolled.comparison.plan import Plan
 from unrolled.core.config import Config
 from unrolled.core.errors import CannotWrite, DataError, Diverged, OutOfMemory, UnrolledError, UsageError, listed
+from unrolled.report.page import NAME as PAGE
+from unrolled.report.page import write_report
 from unrolled.report.read import read_table
 from unrolled.runs.directory import TABLE, RunDirectory
 from unrolled.runs.trust import resume_command
@@ -60,6 +62,13 @@ def of_other_data(runs: Mapping[str, RunDirectory]) -> dict[str, Failure]:
             why = f"the data changed during the comparison, so that this run saw other data than {other}"
             failures[folder] = Failure(why=f"{why}; compare again", code=DataError.exit_code)
     return failures
+
+
+def complete(path: Path) -> None:
+    """What a kill just after a run was finished has left undone: its page, and what lies about."""
+    RunDirectory(path).tidy()
+    if not (path / PAGE).exists():
+        write_report([path])
 
 
 def none_trained(folder: Path, plan: Plan, table: Mapping[str, Any], failed: Mapping[str, Failure]) -> UnrolledError:

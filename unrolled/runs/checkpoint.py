@@ -1,4 +1,4 @@
-"""Checkpoints: the last two complete training states, each readable after a kill at any moment.
+"""Checkpoints: the last two complete training states, and the one to roll back to, each readable after any kill.
 
     checkpoints/step-00001234/   state.safetensors  facts.json  MANIFEST.json
     checkpoints/latest           which one to continue from, and the sha256 of its manifest
@@ -52,10 +52,11 @@ class Checkpoints:
         self.path = Path(directory)
         self._swept = False
 
-    def save(self, step: int, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+    def save(self, step: int, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], keep: int | None = None) -> None:
         """Add a checkpoint. NaN or infinity is refused, and what could not be written whole is not written at all.
 
-        The run is now at `step`: checkpoints of later steps, from before a roll-back, are removed with the old ones.
+        The run is now at `step`: checkpoints of later steps, from before a roll-back, are removed with the old ones, of
+        which that of the step `keep` stays.
         """
         _refuse_non_finite(step, tensors)
         text = formats.json_text({"step": step, "facts": dict(facts)}, f"{self.path / _name(step, 0)}/{FACTS}").encode()
@@ -85,7 +86,7 @@ class Checkpoints:
             raise error if isinstance(error, CannotWrite) else atomic.cannot_write(target, size, error) from error
         finally:
             atomic.discard(temp)
-        self._prune(saved)
+        self._prune(saved, keep)
 
     def latest(self) -> Checkpoint | None:
         """The checkpoint to continue from, checked; None if none was ever saved.
@@ -114,6 +115,13 @@ class Checkpoints:
         if notes:
             raise DataError(f"no checkpoint in {self.path} is whole: {'; '.join(notes)}; {manifest.ADVICE}")
         return None
+
+    def of_step(self, step: int) -> Checkpoint | None:
+        """The last checkpoint of a step; where there is none that is whole, the one to continue from."""
+        for saved in sorted((each for each in self._saved() if each[0] == step), reverse=True):
+            with suppress(DataError):
+                return self._load(saved, None)
+        return self.latest()
 
     def _saved(self) -> list[tuple[int, int]]:
         found = [_parse(entry.name) for entry in self.path.iterdir() if entry.is_dir()]
@@ -155,11 +163,12 @@ class Checkpoints:
             raise DataError(f"{place} holds step {facts.get('step')}, which is not what its name says")
         return Checkpoint(saved[0], formats.parse_tensors(content[STATE], str(place / STATE)), facts["facts"])
 
-    def _prune(self, newest: tuple[int, int]) -> None:
-        """Keep the newest and the one before it."""
+    def _prune(self, newest: tuple[int, int], keep: int | None) -> None:
+        """Keep the newest and the one before it, and that of the step `keep`."""
         order = sorted(self._saved())
         at = order.index(newest)
-        for saved in order[: max(0, at + 1 - KEPT)] + order[at + 1 :]:
+        old = [saved for saved in order[: max(0, at + 1 - KEPT)] if saved[0] != keep]
+        for saved in old + order[at + 1 :]:
             self._remove(saved)
 
     def _remove(self, saved: tuple[int, int]) -> None:

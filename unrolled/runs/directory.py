@@ -280,9 +280,13 @@ class RunDirectory:
         """The last step that metrics.jsonl tells of; 0 where it tells of none."""
         return max((line["step"] for line in self.read_metrics() if isinstance(line.get("step"), int)), default=0)
 
-    def cut_metrics(self, step: int) -> None:
-        """Remove the lines after a step: a run resumed at that step will write them again."""
-        metrics.cut(self.path / METRICS, step)
+    def metrics_bytes(self) -> int:
+        """How long metrics.jsonl is; a checkpoint keeps that."""
+        return metrics.size(self.path / METRICS)
+
+    def cut_metrics(self, step: int, n_bytes: int | None = None) -> None:
+        """Remove the lines after a checkpoint, by the length of the file then, or its step: they are written again."""
+        metrics.cut(self.path / METRICS, step, n_bytes)
 
 
 def _grows(name: str) -> bool:

@@ -6,6 +6,7 @@ and removed before the next is added.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,10 +30,22 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [values for _, values in _lines(path)]
 
 
-def cut(path: Path, step: int) -> None:
-    """Remove the lines after a step; lines without a step stay."""
+def size(path: Path) -> int:
+    """Bytes of the lines so far."""
+    return path.stat().st_size if path.exists() else 0
+
+
+def cut(path: Path, step: int, n_bytes: int | None = None) -> None:
+    """Remove the lines that came after the file had `n_bytes`; where that is not known, those after a step.
+
+    After a roll-back steps repeat, so that only the bytes tell which lines were written before a checkpoint.
+    """
     lines = list(_lines(path))
-    kept = [pair for pair in lines if not isinstance(pair[1].get("step"), int) or pair[1]["step"] <= step]
+    ends = list(itertools.accumulate((len(line) + 1 for line, _ in lines), initial=0))
+    if n_bytes in ends:
+        kept = lines[: ends.index(n_bytes)]
+    else:
+        kept = [pair for pair in lines if not isinstance(pair[1].get("step"), int) or pair[1]["step"] <= step]
     if len(kept) < len(lines) or _is_cut(path):
         _rewrite(path, kept)
 

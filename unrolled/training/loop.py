@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,7 @@ from unrolled.runs.trust import stopped
 from unrolled.training import optimiser as optimisers
 from unrolled.training.guard import Guard
 from unrolled.training.mixing import mixed, truth_share
+from unrolled.training.precision import autocast
 from unrolled.training.progress import Progress
 from unrolled.training.schedule import Plan, factor
 from unrolled.training.signals import StopFlag
@@ -52,6 +53,7 @@ class Position:
     plateau: float = 1.0  # what the plateau schedule has left of the rate
     elapsed: float = 0.0  # seconds of the budget used
     training: float = 0.0  # of these, seconds in the loop
+    target: int = 0  # the step to roll back to: of the last checkpoint that was due, not made by a clock or a signal
     guard: Guard = field(default_factory=Guard)
 
 
@@ -158,7 +160,7 @@ class Loop:
         text = f"batch {at.step}: loss {loss}, gradient norm {norm}: not finite, batch skipped"
         if verdict == "roll back":
             guard = at.guard
-            found = self.checkpoints.latest()
+            found = self.checkpoints.of_step(at.target)
             if found is not None:
                 self._restore(found.tensors, found.facts)
                 self.events.resume(self.at.step)
@@ -203,7 +205,8 @@ class Loop:
             text = f"{self.task.criterion} is {score} on validation data, weights not kept"
             self._note(at.step, f"step {at.step}: {text}")
             return
-        better, best = score < at.best, score <= at.best  # of equal ones the later is kept: it was trained longer
+        kept = not at.guard.skipped  # weights that fail are not
+        better, best = kept and score < at.best, kept and score <= at.best  # of equal ones the later: trained longer
         if best:
             at.best, at.best_step = score, at.step
             self.run.write_tensors("model.safetensors", self.model.state_dict())
@@ -233,18 +236,20 @@ class Loop:
 
     # ---- saving
 
-    def save(self) -> None:
+    def save(self, target: bool = False) -> None:
         """Add a checkpoint, the first always; later none that going back to would not help: weights that fail."""
         if self.at.step > 0 and (not self.sound or self.at.guard.skipped):
             return
+        self.at.target = self.at.step if target else self.at.target
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"optimiser.{name}": value for name, value in optimisers.export(self.optimiser).items()}
         carried, structure = flatten(self.state)
         tensors |= {f"state.{name}": value for name, value in carried.items()}
         facts = {**vars(self.at), "guard": self.at.guard.state(), "best": _finite(self.at.best)}
         facts |= {"plan": self.plan.state(), "structure": structure, "running": self.running}
+        facts["metrics_bytes"] = self.run.metrics_bytes()
         self.events.flush()  # before, so that a checkpoint is never ahead of the curves
-        self.checkpoints.save(self.at.step, tensors, facts)
+        self.checkpoints.save(self.at.step, tensors, facts, self.at.target)
         self.saved, self.saved_step = time.monotonic(), self.at.step
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
@@ -256,7 +261,7 @@ class Loop:
         self.model.load_state_dict(part("model."))
         optimisers.restore(self.optimiser, part("optimiser."))
         self.state = states.to(state, self.config.device)
-        known = {name: facts[name] for name in vars(Position()) if name not in ("guard", "best")}
+        known = {name: facts[name] for name in vars(Position()) if name in facts and name not in ("guard", "best")}
         best = math.inf if facts["best"] is None else facts["best"]
         self.at = Position(**known, best=best, guard=Guard(**facts["guard"]))
         self.plan.restore(facts["plan"])
@@ -282,7 +287,7 @@ class Loop:
             self.progress.say("there is no checkpoint, and metrics.jsonl shows no training step: starting at step 0")
             return
         self._restore(found.tensors, found.facts)
-        self.run.cut_metrics(self.at.step)
+        self.run.cut_metrics(self.at.step, found.facts.get("metrics_bytes"))
         self.events.resume(self.at.step)
         self.saved_step = self.at.step
         for text in found.notes:
@@ -359,9 +364,9 @@ class Loop:
         at = self.at
         if due := self._due():
             self._look()
-        owed = at.step - self.saved_step > self.config.watching.evaluate_every  # one was left out
+        owed = at.step - at.target > self.config.watching.evaluate_every  # one was left out
         if self.stop.asked or due or owed or time.monotonic() - self.saved > self.config.watching.save_every:
-            self.save()
+            self.save(target=at.looked == at.step if due else owed)
         self._leave_if_asked()
         patience = self.config.budget.patience
         return patience is not None and at.stale >= patience
@@ -378,13 +383,6 @@ class Loop:
         share = at.step / total if total else 0.0
         left = (total - at.step) * at.training / at.step if total and at.step else None
         self.progress.step(share, loss, speed, left)
-
-
-def autocast(config: RunConfig) -> Any:
-    """bfloat16 products where asked for."""
-    if config.optimiser.precision == "bfloat16":
-        return torch.autocast(torch.device(config.device).type, dtype=torch.bfloat16)
-    return nullcontext()
 
 
 def noise_seed(seed: int, step: int) -> int:

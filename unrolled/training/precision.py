@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import time
+from contextlib import nullcontext
+from typing import Any
 
 import torch
 
@@ -40,3 +42,10 @@ def _seconds(config: RunConfig, task: Task, model: Model, precision: str) -> flo
         (total / count).backward()
         best = min(best, time.perf_counter() - before)
     return best
+
+
+def autocast(config: RunConfig) -> Any:
+    """bfloat16 products where asked for."""
+    if config.optimiser.precision == "bfloat16":
+        return torch.autocast(torch.device(config.device).type, dtype=torch.bfloat16)
+    return nullcontext()
