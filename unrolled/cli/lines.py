@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
+from unrolled.core.finite import require_finite
+
 
 class Bar(Protocol):
     def advance(self, text: Any) -> None: ...
@@ -74,6 +76,7 @@ def answers(opened: Any, data: str, options: Mapping[str, Any]) -> Iterator[dict
     with bar_for(data, sys.stderr) as bar:
         for some in task.read_examples(data, opened.config.data):
             for example, line in zip(some, task.say(model, some, search, options.get("sampling") or GREEDY)):
+                require_finite(line)
                 yield line
                 bar.advance(example.text)
             sys.stdout.flush()

@@ -16,10 +16,14 @@ def require_finite(value: Any, where: str = "") -> None:
     """
     found = _odd(value)
     if found is not None:
-        raise DataError(
-            f"{f'{where}: ' if where else ''}the model's output is not finite ({found}): its weights are damaged or "
-            "have diverged, or the input is far outside of what it was trained on"
-        )
+        raise not_finite(found, where)
+
+
+def not_finite(found: object, where: str = "") -> DataError:
+    return DataError(
+        f"{f'{where}: ' if where else ''}the model's output is not finite ({found}): its weights are damaged or "
+        "have diverged, or the input is far outside of what it was trained on"
+    )
 
 
 def _odd(value: Any) -> float | None:

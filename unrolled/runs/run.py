@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 
 from unrolled.core import discover
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.finite import not_finite, require_finite
 from unrolled.core.front import invocation, option, quoted, reader
 from unrolled.core.inspection import Answer
 from unrolled.core.opening import read_json, shortened
@@ -53,6 +55,7 @@ class Run:
         That is opened where it is built-in, or named: `load("runs/mine", trained_on="my.csv")`.
         """
         measured: dict[str, float] = self._measure(data, split)(self.model)
+        require_finite(measured)
         return measured
 
     def evaluate_baselines(self, data: Any = None, split: str | None = None) -> dict[str, dict[str, float]]:
@@ -65,6 +68,7 @@ class Run:
         """The figures of both, of the run and of the baselines, on data that is read once."""
         measure = self._measure(data, split)
         figures = measure(self.model)
+        require_finite(figures)
         return figures, self._baselines(measure) if self._has_own_data() else {}
 
     def _baselines(self, measure: Callable[[Model], dict[str, float]]) -> dict[str, dict[str, float]]:
@@ -142,7 +146,10 @@ class Run:
         if conditions is None and any(each.condition is not None for each in given):
             conditions = [each.condition for each in given]
         lines = call(self.model, [each.value for each in given], conditions, **options)
-        return [{**each.names, **line} for each, line in zip(given, lines, strict=True)]
+        found = [{**each.names, **line} for each, line in zip(given, lines, strict=True)]
+        for number, line in enumerate(found, 1):
+            require_finite(line, f"example {number}")
+        return found
 
     def inspect(self, question: str, value: Any = None, settings: Mapping[str, Any] | None = None) -> Answer:
         """Look inside: `run.inspect("attention", "To be or not")`; `unrolled inspect` lists the questions.
@@ -155,7 +162,15 @@ class Run:
             raise UsageError(f"'{question}' has no answer for {self.path}: {reason}")
         if value is None:
             value = self.task.input_of(next(iter(self.directory.read_lines("predictions.jsonl"))))
-        answer: Answer = module.ask(self, value, module.Config.parse(settings or {}))
+        own = module.Config.parse(settings or {})
+        try:
+            answer: Answer = module.ask(self, value, own)
+        except ValidationError as error:  # a picture of it cannot be drawn
+            odd = next((each["input"] for each in error.errors() if each["type"] == "finite_number"), None)
+            if odd is None:
+                raise
+            raise not_finite(odd) from None
+        require_finite(answer.numbers)
         return answer
 
     def _verb(self, name: str) -> Any:
@@ -173,7 +188,8 @@ def saved_config(path: str | Path) -> RunConfig:
 def config_in(directory: RunDirectory) -> RunConfig:
     """The config of a run directory; what is wrong in it is bad data."""
     values = directory.read_json(CONFIG)
-    with saved(directory.path / CONFIG):
+    told = values.get("versions") if isinstance(values, dict) else None
+    with saved(directory.path / CONFIG, told.get("unrolled") if isinstance(told, dict) else None):
         return RunConfig.parse(values)
 
 
@@ -187,10 +203,10 @@ def load(
     """
     directory = RunDirectory.open(_best_of(Path(path)))
     config = config_in(directory)
-    if device is not None:
-        config = config.model_copy(update={"device": pick_device(device)})
+    device = pick_device(device) if device is not None else own_device(config.device)
+    config = config.model_copy(update={"device": device})
     own_file_of(directory.path, config.own_file, config.own_file_sha256, own_file)
-    with saved(directory.path):
+    with saved(directory.path, config.versions.get("unrolled")):
         run = _opened(directory, config)
     run.trained_on = trained_on
     return run
@@ -224,11 +240,19 @@ def _best_of(path: Path) -> Path:
     return path / Path(found.run).name
 
 
+def own_device(name: str) -> str:
+    """The device that a saved run names, or the processor where this machine has none such: its weights fit any."""
+    try:
+        return pick_device(name)
+    except UsageError:
+        return "cpu"
+
+
 def pick_device(name: str | None) -> str:
     """The device asked for, checked before any work is done."""
     try:
         device = torch.device(name or "cpu")
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise UsageError(f"the device '{name}' cannot be used here ({str(error).splitlines()[0]})") from None
     return str(device)

@@ -8,11 +8,13 @@ line, and its fingerprint is compared before anything happens. Built-in data is 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import unrolled
 from unrolled.core import discover
 from unrolled.core.errors import DataError, Interrupted, UsageError
 from unrolled.core.front import invocation, option, quoted
@@ -23,12 +25,27 @@ BUILTIN, MEMORY = "builtin:", "memory"
 
 
 @contextmanager
-def saved(place: str | Path) -> Iterator[None]:
-    """Within it, what is wrong with a setting is wrong with the directory that holds it, not with what was typed."""
+def saved(place: str | Path, by: object = None) -> Iterator[None]:
+    """Within it, what is wrong with a setting is wrong with the directory that holds it, not with what was typed.
+
+    `by` is the release that wrote it, where that is told: of a later one it is said that it is.
+    """
     try:
         yield
     except UsageError as error:
+        if _release(by) > _release(unrolled.__version__):
+            later = f"written by a later release (unrolled {shortened(str(by))}, this is {unrolled.__version__})"
+            raise DataError(f"{place}: {later}; update unrolled ({error})") from None
         raise DataError(f"{place}: {error}") from None
+
+
+def _release(version: object) -> tuple[int, ...]:
+    """
+    >>> _release("0.10.2") > _release("0.9"), _release(None), _release("1" * 5000)
+    (True, (), ())
+    """
+    found = re.match(r"\d{1,9}(\.\d{1,9}){0,3}", version) if isinstance(version, str) else None
+    return tuple(map(int, found[0].split("."))) if found and len(str(version)) < 100 else ()
 
 
 def own_file_of(place: Path, name: str | None, sha256: str | None, given: str | Path | None) -> None:

@@ -28,7 +28,7 @@ from unrolled.runs.config import RunConfig, Start, assemble
 from unrolled.runs.directory import RunDirectory
 from unrolled.runs.locks import in_use, is_idle
 from unrolled.runs.parts import Frozen
-from unrolled.runs.run import Run, config_in, load, pick_device, saved_config
+from unrolled.runs.run import Run, config_in, load, own_device, pick_device, saved_config
 from unrolled.runs.trust import data_of, fingerprint, is_path, own_file_of, paths_among, resume_training, stopped
 from unrolled.training import starting
 from unrolled.training.loop import WRITING, Loop
@@ -181,6 +181,11 @@ def _resume(
         if config.versions.get(name) != now:
             shown.say(f"note: {name} was {config.versions.get(name)} and is {now}; last digits may differ")
     config = _named_again(run, config, again)
+    if own_device(config.device) != config.device:
+        new = f"start a new run with its weights by {option('from_run', path)}"
+        raise DataError(
+            f"{path}: was trained on {config.device}, which this machine lacks; resume it elsewhere, or {new}"
+        )
     with stop_at_once(), in_use(path):
         if _is_finished(run):  # by another process, just now
             return load(path, own_file=own_file, trained_on=data)
