@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
 from unrolled.core.errors import DataError, UsageError, nearest
-from unrolled.core.opening import CODE, read_bytes
+from unrolled.core.opening import CODE, read_bytes, shortened
 
 OTHER_WORDS = {
     "lr": ("learning_rate", "eta", "rate"),
@@ -55,6 +55,13 @@ class Config(BaseModel):
             return cls.model_validate(values)
         except ValidationError as error:
             raise UsageError(explain(error, cls)) from None
+
+    @classmethod
+    def among(cls, values: Any) -> Self:
+        """The fields of this config in a table that holds more."""
+        if not isinstance(values, Mapping):
+            raise UsageError(f"found {shortened(values)} where a table of settings is needed")
+        return cls.parse({name: values[name] for name in cls.model_fields if name in values})
 
     def updated(self, assignments: Mapping[str, Any]) -> Self:
         """A copy with some fields replaced; dotted keys reach into nested configs."""
@@ -191,18 +198,18 @@ def settings_of(cls: type[BaseModel]) -> dict[str, dict[str, Any]]:
 def explain(error: ValidationError, cls: type[BaseModel]) -> str:
     """One sentence for the first thing that is wrong."""
     first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"])
+    place = shortened(".".join(str(part) for part in first["loc"]))
     owner, field = _locate(cls, first["loc"])
     if first["type"] == "extra_forbidden":
         names = owner.model_fields
-        return f"there is no setting '{place}'; {nearest(str(first['loc'][-1]), names, other_words(names))}"
+        return f"there is no setting '{place}'; {nearest(shortened(str(first['loc'][-1])), names, other_words(names))}"
     if first["type"] == "missing":
         return f"setting '{place}' is missing"
     if field is None:
-        return f"{place or cls.__name__}: {first['msg'].removeprefix('Value error, ')}"
+        return f"{place or cls.__name__}: {shortened(first['msg'].removeprefix('Value error, '))}"
     if first["type"] == "value_error":
-        return f"{place}: {first['msg'].removeprefix('Value error, ')}"
-    return f"{place} = {first['input']!r} is not possible: allowed is {allowed(field)}"
+        return f"{place}: {shortened(first['msg'].removeprefix('Value error, '))}"
+    return f"{place} = {shortened(repr(first['input']))} is not possible: allowed is {allowed(field)}"
 
 
 def _locate(cls: type[BaseModel], location: tuple[int | str, ...]) -> tuple[type[BaseModel], FieldInfo | None]:

@@ -227,6 +227,11 @@ class RunDirectory:
         """The tensors of a sealed safetensors file, exact in dtype and shape."""
         return formats.parse_tensors(self.read_bytes(name, DATA), str(self.path / name))
 
+    def stored_tensors(self, name: str) -> dict[str, formats.Stored]:
+        """What a sealed safetensors file holds, from its header alone; the file is checked when it is read."""
+        with manifest.opened(self._place(plain_name(name))) as stream:
+            return formats.stored_tensors(stream, os.fstat(stream.fileno()).st_size, str(self.path / name))
+
     # Seals --------------------------------------------------------------------------------------------------------
 
     def seal(self, names: Iterable[str] = ()) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from unrolled.core.errors import DataError
-from unrolled.core.opening import DEPTH, JSON, parse_json
+from unrolled.core.opening import DEPTH, JSON, parse_json, shortened
 
 if TYPE_CHECKING:
     import torch
@@ -125,11 +125,11 @@ def parse_tensors(data: bytes, where: str) -> dict[str, Tensor]:
     import safetensors.torch
     import torch
 
-    header = _tensor_header(data, where)
+    header = _tensor_header(data, len(data), where)
     try:
         loaded = safetensors.torch.load(data)  # refuses overlaps, gaps and sizes that do not fit
     except (safetensors.SafetensorError, KeyError, ValueError, RuntimeError, AssertionError, OverflowError) as error:
-        raise DataError(f"{where}: not a whole safetensors file ({error})") from None
+        raise DataError(f"{where}: not a whole safetensors file ({shortened(str(error))})") from None
     tensors: dict[str, Tensor] = {}
     for name in sorted(loaded):
         tensor = loaded.pop(name)
@@ -144,9 +144,54 @@ def parse_tensors(data: bytes, where: str) -> dict[str, Tensor]:
     return tensors
 
 
-def _tensor_header(data: bytes, where: str) -> dict[str, Any]:
+class Stored(NamedTuple):
+    """A tensor as the header of its file announces it."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    size: int  # bytes
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+
+def stored_tensors(stream: BinaryIO, size: int, where: str) -> dict[str, Stored]:
+    """What a safetensors file of so many bytes holds, from its header alone."""
+    head = stream.read(8)
+    length = int.from_bytes(head, "little")
+    if len(head) == 8 and length <= min(size - 8, MAX_HEADER_BYTES):
+        head += stream.read(length)
+    header = _tensor_header(head, size, where)
+    found = {name: _stored(entry, f"{where}, tensor '{shortened(name)}'") for name, entry in header.items()
+             if name != "__metadata__"}  # fmt: skip
+    if 8 + length + sum(each.size for each in found.values()) != size:
+        raise DataError(f"{where}: not a whole safetensors file (its header tells of another size than {size:,} bytes)")
+    return found
+
+
+def _stored(entry: Any, where: str) -> Stored:
+    if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str):
+        raise DataError(f"{where}: its entry in the header is damaged")
+    shape, ends = _whole_numbers(entry.get("shape"), where), _whole_numbers(entry.get("data_offsets"), where)
+    if len(ends) != 2 or ends[1] < ends[0]:
+        raise DataError(f"{where}: its place in the file is not a beginning and an end")
+    found = Stored(entry["dtype"], shape, ends[1] - ends[0])
+    if found.size < found.numel // 2 or (found.size and not found.numel):  # half a byte is the least that a number has
+        raise DataError(f"{where}: {found.size:,} bytes cannot hold a tensor of shape {shortened(list(shape))}")
+    return found
+
+
+def _whole_numbers(value: Any, where: str) -> tuple[int, ...]:
+    if not isinstance(value, list) or not all(type(n) is int and 0 <= n < 2**48 for n in value):
+        raise DataError(f"{where}: found {shortened(value)} where whole numbers are needed")
+    return tuple(value)
+
+
+def _tensor_header(data: bytes, size: int, where: str) -> dict[str, Any]:
+    """The header at the start of `data`, of a file of so many bytes."""
     length = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or length > len(data) - 8:
+    if len(data) < 8 or length > size - 8:
         raise DataError(f"{where}: not a safetensors file (its header would be longer than the file)")
     if length > MAX_HEADER_BYTES:
         raise DataError(f"{where}: a header of {length:,} bytes, more than the {MAX_HEADER_BYTES:,} that are read")

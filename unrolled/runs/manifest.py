@@ -88,7 +88,7 @@ def _seals(table: Any, where: str) -> dict[str, Seal]:
     return result
 
 
-def _open(path: Path, limit: int = DATA) -> BufferedReader:
+def opened(path: Path, limit: int = DATA) -> BufferedReader:
     """A file of a run, which does not lie outside its directory, opened for reading."""
     if not os.path.lexists(path):
         raise DataError(f"{path} is missing; {ADVICE}")
@@ -108,7 +108,7 @@ def _check_size(path: Path, stream: BufferedReader, seals: Iterable[Seal]) -> No
 
 def read(path: Path, seals: list[Seal], limit: int) -> bytes:
     """The content of a file that is one of `seals`; what is returned is what was checked."""
-    with _open(path, limit) as stream:
+    with opened(path, limit) as stream:
         _check_size(path, stream, seals)
         data = stream.read()
     _check_digest(path, Seal(hashlib.sha256(data).hexdigest(), len(data)), seals)
@@ -117,7 +117,7 @@ def read(path: Path, seals: list[Seal], limit: int) -> bytes:
 
 def check(path: Path, seals: list[Seal]) -> Seal:
     """Like `read` for files of any size: nothing is kept in memory."""
-    with _open(path) as stream:
+    with opened(path) as stream:
         _check_size(path, stream, seals)
     found = measure(path)
     _check_digest(path, found, seals)
@@ -126,7 +126,7 @@ def check(path: Path, seals: list[Seal]) -> Seal:
 
 def measure(path: Path) -> Seal:
     """The seal of a file as it is now."""
-    with _open(path) as stream:
+    with opened(path) as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
         return Seal(digest, stream.tell())
 

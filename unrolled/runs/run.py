@@ -17,12 +17,13 @@ from unrolled.core.front import invocation, option, quoted, reader
 from unrolled.core.inspection import Answer
 from unrolled.core.opening import read_json, shortened
 from unrolled.core.task import Model, Task
+from unrolled.runs import fitting
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.build import build, make_task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.directory import CONFIG, TABLE, RunDirectory
 from unrolled.runs.selection import select
-from unrolled.runs.trust import data_of, own_file_of, paths_among, saved
+from unrolled.runs.trust import data_of, opening, own_file_of, paths_among, saved
 
 
 class Run:
@@ -206,7 +207,7 @@ def load(
     device = pick_device(device) if device is not None else own_device(config.device)
     config = config.model_copy(update={"device": device})
     own_file_of(directory.path, config.own_file, config.own_file_sha256, own_file)
-    with saved(directory.path, config.versions.get("unrolled")):
+    with opening(directory.path, config.versions.get("unrolled")):
         run = _opened(directory, config)
     run.trained_on = trained_on
     return run
@@ -216,13 +217,20 @@ def _opened(directory: RunDirectory, config: RunConfig) -> Run:
     task = make_task(config)
     directory.verify(directory.names("codec"))
     task.load_codec(directory.path / "codec")
-    task.recall(directory.read_json("data.json"))
-    model = build(config, task.ports(), task.ACCEPTS)
+    facts = directory.read_json("data.json")
+    if not isinstance(facts, dict):
+        raise DataError(f"{directory.path / 'data.json'}: not a table of what was learned from the data")
+    task.recall(facts)
+    stored = directory.stored_tensors("model.safetensors")
+    fitting.require_fit(config, task.ports(), task.ACCEPTS, stored)
+    with fitting.within(stored):
+        model = build(config, task.ports(), task.ACCEPTS)
     tensors = directory.read_tensors("model.safetensors")
     try:
         model.load_state_dict(tensors)
     except RuntimeError as error:
-        raise DataError(f"{directory.path}: the weights do not fit the model of its config.json ({error})") from None
+        why = shortened(" ".join(str(error).split()))
+        raise DataError(f"{directory.path}: the weights do not fit the model of its config.json ({why})") from None
     model.eval()
     return Run(directory, config, task, model)
 

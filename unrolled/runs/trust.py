@@ -20,6 +20,7 @@ from unrolled.core.errors import DataError, Interrupted, UsageError
 from unrolled.core.front import invocation, option, quoted
 from unrolled.core.opening import CODE, read_bytes, shortened
 from unrolled.runs.config import RunConfig
+from unrolled.runs.manifest import ADVICE
 
 BUILTIN, MEMORY = "builtin:", "memory"
 
@@ -37,6 +38,19 @@ def saved(place: str | Path, by: object = None) -> Iterator[None]:
             later = f"written by a later release (unrolled {shortened(str(by))}, this is {unrolled.__version__})"
             raise DataError(f"{place}: {later}; update unrolled ({error})") from None
         raise DataError(f"{place}: {error}") from None
+
+
+@contextmanager
+def opening(place: str | Path, by: object = None) -> Iterator[None]:
+    """The same, where everything that is read comes from the directory: what does not fit together is damaged."""
+    try:
+        with saved(place, by), discover.models.own_mistakes():
+            yield
+    except DataError as error:
+        raise error if str(error).startswith(str(place)) else DataError(f"{place}: {error}") from None
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, RuntimeError, TypeError, ValueError) as error:
+        why = f"{type(error).__name__}: {shortened(str(error))}"
+        raise DataError(f"{place}: its files do not fit together ({why}); {ADVICE}") from None
 
 
 def _release(version: object) -> tuple[int, ...]:

@@ -41,6 +41,7 @@ from unrolled.data.tables import Example
 from unrolled.data.word_list import FILE as WORDS
 from unrolled.data.word_list import WordListCodec
 from unrolled.layers.bag import Bag
+from unrolled.tasks._told import OfExamples
 
 EVALUATION_ROWS = 64
 AT_ONCE = 256  # examples that are predicted together
@@ -154,8 +155,8 @@ class LabelledTask(task.Task):
         return {"kind": self.kind, "answers": self.answers_are, "reading": self.reading.model_dump(mode="json")}
 
     def recall(self, facts: Mapping[str, Any]) -> None:
-        self.kind, self.answers_are = facts["kind"], facts["answers"]
-        self.reading = Reading.parse(facts["reading"])
+        told = OfExamples.among(facts)
+        self.kind, self.answers_are, self.reading = told.kind, told.answers, told.reading
 
     def facts(self) -> dict[str, Any]:
         found = self._found()

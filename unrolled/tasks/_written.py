@@ -35,7 +35,7 @@ from unrolled.decode.text import Search
 from unrolled.objectives import losses
 from unrolled.objectives.written import signatures
 from unrolled.pictures import alignment, kinds
-from unrolled.tasks import _judged
+from unrolled.tasks import _judged, _told
 from unrolled.tasks._writing import (
     GREEDY,
     Asked,
@@ -136,10 +136,10 @@ class WrittenTask(task.Task):
         return {"longest_target": self.longest_target, "kinds": self.kinds, "usual_score": self.usual_score.name}
 
     def recall(self, facts: Mapping[str, Any]) -> None:
-        self.longest_target = facts["longest_target"]
-        named = {metric.name: metric for metric in self.JUDGED_BY}
-        self.usual_score = named.get(str(facts.get("usual_score")), self.usual_score)
-        self.tell_apart(list(facts["kinds"]))
+        told = _told.OfPairs.among(facts)
+        self.usual_score = next((m for m in self.JUDGED_BY if m.name == told.usual_score), self.usual_score)
+        self.longest_target = told.longest_target
+        self.tell_apart(told.kinds)
 
     def size(self, split: str) -> int:
         return self._section(split).n_targets

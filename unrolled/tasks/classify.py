@@ -29,6 +29,7 @@ from unrolled.objectives import answers, calibration, classes, losses
 from unrolled.pictures import kinds
 from unrolled.tasks import _labelled
 from unrolled.tasks._confusion import confusion_pictures
+from unrolled.tasks._told import OfClasses
 
 ALIASES = ("classification", "sentiment", "text-classification")
 
@@ -190,7 +191,7 @@ class Task(_labelled.LabelledTask):
 
     def recall(self, facts: Mapping[str, Any]) -> None:
         super().recall(facts)
-        self.temperature = facts.get("temperature", 1.0)
+        self.temperature = OfClasses.among(facts).temperature
 
     def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
         """Examples with their target, its probability and nats = -log of it; null where training never showed it."""

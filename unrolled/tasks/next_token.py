@@ -36,6 +36,7 @@ from unrolled.decode.text import Begun, Generated, Search, Writer
 from unrolled.layers.packed import packed_weights
 from unrolled.objectives import losses, metrics
 from unrolled.pictures import kinds
+from unrolled.tasks._told import OfText
 
 ALIASES = ("lm", "language-model", "language-modelling", "language-modeling", "text-generation", "generate", "text")
 
@@ -97,7 +98,8 @@ class Task(task.Task):
         return {"labels": self.labels, "is_stream": self.is_stream, "column": self.column}
 
     def recall(self, facts: Mapping[str, Any]) -> None:
-        self.labels, self.is_stream, self.column = facts["labels"], facts["is_stream"], facts.get("column")
+        told = OfText.among(facts)
+        self.labels, self.is_stream, self.column = told.labels, told.is_stream, told.column
 
     def ports(self) -> task.Ports:
         return task.Ports(self.codec.size, self.codec.size, len(self.labels or []))

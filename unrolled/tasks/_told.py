@@ -1,0 +1,40 @@
+"""What tasks remember of their data, as it stands in the data.json of a run: of the right types, within limits."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from unrolled.core.config import Config
+from unrolled.data.reading import Answers, Kind, Reading
+
+LONGEST = 1_000_000  # tokens of a target: what is written for a source is a multiple of it at most
+
+
+class OfText(Config):
+    """Of next-token."""
+
+    labels: list[str] | None
+    is_stream: bool
+    column: str | None = None
+
+
+class OfPairs(Config):
+    """Of tasks that write a target."""
+
+    longest_target: int = Field(ge=0, le=LONGEST)
+    kinds: list[str]
+    usual_score: str | None = None
+
+
+class OfExamples(Config):
+    """Of tasks with a given answer."""
+
+    kind: Kind
+    answers: Answers
+    reading: Reading
+
+
+class OfClasses(Config):
+    """Of classify, beside the above."""
+
+    temperature: float = Field(1.0, gt=0, le=1e6)
