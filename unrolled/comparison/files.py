@@ -9,7 +9,7 @@ from typing import Any
 from unrolled.comparison.plan import Plan
 from unrolled.core.errors import DataError
 from unrolled.core.front import setting
-from unrolled.core.opening import read_json, shortened
+from unrolled.core.opening import shortened
 from unrolled.runs import atomic, formats
 from unrolled.runs.directory import TABLE
 from unrolled.runs.trust import paths_among, saved
@@ -28,14 +28,14 @@ def write_table(folder: Path, table: Mapping[str, Any]) -> None:
 
 
 def _write(path: Path, value: Any) -> None:
-    atomic.write_text(path, formats.json_text(value, str(path)))
+    atomic.write_text(path, formats.json_text(formats.with_check(value), str(path)))
 
 
 def read_plan(folder: Path) -> Plan:
     """What was decided; it may come from anybody."""
     if not (folder / PLAN).exists():
         raise DataError(f"{folder} is not a comparison: it has no {PLAN}")
-    values = read_json(folder / PLAN, within=folder)
+    values = formats.read_checked(folder / PLAN, within=folder)
     with saved(folder / PLAN):
         return Plan.parse(values)
 

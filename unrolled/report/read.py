@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.core.errors import DataError, UnrolledError
-from unrolled.core.opening import read_json
 from unrolled.runs.directory import CONFIG, TABLE, TABLE_FORMAT, RunDirectory
+from unrolled.runs.formats import read_checked
 from unrolled.runs.manifest import NAME as MANIFEST
 from unrolled.runs.trust import resume_command
 
@@ -136,7 +136,7 @@ def read_finished_run(path: Path) -> RunFacts:
 def read_table(path: Path) -> dict[str, Any]:
     """The table of a comparison; every row has a label and a kind."""
     place = path / TABLE
-    table = read_json(place, within=path)
+    table = read_checked(place, within=path)
     if not isinstance(table, dict) or not isinstance(table.get("rows"), list):
         raise DataError(f"{place}: not the table of a comparison; compare again, or restore it from a copy")
     if isinstance(table.get("format"), int) and table["format"] > TABLE_FORMAT:

@@ -1,7 +1,8 @@
 """A run directory: every file written whole, sealed by sha256, and checked before it is used.
 
     config.json  codec/  model.safetensors  predictions.jsonl  figures/  report.html  README.md     sealed
-    metrics.jsonl  tensorboard/  checkpoints/  inspect/                                             growing
+    metrics.jsonl                                                       growing, sealed as far as it was written
+    tensorboard/  checkpoints/  inspect/                                                            growing
     MANIFEST.json                                                                                   the seals
 
 Everything written through a RunDirectory is sealed at once; `seal()` adds what others put there. It knows nothing of
@@ -173,7 +174,7 @@ class RunDirectory:
             new = seals.pending.pop(name)
             with suppress(DataError):
                 if manifest.measure(self._place(name)) == new:
-                    seals.files[name] = new
+                    (seals.prefixes if _grows(name) else seals.files)[name] = new
         return seals
 
     def _save(self, seals: Manifest) -> None:
@@ -275,11 +276,33 @@ class RunDirectory:
 
     def append_metrics(self, values: Mapping[str, Any]) -> None:
         """Add one line to metrics.jsonl; a kill can cost the line that is being written and no other."""
-        metrics.append(self.path / METRICS, values)
+        with exclusive(self.path):
+            seals = self._settled()
+            self._metrics(seals)
+            metrics.append(self.path / METRICS, values)
+            seals.prefixes[METRICS] = manifest.measure(self.path / METRICS)
+            self._save(seals)
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl in order; a last line that a kill cut short is left out."""
-        return metrics.read(self.path / METRICS)
+        while True:
+            seals = self._settled()
+            try:
+                return self._metrics(seals)
+            except DataError:
+                if self._settled() == seals:
+                    raise
+                # A training that is still running has written meanwhile: look again.
+
+    def _metrics(self, seals: Manifest) -> list[dict[str, Any]]:
+        """The lines, which begin with those that were sealed; a kill can leave more of them, and never other ones."""
+        place = self.path / METRICS
+        data = metrics.content(place)
+        found = [values for _, values in metrics.lines(data, place)]
+        known = [table[METRICS] for table in (seals.prefixes, seals.pending) if METRICS in table]
+        if known and not manifest.begins(data, known):
+            raise DataError(f"{place} is damaged: it does not begin with what was written; {manifest.ADVICE}")
+        return found
 
     def last_step(self) -> int:
         """The last step that metrics.jsonl tells of; 0 where it tells of none."""
@@ -291,7 +314,17 @@ class RunDirectory:
 
     def cut_metrics(self, step: int, n_bytes: int | None = None) -> None:
         """Remove the lines after a checkpoint, by the length of the file then, or its step: they are written again."""
-        metrics.cut(self.path / METRICS, step, n_bytes)
+        with exclusive(self.path):
+            seals = self._settled()
+            self._metrics(seals)
+            kept = metrics.until(self.path / METRICS, step, n_bytes)
+            if kept is not None:
+                new = atomic.draft(self.path / METRICS, [kept], len(kept))
+                seals.pending[METRICS] = new.seal
+                self._save(seals)
+                new.commit()
+                seals.prefixes[METRICS] = seals.pending.pop(METRICS)
+                self._save(seals)
 
 
 def _grows(name: str) -> bool:

@@ -6,13 +6,15 @@ on it. There is no pickle. torch is imported only by the functions that handle t
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from unrolled.core.errors import DataError
-from unrolled.core.opening import DEPTH, JSON, parse_json, shortened
+from unrolled.core.opening import DEPTH, JSON, parse_json, read_json, shortened
 
 if TYPE_CHECKING:
     import torch
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_HEADER_BYTES = JSON
 MAX_TENSORS = 100_000
+CHECK = "check"  # the key of the sha256 of a table within it
 ALIASES = "aliases"  # the key of the safetensors metadata under which tied names are kept
 
 
@@ -47,6 +50,24 @@ def _check_plain(obj: Any, where: str, place: str, depth: int) -> None:
     elif isinstance(obj, list | tuple):
         for i, value in enumerate(obj):
             _check_plain(value, where, f"{place}[{i}]", depth + 1)
+
+
+def check_of(body: Mapping[str, Any]) -> str:
+    """The sha256 of a table, however it is written."""
+    return hashlib.sha256(json_text(body, "the table", indent=None).encode()).hexdigest()
+
+
+def with_check(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A table that carries its own sha256, so that one changed digit shows."""
+    return {**body, CHECK: check_of(body)}
+
+
+def read_checked(path: Path, within: Path) -> Any:
+    """The value of a JSON file; a table that carries its own sha256 is compared with it, and given without."""
+    value = read_json(path, within)
+    if isinstance(value, dict) and CHECK in value and value.pop(CHECK) != check_of(value):
+        raise DataError(f"{path}: damaged (its own sha256 differs); restore it from a copy, or compare again")
+    return value
 
 
 def _dtype_codes() -> dict[torch.dtype, str]:

@@ -22,7 +22,7 @@ from typing import Any
 from unrolled.core.errors import DataError
 from unrolled.core.opening import DATA, JSON, open_regular, parse_json, read_bytes
 from unrolled.runs.atomic import Seal
-from unrolled.runs.formats import json_text
+from unrolled.runs.formats import CHECK, check_of, json_text, with_check
 
 NAME = "MANIFEST.json"
 FORMAT = 1
@@ -49,6 +49,8 @@ class Manifest:
 
     files: dict[str, Seal] = field(default_factory=dict)
     pending: dict[str, Seal] = field(default_factory=dict)
+    prefixes: dict[str, Seal] = field(default_factory=dict)
+    """What files that grow begin with: all that was in them when a line was last added."""
 
     def accepted(self, name: str) -> list[Seal]:
         """The contents under which a file is right; none if it is not listed."""
@@ -56,7 +58,9 @@ class Manifest:
 
     def to_text(self) -> str:
         body: dict[str, Any] = {"format": FORMAT, "files": _plain(self.files), "pending": _plain(self.pending)}
-        return json_text(body | {"check": _check(body)}, NAME)
+        if self.prefixes:
+            body["prefixes"] = _plain(self.prefixes)
+        return json_text(with_check(body), NAME)
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> Manifest:
@@ -65,17 +69,13 @@ class Manifest:
             raise DataError(f"{where}: not the manifest of a run; {ADVICE}")
         if body["format"] > FORMAT:
             raise DataError(f"{where}: written by a later release (format {body['format']}); update unrolled")
-        if body.pop("check", None) != _check(body):
+        if body.pop(CHECK, None) != check_of(body):
             raise DataError(f"{where}: the manifest is damaged (its own sha256 differs); {ADVICE}")
-        return cls(_seals(body.get("files"), where), _seals(body.get("pending"), where))
+        return cls(*(_seals(body.get(key), where) for key in ("files", "pending", "prefixes")))
 
 
 def _plain(table: dict[str, Seal]) -> dict[str, Any]:
     return {name: {"sha256": seal.sha256, "size": seal.size} for name, seal in table.items()}
-
-
-def _check(body: dict[str, Any]) -> str:
-    return hashlib.sha256(json_text(body, NAME, indent=None).encode()).hexdigest()
 
 
 def _seals(table: Any, where: str) -> dict[str, Seal]:
@@ -122,6 +122,13 @@ def check(path: Path, seals: list[Seal]) -> Seal:
     found = measure(path)
     _check_digest(path, found, seals)
     return found
+
+
+def begins(data: bytes, seals: Iterable[Seal]) -> bool:
+    """Whether a file that grows begins with one of the contents that it had."""
+    return any(
+        len(data) >= each.size and hashlib.sha256(data[: each.size]).hexdigest() == each.sha256 for each in seals
+    )
 
 
 def measure(path: Path) -> Seal:

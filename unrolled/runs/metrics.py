@@ -1,7 +1,8 @@
 """metrics.jsonl: one JSON object per line, appended while training; the one record file that grows.
 
 A kill can cut the line that is being written and no other, so a last line that is not whole is left out when reading
-and removed before the next is added.
+and removed before the next is added. The manifest seals what the file began with when a line was last added
+(RunDirectory), so that a changed digit is met; lines that a kill left after that are read as they are.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ def append(path: Path, values: Mapping[str, Any]) -> None:
     """Add one line, so that it survives the process."""
     line = formats.json_text(values, str(path), indent=None).encode("utf-8")
     if _is_cut(path):
-        _rewrite(path, list(_lines(path)))
+        atomic.write_bytes(path, b"".join(line + b"\n" for line, _ in lines(content(path), path)))
     atomic.append(path, line)
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """All whole lines in order."""
-    return [values for _, values in _lines(path)]
+def content(path: Path) -> bytes:
+    """All that is in the file; nothing where there is none yet."""
+    return read_bytes(path, JSON, within=path.parent) if os.path.lexists(path) else b""
 
 
 def size(path: Path) -> int:
@@ -35,27 +36,26 @@ def size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def cut(path: Path, step: int, n_bytes: int | None = None) -> None:
-    """Remove the lines that came after the file had `n_bytes`; where that is not known, those after a step.
+def until(path: Path, step: int, n_bytes: int | None = None) -> bytes | None:
+    """The lines that were there when the file had `n_bytes`; where that is not known, those up to a step, and those
+    without one. None: there are no others.
 
     After a roll-back steps repeat, so that only the bytes tell which lines were written before a checkpoint.
     """
-    lines = list(_lines(path))
-    ends = list(itertools.accumulate((len(line) + 1 for line, _ in lines), initial=0))
+    found = list(lines(content(path), path))
+    ends = list(itertools.accumulate((len(line) + 1 for line, _ in found), initial=0))
     if n_bytes in ends:
-        kept = lines[: ends.index(n_bytes)]
+        kept = found[: ends.index(n_bytes)]
     else:
-        kept = [pair for pair in lines if not isinstance(pair[1].get("step"), int) or pair[1]["step"] <= step]
-    if len(kept) < len(lines) or _is_cut(path):
-        _rewrite(path, kept)
+        kept = [pair for pair in found if not isinstance(pair[1].get("step"), int) or pair[1]["step"] <= step]
+    return b"".join(line + b"\n" for line, _ in kept) if len(kept) < len(found) or _is_cut(path) else None
 
 
-def _lines(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    if not path.exists():
-        return
-    lines = read_bytes(path, JSON, within=path.parent).split(b"\n")
-    last = len(lines) if lines[-1] else len(lines) - 1
-    for number, line in enumerate(lines[:last], 1):
+def lines(data: bytes, path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """All whole lines in order, and their values."""
+    rows = data.split(b"\n")
+    last = len(rows) if rows[-1] else len(rows) - 1
+    for number, line in enumerate(rows[:last], 1):
         values = None
         try:
             values = parse_json(line, str(path))
@@ -63,12 +63,8 @@ def _lines(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
             if number == last:
                 return
         if not isinstance(values, dict):
-            raise DataError(f"{path}, line {number}: damaged (not a JSON object); remove this line")
+            raise DataError(f"{path}, line {number}: damaged (not a JSON object); restore the file from a copy")
         yield line, values
-
-
-def _rewrite(path: Path, lines: list[tuple[bytes, dict[str, Any]]]) -> None:
-    atomic.write_bytes(path, b"".join(line + b"\n" for line, _ in lines))
 
 
 def _is_cut(path: Path) -> bool:

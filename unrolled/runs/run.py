@@ -15,13 +15,14 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.core.finite import not_finite, require_finite
 from unrolled.core.front import invocation, option, quoted, reader
 from unrolled.core.inspection import Answer
-from unrolled.core.opening import read_json, shortened
+from unrolled.core.opening import shortened
 from unrolled.core.task import Model, Task
 from unrolled.runs import fitting
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.build import build, make_task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.directory import CONFIG, TABLE, RunDirectory
+from unrolled.runs.formats import read_checked
 from unrolled.runs.selection import select
 from unrolled.runs.trust import data_of, opening, own_file_of, paths_among, saved
 
@@ -240,7 +241,7 @@ def _best_of(path: Path) -> Path:
     if not (path / TABLE).is_file() or (path / CONFIG).exists():
         return path
     try:
-        found = select(read_json(path / TABLE, within=path))
+        found = select(read_checked(path / TABLE, within=path))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path / TABLE}: is not the table of a comparison ({error})") from None
     if found is None:
