@@ -15,7 +15,7 @@ import unrolled
 from tests.commands import run_unrolled
 from tests.training.conftest import SMALL
 from unrolled.core.errors import DataError, Interrupted, UsageError
-from unrolled.runs import parts
+from unrolled.runs import manifest, parts
 from unrolled.runs.directory import RunDirectory
 from unrolled.runs.run import Run
 from unrolled.training.loop import Loop
@@ -187,6 +187,9 @@ def test_stopped_before_its_first_checkpoint_it_begins_again_with_the_same_weigh
     shutil.copytree(whole.path, tmp_path / "broken")
     shutil.rmtree(tmp_path / "broken" / "checkpoints")
     (tmp_path / "broken" / "metrics.jsonl").unlink()
+    seals = manifest.read_manifest(tmp_path / "broken")
+    seals.prefixes.clear()
+    (tmp_path / "broken" / manifest.NAME).write_text(seals.to_text())
     (tmp_path / "broken" / "result.json").unlink()
     shutil.copytree(tmp_path / "broken", tmp_path / "late")
     with pytest.raises(DataError, match=r"from_run is .*, opened only if you name it"):
