@@ -318,8 +318,10 @@ def _pictures_of(table: Table, folder: Path | None, reading: CaptionReading) -> 
         place = f"{table.place(number)}, column '{image}'"
         if not isinstance(cell, str):
             yield _pixels(cell, place)
-        elif folder is None:  # rows in memory name what their owner wants to be read
+        elif folder is None and os.path.isfile(cell):  # rows in memory name what their owner wants to be read
             yield cell
+        elif folder is None:
+            raise DataError(f"{place}: there is no image '{shortened(cell)}'")
         elif (file := _found(folder, folder, cell, place)) is None:
             raise DataError(f"{place}: there is no image '{shortened(cell)}' in {folder.absolute()}")
         else:
