@@ -90,11 +90,12 @@ def test_lists(folder: Path) -> None:
 
 def test_evaluate_repeats_the_figures_of_training(stream_run: Path) -> None:
     trained = json.loads((stream_run / "result.json").read_text())["test"]
-    measured = json.loads(run_unrolled("evaluate", stream_run, "--json").stdout)
+    own = ("--trained-on", stream_run.parent / "text.txt")
+    measured = json.loads(run_unrolled("evaluate", stream_run, *own, "--json").stdout)
     assert measured["nats"] == pytest.approx(trained["nats"], rel=1e-6)
     baselines = json.loads((stream_run / "result.json").read_text())["baselines"]
     assert measured["baselines"]["trigram"]["nats"] == pytest.approx(baselines["trigram"]["test"]["nats"], rel=1e-6)
-    shown = run_unrolled("evaluate", stream_run, stream_run.parent / "text.txt").stdout
+    shown = run_unrolled("evaluate", stream_run, stream_run.parent / "text.txt", *own).stdout
     assert "trigram" in shown
     assert "gru" in shown
 

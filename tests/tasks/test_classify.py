@@ -92,7 +92,7 @@ def test_models_train_and_load_with_the_same_figures(model: str, folder: Path, t
     run = unrolled.train(folder / "rows.csv", task="classify", model=model, out=tmp_path / "run", settings=QUICK | own)
     figures = run.evaluate(split="valid")
     assert 0 <= figures["error"] <= 1
-    again = load(tmp_path / "run")
+    again = load(tmp_path / "run", trained_on=folder / "rows.csv")
     assert again.evaluate(split="valid") == figures
     texts = [row["text"] for row in rows(9)]
     assert again.predict(texts) == run.predict(texts)
@@ -159,7 +159,7 @@ def test_a_baseline_is_as_sure_as_validation_data_lets_it_be(run: Run) -> None:
                          settings={"tokens": "word", "split": "60/20/20", "threads": 1})  # fmt: skip
     assert own.task.temperature != 1.0
     assert run.result["baselines"]["naive Bayes"]["test"] == pytest.approx(own.result["test"])
-    again = load(run.path)
+    again = load(run.path, trained_on=run.trained_on)
     assert again.evaluate_baselines()["naive Bayes"] == pytest.approx(own.result["test"])
     assert again.task.temperature == run.task.temperature
 

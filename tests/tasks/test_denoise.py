@@ -61,7 +61,7 @@ def test_clean_series_are_enough(tmp_path: Path) -> None:
     noise = np.array(line["input"]) - np.array(line["target"])
     assert 0.05 < np.square(noise).mean() / np.array(line["target"]).var() < 1.0
     assert made.result["baselines"]["left as it is"]["test"]["snr_gain"] == pytest.approx(0.0, abs=1e-9)
-    again = unrolled.load(made.path)
+    again = unrolled.load(made.path, trained_on=tmp_path / "clean.npz")
     assert again.evaluate(split="test") == pytest.approx(made.result["test"], rel=1e-6)
     assert again.evaluate(tmp_path / "clean.npz")["tokens"] == 80 * 50
     [some] = again.task.read_examples(str(tmp_path / "clean.npz"), again.config.data)

@@ -73,7 +73,7 @@ def test_it_learns_more_than_its_baselines(run: Run) -> None:
 
 
 def test_a_saved_run_is_the_same_run(run: Run) -> None:
-    again = unrolled.load(run.path)
+    again = unrolled.load(run.path, trained_on=run.trained_on)
     assert again.evaluate()["nats"] == pytest.approx(run.result["test"]["nats"], rel=1e-6)
     assert again.generate(n=2, max_tokens=5)[0].roll.tolist() == run.generate(n=2, max_tokens=5)[0].roll.tolist()
 
@@ -156,7 +156,7 @@ def test_the_command_line(folder: Path) -> None:
     words = ["--task", "next-frame", "--model", "lstm", "--steps", 5, "--set", "d_state=8", "--threads", 1]
     made = run_unrolled("train", "scales.npz", *words, "-o", "cli", "--json", cwd=folder)
     assert json.loads(made.stdout)["steps"] == 5
-    assert "nats after first" in run_unrolled("evaluate", "cli", cwd=folder).stdout
+    assert "nats after first" in run_unrolled("evaluate", "cli", "--trained-on", "scales.npz", cwd=folder).stdout
     out = run_unrolled("generate", "cli", "--max-tokens", 6, "--out", "roll", "--prompt", "scales.npz:2", cwd=folder)
     assert out.stdout.split() == ["roll.npz", "roll.mid"]
     assert read_rolls(folder / "roll.npz")["all"][0].shape == (8, 88)

@@ -101,7 +101,7 @@ def test_the_baseline_counts() -> None:
 
 
 def test_a_saved_run_is_the_same_run(run: Run, file: Path) -> None:
-    again = unrolled.load(run.path)
+    again = unrolled.load(run.path, trained_on=file)
     assert again.evaluate(split="test") == pytest.approx(run.result["test"], rel=1e-6)
     assert again.evaluate(file)["tokens"] == len([line for line in file.read_text().splitlines() if line])
     said = again.predict(["ra bdgo gdbo", ["ra"]])
