@@ -17,7 +17,7 @@ from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.plan import Job, Plan
 from unrolled.comparison.view import Lines, Live
 from unrolled.comparison.worker import seconds_of
-from unrolled.core.errors import NotTrained
+from unrolled.core.errors import NotTrained, UnrolledError
 from unrolled.tasks.next_token import Task
 from unrolled.training import api as training
 from unrolled.training import loop
@@ -56,9 +56,15 @@ def timed(monkeypatch, clock, slow):
     return given
 
 
+def compare(path, **more):
+    """Nothing is trained here, which is told at the end."""
+    with pytest.raises(UnrolledError, match="no model of this comparison was trained"):
+        unrolled.compare(WORDS, out=path, settings={**SETTINGS, "time": 404}, **more)
+
+
 def test_what_runs_do_after_their_figures_is_part_of_their_share(monkeypatch, clock, tmp_path):
     given, begun = timed(monkeypatch, clock, {}), clock.now
-    unrolled.compare(WORDS, out=tmp_path / "out", settings={**SETTINGS, "time": 404})
+    compare(tmp_path / "out")
     assert given == {
         name: pytest.approx(97.0) for name in ("elman", "gru", "tcn", "memoryless")
     }  # 3 s are for the rest
@@ -67,7 +73,7 @@ def test_what_runs_do_after_their_figures_is_part_of_their_share(monkeypatch, cl
 
 def test_a_run_that_starts_late_has_less_time(monkeypatch, clock, tmp_path, capsys):
     given, begun = timed(monkeypatch, clock, {"elman": 60.0}), clock.now
-    unrolled.compare(WORDS, out=tmp_path / "out", settings={**SETTINGS, "time": 404}, view=Lines())
+    compare(tmp_path / "out", view=Lines())
     assert given == {"elman": pytest.approx(97.0)} | {name: pytest.approx(77.0) for name in given if name != "elman"}
     assert clock.now - begun == pytest.approx(400)
     assert "over the budget" not in capsys.readouterr().err
@@ -75,7 +81,7 @@ def test_a_run_that_starts_late_has_less_time(monkeypatch, clock, tmp_path, caps
 
 def test_what_is_over_the_budget_is_told(monkeypatch, clock, tmp_path, capsys):
     timed(monkeypatch, clock, {"memoryless": 90.0})
-    unrolled.compare(WORDS, out=tmp_path / "out", settings={**SETTINGS, "time": 404}, view=Lines())
+    compare(tmp_path / "out", view=Lines())
     assert "note: 1:26 over the budget" in capsys.readouterr().err
 
 
