@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 
 import pytest
-from rich.console import Console
 
+from unrolled.pictures.screen import Screen
 from unrolled.training import progress
 from unrolled.training.progress import Bar, Lines, Quiet, clock, for_terminal, short_number
 
@@ -37,7 +37,9 @@ def test_lines_for_a_log_come_at_once() -> None:
 
 def test_a_bar_shows_where_it_is_and_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
-    monkeypatch.setattr("rich.console.Console", lambda stderr: Console(file=screen, force_terminal=True, width=100))
+    monkeypatch.setattr(
+        "unrolled.pictures.screen.Screen", lambda stderr: Screen(file=screen, force_terminal=True, width=100)
+    )
     bar = Bar()
     bar.begin(None)
     bar.evaluation(10, {"nats": 2.5}, best=True)
