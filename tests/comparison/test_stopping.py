@@ -19,7 +19,6 @@ from unrolled.comparison import engine as engines
 from unrolled.comparison import worker
 from unrolled.comparison.engine import Inline, Processes
 from unrolled.core.errors import (
-    CannotWrite,
     DataError,
     Diverged,
     Interrupted,
@@ -69,7 +68,6 @@ def compare(path: Path, **more: Any) -> unrolled.Comparison:
     [
         ([DataError("no such file")], DataError),
         ([Diverged("nan")], Diverged),
-        ([CannotWrite("full")], CannotWrite),
         ([OutOfMemory("too large")], OutOfMemory),
         ([NotTrained("no time", needs=90.0)], UsageError),
         ([DataError("no such file"), Diverged("nan")], UnrolledError),
