@@ -41,7 +41,8 @@ def test_other_files(run):
     (run / "some.tsv").write_text("ab\tba\ncd\tdc\n")
     (run / "test.xx").write_text("ab\ncd\n")
     (run / "test.yy").write_text("ba\ndc\n")
-    figures = json.loads(run_unrolled("evaluate", run / "run", run / "test.xx", "--json").stdout)
+    own = ("--trained-on", run / "train.xx", "--target-file", run / "train.yy")
+    figures = json.loads(run_unrolled("evaluate", run / "run", run / "test.xx", *own, "--json").stdout)
     assert figures["tokens"] == 6
     assert set(figures["baselines"]) == {"copy", "word by word"}
     out = run / "out.csv"

@@ -77,6 +77,7 @@ def test_a_kill_while_lines_are_cut_off(run: RunDirectory, moment: str, monkeypa
         run.cut_metrics(1)
     expected = [0, 1] if moment == "replaced" else [0, 1, 2, 3]
     assert [line["step"] for line in run.read_metrics()] == expected
+    run.verify()
     run.cut_metrics(1)
     run.append_metrics({"step": 2})
     assert [line["step"] for line in run.read_metrics()] == [0, 1, 2]

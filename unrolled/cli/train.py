@@ -78,8 +78,10 @@ def command(
         print_json({"run": str(run.path), **run.result})
         return
     from unrolled.cli.table import print_result
+    from unrolled.runs.trust import opening
 
-    print_result(run)
+    with opening(run.path):  # a run that was finished before may be anybody's
+        print_result(run)
 
 
 def _write_report(path: Path) -> None:

@@ -8,6 +8,7 @@ import shlex
 import statistics
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,8 +42,9 @@ from unrolled.runs import atomic
 from unrolled.runs.build import make_task
 from unrolled.runs.directory import RunDirectory
 from unrolled.runs.locks import LOCK, in_use, is_idle
+from unrolled.runs.results import RESULT, read_result
 from unrolled.runs.run import Run, load
-from unrolled.runs.trust import data_of, fingerprint, is_path, own_file_of, paths_among, resume_command
+from unrolled.runs.trust import data_of, fingerprint, is_path, opening, own_file_of, paths_among, resume_command
 from unrolled.tasks._labelled import LabelledTask
 from unrolled.training.api import configure
 from unrolled.training.progress import clock
@@ -111,7 +113,7 @@ def compare(
             data = data_of(folder, plan.data, data, again)
             require_named(folder, plan, paths_among(settings or {}))
             own_file_of(folder, plan.own_file, plan.own_file_sha256, own_file)
-            _do_all(folder, plan, Given(data, own_file), view, command, started)
+            _do_all(folder, plan, Given(data, own_file, resumed=True), view, command, started)
     else:
         if data is None:
             raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
@@ -131,6 +133,7 @@ class Given(NamedTuple):
 
     data: Any
     own_file: str | Path | None
+    resumed: bool = False  # there may be results of before
 
 
 def _do_all(folder: Path, plan: Plan, given: Given, view: View, command: str | None, started: float) -> None:
@@ -381,14 +384,15 @@ class _Work:
         """The figures of the baselines that came to an end, on the same fold, as every run keeps them."""
         figures = {}
         for job in self.plan.jobs:
-            place = self.folder / job.folder / "result.json"
-            if job.kind == "baseline" and job.fold == fold and place.exists():
-                result = RunDirectory.open(place.parent).read_json(place.name)
+            place = self.folder / job.folder
+            if job.kind == "baseline" and job.fold == fold and (place / RESULT).exists():
+                result = read_result(RunDirectory.open(place))
                 figures[job.label] = {split: result[split] for split in ("valid", "test") if split in result}
         return figures
 
     def _save(self, finished: bool) -> dict[str, Any]:
-        table = make_table(self.folder, self.plan, self.command, self.failed, finished, self.needs)
+        with opening(self.folder) if self.given.resumed else nullcontext():
+            table = make_table(self.folder, self.plan, self.command, self.failed, finished, self.needs)
         write_table(self.folder, table)
         if finished or self.stopped:
             write_report([self.folder])

@@ -18,6 +18,7 @@ from unrolled.core.errors import UnrolledError
 from unrolled.core.metric import Metric, metrics_in
 from unrolled.report.words import rounded_up, time_words
 from unrolled.runs.directory import TABLE_FORMAT, RunDirectory
+from unrolled.runs.results import read_result
 from unrolled.runs.selection import rank
 
 NAMES = ("receptive_field", "serial_depth", "tick_microseconds", "memory_megabytes")
@@ -76,7 +77,7 @@ def _finished(path: Path) -> RunDirectory | None:
         return None
     try:
         run = RunDirectory.open(path)
-        run.read_json("result.json")
+        read_result(run)
     except UnrolledError:
         return None
     return run

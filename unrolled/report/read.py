@@ -14,6 +14,7 @@ from unrolled.core.errors import DataError, UnrolledError
 from unrolled.runs.directory import CONFIG, TABLE, TABLE_FORMAT, RunDirectory
 from unrolled.runs.formats import read_checked
 from unrolled.runs.manifest import NAME as MANIFEST
+from unrolled.runs.results import read_result
 from unrolled.runs.trust import resume_command
 
 
@@ -114,7 +115,7 @@ def read_run(path: Path) -> RunFacts:
     return RunFacts(
         path=path,
         config=config,
-        result=attempt(directory.read_json, "result.json", {}),
+        result=attempt(lambda _: read_result(directory), "result.json", {}),
         facts=mapping(attempt(directory.read_json, "data.json", {}).get("facts")),
         metrics=attempt(lambda _: directory.read_metrics(), "metrics.jsonl", []),
         predictions=[line for line in lines if isinstance(line, dict)],

@@ -23,6 +23,7 @@ from unrolled.runs.build import build, make_task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.directory import CONFIG, TABLE, RunDirectory
 from unrolled.runs.formats import read_checked
+from unrolled.runs.results import read_result
 from unrolled.runs.selection import select
 from unrolled.runs.trust import data_of, opening, own_file_of, paths_among, saved
 
@@ -49,7 +50,7 @@ class Run:
     @property
     def result(self) -> dict[str, Any]:
         """The figures measured at the end of training."""
-        return dict(self.directory.read_json("result.json"))
+        return read_result(self.directory)
 
     def evaluate(self, data: Any = None, split: str | None = None) -> dict[str, float]:
         """Figures on other data, or on a part (valid, test) of the data that the run was trained on.
@@ -162,9 +163,10 @@ class Run:
         reason = module.applies(self)
         if reason is not None:
             raise UsageError(f"'{question}' has no answer for {self.path}: {reason}")
-        if value is None:
-            value = self.task.input_of(next(iter(self.directory.read_lines("predictions.jsonl"))))
         own = module.Config.parse(settings or {})
+        if value is None:
+            with opening(self.path):
+                return self.inspect(question, self._first_input(), settings)
         try:
             answer: Answer = module.ask(self, value, own)
         except ValidationError as error:  # a picture of it cannot be drawn
@@ -174,6 +176,13 @@ class Run:
             raise not_finite(odd) from None
         require_finite(answer.numbers)
         return answer
+
+    def _first_input(self) -> Any:
+        """What the first saved prediction is for."""
+        line = next(iter(self.directory.read_lines("predictions.jsonl")), None)
+        if not isinstance(line, dict):
+            raise DataError(f"{self.path / 'predictions.jsonl'}: holds no example to look at; give one")
+        return self.task.input_of(line)
 
     def _verb(self, name: str) -> Any:
         found = getattr(self.task, name, None)

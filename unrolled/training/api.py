@@ -28,6 +28,7 @@ from unrolled.runs.config import RunConfig, Start, assemble
 from unrolled.runs.directory import RunDirectory
 from unrolled.runs.locks import in_use, is_idle
 from unrolled.runs.parts import Frozen
+from unrolled.runs.results import read_baselines
 from unrolled.runs.run import Run, config_in, load, own_device, pick_device, saved_config
 from unrolled.runs.trust import data_of, fingerprint, is_path, own_file_of, paths_among, resume_training, stopped
 from unrolled.training import starting
@@ -285,7 +286,7 @@ def _same_data(run: RunDirectory, task: Task) -> None:
 def _baselines(run: RunDirectory, config: RunConfig, task: Task) -> dict[str, Any]:
     """The figures of the task's own baselines on the held-out parts; made once, before training."""
     if (run.path / "baselines.json").exists():
-        return dict(run.read_json("baselines.json"))
+        return read_baselines(run)
     parts = [split for split in task.splits() if split != "train"]
     results = measure_baselines(config, task, lambda model: {split: task.evaluate(model, split) for split in parts})
     run.write_json("baselines.json", results)

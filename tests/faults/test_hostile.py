@@ -1,0 +1,199 @@
+"""Directories from anybody: every value of their files replaced and sealed again, other files in place of theirs.
+
+Whatever is in them, every command ends with exit 0 or 3, within 5 s and 1 GB, says why in less than 2 kB, runs nothing
+and opens nothing outside. Seconds are those of the processor, because the machine may be busy with others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import unrolled
+from tests.commands import Ended
+from tests.faults import hostile
+from unrolled.runs import formats, manifest
+
+QUICK = {"steps": 2, "batch_size": 4, "warmup": 1, "threads": 1, "d_embedding": 4, "evaluate_every": 1}
+OWN = "from pathlib import Path\nPath({!r}).touch()\n"
+MOST_MEMORY, MOST_WORDS = 2**30, 2_000
+RUNS = {
+    "lm": ("text.txt", "next-token", "gru", {"model.d_state": 4}, ["generate", "run", "--max-tokens", 3]),
+    "classes": ("rows.csv", "classify", "naive-bayes", {"tokens": "word"}, ["evaluate", "run", "rows.csv"]),
+    "numbers": ("numbers.csv", "regress", "gru", {"layout": "wide", "target": "level"}, ["inspect", "run", "saliency"]),
+    "pairs": ("pairs.tsv", "translate", "seq2seq", {"model.d_state": 4}, ["predict", "run", "pairs.tsv", "--beam", 2]),
+}  # fmt: skip
+
+
+def write_data(folder: Path) -> None:
+    files = {
+        "text.txt": ["the cat sat on the mat"] * 60,
+        "rows.csv": ["text,label", *(f"{('bad', 'good')[i % 2]} {i},{('down', 'up')[i % 2]}" for i in range(40))],
+        "numbers.csv": ["a,b,c,level", *(f"{i % 7},{i % 5},{i % 3},{i % 11}" for i in range(40))],
+        "pairs.tsv": ["source\ttarget", *(f"{'ab' * (i % 4 + 1)}{i}\t{i}" for i in range(40))],
+    }  # fmt: skip
+    for name, lines in files.items():
+        (folder / name).write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of several tasks, and a comparison, each trained for a moment."""
+    folder = tmp_path_factory.mktemp("hostile")
+    write_data(folder)
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        for name, (data, task, model, settings, _) in RUNS.items():
+            unrolled.train(data, task, model, out=name, settings=({} if model == "naive-bayes" else QUICK) | settings)
+        few = {"models": "elman", "steps": 2, "threads": 1, "jobs": 1, "d_state": 4, "d_embedding": 4}
+        unrolled.compare([f"row {i} of {i * i}" for i in range(40)], "next-token", out="comparison", settings=few)
+    finally:
+        os.chdir(before)
+    return folder
+
+
+class Trial:
+    """A hostile copy of a run in a folder of its own, and what commands make of it."""
+
+    def __init__(self, server: ModuleType, made: Path, folder: Path) -> None:
+        self.server, self.made, self.folder = server, made, folder
+        self.marker = folder / "executed"
+        write_data(folder)
+        (folder / "evil.py").write_text(OWN.format(str(self.marker)))
+
+    def copy(self, name: str) -> Path:
+        place = self.folder / "run"
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(self.made / name, place)
+        return place
+
+    def check(self, what: str, *words: object) -> Ended:
+        ended = self.server.run(*words, cwd=self.folder, env={"UNROLLED_CACHE": str(self.folder / "c")}, seconds=60.0)
+        told = f"{what}, unrolled {' '.join(map(str, words))}: exit {ended.code}\n{ended.err[-1000:]}"
+        assert ended.code in (0, 3) and not ended.late, told
+        assert "Traceback" not in ended.err and "internal error" not in ended.err, told
+        assert ended.code == 0 or len(ended.err) < MOST_WORDS, told
+        assert ended.peak < MOST_MEMORY, told
+        assert "\x1b]" not in ended.out + ended.err, told
+        assert not self.marker.exists(), told
+        inside = (str(self.folder), "/tmp", "/dev/null", "/etc/mime", "/usr/share")
+        assert [path for path in ended.opened if not path.startswith(inside)] == [], told
+        return ended
+
+
+@pytest.fixture
+def trial(server: ModuleType, made: Path, tmp_path: Path) -> Trial:
+    return Trial(server, made, tmp_path)
+
+
+def commands(name: str) -> list[list[object]]:
+    data, *_, own = RUNS[name]
+    found = [own, ["predict", "run", data], ["evaluate", "run", "--trained-on", data], ["report", "run"], ["runs", "."]]
+    return [*found, ["train", data, "--resume", "run"]]
+
+
+def changed(trial: Trial, name: str, n: int, seed: int, files: tuple[str, ...] = ()) -> Iterator[str]:
+    """The run with one value of one file replaced, time and again."""
+    home = trial.made / name
+    for file in sorted(home.rglob("*.json*")):
+        if file.name != manifest.NAME and (not files or file.name in files):
+            for what, text in hostile.trials(file.read_text(), seed, n):
+                place = trial.copy(name)
+                (place / file.relative_to(home)).write_text(text)
+                for folder in (place, *(inner.parent for inner in place.glob("checkpoints/*/MANIFEST.json"))):
+                    hostile.reseal(folder)
+                yield f"{name}/{file.relative_to(home)}: {what}"
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_values_of_files_are_replaced(trial: Trial, name: str) -> None:
+    choice = random.Random(name)
+    for what in changed(trial, name, 1, seed=3, files=("config.json", "data.json", "baselines.json", "result.json")):
+        trial.check(what, *choice.choice(commands(name)))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", RUNS)
+def test_many_values_of_files_are_replaced(trial: Trial, name: str, seed: int) -> None:
+    choice = random.Random(seed)
+    for what in changed(trial, name, 12, seed):
+        for words in choice.sample(commands(name), 2):
+            trial.check(what, *words)
+
+
+def test_a_comparison_with_replaced_values(trial: Trial) -> None:
+    for file in ("plan.json", "table.json"):
+        text = (trial.made / "comparison" / file).read_text()
+        for what, odd in hostile.trials(text, seed=5, n=1):
+            place = trial.copy("comparison")
+            body = {key: value for key, value in json.loads(odd).items() if key != formats.CHECK}
+            (place / file).write_text(json.dumps(formats.with_check(body)))
+            for words in (["report", "run"], ["runs", "."], ["compare", "text.txt", "--resume", "run"]):
+                if words[0] == "compare" and file == "table.json":
+                    continue  # it would be made anew
+                trial.check(f"{file}: {what}", *words)
+
+
+def link(to: str) -> Callable[[Path], None]:
+    return lambda path: path.symlink_to(to)
+
+
+def lengthened(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(2**36)  # sparse
+
+
+def header(text: bytes, length: int | None = None) -> Callable[[Path], None]:
+    size = len(text) if length is None else length
+    return lambda path: path.write_bytes(size.to_bytes(8, "little") + text)
+
+
+OTHERS: dict[str, Callable[[Path], object]] = {
+    "pipe": os.mkfifo, "zeros": link("/dev/zero"), "passwd": link("/etc/passwd"), "loop": link("config.json"),
+    "sparse": lengthened, "folder": Path.mkdir, "deep": lambda path: path.write_bytes(b"[" * 1_000_000),
+    "large": lambda path: path.write_bytes(b"[" + b"[]," * 20_000_000 + b"[]]"),
+    "header": header(b"{}", 2**62), "sizes": header(b'{"w":{"dtype":"F32","shape":[9,999999],"data_offsets":[0,8]}}'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_something_else_in_place_of_a_file(trial: Trial, other: str) -> None:
+    for file, words in (("config.json", ["report", "run"]), ("metrics.jsonl", ["report", "run"]),
+                        ("model.safetensors", ["generate", "run", "--max-tokens", 3])):  # fmt: skip
+        place = trial.copy("lm") / file
+        place.unlink()
+        OTHERS[other](place)
+        ended = trial.check(f"{other} for {file}", *words)
+        assert ended.code == 3, file
+        assert not ended.opened & {"/dev/zero", "/etc/passwd"}
+
+
+def test_code_and_paths_that_a_directory_names(trial: Trial) -> None:
+    """A file that leaves a mark when it is run, named wherever a directory can name one."""
+    place = trial.copy("lm")
+    config = json.loads((place / "config.json").read_text())
+    mine = str(trial.folder / "evil.py")
+    for more in ({"own_file": mine}, {"own_file": mine, "own_file_sha256": "0" * 64, "model": "evil"}, {"model": mine},
+                 {"source": "/etc/passwd"}, {"start": {**config["start"], "from_run": "/etc"}}):  # fmt: skip
+        (place / "config.json").write_text(json.dumps({**config, **more}))
+        hostile.reseal(place)
+        for words in (["evaluate", "run"], ["train", "--resume", "run"]):
+            trial.check(f"{list(more)}", *words)
+
+
+def test_a_later_release_has_its_own_sentence(trial: Trial) -> None:
+    place = trial.copy("lm")
+    config = json.loads((place / "config.json").read_text())
+    config["versions"]["unrolled"] = "99.0"
+    (place / "config.json").write_text(json.dumps({**config, "teleport": True}))
+    hostile.reseal(place)
+    assert "later release" in trial.check("later", "predict", "run", "text.txt").err
