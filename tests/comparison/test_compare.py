@@ -17,11 +17,13 @@ from unrolled.cli.table import print_comparison
 from unrolled.comparison import plan as plans
 from unrolled.comparison.api import Comparison, make_plan
 from unrolled.comparison.engine import Processes
+from unrolled.comparison.files import write_table
 from unrolled.comparison.match import TOLERANCE
 from unrolled.comparison.view import Silent
 from unrolled.core import discover
 from unrolled.core.errors import DataError, Interrupted, NotTrained, UsageError
 from unrolled.report.listing import list_all
+from unrolled.report.read import read_table
 from unrolled.runs.build import make_task
 from unrolled.runs.config import RunConfig
 from unrolled.training import api as training
@@ -92,12 +94,12 @@ def test_the_score_of_a_row_is_that_of_its_runs(done):
 def test_a_comparison_opens_as_the_model_that_validation_selects(done, tmp_path):
     folder = tmp_path / "copy"
     shutil.copytree(done.path, folder)
-    table = json.loads((folder / "table.json").read_text())
+    table = read_table(folder)
     rows = {row["label"]: row for row in table["rows"]}
     rows["tcn"] |= {"score": 0.1, "valid": 2.0, "valid_of_runs": [2.0, 2.0]}  # best on test data only
     rows["elman"] |= {"score": 9.0, "valid": 0.5, "valid_of_runs": [0.6, 0.4]}
     table["rows"].sort(key=lambda row: row["score"])
-    (folder / "table.json").write_text(json.dumps(table))
+    write_table(folder, table)
     assert unrolled.load(folder).path.name == "elman-1"
     assert Comparison(folder).best.path.name == "elman-1"
     assert [entry.model for entry in list_all([folder])] == ["elman"]
