@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import unrolled
+from tests.commands import run_unrolled
 from unrolled.core.errors import DataError
 from unrolled.runs.directory import RunDirectory
 from unrolled.runs.formats import stored_tensors
@@ -98,3 +99,12 @@ def test_what_was_learned_of_the_data_has_limits(tmp_path: Path, facts: dict[str
     directory.write_json("data.json", {**directory.read_json("data.json"), **facts})
     with pytest.raises(DataError, match=says):
         load(run.path)
+
+
+def test_a_model_is_whole_in_a_process_that_has_not_seen_it(tmp_path: Path) -> None:
+    """Constants of a model file that is first imported while sizes are compared would have no numbers."""
+    rows = [f"{i % 7},{i % 5},{i % 3},{i % 11}" for i in range(40)]
+    (tmp_path / "rows.csv").write_text("a,b,c,level\n" + "\n".join(rows) + "\n")
+    settings = {"threads": 1, "layout": "wide", "target": "level"}
+    unrolled.train(tmp_path / "rows.csv", "regress", "minirocket", out=tmp_path / "run", settings=settings)
+    assert len(run_unrolled("predict", "run", "rows.csv", cwd=tmp_path).stdout.splitlines()) == 40

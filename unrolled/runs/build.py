@@ -69,6 +69,14 @@ def model_file(name: str) -> ModuleType:
     return discover.models.load(name)
 
 
+def import_models(config: RunConfig) -> None:
+    """Import the model and those that its settings name: within torch.device("meta") their constants would be empty."""
+    names = discover.models.names()
+    for name in (config.model, *config.model_settings.values()):
+        if isinstance(name, str) and name in names:
+            model_file(name)
+
+
 def settings(config: RunConfig) -> Config:
     """The model's own settings, checked by its file."""
     found: Config = model_file(config.model).Config.parse(config.model_settings)

@@ -17,7 +17,7 @@ from torch.nn.modules import module as hooks
 
 from unrolled.core.errors import DataError, UnrolledError
 from unrolled.core.task import Ports
-from unrolled.runs.build import build
+from unrolled.runs.build import build, import_models
 from unrolled.runs.config import RunConfig
 from unrolled.runs.formats import Stored
 
@@ -26,6 +26,7 @@ MORE_NUMBERS, MORE_PARTS = 8_000_000, 2_000  # than the file holds: tables that 
 
 def require_fit(config: RunConfig, ports: Ports, accepts: tuple[str, ...], stored: Mapping[str, Stored]) -> None:
     """Refuse a config whose model is larger than the weights; costs next to no memory."""
+    import_models(config)
     numbers = sum(each.numel for each in stored.values())
     with _counted(numbers + MORE_NUMBERS, 50 * len(stored) + MORE_PARTS):
         try:

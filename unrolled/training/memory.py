@@ -13,7 +13,7 @@ from unrolled.core.front import option
 from unrolled.core.outside import is_out_of_memory
 from unrolled.core.task import Model, Task
 from unrolled.runs import closed_form, cost
-from unrolled.runs.build import build
+from unrolled.runs.build import build, import_models
 from unrolled.runs.config import RunConfig
 
 COPIES = {"adamw": 4, "sgd": 3}  # of all weights: themselves, their gradients, what the optimiser remembers
@@ -42,6 +42,7 @@ def require_room(config: RunConfig, task: Task) -> None:
 
 def _on_paper(config: RunConfig, task: Task) -> tuple[int, int] | None:
     """How many weights and other numbers the model has; nothing is allocated. None where it cannot be told so."""
+    import_models(config)
     try:
         with torch.device("meta"):
             model = build(config.model_copy(update={"device": "meta"}), task.ports(), task.ACCEPTS)
