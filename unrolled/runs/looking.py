@@ -18,6 +18,7 @@ from unrolled.core.trace import Seen, trace
 from unrolled.layers.encdec import body_of
 from unrolled.layers.recurrent import Bidirectional
 from unrolled.runs.inside import Whole, longest, start
+from unrolled.runs.trust import opening
 
 if TYPE_CHECKING:
     from unrolled.runs.run import Run
@@ -51,8 +52,8 @@ def look_at(run: Run, value: Any, length: int) -> Look:
 
 def glance(run: Run) -> Look:
     """The first positions of the run's own first example: enough to see what a model is made of."""
-    line = next(iter(run.directory.read_lines("predictions.jsonl")))
-    return look_at(run, run.task.input_of(line), 3)
+    with opening(run.path):
+        return look_at(run, run.first_input(), 3)
 
 
 def decoder_of(model: Model) -> Causal:

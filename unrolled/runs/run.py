@@ -166,7 +166,8 @@ class Run:
         own = module.Config.parse(settings or {})
         if value is None:
             with opening(self.path):
-                return self.inspect(question, self._first_input(), settings)
+                value = self.first_input()
+                self.task.example(value)
         try:
             answer: Answer = module.ask(self, value, own)
         except ValidationError as error:  # a picture of it cannot be drawn
@@ -177,7 +178,7 @@ class Run:
         require_finite(answer.numbers)
         return answer
 
-    def _first_input(self) -> Any:
+    def first_input(self) -> Any:
         """What the first saved prediction is for."""
         line = next(iter(self.directory.read_lines("predictions.jsonl")), None)
         if not isinstance(line, dict):
