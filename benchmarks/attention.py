@@ -30,6 +30,7 @@ from torch.nn import functional as F
 
 from benchmarks.recurrent import cpu_name, interleaved
 from unrolled.core.compose import Each, Serial
+from unrolled.core.spec import Sizes
 from unrolled.decode.choose import make_chooser
 from unrolled.decode.config import Sampling
 from unrolled.decode.rollout import collect, rollout
@@ -114,7 +115,7 @@ def ours() -> Serial:
     )  # fmt: skip
     embedding, head = nn.Embedding(VOCABULARY, D_MODEL), nn.Linear(D_MODEL, VOCABULARY, bias=False)
     head.weight = embedding.weight
-    return Serial(Each(embedding), transformer.make(config, D_MODEL, VOCABULARY), Each(head))
+    return Serial(Each(embedding), transformer.make(config, Sizes(D_MODEL, VOCABULARY)), Each(head))
 
 
 def theirs() -> Any:

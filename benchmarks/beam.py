@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from benchmarks.recurrent import cpu_name, interleaved
 from unrolled.core.causal import Conditional, begin
-from unrolled.core.task import Ports, SourcePorts
+from unrolled.core.spec import Ports, SourcePorts
 from unrolled.decode.beam import beam_search
 from unrolled.layers.packed import packed_weights
 from unrolled.runs.build import build

@@ -24,7 +24,7 @@ from torch.nn import functional as F
 
 from benchmarks.recurrent import cpu_name
 from unrolled.core.causal import Causal
-from unrolled.core.task import Ports
+from unrolled.core.spec import Ports
 from unrolled.runs.build import build, count_parameters
 from unrolled.runs.config import Ends, RunConfig
 

@@ -20,7 +20,7 @@ from torch import Tensor
 from benchmarks.recurrent import cpu_name, interleaved
 from unrolled.core import state as tree
 from unrolled.core.causal import Causal
-from unrolled.core.task import Ports
+from unrolled.core.spec import Ports
 from unrolled.runs.build import build
 from unrolled.runs.config import RunConfig
 

@@ -209,9 +209,8 @@ def overview() -> str:
 
     rows = []
     for name in (name for name in discover.models.names() if discover.models.file(name) is None):
-        fact = facts_of(discover.models.load(name), name)
-        what = fact["what"].split(": ", 1)[-1].rstrip(".")
-        rows.append([f"`{name}`", what, f"{fact['parameters']:,}", field_words(fact), tick_words(fact),
+        fact = facts_of(name)
+        rows.append([f"`{name}`", fact["what"], f"{fact['parameters']:,}", field_words(fact), tick_words(fact),
                      str(fact["serial_depth"]), fact["reference"]])  # fmt: skip
     titles = ["model", "", "parameters", "sees", "multiply-adds per tick", "serial depth", "reference"]
     text = table(titles, rows) + "\n\n"

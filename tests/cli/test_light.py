@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from unrolled.cli import models
 from unrolled.cli.main import commands
 from unrolled.cli.options import fitted
 from unrolled.core import discover
@@ -93,15 +94,17 @@ def test_models_and_tasks_are_one_line_each_that_fits(width: int, tmp_path: Path
         assert max(map(len, lines)) <= width
 
 
-def test_a_file_that_computes_its_kind_is_imported(tmp_path: Path) -> None:
+def test_a_file_that_computes_its_kind_is_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = tmp_path / "strange.py"
     source = (Path(discover.__file__).parents[1] / "models" / "elman.py").read_text(encoding="utf-8")
-    own.write_text(source.replace('KIND = "causal"', 'KIND = "".join(["cau", "sal"])'), encoding="utf-8")
+    own.write_text(source.replace('kind="causal"', 'kind="".join(["cau", "sal"])'), encoding="utf-8")
     name = discover.models.add_file(own)
     try:
-        assert discover.models.told(name)["KIND"] == "causal"
+        models.command(with_=own)
+        lines = capsys.readouterr().out.splitlines()
     finally:
         discover.models.forget(name)
+    assert next(line.split()[1] for line in lines if line.startswith("strange")) == "causal"
 
 
 def test_what_files_tell_is_what_they_define() -> None:
@@ -116,7 +119,7 @@ def test_what_files_tell_is_what_they_define() -> None:
 
 def test_aliases_are_no_names_and_mean_one_thing() -> None:
     for room in (discover.models, discover.tasks, discover.questions):
-        words = [word for name in room.names() for word in room.told(name).get("ALIASES", ())]
+        words = [word for name in room.names() for word in room.aliases(name)]
         assert len(words) == len(set(words))
         assert not set(words) & set(room.names())
 

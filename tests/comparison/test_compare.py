@@ -151,11 +151,12 @@ def breaks(tmp_path):
         '"""breaks: fails in training."""\n'
         "import torch\nfrom torch import nn\nfrom unrolled.core.causal import Causal\n"
         "from unrolled.core.config import Config as Base\n"
-        'KIND = "causal"\nREFERENCE = ""\n\n\nclass Config(Base):\n    width: int = 4\n\n\nTINY = Config()\n\n\n'
+        "from unrolled.core.spec import ModelSpec\n\n\nclass Config(Base):\n    width: int = 4\n\n\n"
         "class Breaks(Causal):\n    d_out = 4\n\n    def __init__(self, d_in):\n        super().__init__()\n"
         "        self.map = nn.Linear(d_in, 4)\n\n    def forward(self, x, state=None):\n"
         "        if torch.is_grad_enabled():\n            raise RuntimeError('as asked for')\n"
-        "        return self.map(x), ()\n\n\ndef make(config, d_in, d_out):\n    return Breaks(d_in)\n",
+        "        return self.map(x), ()\n\n\ndef make(config, sizes):\n    return Breaks(sizes.d_in)\n\n\n"
+        'MODEL = ModelSpec(summary="it breaks", kind="causal", config=Config, tiny=Config(), make=make)\n',
         encoding="utf-8",
     )
     yield own

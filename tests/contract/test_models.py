@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import types
+from dataclasses import replace
 from typing import Literal, get_args, get_origin
 
 import pytest
@@ -36,14 +37,14 @@ def variants(config):
 
 def with_tiny(module, config):
     varied = types.ModuleType(module.__name__)
-    vars(varied).update(vars(module), TINY=config)
+    varied.MODEL = replace(module.MODEL, tiny=config)
     return varied
 
 
 @pytest.mark.parametrize("name", discover.models.names())
 def test_every_choice_obeys_the_laws(name):
     module = discover.models.load(name)
-    for config in variants(module.TINY):
+    for config in variants(module.MODEL.tiny):
         try:
             check_model(with_tiny(module, config))
         except LawBroken as broken:
@@ -53,7 +54,7 @@ def test_every_choice_obeys_the_laws(name):
 @pytest.mark.parametrize("scan", ["loop", "deer"])
 def test_a_model_obeys_the_laws_with_every_scan(scan):
     module = discover.models.load("elman")
-    assert "chunks" in check_model(with_tiny(module, module.TINY.updated({"scan": scan})))
+    assert "chunks" in check_model(with_tiny(module, module.MODEL.tiny.updated({"scan": scan})))
 
 
 GOOD = '''
@@ -61,34 +62,32 @@ GOOD = '''
 from torch import nn
 from unrolled.core.compose import Serial
 from unrolled.core.config import Config as Base
-
-KIND = "causal"
+from unrolled.core.spec import ModelSpec
 
 class Config(Base):
     width: int = 8
 
-TINY = Config(width=3)
-
-def make(config, d_in, d_out):
-    body = Serial(nn.Linear(d_in, config.width), nn.Tanh())
+def make(config, sizes):
+    body = Serial(nn.Linear(sizes.d_in, config.width), nn.Tanh())
     body.d_out = config.width
     return body
+
+MODEL = ModelSpec(summary="a line", kind="causal", config=Config, tiny=Config(width=3), make=make)
 '''
 
 FAULTS = {
     "d_out is missing": ("body.d_out = config.width", "pass", "form"),
     "d_out is wrong": ("body.d_out = config.width", "body.d_out = 99", "form"),
-    "head of another width": ('KIND = "causal"', 'KIND = "causal"\nOWNS_HEAD = True', "form"),
-    "another kind than it says": ('KIND = "causal"', 'KIND = "encoder"', "form"),
-    "a setting without default": ("width: int = 8", "width: int", "config"),
+    "head of another width": ("make=make", "make=make, owns_head=True", "form"),
+    "another kind than it says": ('kind="causal"', 'kind="encoder"', "form"),
     "null that a recipe cannot say": (
-        "width: int = 8\n\nTINY = Config(width=3)",
-        "width: int = 3\n    depth: int | None = 1\n\nTINY = Config(depth=None)",
+        "tiny=Config(width=3)",
+        "tiny=type('Other', (Config,), {'__annotations__': {'depth': int | None}, 'depth': 1})(depth=None)",
         "config",
     ),
     "weights that are not in the state dict": (
-        "Serial(nn.Linear(d_in, config.width), nn.Tanh())",
-        "Serial(nn.Linear(d_in, config.width), nn.BatchNorm1d(config.width))",
+        "Serial(nn.Linear(sizes.d_in, config.width), nn.Tanh())",
+        "Serial(nn.Linear(sizes.d_in, config.width), nn.BatchNorm1d(config.width))",
         "form",
     ),
 }
@@ -114,8 +113,8 @@ def test_a_faulty_model_file_is_caught(tmp_path, right, wrong, law):
 
 
 def test_unknown_kind_is_not_skipped(tmp_path):
-    with pytest.raises(UsageError, match="laws are known for causal"):
-        check_model(load(tmp_path, GOOD.replace('KIND = "causal"', 'KIND = "oracle"')))
+    with pytest.raises(UsageError, match="expected one of causal"):
+        check_model(load(tmp_path, GOOD.replace('kind="causal"', 'kind="oracle"')))
 
 
 def test_unknown_name():

@@ -14,6 +14,7 @@ from unrolled.core import discover
 from unrolled.core import state as tree
 from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.errors import UsageError
+from unrolled.core.spec import Sizes
 from unrolled.core.state import Fixed, State
 from unrolled.layers.cells import GRU, LSTM, BookGRU, Cell, Elman, Memoryless
 from unrolled.layers.deer import deer
@@ -26,11 +27,11 @@ D_IN = 5
 
 
 def body(name: str) -> tuple[nn.Module, bool]:
-    """A model of its TINY settings, and whether it reads tokens."""
+    """A model of its tiny settings, and whether it reads tokens."""
     module = discover.models.load(name)
     torch.manual_seed(0)
-    model = body_of(module, module.TINY, D_IN, 6).eval()
-    return model, getattr(module, "INPUT", "vectors") == "tokens"
+    model = body_of(module.MODEL, module.MODEL.tiny, Sizes(D_IN, 6, D_IN)).eval()
+    return model, module.MODEL.reads[0] == "tokens"
 
 
 def example(tokens: bool, rows: int, steps: int, width: int = D_IN) -> Tensor:
@@ -38,7 +39,7 @@ def example(tokens: bool, rows: int, steps: int, width: int = D_IN) -> Tensor:
 
 
 NAMES = discover.models.names()
-CARRYING = [name for name in NAMES if discover.models.load(name).KIND in ("causal", "conditional")]
+CARRYING = [name for name in NAMES if discover.model(name).kind in ("causal", "conditional")]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -52,8 +53,10 @@ def test_a_batch_without_rows(name: str, steps: int) -> None:
             assert none.shape == (0, *real.shape[1:])
         elif isinstance(model, Causal | Conditional):
             decoder = model.decoder if isinstance(model, Conditional) else model
+            source = example(discover.model(name).reads_source[0] == "tokens", 1, steps)
             states: list[State] = [
-                model.condition(x[:rows], mask[:rows]) if isinstance(model, Conditional) else None for rows in (0, 1)
+                model.condition(source[:rows], mask[:rows]) if isinstance(model, Conditional) else None
+                for rows in (0, 1)
             ]
             (nothing, state), (y, _) = decoder(x[:0], states[0]), decoder(x, states[1])
             again, _ = decoder(x[:0], state)

@@ -130,7 +130,7 @@ def test_file_name():
 
 
 def test_the_rooms_of_the_package():
-    assert discover.models.needs == ("KIND", "Config", "make", "TINY")
+    assert discover.models.needs == ("MODEL",)
     assert discover.models.kind == "model"
     assert discover.tasks.kind == "task"
 

@@ -48,7 +48,7 @@ def test_presets_are_listed_as_they_are() -> None:
     }
     kinds = {name: discover.models.told(name) for name in discover.models.names()}
     for preset in ("quick", "standard"):
-        models = {name for name, told_of in kinds.items() if told_of.get("PRESET") == preset}
+        models = {name for name, told_of in kinds.items() if told_of.get("preset") == preset}
         assert models <= told[preset], f"{preset}: {sorted(models - told[preset])}"
         assert not told[preset] & (set(kinds) - models), preset
 

@@ -111,7 +111,7 @@ def _has(folder: Path) -> bool:
 def _settings_of(model: str) -> set[str]:
     from unrolled.core import discover
 
-    return set(discover.models.load(model).TINY.model_dump())
+    return set(discover.model(model).tiny.model_dump())
 
 
 def _hash(tensor: torch.Tensor) -> str:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.parametrizations import weight_norm
 
-from unrolled.core.task import Ports
+from unrolled.core.spec import Ports
 from unrolled.layers.conv import CausalConv, NormedConv
 from unrolled.runs.build import build, count_parameters
 from unrolled.runs.config import Ends, RunConfig

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from unrolled.core.causal import Causal
+from unrolled.core.spec import Sizes
 from unrolled.layers.cells import GRU
 from unrolled.layers.conv import CausalConv
 from unrolled.layers.recurrent import Bidirectional, Recurrent
@@ -47,7 +48,9 @@ def test_models_are_causal(small, model):
 
 
 def test_an_encoder_is_not(planted, around):
-    encoder = transformer_encoder.make(transformer_encoder.Config(d_model=8, n_heads=2, n_layers=1, d_ff=8), 6, 8)
+    encoder = transformer_encoder.make(
+        transformer_encoder.Config(d_model=8, n_heads=2, n_layers=1, d_ff=8), Sizes(6, 8)
+    )
     answer = planted(around(BothWays(encoder), 6, 8)).inspect("causality", TEXT)
     assert not answer.numbers["causal"]
     assert answer.numbers["reached_share"] == 1.0

@@ -12,11 +12,11 @@ import pytest
 import unrolled
 from unrolled.core import discover
 from unrolled.core.errors import UsageError
+from unrolled.core.spec import misfit
 from unrolled.data.config import DataConfig
 from unrolled.pictures.draw import html, is_drawn, svg
 from unrolled.pictures.kinds import read_picture
 from unrolled.runs.answers import save_answer
-from unrolled.runs.build import fits
 from unrolled.runs.formats import json_text
 from unrolled.runs.run import Run
 
@@ -44,7 +44,8 @@ def fitting(name: str) -> list[str]:
     module = discover.tasks.load(name)
     task = module.Task(module.Config(), DataConfig())
     task.prepare(DATA[name])
-    return [model for model in discover.models.names() if fits(model, task)]
+    asks = task.ports().asks(task.ACCEPTS)
+    return [name for name in discover.models.names() if misfit(discover.model(name), asks) is None]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Run]:
 
     def run(task: str, model: str) -> Run:
         if (task, model) not in made:
-            own = {f"model.{key}": value for key, value in discover.models.load(model).TINY.model_dump().items()}
+            own = {f"model.{key}": value for key, value in discover.model(model).tiny.model_dump().items()}
             out = folder / f"{task}-{model}"
             made[task, model] = unrolled.train(DATA[task], task=task, model=model, out=out, settings=SETTINGS | own)
         return made[task, model]

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 import unrolled
 from unrolled.core import discover
 from unrolled.core.errors import UsageError
+from unrolled.core.spec import Sizes
 from unrolled.inspect import attention, parameters, positions, states
 from unrolled.layers.attention import CausalSelfAttention
 from unrolled.layers.encdec import body_of
@@ -266,7 +267,7 @@ def test_every_kind_of_position(make: Make) -> None:
     found: dict[str, Tensor] = {}
     models = {}
     for kind in ("learned", "one-hot", "joint", "sinusoid-appended", "rotary"):
-        models[kind] = transformer.make(transformer.Config(**SMALL, position=kind), 6, 6)
+        models[kind] = transformer.make(transformer.Config(**SMALL, position=kind), Sizes(6, 6))
         name, found[kind] = positions.code_of(models[kind], 100)
         assert name.lower().replace("-", "")[:5] == kind.replace("-", "")[:5]
     learned, joint = (
@@ -278,7 +279,7 @@ def test_every_kind_of_position(make: Make) -> None:
     torch.testing.assert_close(found["joint"], by_formula.detach())
     assert found["sinusoid-appended"].shape == (100, 8)
     assert float(found["rotary"][2, 3]) == pytest.approx(math.sin(2 / 10_000 ** (2 / 4)), abs=1e-6)
-    assert positions.code_of(transformer.make(transformer.Config(**SMALL, position="none"), 6, 6), 2) is None
+    assert positions.code_of(transformer.make(transformer.Config(**SMALL, position="none"), Sizes(6, 6)), 2) is None
 
 
 # ---- parameters
@@ -293,7 +294,7 @@ def test_the_toy_network_of_the_book_has_748_parameters(make: Make) -> None:
 
 
 def test_a_transformer_block_has_3150336_parameters() -> None:
-    body = transformer.make(transformer.Config(d_model=512, n_layers=1, n_heads=8, d_ff=2048), 512, 512)
+    body = transformer.make(transformer.Config(d_model=512, n_layers=1, n_heads=8, d_ff=2048), Sizes(512, 512))
     block = parameters.groups(body)[0]
     assert (block.kind, block.count) == ("CausalBlock", 3_150_336)
     assert block.formula is not None
@@ -315,7 +316,7 @@ def test_gated_cells_beside_the_books_count(make: Make, model: str, settings: An
 @pytest.mark.parametrize("name", discover.models.names())
 def test_every_number_of_every_model_is_listed_once(name: str) -> None:
     module = discover.models.load(name)
-    body = body_of(module, module.TINY, 6, 6)
+    body = body_of(module.MODEL, module.MODEL.tiny, Sizes(6, 6, 6))
     found = parameters.groups(body)
     tables = [tensor for key, tensor in body.state_dict().items() if key in dict(body.named_buffers())]
     assert sum(group.count for group in found) == sum(tensor.numel() for tensor in [*body.parameters(), *tables])

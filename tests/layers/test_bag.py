@@ -8,7 +8,7 @@ import torch
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from unrolled.core.errors import UsageError
-from unrolled.layers.bag import Bag, Nothing
+from unrolled.layers.bag import Bag
 from unrolled.layers.words import SpeltWords
 
 TEXTS = ["the cat sat on the mat", "the dog sat", "a cat and a dog and a cat"]
@@ -44,7 +44,6 @@ def test_the_same_vectors_as_scikit_learn(features, vectorizer):
 def test_what_else_there_is_is_refused():
     with pytest.raises(UsageError, match="allowed is counts or tf-idf"):
         Bag(4, "words")
-    assert Nothing()(*batch())[0].shape == (3, 1, 1)
 
 
 def test_letters_beyond_the_end_of_a_word_change_nothing():

@@ -10,6 +10,7 @@ import torch
 from sklearn.decomposition import PCA
 from torch.nn import functional as F
 
+from unrolled.core.spec import Sizes
 from unrolled.layers import autoregression
 from unrolled.layers.neighbours import nearest, resampled
 from unrolled.models import minirocket
@@ -41,7 +42,7 @@ def test_the_nearest_is_that_of_exact_distances(offset: float) -> None:
 def test_nearest_answers_as_in_double_precision(offset: float, normalise: bool) -> None:
     x, mask, y = series(80, offset)
     new, there, _ = series(81, offset)
-    model = nearest_model.make(nearest_model.Config(normalise=normalise), 2, 3)
+    model = nearest_model.make(nearest_model.Config(normalise=normalise), Sizes(2, 3))
     model.solve([(x, mask, y)])
 
     def flat(values: torch.Tensor) -> np.ndarray:

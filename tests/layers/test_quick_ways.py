@@ -17,6 +17,7 @@ from unrolled.core import discover
 from unrolled.core import state as tree
 from unrolled.core.causal import Causal, Conditional
 from unrolled.core.compose import Serial
+from unrolled.core.spec import Sizes
 from unrolled.core.state import State
 from unrolled.layers import tick, tick_block
 from unrolled.layers.cells import GRU, LSTM, BookGRU, Cell, Elman, LinearUnit
@@ -40,7 +41,7 @@ class Run:
     def __init__(self, name: str, rows: int) -> None:
         torch.manual_seed(0)
         module = discover.models.load(name)
-        body = body_of(module, module.TINY.updated(MODELS[name]), D, D).double().eval()
+        body = body_of(module.MODEL, module.MODEL.tiny.updated(MODELS[name]), Sizes(D, D, D)).double().eval()
         self.whole, self.rows = body, rows
         inner: Any = body.decoder if isinstance(body, Conditional) else body
         width = inner(torch.zeros(1, 1, D).double(), self.start(1))[0].shape[-1]

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from unrolled.core import discover
 from unrolled.core.compose import Read
+from unrolled.core.spec import Sizes
 from unrolled.layers.pooling import readout_named
 from unrolled.objectives.answers import label_cross_entropy
 from unrolled.objectives.calibration import expected_calibration_error, fit_temperature, reliability
@@ -25,7 +26,7 @@ def model_of(name: str, readout: str, **settings: Any) -> nn.Module:
     """Embedding, body, readout and head, as a task puts them together."""
     torch.manual_seed(0)
     module = discover.models.load(name)
-    body = module.make(module.Config(**settings), D, 2)
+    body = module.make(module.Config(**settings), Sizes(D, 2))
     pooled = readout_named(readout, body.d_out)
     return nn.Sequential(nn.Embedding(V, D), Read(body, pooled, nn.Linear(pooled.d_out, 2)))
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from unrolled.core.task import Ports, SourcePorts
+from unrolled.core.spec import Ports, SourcePorts
 from unrolled.core.trace import trace
 from unrolled.decode.beam import beam_search
 from unrolled.runs.build import build

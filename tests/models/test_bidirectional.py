@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from unrolled.core import discover
+from unrolled.core.spec import Sizes
 from unrolled.layers.exchange import to_torch
 
 NAMES = ["birnn", "bilstm", "bigru"]
@@ -20,7 +21,7 @@ MASK = torch.arange(6) < LENGTHS[:, None]
 def body(name: str, **settings: Any) -> nn.Module:
     module = discover.models.load(name)
     torch.manual_seed(0)
-    return module.make(module.Config(d_state=5, **settings), 3, 2).double().eval()
+    return module.make(module.Config(d_state=5, **settings), Sizes(3, 2)).double().eval()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from unrolled.core import discover
 from unrolled.core.errors import UsageError
+from unrolled.core.spec import Sizes
 from unrolled.core.trace import trace
 from unrolled.testing import check_encoder
 
@@ -18,7 +19,7 @@ CNN = discover.models.load("cnn")
 
 def body(d_in: int, **settings: Any) -> Any:
     torch.manual_seed(0)
-    return CNN.make(CNN.Config(**settings), d_in, 2).double().eval()
+    return CNN.make(CNN.Config(**settings), Sizes(d_in, 2)).double().eval()
 
 
 def layer_norm(z: torch.Tensor, norm: Any) -> torch.Tensor:
@@ -76,7 +77,7 @@ def test_equal_regions_differ_by_their_place(position: str) -> None:
 @pytest.mark.parametrize("position", ["sinusoid", "learned", "none"])
 def test_images_of_unlike_heights(position: str) -> None:
     torch.manual_seed(0)
-    net = CNN.make(CNN.Config(d_first=4, n_stages=3, position=position), 5 * 3, 2)
+    net = CNN.make(CNN.Config(d_first=4, n_stages=3, position=position), Sizes(5 * 3, 2))
     x = torch.randn(3, 13, 15, dtype=torch.float64)
     mask = torch.arange(13) < torch.tensor([13, 9, 2])[:, None]
     assert "padding" in check_encoder(net, x, mask)
@@ -103,7 +104,7 @@ def test_a_table_of_positions_ends() -> None:
 def test_few_channels_have_gradients_too(width: int) -> None:
     """A convolution of single pixels with a stride ended the process where channels were few."""
     for size in (7, 24, 33):
-        net = CNN.make(CNN.Config(d_first=width), size * 3, 2)
+        net = CNN.make(CNN.Config(d_first=width), Sizes(size * 3, 2))
         y, _ = net(torch.rand(16, size, size * 3), torch.ones(16, size, dtype=torch.bool))
         y.square().sum().backward()
         assert all(parameter.grad.isfinite().all() for parameter in net.parameters())

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from unrolled.core import discover
 from unrolled.core.errors import UsageError
+from unrolled.core.spec import Sizes
 from unrolled.models import bow, dan, tfidf
 
 X = torch.randn(3, 6, 4, generator=torch.Generator().manual_seed(0))
@@ -19,7 +20,7 @@ MASK = torch.arange(6) < torch.tensor([6, 2, 0])[:, None]
 
 def body(**settings: Any) -> dan.DeepAveraging:
     torch.manual_seed(0)
-    return dan.make(dan.Config(d_hidden=5, **settings), 4, 2)
+    return dan.make(dan.Config(d_hidden=5, **settings), Sizes(4, 2))
 
 
 def by_hand(layers: nn.ModuleList, z: Tensor) -> Tensor:
@@ -76,14 +77,15 @@ FEATURES = {"counts": CountVectorizer, "tf-idf": TfidfVectorizer}
 @pytest.mark.parametrize("n_layers", [1, 2])
 def test_perceptrons_on_scikit_learns_vectors(module: Any, n_layers: int) -> None:
     """MLP_n without its last affine map, which is the head."""
-    x = torch.from_numpy(FEATURES[module.FEATURES]().fit_transform(TEXTS).toarray()).float()  # [3, V]
-    model = module.make(module.Config(n_layers=n_layers, d_hidden=6), x.shape[1], 2).eval()
-    y = model(x)
-    assert y.shape == (3, model.d_out)
-    torch.testing.assert_close(y, by_hand(model.layers, x))
-    assert len(model.layers) == n_layers
+    x = torch.from_numpy(FEATURES[module.MODEL.reads[0]]().fit_transform(TEXTS).toarray()).float()  # [3, V]
+    model = module.make(module.Config(n_layers=n_layers, d_hidden=6), Sizes(x.shape[1], 2)).eval()
+    x, mask = x.unsqueeze(1), torch.ones(3, 1, dtype=torch.bool)  # [3, 1, V]
+    y, _ = model(x, mask)
+    assert y.shape == (3, 1, model.d_out)
+    torch.testing.assert_close(y, by_hand(model.perceptron.layers, x))
+    assert len(model.perceptron.layers) == n_layers
     model.train()
-    assert not torch.equal(model(x), model(x))
+    assert not torch.equal(model(x, mask)[0], model(x, mask)[0])
 
 
 def test_the_equation_of_tfidf_is_that_of_scikit_learn() -> None:
@@ -94,7 +96,7 @@ def test_the_equation_of_tfidf_is_that_of_scikit_learn() -> None:
     torch.testing.assert_close(z / z.norm(dim=1, keepdim=True), wanted)
 
 
-def test_the_kinds_are_told() -> None:
-    assert {name: discover.models.load(name).KIND for name in ("dan", "bow", "tfidf")} == {
-        "dan": "encoder", "bow": "table", "tfidf": "table",
+def test_what_they_read_is_told() -> None:
+    assert {name: discover.model(name).reads for name in ("dan", "bow", "tfidf")} == {
+        "dan": ("embedded",), "bow": ("counts",), "tfidf": ("tf-idf",),
     }  # fmt: skip

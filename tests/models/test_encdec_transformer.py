@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from unrolled.core import state as tree
-from unrolled.core.task import Ports, SourcePorts
+from unrolled.core.spec import Ports, Sizes, SourcePorts
 from unrolled.core.trace import trace
 from unrolled.layers import blocks
 from unrolled.layers.attention import CausalSelfAttention, CrossAttention, MultiHead
@@ -29,7 +29,7 @@ def block(norm="post", d=8, heads=2, bias=False):
 def test_parameters_as_the_book_counts_them():
     """4,199,936 for a decoder block; 6 + 6 blocks and V p + p for the last layer, embeddings left out: 63,046,144."""
     with torch.device("meta"):
-        halves = file.make(BOOK, 512, 512, 512)
+        halves = file.make(BOOK, Sizes(512, 512, 512))
         head = nn.Linear(512, 37_000, bias=False)
     decoder_block = next(layer for layer in halves.decoder if isinstance(layer, DecoderBlock))
     assert count_parameters(decoder_block) == 4_199_936
@@ -90,7 +90,7 @@ def ticks(layer, x, state):
 @pytest.mark.parametrize("settings", [{}, {"norm": "post"}, {"position": "rotary", "activation": "relu"}])
 def test_the_quick_tick_is_the_blocks_own_equation(rows, settings, monkeypatch):
     torch.manual_seed(0)
-    model = body_of(file, file.TINY.updated(settings), 5, 5).eval()
+    model = body_of(file.MODEL, file.MODEL.tiny.updated(settings), Sizes(5, 5, 5)).eval()
     source, x = torch.randn(rows, 6, 5), torch.randn(rows, 40, 5)
     mask = torch.arange(6) < torch.tensor([[6], [4], [1]])[:rows]
     used = []
@@ -112,7 +112,7 @@ def test_the_quick_tick_is_the_blocks_own_equation(rows, settings, monkeypatch):
 
 def test_rows_at_unlike_positions_go_the_plain_way():
     torch.manual_seed(0)
-    model = body_of(file, file.TINY, 5, 5).eval()
+    model = body_of(file.MODEL, file.MODEL.tiny, Sizes(5, 5, 5)).eval()
     source, x = torch.randn(2, 6, 5), torch.randn(2, 5, 5)
     with torch.no_grad():
         _, early = model.decoder(x[:, :2], model.condition(source, None))
@@ -139,7 +139,7 @@ def _joined(a, b):
 
 
 def test_every_block_notes_where_it_looks():
-    model = body_of(file, file.TINY, 5, 5).eval()
+    model = body_of(file.MODEL, file.MODEL.tiny, Sizes(5, 5, 5)).eval()
     with torch.no_grad(), trace() as seen:
         model.decoder(torch.randn(1, 4, 5), model.condition(torch.randn(1, 6, 5), None))
     of_encoder, of_decoder = seen["attention"][:2], seen["attention"][2:]

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from unrolled.core.errors import DataError
+from unrolled.core.spec import Sizes
 from unrolled.data.pianoroll import section_of
 from unrolled.models.key_chain import Config, make
 
@@ -17,7 +18,7 @@ ROLLS = [(RANDOM.random((n, 6)) < 0.4).astype(np.uint8) for n in (2, 30, 1, 17)]
 @pytest.mark.parametrize("ahead", [1, 3])
 @pytest.mark.parametrize("order", [0, 1])
 def test_probabilities_are_counts(order: int, ahead: int) -> None:
-    layer = make(Config(order=order), 6, 6).double()
+    layer = make(Config(order=order), Sizes(6, 6)).double()
     layer.solve(section_of(ROLLS), ahead=ahead)
     n = np.full((2, 2, 6), 0.5)
     for roll in ROLLS:
@@ -34,6 +35,6 @@ def test_probabilities_are_counts(order: int, ahead: int) -> None:
 
 def test_what_cannot_be_counted_is_said() -> None:
     with pytest.raises(DataError, match="nothing to count"):
-        make(Config(), 6, 6).solve(section_of(ROLLS[2:3]), ahead=2)
+        make(Config(), Sizes(6, 6)).solve(section_of(ROLLS[2:3]), ahead=2)
     with pytest.raises(DataError, match="as many bits"):
-        make(Config(), 6, 5).solve(section_of(ROLLS))
+        make(Config(), Sizes(6, 5)).solve(section_of(ROLLS))

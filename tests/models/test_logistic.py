@@ -11,6 +11,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from unrolled.core.errors import DataError
+from unrolled.core.spec import Sizes
 from unrolled.layers import regularised
 from unrolled.layers.grams import START, STOP
 from unrolled.models import logistic
@@ -46,7 +47,7 @@ def grams(row: list[int]) -> list[str]:
 
 def solved(**settings) -> tuple[logistic.Logistic, list[list[int]], torch.Tensor]:
     rows, y = texts()
-    model = logistic.make(logistic.Config(longest=3, **settings), V, 4)  # the fourth class is never seen
+    model = logistic.make(logistic.Config(longest=3, **settings), Sizes(V, 4))  # the fourth class is never seen
     model.solve(batches(rows, y))
     return model, rows, y
 
@@ -87,7 +88,7 @@ def test_rare_classes_count_for_more_when_asked():
     rows, y = [rows[i] for i in kept], y[kept]
     recall = {}
     for power in (0.0, 1.0):
-        model = logistic.make(logistic.Config(longest=1, regularisation=5, class_weights=power), V, 3)
+        model = logistic.make(logistic.Config(longest=1, regularisation=5, class_weights=power), Sizes(V, 3))
         model.solve(batches(rows, y))
         said = model(*padded(rows))[0][:, 0].argmax(-1)
         recall[power] = float((said[y == 0] == 0).float().mean())
@@ -97,7 +98,7 @@ def test_rare_classes_count_for_more_when_asked():
 def test_sets_are_one_regression_a_class():
     rows, y = texts()
     sets = torch.stack([y == 0, y > 0, y >= 0], 1).float()  # the third is always there
-    model = logistic.make(logistic.Config(longest=2), V, 3)
+    model = logistic.make(logistic.Config(longest=2), Sizes(V, 3))
     model.solve(batches(rows, sets))
     said = model(*padded(rows))[0][:, 0] > 0
     assert (said == (sets > 0)).float().mean() > 0.95
@@ -107,26 +108,26 @@ def test_sets_are_one_regression_a_class():
 
 def test_tables_of_any_size_are_loaded_and_damaged_ones_refused():
     model, rows, _ = solved()
-    other = logistic.make(logistic.Config(longest=3), V, 4)
+    other = logistic.make(logistic.Config(longest=3), Sizes(V, 4))
     other.load_state_dict(model.state_dict())
     torch.testing.assert_close(other(*padded(rows))[0], model(*padded(rows))[0])
     state = model.state_dict()
     for wrong in ({"keys": state["keys"].flip(0)}, {"weight": state["weight"][:-1]}):
         with pytest.raises(RuntimeError, match="what was stored is damaged"):
-            logistic.make(logistic.Config(longest=3), V, 4).load_state_dict(state | wrong)
+            logistic.make(logistic.Config(longest=3), Sizes(V, 4)).load_state_dict(state | wrong)
 
 
 def test_one_class_alone_and_texts_of_unknown_grams():
     rows, y = texts(6)
-    model = logistic.make(logistic.Config(), V, 2)
+    model = logistic.make(logistic.Config(), Sizes(V, 2))
     model.solve(batches(rows, torch.zeros_like(y)))
     assert (model(*padded([[1, 1, 1]]))[0][:, 0].argmax(-1) == 0).all()
 
 
 def test_longest_is_what_fits_into_a_number():
-    assert logistic.make(logistic.Config(longest=8), 100_000, 2).longest == 3
-    assert logistic.make(logistic.Config(), 100, 2).longest == 4
-    assert logistic.make(logistic.Config(), 30_000, 2).longest == 2
+    assert logistic.make(logistic.Config(longest=8), Sizes(100_000, 2)).longest == 3
+    assert logistic.make(logistic.Config(), Sizes(100, 2)).longest == 4
+    assert logistic.make(logistic.Config(), Sizes(30_000, 2)).longest == 2
 
 
 def noisy(n: int, seed: int) -> tuple[list[list[int]], torch.Tensor]:
@@ -151,11 +152,11 @@ def test_the_strength_is_the_one_that_errs_least_on_validation_data():
     valid, y_valid = noisy(200, 1)
     errors = {}
     for strength in regularised.STRENGTHS:
-        model = logistic.make(logistic.Config(longest=2, regularisation=strength), V, 2)
+        model = logistic.make(logistic.Config(longest=2, regularisation=strength), Sizes(V, 2))
         assert model.solve(batches(rows, y), batches(valid, y_valid)) == {}
         errors[strength] = error(model, valid, y_valid)
     assert max(errors.values()) > min(errors.values()) + 0.05
-    model = logistic.make(logistic.Config(longest=2), V, 2)
+    model = logistic.make(logistic.Config(longest=2), Sizes(V, 2))
     chosen = model.solve(batches(rows, y), batches(valid, y_valid))
     assert errors[chosen["regularisation"]] == min(errors.values()) == error(model, valid, y_valid)
 
@@ -163,13 +164,13 @@ def test_the_strength_is_the_one_that_errs_least_on_validation_data():
 def test_without_validation_data_examples_are_left_out_for_the_choice():
     """The choice is the one of leaving out thirds by hand, and nothing but the training data is read."""
     rows, y = noisy(240, 0)
-    model = logistic.make(logistic.Config(longest=2), V, 2)
+    model = logistic.make(logistic.Config(longest=2), Sizes(V, 2))
     chosen = model.solve(batches(rows, y, size=240))
     wrong = dict.fromkeys(regularised.STRENGTHS, 0.0)
     for strength in wrong:
         for k in range(3):
             seen, left = ([i for i in range(240) if (i % 3 == k) is out] for out in (False, True))
-            part = logistic.make(logistic.Config(longest=2, regularisation=strength), V, 2)
+            part = logistic.make(logistic.Config(longest=2, regularisation=strength), Sizes(V, 2))
             part.solve(batches([rows[i] for i in seen], y[seen], size=240))
             wrong[strength] += error(part, [rows[i] for i in left], y[left])
     assert wrong[chosen["regularisation"]] <= min(wrong.values()) + 0.05  # by hand idf is counted without the third
@@ -186,7 +187,7 @@ def test_much_data_is_thinned_for_the_choice_alone(monkeypatch):
 
     monkeypatch.setattr(regularised, "path", watched)
     monkeypatch.setattr(regularised, "WORK", 50_000)
-    logistic.make(logistic.Config(longest=2), V, 2).solve(batches(rows, y), batches(*noisy(50, 1)))
+    logistic.make(logistic.Config(longest=2), Sizes(V, 2)).solve(batches(rows, y), batches(*noisy(50, 1)))
     assert sizes[0] < 150 and sizes[1:] == [300]
 
 
@@ -195,13 +196,13 @@ def test_classes_that_training_never_showed_do_not_stop_the_choice():
     valid, y_valid = noisy(40, 1)
     for unseen in (2, -1):
         odd = torch.where(torch.arange(40) == 3, unseen, y_valid)
-        model = logistic.make(logistic.Config(longest=2, class_weights=1.0), V, 2)
+        model = logistic.make(logistic.Config(longest=2, class_weights=1.0), Sizes(V, 2))
         assert model.solve(batches(rows, y), batches(valid, odd))["regularisation"] in regularised.STRENGTHS
     sets, more = (
         torch.stack([y == 0, y == 1], 1).float(),
         torch.stack([y_valid == 0, y_valid == 1, y_valid > 5], 1).float(),
     )
-    model = logistic.make(logistic.Config(longest=2), V, 2)
+    model = logistic.make(logistic.Config(longest=2), Sizes(V, 2))
     assert model.solve(batches(rows, sets), batches(valid, more))["regularisation"] in regularised.STRENGTHS
     logits = np.array([[2.0, -2.0], [2.0, -2.0], [-1.0, 1.0]])
     assert regularised.misses(logits, np.array([0, 2, 0]))[0] == 2

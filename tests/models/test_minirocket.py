@@ -7,6 +7,7 @@ import itertools
 import pytest
 import torch
 
+from unrolled.core.spec import Sizes
 from unrolled.models import minirocket, nearest
 from unrolled.testing import check_encoder
 
@@ -22,7 +23,7 @@ def bursts(n: int, T: int = 64, D: int = 1) -> tuple[torch.Tensor, torch.Tensor,
 
 
 def made(d_in: int = 1, d_out: int = 2, **settings) -> minirocket.MiniRocket:
-    return minirocket.make(minirocket.Config(**{"features": 840, **settings}), d_in, d_out)
+    return minirocket.make(minirocket.Config(**{"features": 840, **settings}), Sizes(d_in, d_out))
 
 
 def test_the_filters_are_all_that_the_page_names() -> None:
@@ -55,7 +56,7 @@ def test_features_by_the_equation() -> None:
 def test_it_finds_a_burst_wherever_it_stands() -> None:
     x, mask, y = bursts(30, T=120)
     new, there, true = bursts(81, T=120)
-    rocket, peer = made(), nearest.make(nearest.Config(), 1, 2)
+    rocket, peer = made(), nearest.make(nearest.Config(), Sizes(1, 2))
     for model in (rocket, peer):
         model.solve([(x, mask, y)])
     right = [float((model(new, there)[0][:, 0].argmax(-1) == true).double().mean()) for model in (rocket, peer)]
@@ -84,7 +85,7 @@ def test_lengths_and_the_laws() -> None:
     longer = model(torch.cat([x, torch.full((12, 3, 1), torch.nan)], 1), torch.arange(8)[None].expand(12, 8) < 5)[0]
     torch.testing.assert_close(longer, model(x, mask)[0])
     assert model(x, torch.zeros_like(mask))[0].isfinite().all()
-    assert "padding" in check_encoder(minirocket.make(minirocket.TINY, 3, 2))
+    assert "padding" in check_encoder(minirocket.make(minirocket.MODEL.tiny, Sizes(3, 2)))
 
 
 def test_what_was_solved_is_loaded_and_what_is_damaged_is_not() -> None:

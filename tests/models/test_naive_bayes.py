@@ -12,6 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 
 from unrolled.core.errors import DataError
+from unrolled.core.spec import Sizes
 from unrolled.layers.grams import START, STOP
 from unrolled.models import naive_bayes, prior
 
@@ -39,7 +40,7 @@ def pairs(row: list[int]) -> list[str]:
 @pytest.mark.parametrize("longest", [1, 2])
 def test_the_same_probabilities_as_scikit_learn(once, longest):
     rows, y = texts()
-    model = naive_bayes.make(naive_bayes.Config(once=once, smoothing=0.5, longest=longest), 9, 3)
+    model = naive_bayes.make(naive_bayes.Config(once=once, smoothing=0.5, longest=longest), Sizes(9, 3))
     model.solve([batch(rows[:25], y[:25]), batch(rows[25:], y[25:])])
     analyzer = pairs if longest == 2 else lambda row: [str(token) for token in row]
     counts = CountVectorizer(analyzer=analyzer, binary=once).fit_transform(rows)
@@ -52,20 +53,20 @@ def test_the_same_probabilities_as_scikit_learn(once, longest):
 
 
 def test_sets_and_numbers_are_refused():
-    model = naive_bayes.make(naive_bayes.Config(), 9, 2)
+    model = naive_bayes.make(naive_bayes.Config(), Sizes(9, 2))
     with pytest.raises(DataError, match="chooses one class"):
         model.solve([batch([[4, 5]], torch.ones(1, 2))])
 
 
 def test_a_prior_counts_classes_sets_and_numbers():
-    model = prior.make(prior.Config(), 1, 2)
-    nothing = torch.zeros(4, 1)
-    model.solve([(nothing, torch.tensor([0, 1, 1, 1]))])
-    assert model(nothing).softmax(-1)[0].tolist() == pytest.approx([2 / 6, 4 / 6])
-    model.solve([(nothing, torch.tensor([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [1.0, 1.0]]))])
-    assert model(nothing)[0].tolist() == pytest.approx([math.log(2 / 4), math.log(5 / 1)])
-    model.solve([(nothing, torch.tensor([[0.5, 3.0], [1.5, 5.0]]))])
-    assert model(nothing)[3].tolist() == pytest.approx([1.0, 4.0])
+    model = prior.make(prior.Config(), Sizes(1, 2))
+    nothing = torch.zeros(4, 1, 1), torch.ones(4, 1, dtype=torch.bool)
+    model.solve([(*nothing, torch.tensor([0, 1, 1, 1]))])
+    assert model(*nothing)[0][:, 0].softmax(-1)[0].tolist() == pytest.approx([2 / 6, 4 / 6])
+    model.solve([(*nothing, torch.tensor([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [1.0, 1.0]]))])
+    assert model(*nothing)[0][0, 0].tolist() == pytest.approx([math.log(2 / 4), math.log(5 / 1)])
+    model.solve([(*nothing, torch.tensor([[0.5, 3.0], [1.5, 5.0]]))])
+    assert model(*nothing)[0][3, 0].tolist() == pytest.approx([1.0, 4.0])
 
 
 def test_smoothing_and_counting_are_those_that_err_least_on_validation_data():
@@ -75,25 +76,25 @@ def test_smoothing_and_counting_are_those_that_err_least_on_validation_data():
     errors = {}
     for once in (True, False):
         for a in naive_bayes.SMOOTHINGS:
-            model = naive_bayes.make(naive_bayes.Config(once=once, smoothing=a, longest=1), 9, 2)
+            model = naive_bayes.make(naive_bayes.Config(once=once, smoothing=a, longest=1), Sizes(9, 2))
             assert model.solve([known], [valid]) == {}
             errors[once, a] = int((model(*valid[:2])[0][:, 0].argmax(-1) != valid[2]).sum())
     assert min(errors.values()) < max(errors.values())
-    model = naive_bayes.make(naive_bayes.Config(longest=1), 9, 2)
+    model = naive_bayes.make(naive_bayes.Config(longest=1), Sizes(9, 2))
     chosen = model.solve([known], [valid])
     assert errors[chosen["once"], chosen["smoothing"]] == min(errors.values())
     assert int((model(*valid[:2])[0][:, 0].argmax(-1) != valid[2]).sum()) == min(errors.values())
-    other = naive_bayes.make(naive_bayes.Config(longest=1), 9, 2)
+    other = naive_bayes.make(naive_bayes.Config(longest=1), Sizes(9, 2))
     other.load_state_dict(model.state_dict())
     torch.testing.assert_close(other(*valid[:2])[0], model(*valid[:2])[0])
-    assert naive_bayes.make(naive_bayes.Config(longest=1, smoothing=1), 9, 2).solve([known]).keys() == {"once"}
+    assert naive_bayes.make(naive_bayes.Config(longest=1, smoothing=1), Sizes(9, 2)).solve([known]).keys() == {"once"}
 
 
 @pytest.mark.parametrize("once", [True, False])
 def test_tables_from_before_there_was_a_choice_are_loaded(once):
     rows, y = texts()
     config = naive_bayes.Config(once=once, smoothing=1.0, longest=2)
-    model, other = naive_bayes.make(config, 9, 3), naive_bayes.make(config, 9, 3)
+    model, other = naive_bayes.make(config, Sizes(9, 3)), naive_bayes.make(config, Sizes(9, 3))
     model.solve([batch(rows, y)])
     state = model.state_dict()
     del state["most"]

@@ -9,6 +9,7 @@ import pytest
 import torch
 from sklearn.neighbors import KNeighborsClassifier
 
+from unrolled.core.spec import Sizes
 from unrolled.layers import neighbours
 from unrolled.models import nearest
 
@@ -23,7 +24,7 @@ def series(n: int, T: int = 12, D: int = 2) -> tuple[torch.Tensor, torch.Tensor,
 
 
 def made(d_out: int = 3, **settings) -> nearest.Nearest:
-    return nearest.make(nearest.Config(**settings), 2, d_out)
+    return nearest.make(nearest.Config(**settings), Sizes(2, d_out))
 
 
 @pytest.mark.parametrize("normalise", [False, True])

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from unrolled.core import discover
+from unrolled.core.spec import Sizes
 from unrolled.data.pairs_batch import pad_pairs, section_of_pairs
 
 FILE = discover.models.load("nearest-target")
@@ -23,7 +24,7 @@ def section(sources: list[Any] = SOURCES, targets: list[Any] = TARGETS) -> Any:
 
 
 def solved(**settings: Any) -> Any:
-    model = FILE.make(FILE.Config(**settings), V, V, D)
+    model = FILE.make(FILE.Config(**settings), Sizes(V, V, D))
     model.decoder.solve(section())
     return model
 
@@ -50,7 +51,7 @@ def test_the_most_frequent_target_whatever_the_source() -> None:
 
 def test_how_sure_it_is_comes_from_other_examples() -> None:
     """Neighbours that agree make it sure of what it recalls, neighbours that do not make it unsure."""
-    same, unlike = (FILE.make(FILE.Config(), V, V, D) for _ in range(2))
+    same, unlike = (FILE.make(FILE.Config(), Sizes(V, V, D)) for _ in range(2))
     places = [np.full((2, D), float(i), np.float32) for i in range(40)]
     same.decoder.solve(section(places, [[4 + (i // 20)] for i in range(40)]))
     unlike.decoder.solve(section(places, [[4 + i % 5] for i in range(40)]))
@@ -60,7 +61,7 @@ def test_how_sure_it_is_comes_from_other_examples() -> None:
 def test_few_examples_are_kept_and_loaded_again() -> None:
     model = solved(examples=2)
     assert model.decoder.sources.shape == (2, 16, D)
-    again = FILE.make(FILE.Config(examples=2), V, V, D)
+    again = FILE.make(FILE.Config(examples=2), Sizes(V, V, D))
     again.load_state_dict(model.state_dict())
     batch = pad_pairs(section(), np.arange(5))
     assert written(again, batch) == written(model, batch)

@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.spec import Sizes
 from unrolled.layers import ngram as layer_file
 from unrolled.models import ngram
 from unrolled.models.ngram import Config, Positions, Solved, Tally, make
@@ -48,7 +49,7 @@ def examples(seed: int = 1, **more: Any) -> Data:
 
 
 def solved(data: Data, ahead: int = 1, d_in: int = V, **settings: Any) -> Solved:
-    model = make(Config(**settings), d_in, V)
+    model = make(Config(**settings), Sizes(d_in, V))
     model.solve(data, ahead=ahead)
     return model
 
@@ -148,7 +149,7 @@ def test_probabilities_are_those_of_the_definition(name: str, order: int, smooth
 @pytest.mark.parametrize("smoothing", ["kneser-ney", "witten-bell"])
 def test_rows_sum_to_one_and_empty_and_start_are_never_predicted(order: int, smoothing: str) -> None:
     x = torch.randint(0, V, (20, 30), generator=torch.Generator().manual_seed(0))
-    for model in (make(Config(order=order), V, V), solved(examples(), order=order, smoothing=smoothing)):
+    for model in (make(Config(order=order), Sizes(V, V)), solved(examples(), order=order, smoothing=smoothing)):
         y, _ = model(x)
         p = y.exp()
         torch.testing.assert_close(p.sum(-1), torch.ones(20, 30))
@@ -158,12 +159,12 @@ def test_rows_sum_to_one_and_empty_and_start_are_never_predicted(order: int, smo
 
 
 def test_before_solving_it_is_uniform() -> None:
-    y, _ = make(ngram.TINY, V, V)(torch.tensor([[4, 5]]))
+    y, _ = make(ngram.MODEL.tiny, Sizes(V, V))(torch.tensor([[4, 5]]))
     torch.testing.assert_close(y[0, 0, 4:], torch.full((5,), -math.log(V - 2)))
 
 
 def laws(model: Solved, config: Config) -> list[str]:
-    return check_causal(model, vocabulary=model.d_in, fresh=lambda: make(config, model.d_in, model.d_out))
+    return check_causal(model, vocabulary=model.d_in, fresh=lambda: make(config, Sizes(model.d_in, model.d_out)))
 
 
 @pytest.mark.parametrize("order", [1, 4])
@@ -172,7 +173,7 @@ def test_the_laws_hold_with_counts(order: int) -> None:
 
 
 def test_the_laws_hold_without() -> None:
-    assert "chunks" in laws(make(ngram.TINY, V, V), ngram.TINY)
+    assert "chunks" in laws(make(ngram.MODEL.tiny, Sizes(V, V)), ngram.MODEL.tiny)
 
 
 @pytest.mark.parametrize("order", [1, 2, 4])
@@ -209,17 +210,17 @@ def test_save_and_load(tmp_path: Path) -> None:
     for config in (Config(order=1), Config(order=4)):
         model = solved(stream(), order=config.order)
         save_file(model.state_dict(), tmp_path / "model.safetensors")
-        again = make(config, V, V)
+        again = make(config, Sizes(V, V))
         again.load_state_dict(load_file(tmp_path / "model.safetensors"))
         assert torch.equal(again(x)[0], model(x)[0])
-        unsolved = make(config, V, V)
+        unsolved = make(config, Sizes(V, V))
         save_file(unsolved.state_dict(), tmp_path / "model.safetensors")
         again.load_state_dict(load_file(tmp_path / "model.safetensors"))
         assert torch.equal(again(x)[0], unsolved(x)[0])
 
 
 def test_loading_inside_another_module() -> None:
-    outer, fresh = (torch.nn.ModuleDict({"body": make(ngram.TINY, V, V)}) for _ in range(2))
+    outer, fresh = (torch.nn.ModuleDict({"body": make(ngram.MODEL.tiny, Sizes(V, V))}) for _ in range(2))
     outer["body"].solve(stream())  # type: ignore[operator]
     fresh.load_state_dict(outer.state_dict())
     assert torch.equal(fresh["body"].keys, outer["body"].keys)
@@ -242,14 +243,14 @@ def test_damaged_tables_are_refused(table: str, damage: Any, message: str) -> No
     saved = solved(stream()).state_dict()
     saved[table] = damage(saved[table])
     with pytest.raises(RuntimeError, match=message):
-        make(Config(), V, V).load_state_dict(saved)
+        make(Config(), Sizes(V, V)).load_state_dict(saved)
 
 
 def test_missing_tables_are_named() -> None:
     saved = solved(stream()).state_dict()
     del saved["shares"]
     with pytest.raises(RuntimeError, match="shares"):
-        make(Config(), V, V).load_state_dict(saved)
+        make(Config(), Sizes(V, V)).load_state_dict(saved)
 
 
 @pytest.mark.parametrize("name", DATA)
@@ -313,7 +314,7 @@ def test_longer_contexts_predict_better() -> None:
 def test_large_vocabularies_and_long_contexts_do_not_overflow() -> None:
     size = 60_000  # to the sixth power it would not fit 64 bits
     tokens = np.random.default_rng(0).integers(size - 50, size, 2000)
-    model = make(Config(order=6), size, size)
+    model = make(Config(order=6), Sizes(size, size))
     model.solve(Data(tokens, np.array([0, 2000]), True))
     y, _ = model(torch.from_numpy(tokens[None, 500:510]))
     assert y[0, -1].argmax().item() == tokens[510]

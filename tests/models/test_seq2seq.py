@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from unrolled.core.spec import Sizes
 from unrolled.layers.encdec import body_of
 from unrolled.layers.recurrent import BidirectionalStack
 from unrolled.models import seq2seq
@@ -14,7 +15,7 @@ SMALL = {"d_state": 4}
 
 def made(**settings):
     torch.manual_seed(0)
-    return body_of(seq2seq, seq2seq.Config(**SMALL | settings), 3, 3)
+    return body_of(seq2seq.MODEL, seq2seq.Config(**SMALL | settings), Sizes(3, 3, 3))
 
 
 def test_the_encoder_reads_both_ways_where_it_is_attended_to():

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from unrolled.core.compose import AsEncoder, Ending
 from unrolled.core.errors import UsageError
+from unrolled.core.spec import Sizes
 from unrolled.layers.conv import CausalConv, NormedConv
 from unrolled.models.tcn import TCN, Block, Config, make
 from unrolled.testing import check_causal
@@ -35,7 +36,7 @@ def convs(body: nn.Module) -> list[CausalConv]:
     ids=["normed", "kernel-1", "plain", "plain-normed"],
 )
 def test_it_is_lawful(config: Config) -> None:
-    check_causal(make(config, 3, 9), d_in=3)
+    check_causal(make(config, Sizes(3, 9)), d_in=3)
 
 
 @pytest.mark.parametrize(
@@ -48,11 +49,11 @@ def test_it_is_lawful(config: Config) -> None:
     ],
 )
 def test_receptive_fields(config: Config, field: int) -> None:
-    assert make(config, 3, 9).receptive_field == field
+    assert make(config, Sizes(3, 9)).receptive_field == field
 
 
 def test_dilations_double_and_widths_follow() -> None:
-    body = make(Config(widths=(4, 4, 6)), 3, 9)
+    body = make(Config(widths=(4, 4, 6)), Sizes(3, 9))
     assert [c.dilation for c in convs(body)] == [1, 1, 2, 2, 4, 4]
     assert [(c.d_in, c.d_out) for c in convs(body)] == [(3, 4), (4, 4), (4, 4), (4, 4), (4, 6), (6, 6)]
     assert body.d_out == 6
@@ -61,7 +62,7 @@ def test_dilations_double_and_widths_follow() -> None:
 
 
 def test_the_residual_block_as_on_the_page() -> None:
-    body = make(Config(widths=(4,), kernel=2), 3, 9)
+    body = make(Config(widths=(4,), kernel=2), Sizes(3, 9))
     (block,) = (m for m in body.modules() if isinstance(m, Block))
     first, second = convs(body)
     assert block.carry is not None
@@ -72,7 +73,7 @@ def test_the_residual_block_as_on_the_page() -> None:
 
 
 def test_the_plain_form_as_on_the_page() -> None:
-    body = make(Config(form="plain", widths=(4, 5)), 3, 9)
+    body = make(Config(form="plain", widths=(4, 5)), Sizes(3, 9))
     h = torch.randn(2, 7, 3)
     y, _ = body(h)
     for conv in convs(body):
@@ -82,7 +83,7 @@ def test_the_plain_form_as_on_the_page() -> None:
 
 @pytest.mark.parametrize("form", ["residual", "plain"])
 def test_dropout_and_weight_norm_are_where_they_are_said(form: str) -> None:
-    body = make(Config.parse({"form": form, "widths": (64, 64), "dropout": 0.5, "weight_norm": True}), 3, 9)
+    body = make(Config.parse({"form": form, "widths": (64, 64), "dropout": 0.5, "weight_norm": True}), Sizes(3, 9))
     assert all(isinstance(c, NormedConv) for c in convs(body))
     x = torch.randn(2, 7, 3)
     assert not torch.equal(body(x)[0], body(x)[0])
@@ -104,7 +105,7 @@ def ticks(body: nn.Module, x: Tensor, state: Any = None) -> Tensor:
 @pytest.mark.parametrize(("rows", "dtype"), [(1, torch.float32), (1, torch.float64), (2, torch.float32)])
 def test_ticks_are_the_whole(form: str, normed: bool, rows: int, dtype: torch.dtype) -> None:
     config = Config.parse({"form": form, "widths": (4, 4, 6), "weight_norm": normed, "dropout": 0.5})
-    body = make(config, 3, 9).to(dtype).eval()
+    body = make(config, Sizes(3, 9)).to(dtype).eval()
     x = torch.randn(rows, 30, 3, dtype=dtype)
     torch.testing.assert_close(ticks(body, x), body(x)[0].detach())
     with torch.no_grad():
@@ -116,7 +117,7 @@ def test_ticks_are_the_whole(form: str, normed: bool, rows: int, dtype: torch.dt
 @pytest.mark.parametrize("rows", [1, 2])
 def test_it_streams_on_from_a_training_chunk(rows: int) -> None:
     """The state is still part of a graph: the past of the first layer is not, that of the others is."""
-    body = make(Config(widths=(4, 4), kernel=2), 3, 9).eval()
+    body = make(Config(widths=(4, 4), kernel=2), Sizes(3, 9)).eval()
     x = torch.randn(rows, 12, 3)
     y, state = body(x[:, :7])
     assert ticks(body, x[:, 7:], state).allclose(body(x)[0][:, 7:], atol=1e-6)
@@ -124,7 +125,7 @@ def test_it_streams_on_from_a_training_chunk(rows: int) -> None:
 
 
 def test_ten_thousand_ticks_are_one_pass() -> None:
-    body = make(Config(widths=(3, 3, 3), kernel=3), 2, 9).eval()
+    body = make(Config(widths=(3, 3, 3), kernel=3), Sizes(2, 9)).eval()
     x = torch.randn(1, 10_000, 2)
     torch.testing.assert_close(ticks(body, x), body(x)[0].detach(), rtol=1e-4, atol=1e-5)
 
@@ -134,7 +135,7 @@ def test_it_learns_what_is_far_back() -> None:
     lag, losses = 20, {}
     for blocks in (3, 4):
         torch.manual_seed(0)
-        body, head = make(Config(widths=(16,) * blocks, kernel=2), 1, 1), nn.Linear(16, 1)
+        body, head = make(Config(widths=(16,) * blocks, kernel=2), Sizes(1, 1)), nn.Linear(16, 1)
         optimiser = torch.optim.AdamW([*body.parameters(), *head.parameters()], lr=0.01)
         for _ in range(150):
             x = torch.randn(16, 60, 1).sign()
@@ -161,7 +162,7 @@ def test_a_network_without_layers_is_refused() -> None:
 @pytest.mark.parametrize("length", [1, 5, 40, 100])
 def test_the_short_way_to_the_last_output(form, weight_norm, kernel, length):
     config = Config(form=form, widths=(4, 5, 5, 6, 6), kernel=kernel, weight_norm=weight_norm)
-    body = make(config, 3, 0).double()
+    body = make(config, Sizes(3, 0)).double()
     x = torch.randn(4, length, 3, dtype=torch.double, requires_grad=True)
     for lengths in ([length] * 4, [length, max(1, length // 2), 1, 0]):
         mask = torch.arange(length) < torch.tensor(lengths)[:, None]
@@ -176,7 +177,7 @@ def test_the_short_way_to_the_last_output(form, weight_norm, kernel, length):
 
 
 def test_the_short_way_computes_a_few_positions():
-    body = make(Config(widths=(4,) * 8, kernel=7), 1, 0)
+    body = make(Config(widths=(4,) * 8, kernel=7), Sizes(1, 0))
     seen = []
     for layer in body.layers:
         layer.thinned = lambda line, *rest, own=layer.thinned: seen.append(line.shape[1]) or own(line, *rest)

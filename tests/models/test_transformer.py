@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import unrolled
 from unrolled.core import state as tree
 from unrolled.core.compose import Each, Serial
 from unrolled.core.errors import UsageError
+from unrolled.core.spec import Sizes
 from unrolled.core.trace import trace
 from unrolled.decode.beam import beam_search
 from unrolled.decode.choose import make_chooser
@@ -26,7 +28,7 @@ V = 11
 
 def body(**settings: object) -> transformer.Transformer:
     torch.manual_seed(5)
-    return transformer.make(transformer.TINY.updated(settings), 5, 6)
+    return transformer.make(transformer.MODEL.tiny.updated(settings), Sizes(5, 6))
 
 
 def language_model(**settings: object) -> Serial:
@@ -36,7 +38,7 @@ def language_model(**settings: object) -> Serial:
 
 def test_parameters_at_default_size() -> None:
     """Four blocks of eq. (7.32) at p = 128, N_1 = 512, H = 4, m = 32, and the last norm."""
-    layer = transformer.make(transformer.Config(), 128, 65)
+    layer = transformer.make(transformer.Config(), Sizes(128, 65))
     assert layer.receptive_field == 1 + 4 * 127
     block = 4 * 128 + 2 * 512 * 128 + 512 + 128 + 4 * (4 * 32 * 128)
     assert sum(p.numel() for p in layer.parameters()) == 4 * block + 2 * 128
@@ -54,7 +56,8 @@ def test_claims_follow_from_window_and_depth() -> None:
 @pytest.mark.parametrize("position", ["rotary", "sinusoid"])
 def test_windowed_models_are_lawful(position: str) -> None:
     module = type(transformer)("varied")
-    vars(module).update(vars(transformer), TINY=transformer.TINY.updated({"window": 3, "position": position}))
+    tiny = transformer.MODEL.tiny.updated({"window": 3, "position": position})
+    module.MODEL = replace(transformer.MODEL, tiny=tiny)
     assert "state size" in check_model(module)
 
 
@@ -147,7 +150,7 @@ def test_every_layer_offers_its_weights() -> None:
     with trace() as seen:
         layer(torch.randn(2, 5, 5))
     assert [tuple(w.shape) for w in seen["attention"]] == [(2, 2, 5, 5)] * 3
-    encoder = transformer_encoder.make(transformer_encoder.TINY, 5, 6)
+    encoder = transformer_encoder.make(transformer_encoder.MODEL.tiny, Sizes(5, 6))
     mask = torch.arange(5) < torch.tensor([[5], [2]])
     with trace() as seen:
         encoder(torch.randn(2, 5, 5), mask)
@@ -158,7 +161,7 @@ def test_every_layer_offers_its_weights() -> None:
 
 def test_an_encoder_table_that_ends_is_refused() -> None:
     encoder = transformer_encoder.make(
-        transformer_encoder.TINY.updated({"position": "learned", "n_positions": 4}), 5, 6
+        transformer_encoder.MODEL.tiny.updated({"position": "learned", "n_positions": 4}), Sizes(5, 6)
     )
     with pytest.raises(UsageError, match="position 5 is beyond max_length = 4"):
         encoder(torch.randn(1, 5, 5), torch.ones(1, 5, dtype=torch.bool))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from unrolled.core import state as tree
 from unrolled.core.compose import Serial
 from unrolled.core.errors import UsageError
+from unrolled.core.spec import Sizes
 from unrolled.core.trace import trace
 from unrolled.layers.cells import GRU
 from unrolled.layers.conditioning import Appended, Guided
@@ -67,14 +68,14 @@ def by_hand(net: WaveNet, x: Tensor, h: Tensor | None = None) -> Tensor:
 
 @pytest.mark.parametrize("kernel", [2, 3])
 def test_the_equations(kernel: int) -> None:
-    net = make(SMALL.updated({"kernel": kernel}), 5, 9)
+    net = make(SMALL.updated({"kernel": kernel}), Sizes(5, 9))
     x = torch.randn(2, 12, 5)
     torch.testing.assert_close(net(x)[0], by_hand(net, x))
     assert net.stack.dilations == (1, 2, 1, 2)
 
 
 def test_the_equations_under_conditions() -> None:
-    net = make(SMALL.updated({"d_global": 2, "d_local": 3}), 5 + 3, 9)
+    net = make(SMALL.updated({"d_global": 2, "d_local": 3}), Sizes(5 + 3, 9))
     x, h = torch.randn(2, 12, 8), torch.randn(2, 2)
     y, _ = net(x, net.start(h))
     torch.testing.assert_close(y, by_hand(net, x, h))
@@ -84,24 +85,24 @@ def test_the_equations_under_conditions() -> None:
 
 @pytest.mark.parametrize("kernel", [1, 3])
 def test_it_is_lawful(kernel: int) -> None:
-    check_causal(make(SMALL.updated({"kernel": kernel, "dropout": 0.2}), 5, 9))
+    check_causal(make(SMALL.updated({"kernel": kernel, "dropout": 0.2}), Sizes(5, 9)))
 
 
 def test_receptive_field() -> None:
     """1 + (k-1) (1 + stacks (2^n - 1)): a stack up to dilation 512 sees 1024 of the entry's outputs."""
-    assert make(Config(d_model=2, n_dilations=10), 1, 9).receptive_field == 1025
-    assert make(Config(d_model=2, n_dilations=10, n_stacks=3), 1, 9).receptive_field == 1 + 1 + 3 * 1023
-    assert make(Config(d_model=2, n_dilations=3, kernel=3), 1, 9).receptive_field == 1 + 2 * (1 + 7)
+    assert make(Config(d_model=2, n_dilations=10), Sizes(1, 9)).receptive_field == 1025
+    assert make(Config(d_model=2, n_dilations=10, n_stacks=3), Sizes(1, 9)).receptive_field == 1 + 1 + 3 * 1023
+    assert make(Config(d_model=2, n_dilations=3, kernel=3), Sizes(1, 9)).receptive_field == 1 + 2 * (1 + 7)
 
 
 def test_every_weight_is_used() -> None:
-    net = make(SMALL.updated({"d_global": 2, "d_local": 3}), 8, 9)
+    net = make(SMALL.updated({"d_global": 2, "d_local": 3}), Sizes(8, 9))
     net(torch.randn(4, 12, 8), net.start(torch.randn(4, 2)))[0].square().sum().backward()
     assert all(p.grad is not None and p.grad.abs().max() > 0 for p in net.parameters())
 
 
 def test_ten_thousand_ticks_are_one_pass_in_the_same_memory() -> None:
-    net = make(Config(d_model=2, d_skip=2, n_dilations=3), 2, 9).eval()
+    net = make(Config(d_model=2, d_skip=2, n_dilations=3), Sizes(2, 9)).eval()
     x = torch.randn(1, 10_000, 2)
     with torch.no_grad():
         _, state = net(x[:, :1])
@@ -114,7 +115,7 @@ def test_ten_thousand_ticks_are_one_pass_in_the_same_memory() -> None:
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize(("d_global", "d_local"), [(0, 0), (2, 0), (0, 1), (2, 1)])
 def test_ticks_under_conditions_are_the_whole(d_global: int, d_local: int, rows: int) -> None:
-    net = make(SMALL.updated({"d_global": d_global, "d_local": d_local}), 3 + d_local, 9).eval()
+    net = make(SMALL.updated({"d_global": d_global, "d_local": d_local}), Sizes(3 + d_local, 9)).eval()
     x, h = torch.randn(rows, 20, 3 + d_local), torch.randn(rows, 2)
     with torch.no_grad():
         wanted, _ = net(x, net.start(h) if d_global else None)
@@ -125,7 +126,7 @@ def test_ticks_under_conditions_are_the_whole(d_global: int, d_local: int, rows:
 @pytest.mark.parametrize("rows", [1, 2])
 def test_it_streams_on_from_a_training_chunk(rows: int) -> None:
     """The state is still part of a graph: the past of the entry is not, that of the stack is."""
-    net = make(SMALL, 3, 9).eval()
+    net = make(SMALL, Sizes(3, 9)).eval()
     x = torch.randn(rows, 12, 3)
     y, state = net(x[:, :7])
     with torch.no_grad():
@@ -134,7 +135,7 @@ def test_it_streams_on_from_a_training_chunk(rows: int) -> None:
 
 
 def test_the_state_is_as_large_as_the_dilations() -> None:
-    net = make(Config(d_model=2, d_skip=2, n_dilations=4), 3, 9)
+    net = make(Config(d_model=2, d_skip=2, n_dilations=4), Sizes(3, 9))
     _, (_, entry, stack) = net(torch.randn(1, 50, 3))
     assert entry.taps.shape == (1, 1, 3)
     assert stack.taps.shape == (1, 1 + 2 + 4 + 8, 2)
@@ -142,7 +143,7 @@ def test_the_state_is_as_large_as_the_dilations() -> None:
 
 def test_tracing_offers_the_gated_units() -> None:
     with trace() as seen:
-        make(SMALL, 5, 9)(torch.randn(2, 6, 5))
+        make(SMALL, Sizes(5, 9))(torch.randn(2, 6, 5))
     (z,) = seen["gated"]
     assert z.shape == (2, 6, 4 * 3)
     assert z.abs().max() < 1
@@ -156,11 +157,11 @@ REAL = torch.arange(5) < torch.tensor([[5], [3], [1]])
 
 
 def local_only() -> Guided:
-    return Guided(Serial(Appended(2), make(SMALL.updated({"d_local": 2}), 5, 9)))
+    return Guided(Serial(Appended(2), make(SMALL.updated({"d_local": 2}), Sizes(5, 9))))
 
 
 def both() -> Guided:
-    net = make(SMALL.updated({"d_local": 2, "d_global": 4}), 3 + 2, 9)
+    net = make(SMALL.updated({"d_local": 2, "d_global": 4}), Sizes(3 + 2, 9))
     return Guided(Serial(nn.Embedding(6, 3), Appended(2), net, nn.Linear(4, 6)))
 
 
@@ -169,7 +170,7 @@ def test_a_local_condition_is_lawful() -> None:
 
 
 def test_a_global_condition_is_lawful() -> None:
-    model = Guided(Serial(make(SMALL.updated({"d_global": 4}), 3, 9)))
+    model = Guided(Serial(make(SMALL.updated({"d_global": 4}), Sizes(3, 9))))
     assert "condition" in check_conditional(model, GLOBAL, None, torch.randn(3, 4, 3))
 
 
@@ -216,6 +217,6 @@ def test_sources_are_asked_for_by_name() -> None:
     with pytest.raises(UsageError, match=r"shape \[B, 4\], not \[3, 5, 2\]"):
         both().condition({"global": LOCAL, "local": LOCAL})
     with pytest.raises(UsageError, match="takes no global condition"):
-        make(SMALL, 5, 9).start(GLOBAL)
+        make(SMALL, Sizes(5, 9)).start(GLOBAL)
     with pytest.raises(UsageError, match="d_local = 5 leaves nothing"):
-        make(SMALL.updated({"d_local": 5}), 5, 9)
+        make(SMALL.updated({"d_local": 5}), Sizes(5, 9))

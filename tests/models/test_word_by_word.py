@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from unrolled.core.causal import begin
+from unrolled.core.spec import Sizes
 from unrolled.data.codec import START, STOP, UNKNOWN
 from unrolled.data.config import DataConfig
 from unrolled.decode.choose import greedy
@@ -40,7 +41,7 @@ def written(task, model, text):
 
 def solved(task, module):
     ports = task.ports()
-    model = module.make(module.Config(), ports.n_tokens, ports.d_out, ports.source.n_tokens)
+    model = module.make(module.Config(), Sizes(ports.n_tokens, ports.d_out, ports.source.n_tokens))
     task.solve(model.decoder)
     return model
 
@@ -106,7 +107,7 @@ def counted(**settings):
     """A dictionary of these pairs."""
     offsets = [np.array(each) for each in ([0, 1, 3], [0, 1, 3])]
     pairs = Beside(np.array([4, 4, 5]), offsets[0], np.array([4, 4, 5], np.int32), offsets[1], np.arange(6))
-    model = dictionary.make(dictionary.Config(**settings), 6, 6, 6)
+    model = dictionary.make(dictionary.Config(**settings), Sizes(6, 6, 6))
     model.decoder.solve(pairs)
     return model
 

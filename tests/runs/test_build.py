@@ -11,7 +11,7 @@ import torch
 from unrolled.core import discover
 from unrolled.core.causal import Conditional
 from unrolled.core.errors import UsageError
-from unrolled.core.task import Ports
+from unrolled.core.spec import Ports, reading
 from unrolled.runs.build import build, count_parameters
 from unrolled.runs.config import Ends, RunConfig
 from unrolled.testing import check_causal, check_conditional
@@ -32,31 +32,29 @@ def test_the_toy_network_of_the_book_has_748_parameters() -> None:
 
 
 def causal_models(reads: str) -> list[str]:
-    files = {name: discover.models.load(name) for name in discover.models.names()}
-    return [name for name, file in files.items() if file.KIND == "causal" and getattr(file, "INPUT", reads) == reads]
+    specs = {name: discover.model(name) for name in discover.models.names()}
+    return [name for name, spec in specs.items() if spec.kind == "causal" and reading(spec.reads, reads)]
 
 
-@pytest.mark.parametrize("model", causal_models(reads="vectors"))
+@pytest.mark.parametrize("model", causal_models(reads="numbers"))
 @pytest.mark.parametrize("entry", ["embedding", "one-hot"])
 def test_every_causal_model_becomes_a_model_of_vectors(model: str, entry: str) -> None:
-    tiny = config(model, input=entry).model_copy(
-        update={"model_settings": discover.models.load(model).TINY.model_dump()}
-    )
+    tiny = config(model, input=entry).model_copy(update={"model_settings": discover.model(model).tiny.model_dump()})
     built = build(tiny, Ports(0, 9, d_in=9), ACCEPTS)
     y, _ = built(torch.randint(0, 2, (2, 5, 9)).float())
     assert y.shape == (2, 5, 9)
 
 
 def test_a_model_that_reads_something_else_is_refused() -> None:
-    with pytest.raises(UsageError, match="'ngram' reads tokens"):
+    with pytest.raises(UsageError, match=r"'ngram' does not fit .* it reads tokens, and the input"):
         build(RunConfig(model="ngram"), Ports(0, 9, d_in=9), ACCEPTS)
-    with pytest.raises(UsageError, match="'key-chain' reads vectors"):
+    with pytest.raises(UsageError, match="it reads numbers, and the input of the task is tokens"):
         build(RunConfig(model="key-chain"), Ports(9, 9), ACCEPTS)
 
 
 @pytest.mark.parametrize("model", causal_models(reads="tokens"))
 def test_every_causal_model_becomes_a_token_model_that_obeys_the_laws(model: str) -> None:
-    tiny = discover.models.load(model).TINY
+    tiny = discover.model(model).tiny
     built = build(RunConfig(model=model, model_settings=tiny.model_dump(), ends=Ends(d_embedding=6)), PORTS, ACCEPTS)
     tokens = torch.randint(0, 9, (3, 7))
     y, _ = built(tokens)
@@ -93,8 +91,9 @@ def test_a_tied_head_shares_the_table() -> None:
 @pytest.fixture
 def bag_of_words(tmp_path: Path) -> Iterator[str]:
     (tmp_path / "odd_kind.py").write_text(
-        "from unrolled.core.config import Config\nKIND, FEATURES, TINY = 'table', 'counts', Config()\n"
-        "def make(config, d_in, d_out): ...\n"
+        "from unrolled.core.config import Config\nfrom unrolled.core.spec import ModelSpec\n"
+        "def make(config, sizes): ...\n"
+        "MODEL = ModelSpec(summary='', kind='encoder', config=Config, tiny=Config(), make=make)\n"
     )
     yield discover.models.add_file(tmp_path / "odd_kind.py")
     discover.models.forget("odd-kind")

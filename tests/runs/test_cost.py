@@ -9,6 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from unrolled.core import discover
 from unrolled.core.causal import Causal, serial_depth, tick_multiply_adds
 from unrolled.core.compose import AsEncoder
+from unrolled.core.spec import Sizes
 from unrolled.layers.attention import CausalSelfAttention, MultiHead
 from unrolled.layers.cells import GRU
 from unrolled.layers.deer import deer
@@ -27,7 +28,7 @@ def counted(layer: Causal, x: torch.Tensor, position: int) -> int:
 @pytest.mark.parametrize("name", ["memoryless", "elman", "linear-rnn", "tcn", "wavenet", "ar"])
 def test_a_tick_costs_what_torch_counts(name):
     module = discover.models.load(name)
-    body = module.make(module.Config(**({"scan": "loop"} if "scan" in module.Config.model_fields else {})), 6, 5)
+    body = module.make(module.Config(**({"scan": "loop"} if "scan" in module.Config.model_fields else {})), Sizes(6, 5))
     x = torch.randn(1, 40, 6)
     assert tick_multiply_adds(body, 30) == counted(body, x, 30)
 
@@ -44,9 +45,9 @@ def test_attention_reads_what_is_in_sight(window, position, seen):
 
 def test_full_attention_grows_by_the_position():
     module = discover.models.load("transformer")
-    growing = module.make(module.Config(window=0, n_layers=3, d_model=8, n_heads=2), 8, 8)
+    growing = module.make(module.Config(window=0, n_layers=3, d_model=8, n_heads=2), Sizes(8, 8))
     assert cost.tick_cost(growing)[1] == 3 * 2 * 8
-    assert cost.tick_cost(module.make(module.Config(), 8, 8))[1] == 0
+    assert cost.tick_cost(module.make(module.Config(), Sizes(8, 8)))[1] == 0
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_full_attention_grows_by_the_position():
 )
 def test_steps_that_must_wait(name, settings, depth):
     module = discover.models.load(name)
-    assert serial_depth(module.make(module.Config(**settings), 8, 8), 100) == depth
+    assert serial_depth(module.make(module.Config(**settings), Sizes(8, 8)), 100) == depth
 
 
 def test_both_directions_run_at_once_and_deer_in_logarithmic_depth():
@@ -82,7 +83,7 @@ def test_facts_of_every_kind():
     assert (causal["serial_depth"], causal["tick_multiply_adds"]) == (10, 3 * 4 * (6 + 4))
     for name, depth in (("bilstm", 10), ("dan", 2), ("tfidf", 1)):
         module = discover.models.load(name)
-        found = cost.facts(module.make(module.Config(), 8, 8), 10)
+        found = cost.facts(module.make(module.Config(), Sizes(8, 8)), 10)
         assert found == {"receptive_field": None, "state_grows": None, "serial_depth": depth}
 
 

@@ -8,14 +8,15 @@ from torch import nn
 
 from unrolled.core.causal import begin
 from unrolled.core.errors import UsageError
-from unrolled.core.task import Ports, Vocabulary
+from unrolled.core.spec import Ports
+from unrolled.core.task import Vocabulary
 from unrolled.runs import parts
 from unrolled.runs.build import build
 from unrolled.runs.config import Ends, RunConfig
 
 NEXT = Ports(n_tokens=9, d_out=9)
 WHOLE = Ports(n_tokens=9, d_out=3, answers="whole", readout="attention")
-ACCEPTS = ("causal", "encoder", "table")
+ACCEPTS = ("causal", "encoder")
 
 
 def made(ports: Ports, seed: int = 0, model: str = "gru", d_state: int = 5, **ends: object) -> nn.Module:

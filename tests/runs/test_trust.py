@@ -20,7 +20,7 @@ OWN = """
 from pathlib import Path
 from unrolled.models import elman
 Path({marker!r}).touch()
-KIND, Config, TINY, make = elman.KIND, elman.Config, elman.TINY, elman.make
+MODEL = elman.MODEL
 """
 ENDS = ("result.json", "README.md", "predictions.jsonl", "units.safetensors", "figures", "report.html", "recipe.toml")
 SMALL = {"steps": 2, "d_state": 4, "d_embedding": 4, "batch_size": 4, "threads": 1, "evaluate_every": 1}

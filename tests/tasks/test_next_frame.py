@@ -140,9 +140,9 @@ def test_what_does_not_fit_is_said(run: Run, folder: Path, tmp_path: Path) -> No
     source = folder / "scales.npz"
     with pytest.raises(UsageError, match="tokens is a setting for text"):
         unrolled.train(source, task="next-frame", out=tmp_path / "a", settings={"tokens": "word"})
-    with pytest.raises(UsageError, match="'ngram' reads tokens, but the task 'next-frame' has vectors"):
+    with pytest.raises(UsageError, match="it reads tokens, and the input of the task is numbers"):
         unrolled.train(source, task="next-frame", model="ngram", out=tmp_path / "b")
-    with pytest.raises(UsageError, match="'key-chain' reads vectors"):
+    with pytest.raises(UsageError, match="it reads numbers, and the input of the task is tokens"):
         unrolled.train("builtin:python-docs", model="key-chain", out=tmp_path / "c")
     with pytest.raises(UsageError, match="top_k is for tokens"):
         run.generate(sampling=Sampling(top_k=3))

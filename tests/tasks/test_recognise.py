@@ -111,7 +111,7 @@ def test_attention_stands_beside_its_baselines(folder: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(("settings", "model", "says"), [
     ({"objective": "ctc"}, "seq2seq", "takes encoder or causal models"),
     ({}, "bigru", "takes conditional models"),
-    ({"objective": "ctc", "model.channels": 1}, "cnn", "needs one for each position"),
+    ({"objective": "ctc", "model.channels": 1}, "cnn", "asks for a prediction at each position"),
 ])  # fmt: skip
 def test_models_that_do_not_fit(folder: Path, tmp_path: Path, settings: dict[str, Any], model: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):

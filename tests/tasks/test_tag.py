@@ -13,7 +13,8 @@ from tests.commands import run_unrolled
 from unrolled.cli.live import answer_live
 from unrolled.comparison.plan import guess_task
 from unrolled.core.errors import DataError, UsageError
-from unrolled.models.tag_counts import TINY, TagCounts
+from unrolled.models.tag_counts import Config as CountsConfig
+from unrolled.models.tag_counts import TagCounts
 from unrolled.objectives.spans import spans
 from unrolled.runs.run import Run
 
@@ -88,7 +89,7 @@ def test_it_learns_from_letters_and_neighbours(run: Run, counted: Run) -> None:
 
 def test_the_baseline_counts() -> None:
     """Word 4: tags 0, 0, 1; words 5 and 6 once each with tag 1; word 7 never."""
-    model = TagCounts(TINY, 8, 2)
+    model = TagCounts(CountsConfig(), 8, 2)
     x, y = torch.tensor([[4, 4, 4], [5, 6, 0]]), torch.tensor([[0, 0, 1], [1, 1, -1]])
     mask = y >= 0
     model.solve([(x, mask, y)])
@@ -156,10 +157,10 @@ def test_on_the_command_line(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("model", "words"), [
-    ("dan", "'dan' answers once for a whole sequence"),
-    ("identity", "'identity' reads vectors"),
-    ("bow", "takes encoder or causal models"),
-    ("ngram", "says what comes next"),
+    ("dan", "it predicts once for a whole sequence"),
+    ("identity", "it reads numbers, and the input of the task is tokens"),
+    ("bow", "it predicts once for a whole sequence"),
+    ("ngram", "it predicts what comes next"),
 ])  # fmt: skip
 def test_a_model_that_answers_otherwise_is_refused(file: Path, tmp_path: Path, model: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):

@@ -294,7 +294,7 @@ def test_it_is_guessed_and_compared_with_models_that_fit(tmp_path, task):
     names = chosen_models(CompareConfig(), task, "translate")
     assert "seq2seq" in names
     assert not {"lstm", "memoryless", "copy-source", "dictionary"} & set(names)
-    with pytest.raises(UsageError, match=r"does not fit the task 'translate', which takes conditional models"):
+    with pytest.raises(UsageError, match=r"does not fit the task 'translate': it is a causal model"):
         build(RunConfig(task="translate", model="lstm"), task.ports(), task.ACCEPTS)
 
 

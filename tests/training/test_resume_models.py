@@ -16,13 +16,14 @@ import torch
 from torch import Tensor
 
 from tests.small import DATA, QUICK
+from unrolled.comparison.plan import trained
 from unrolled.core import discover
 from unrolled.core import state as states
 from unrolled.core.errors import DataError, Interrupted
-from unrolled.core.model_file import declared
+from unrolled.core.spec import Ports
 from unrolled.core.state import Fixed
-from unrolled.core.task import Ports, Task
-from unrolled.runs import build, closed_form, parts
+from unrolled.core.task import Task
+from unrolled.runs import build, parts
 from unrolled.runs.config import RunConfig
 from unrolled.runs.directory import RunDirectory
 from unrolled.runs.tree import flatten
@@ -46,7 +47,7 @@ def prepared(label: str) -> Task:
 def configured(label: str, model: str) -> RunConfig:
     """The smallest form of a model, with dropout wherever it has some."""
     name, data, settings = DATA[label]
-    tiny = discover.models.load(model).TINY
+    tiny = discover.model(model).tiny
     dropout = {"dropout": 0.2} if "dropout" in type(tiny).model_fields else {}
     config = configure(name, model, data, QUICK | settings)
     return config.model_copy(update={"model_settings": tiny.updated(dropout).model_dump()})
@@ -55,8 +56,9 @@ def configured(label: str, model: str) -> RunConfig:
 def trains(label: str, model: str) -> bool:
     """Whether a model is trained there: `compare` would, it is not fitted in closed form, and predicts where asked."""
     task = prepared(label)
-    if not build.fits(model, task) or closed_form.applies(config := configured(label, model), task.ports()):
+    if not trained(discover.model(model), task.ports().asks(task.ACCEPTS)):
         return False
+    config = configured(label, model)
     if task.ports().answers != "each":
         return True
     x, reader = task.sampler(config.batching, carried=False, seed=0).batch(0).x, build.build(config, *asked(task))
@@ -156,7 +158,7 @@ def test_every_model_goes_on_as_if_nothing_had_happened(model: str, tmp_path: Pa
         assert resumed.at.step == STOP
         resumed.train()
         assert_same(whole, resumed, label)
-    assert labels or declared(discover.models.load(model)).closed_form, f"{model} is trained on no task"
+    assert labels or discover.model(model).closed_form, f"{model} is trained on no task"
 
 
 def same(a: Any, b: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unrolled.cli.options import Json, With, fitted, print_json, setting_lines, summary, terminal_width
+from unrolled.cli.options import Json, With, fitted, print_json, setting_lines, terminal_width
 
 WIDTH = 128  # of the input and output of the models that are counted here
 MULTIPLY_ADDS = "multiply-adds for one more position of a stream, t positions behind it"
@@ -29,33 +29,38 @@ def command(
 
     if with_ is not None:
         discover.models.add_file(with_)
+    if name is not None:
+        discover.models.require(name)  # before anything heavy is imported
     if name is None and not json:
         _list(discover.models.names())
         return
-    facts = [facts_of(discover.models.load(each), each) for each in ([name] if name else discover.models.names())]
+    facts = [facts_of(each) for each in ([name] if name else discover.models.names())]
     if json:
         print_json(facts[0] if name else facts)
     else:
         _show(facts[0])
 
 
-def facts_of(module: Any, name: str) -> dict[str, Any]:
+def facts_of(name: str) -> dict[str, Any]:
     """All that is known of a model before it is trained."""
+    from unrolled.core import discover
     from unrolled.core.config import settings_of
+    from unrolled.core.spec import Sizes
     from unrolled.layers.encdec import body_of
     from unrolled.runs import cost
     from unrolled.runs.build import count_parameters
 
-    body = body_of(module, module.Config(), WIDTH, WIDTH)
+    spec, told = discover.model(name), discover.models.told(name)["__doc__"] or ""
+    body = body_of(spec, spec.config(), Sizes(WIDTH, WIDTH, WIDTH))
     return {
         "name": name,
-        "kind": module.KIND,
-        "what": (module.__doc__ or "").strip().splitlines()[0],
+        "kind": spec.kind,
+        "what": spec.summary,
         "parameters": count_parameters(body),
         **cost.facts(body),
-        "reference": getattr(module, "REFERENCE", ""),
-        "settings": settings_of(module.Config),
-        "equations": (module.__doc__ or "").strip(),
+        "reference": spec.reference,
+        "settings": settings_of(spec.config),
+        "equations": told.strip() or spec.summary,
     }
 
 
@@ -65,8 +70,10 @@ def _list(names: list[str]) -> None:
 
     for name in names:
         told = discover.models.told(name)
-        kind = told.get("KIND") or discover.models.load(name).KIND
-        print(fitted(f"{name:<{max(map(len, names))}}  {kind:<11}  {summary(told)}", terminal_width()))
+        if not {"kind", "summary"} <= told.keys():
+            told = vars(discover.model(name))
+        line = f"{name:<{max(map(len, names))}}  {told['kind']:<11}  {told['summary']}"
+        print(fitted(line, terminal_width()))
 
 
 def field_words(fact: dict[str, Any]) -> str:
@@ -74,7 +81,7 @@ def field_words(fact: dict[str, Any]) -> str:
 
 
 def tick_words(fact: dict[str, Any]) -> str:
-    """An encoder or a table model has no tick: it reads the whole again."""
+    """An encoder has no tick: it reads the whole again."""
     from unrolled.runs.cost import short
 
     if "tick_multiply_adds" not in fact:

@@ -24,12 +24,12 @@ class Sized(NamedTuple):
 
 
 def match_widths(names: list[str], task: Task, target: int) -> dict[str, Sized]:
-    """Each model that has a width (its Config offers `resized`) near `target` parameters, as equal as possible.
+    """Each model that has a width (it declares `resize`) near `target` parameters, as equal as possible.
 
     Widths come in steps, those of attention in wide ones; so the size that all are brought to is the one, among those
     that the model with the widest steps can have, at which the largest and the smallest differ least.
     """
-    counts = {name: Counts(name, task) for name in names if hasattr(discover.models.load(name).Config, "resized")}
+    counts = {name: Counts(name, task) for name in names if discover.model(name).resize is not None}
     near = {name: count.around(target) for name, count in counts.items()}
     aims = {sized.parameters for found in near.values() for sized in found} | {target}
     best: dict[str, Sized] = {}
@@ -61,8 +61,9 @@ class Counts:
         return self.known[width]
 
     def _build(self, width: int) -> Sized | None:
-        module = discover.models.load(self.name)
-        settings = module.Config().resized(width).model_dump()
+        spec = discover.model(self.name)
+        assert spec.resize is not None
+        settings = spec.resize(spec.config(), width).model_dump()
         config = RunConfig(model=self.name, model_settings=settings)
         try:
             with torch.device("meta"):

@@ -17,13 +17,11 @@ from unrolled.core import discover
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError, listed
 from unrolled.core.front import option
-from unrolled.core.model_file import declared
 from unrolled.core.opening import shortened
+from unrolled.core.spec import PRESETS, Asks, ModelSpec, misfit
 from unrolled.core.task import Task
-from unrolled.runs.build import fits
 from unrolled.runs.config import Budget, RunConfig, leaf_paths
 
-PRESETS = ("quick", "standard", "thorough")
 ALWAYS = "memoryless"  # what memory is worth
 PATIENCE = 8  # evaluations without a better score, where runs may end early
 
@@ -89,7 +87,7 @@ def guess_task(data: Any, settings: Mapping[str, Any]) -> tuple[str, str]:
     """The task that the data is most surely for, of those that have the settings, and why."""
     given = {key.rsplit(".", 1)[-1]: value for key, value in settings.items()}
     known = {name: _words(discover.tasks.load(name).Config) for name in discover.tasks.names()}
-    of_models = [_words(discover.models.load(name).Config) for name in discover.models.names()]
+    of_models = [_words(discover.model(name).config) for name in discover.models.names()]
     told = (given.keys() & set().union(*known.values())) - set().union(_words(RunConfig), *of_models)
     able = [name for name, words in known.items() if told <= words] or list(known)
     guesses = {name: discover.tasks.load(name).Task.guess(data, given) for name in able}
@@ -149,23 +147,25 @@ def own_budget(model: str, settings: Mapping[str, Any], asked: CompareConfig) ->
     return found
 
 
+def trained(spec: ModelSpec, asks: Asks) -> bool:
+    """Whether a model fits and is trained; those with a closed form are baselines, or taken by name."""
+    return misfit(spec, asks) is None and asks.targets not in spec.closed_form
+
+
 def chosen_models(asked: CompareConfig, task: Task, task_name: str, own: str | None = None) -> list[str]:
     """The models asked for, checked, or those of the preset that fit the task and can be trained; and `memoryless`."""
-    solved = {baseline.model for baseline in task.baselines()}
-    fitting = [name for name in discover.models.names() if name not in solved and fits(name, task)]
+    asks, solved = task.ports().asks(task.ACCEPTS), {baseline.model for baseline in task.baselines()}
+    specs = {name: discover.model(name) for name in discover.models.names()}
+    fitting = [name for name, spec in specs.items() if name not in solved and trained(spec, asks)]
     if asked.models is not None:
         names = [word.strip() for word in asked.models.split(",") if word.strip()]
         for name in names:
-            discover.models.load(name)
-            if not fits(name, task):
-                raise UsageError(f"the model '{name}' does not fit the task '{task_name}'; {', '.join(fitting)} do")
+            if why := misfit(discover.model(name), asks):
+                others = f"models that fit: {', '.join(fitting)}"
+                raise UsageError(f"the model '{name}' does not fit the task '{task_name}': {why}; {others}")
     else:
         depth = PRESETS.index(asked.preset)
-        names = [
-            name
-            for name in fitting
-            if name in task.ADVICE or PRESETS.index(declared(discover.models.load(name)).preset) <= depth
-        ]
+        names = [name for name in fitting if name in task.ADVICE or PRESETS.index(specs[name].preset) <= depth]
     wanted = [*names, *([own] if own else []), *([ALWAYS] if ALWAYS in fitting else [])]
     if not wanted:
         raise UsageError(f"no model fits the task '{task_name}'")

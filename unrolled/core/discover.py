@@ -1,4 +1,4 @@
-"""Discovery: one file is one name. There is no list to edit. Listing names imports nothing.
+"""Discovery: one file is one name. There is no list to edit. Listing names imports nothing. Imports no torch.
 
 `models/linear_rnn.py` is the model `linear-rnn`; `tasks/_labelled.py` is shared by tasks, and no task itself. A user's
 own file joins with `add_file`, an installed package with an entry point of the group `unrolled.models` (or
@@ -13,18 +13,19 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from unrolled.core import model_file
-from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.core.errors import DataError, UnrolledError, UsageError, nearest
 from unrolled.core.front import option
 from unrolled.core.opening import CODE, read_bytes
+from unrolled.core.spec import ModelSpec, WrongField, explained
 
 
 class Room:
@@ -56,14 +57,22 @@ class Room:
         """Refuse a name that is not there, with the one that was probably meant. Imports nothing."""
         names = self.names()
         if name not in names:
-            aliases = {word: each for each in names for word in self.told(each).get("ALIASES", ())}
+            aliases = {word: each for each in names for word in self.aliases(each)}
             raise UsageError(f"there is no {self.kind} '{name}'; {nearest(name, names, aliases)}")
 
+    def aliases(self, name: str) -> tuple[str, ...]:
+        """Other names of a name. Imports nothing."""
+        said = self.told(name)
+        return tuple(said.get("aliases") or said.get("ALIASES") or ())
+
     def told(self, name: str) -> dict[str, Any]:
-        """What a file says of itself, read and not run: its docstring as `__doc__` and its literal constants."""
+        """What a file says of itself, read and not run: its docstring as `__doc__`, its literal constants, and those of
+        its declaration."""
         path = self._files.get(name) or self._path(name)
-        if path is None or name in self._modules:
-            return dict(vars(self.load(name)))
+        if path is None:
+            module = self.load(name)
+            spec = vars(module).get("MODEL")
+            return vars(module) | (vars(spec) if isinstance(spec, ModelSpec) else {})
         tree = ast.parse(path.read_text(encoding="utf-8"))
         return {"__doc__": ast.get_docstring(tree)} | _literals(tree)
 
@@ -90,7 +99,7 @@ class Room:
 
     def own_mistakes(self) -> AbstractContextManager[None]:
         """Within it, an exception that comes out of a user's file is told with the file and the line."""
-        return model_file.blame(lambda: self._files)
+        return _blame(lambda: self._files)
 
     @cached_property
     def _entry_points(self) -> dict[str, str]:
@@ -122,18 +131,43 @@ class Room:
         return module
 
 
+@contextmanager
+def _blame(files: Callable[[], Mapping[str, Path]]) -> Iterator[None]:
+    """An exception that comes out of a user's own file is told as that file's, with the line.
+
+    `files` are the users' files by name, asked for only when something went wrong.
+    """
+    try:
+        yield
+    except UnrolledError:
+        raise
+    except Exception as error:
+        own = {str(path) for path in files().values()}
+        for frame in reversed(traceback.extract_tb(error.__traceback__)):
+            if frame.filename in own:
+                raise UsageError(
+                    f"{frame.filename}, line {frame.lineno}, in {frame.name}: {type(error).__name__}: {error}"
+                ) from error
+        raise
+
+
 def file_name(stem: str) -> str:
     """`linear_rnn` -> `linear-rnn`."""
     return stem.replace("_", "-")
 
 
 def _literals(tree: ast.Module) -> dict[str, Any]:
-    """Constants at the top of a file, NAME = literal; a value that must be computed is left out."""
+    """Constants at the top of a file, NAME = literal, and the fields of MODEL; what must be computed is left out."""
     found = {}
     for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)):
+            continue
+        said = {node.targets[0].id: node.value}
+        if isinstance(node.value, ast.Call) and node.targets[0].id == "MODEL":
+            said = {each.arg: each.value for each in node.value.keywords if each.arg}
+        for name, value in said.items():
             with suppress(ValueError):
-                found[node.targets[0].id] = ast.literal_eval(node.value)
+                found[name] = ast.literal_eval(value)
     return found
 
 
@@ -154,8 +188,27 @@ def _import_file(path: Path, sha256: str | None = None) -> ModuleType:
         del sys.modules[name]
         if before is not None:
             sys.modules[name] = before
-        raise UsageError(f"{path}: cannot be imported ({type(error).__name__}: {error})") from error
+        raise UsageError(_told(path, error)) from error
     return module
+
+
+def _told(path: Path, error: BaseException) -> str:
+    """Why a file cannot be loaded; of a wrong declaration with the line to change."""
+    if isinstance(error, WrongField):
+        return f"{path}, line {_line(path, error.name)}: {error}; see docs/own_model.md"
+    if isinstance(error, TypeError) and "ModelSpec.__init__()" in str(error):
+        why = explained(error)
+        field = why.split("'")[1] if "'" in why else ""
+        return f"{path}, line {_line(path, field)}: {why}; see docs/own_model.md"
+    return f"{path}: cannot be imported ({type(error).__name__}: {error})"
+
+
+def _line(path: Path, name: str) -> int:
+    """The line of a field of the declaration, or of the declaration itself."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == ModelSpec.__name__:
+            return next((each.value.lineno for each in node.keywords if each.arg == name), node.lineno)
+    return 1
 
 
 def _import_entry(name: str, place: str) -> ModuleType:
@@ -165,6 +218,25 @@ def _import_entry(name: str, place: str) -> ModuleType:
         raise UsageError(f"the entry point '{name}' cannot be imported ({type(error).__name__}: {error})") from error
 
 
-models = Room("unrolled.models", needs=model_file.NEEDS, check=model_file.check)
+def _declares_model(module: ModuleType) -> None:
+    if not isinstance(module.MODEL, ModelSpec):
+        found = type(module.MODEL).__name__
+        raise UsageError(f"{module.__file__}: MODEL must be a ModelSpec (unrolled.core.spec), found {found}")
+
+
+def declared(module: ModuleType) -> ModelSpec:
+    """What a model file declares."""
+    spec = vars(module).get("MODEL")
+    if not isinstance(spec, ModelSpec):
+        raise UsageError(f"{module.__name__} is no model file: it declares no MODEL; name a class in it, module:Layer")
+    return spec
+
+
+def model(name: str) -> ModelSpec:
+    """What the model file of that name declares."""
+    return declared(models.load(name))
+
+
+models = Room("unrolled.models", needs=("MODEL",), check=_declares_model)
 tasks = Room("unrolled.tasks", needs=("Config", "Task"))
 questions = Room("unrolled.inspect", needs=("Config", "applies", "ask"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -16,41 +16,9 @@ from torch import Tensor
 from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.config import Config
 from unrolled.core.metric import Metric
+from unrolled.core.spec import Asks, Ports
 
 Model = Causal | Conditional | Encoder
-
-
-class SourcePorts(NamedTuple):
-    """The source of a task that has one: tokens [B, S], or where `d_in` is given vectors [B, S, d_in]."""
-
-    n_tokens: int
-    d_in: int | None = None
-    shared: bool = False
-    """Source and target have one vocabulary, so that one table may embed both."""
-
-
-class Ports(NamedTuple):
-    """What a task asks of a model: how wide its input and output are, and how many classes may start it.
-
-    The input is tokens, `n_tokens` different ones, or where `d_in` is given vectors of that width.
-    """
-
-    n_tokens: int
-    d_out: int
-    n_classes: int = 0
-    d_in: int | None = None
-    answers: Literal["next", "whole", "each"] = "next"
-    """What is asked for: what comes next, one answer for a whole sequence, or one at each of its positions."""
-    readout: str = "last"
-    """How a whole sequence is read off the positions of a body."""
-    letters: int = 0
-    """Different letters, where a token comes with those it is spelt with: x [B, T, 1 + L]."""
-    source: SourcePorts | None = None
-    """What is read before the first target is written; None: nothing."""
-    delay: int = 0
-    """Steps by which a causal model may answer late, where it answers at each position."""
-    targets: str = "tokens"
-    """What outputs mean, one of model_file.TARGETS: a model may be fitted in closed form to some of them."""
 
 
 Known = Iterable[tuple[Tensor, Tensor, Tensor]]
@@ -288,6 +256,10 @@ class Task:
     def recall(self, facts: Mapping[str, Any]) -> None:
         """Take back what `describe` gave."""
         raise NotImplementedError
+
+    def asks(self) -> Asks:
+        """What is asked of a model as far as the settings tell, so that a misfit is told before data is prepared."""
+        return Asks(self.ACCEPTS)
 
     def ports(self) -> Ports:
         raise NotImplementedError

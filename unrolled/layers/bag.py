@@ -15,9 +15,7 @@ import torch
 from torch import Tensor
 
 from unrolled.core.causal import Encoder
-from unrolled.core.compose import SerialEncoder
 from unrolled.core.errors import UsageError
-from unrolled.core.task import Known
 
 
 class Bag(Encoder):
@@ -46,23 +44,3 @@ class Bag(Encoder):
         if self.features == "tf-idf":
             z = torch.nn.functional.normalize(z * self.idf, dim=1)
         return z.unsqueeze(1), mask.new_ones(len(mask), 1)
-
-
-class Nothing(Encoder):
-    """Any input -> a vector of one zero [B, 1, 1]: for answers that do not look."""
-
-    d_out = 1
-
-    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.zeros(len(mask), 1, 1, device=mask.device), mask.new_ones(len(mask), 1)
-
-
-class Solved(SerialEncoder):
-    """An entry and a table model that is solved from vectors and answers rather than descended."""
-
-    def solve(self, batches: Known, held_out: Known = ()) -> None:
-        """From (x, mask, y) of all examples, some at a time."""
-        entry, body = self.layers
-        solved: Any = body.causal.module  # type: ignore[union-attr]  # a plain module joins as AsEncoder(Each(module))
-        with torch.no_grad():
-            solved.solve((entry(x, mask)[0][:, 0], y) for x, mask, y in batches)

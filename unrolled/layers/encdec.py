@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
@@ -10,14 +9,16 @@ from torch import Tensor, nn
 
 from unrolled.core.causal import Causal, Conditional, Encoder, serial_depth
 from unrolled.core.compose import Serial, SerialEncoder, require_right_padding, without_padding
+from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.state import State
 from unrolled.layers.conditioning import Sourced
 from unrolled.layers.recurrent import reverse
 
 
 class Halves(NamedTuple):
-    """What a model file of KIND conditional makes: two bodies, without the layers that stand before and behind them.
+    """What a model of the kind conditional makes: two bodies, without the layers that stand before and behind them.
 
     The encoder maps [B, S, d_source] and its mask to [B, S', D]. The decoder is a causal layer [B, T, d_in] -> [B, T,
     d_out] with an attribute d_out and a method `start(encoded [B, S', D], mask [B, S']) -> State` (`Sourced`).
@@ -85,13 +86,10 @@ class EncoderDecoder(Conditional):
         return sum(serial_depth(part, length) for part in parts)
 
 
-def body_of(module: ModuleType, config: Any, d_in: int, d_out: int) -> nn.Module:
-    """What a model file makes; of KIND conditional both halves joined, the source as wide as the target."""
-    if module.KIND != "conditional":
-        body: nn.Module = module.make(config, d_in, d_out)
-        return body
-    if getattr(module, "OWNS_HEAD", False):  # a whole model of tokens, solved from counts
-        whole: nn.Module = module.make(config, d_in, d_out, d_in)
-        return whole
-    halves: Halves = module.make(config, d_in, d_out, d_in)
-    return EncoderDecoder(SerialEncoder(), halves.encoder, SourcedSerial(halves.decoder))
+def body_of(spec: ModelSpec, config: Config, sizes: Sizes) -> nn.Module:
+    """What a declared model makes; both halves of one with a source joined."""
+    body: Any = spec.make(config, sizes)
+    if isinstance(body, Halves):
+        return EncoderDecoder(SerialEncoder(), body.encoder, SourcedSerial(body.decoder))
+    whole: nn.Module = body
+    return whole

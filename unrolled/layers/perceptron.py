@@ -14,6 +14,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from unrolled.core.causal import Encoder
+from unrolled.core.compose import without_padding
 from unrolled.core.config import Config
 
 Nonlinearity = Literal["relu", "tanh", "sigmoid"]
@@ -43,7 +45,19 @@ class Perceptron(nn.Module):
         return len(self.layers)
 
 
-class TableConfig(Config):
+class OfOneVector(Encoder):
+    """A perceptron of the one vector that stands for an example: x [B, 1, d_in] -> [B, 1, d_out]."""
+
+    def __init__(self, perceptron: Perceptron) -> None:
+        super().__init__()
+        self.perceptron = perceptron
+        self.d_in, self.d_out = perceptron.d_in, perceptron.d_out
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        return without_padding(self.perceptron(without_padding(x, mask)), mask), mask
+
+
+class PerceptronConfig(Config):
     """The settings of a perceptron on one vector per example."""
 
     n_layers: int = Field(1, ge=1)
@@ -60,6 +74,6 @@ class TableConfig(Config):
         return self.updated({"d_hidden": width})
 
 
-def perceptron(config: TableConfig, d_in: int) -> Perceptron:
+def perceptron(config: PerceptronConfig, d_in: int) -> Perceptron:
     """The perceptron of these settings for vectors of this width."""
     return Perceptron(d_in, config.d_hidden, config.n_layers, config.activation, config.dropout)

@@ -14,14 +14,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from unrolled.core import config
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.autoregression import Autoregression
-
-KIND = "causal"
-OWNS_HEAD = True
-CLOSED_FORM = ("series",)
-REFERENCE = "Yule 1927; Wang 2024, CS 577 lecture 11"
-ALIASES = ("autoregression", "autoregressive")
-PRESET = "standard"
 
 
 class Config(config.Config):
@@ -29,8 +23,20 @@ class Config(config.Config):
     """How many inputs are looked at: s."""
 
 
-TINY = Config(order=3)
+def make(config: Config, sizes: Sizes) -> Autoregression:
+    return Autoregression(sizes.d_in, sizes.d_out, config.order)
 
 
-def make(config: Config, d_in: int, d_out: int) -> Autoregression:
-    return Autoregression(d_in, d_out, config.order)
+MODEL = ModelSpec(
+    summary="a linear function of the last s inputs",
+    kind="causal",
+    config=Config,
+    tiny=Config(order=3),
+    make=make,
+    reference="Yule 1927; Wang 2024, CS 577 lecture 11",
+    aliases=("autoregression", "autoregressive"),
+    outputs=("next", "each"),
+    owns_head=True,
+    closed_form=("series",),
+    preset="standard",
+)

@@ -10,14 +10,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.cells import GRU, BookGRU
 from unrolled.layers.family import BidirectionalConfig, bidirectional_stack
 from unrolled.layers.recurrent import BidirectionalStack
-
-KIND = "encoder"
-REFERENCE = "Bahdanau et al. 2015; eqs (7.14), (7.18)-(7.19)"
-ALIASES = ("bidirectional-gru",)
-PRESET = "quick"
 
 
 class Config(BidirectionalConfig):
@@ -25,8 +21,19 @@ class Config(BidirectionalConfig):
     """Where the reset gate acts: after the matrix product (weights interchange with torch.nn.GRU) or before it."""
 
 
-TINY = Config(d_state=3)
+def make(config: Config, sizes: Sizes) -> BidirectionalStack:
+    return bidirectional_stack(config, sizes.d_in, GRU if config.reset == "after" else BookGRU)
 
 
-def make(config: Config, d_in: int, d_out: int) -> BidirectionalStack:
-    return bidirectional_stack(config, d_in, GRU if config.reset == "after" else BookGRU)
+MODEL = ModelSpec(
+    summary="one gated recurrent unit reads forwards, one backwards",
+    kind="encoder",
+    config=Config,
+    tiny=Config(d_state=3),
+    make=make,
+    reference="Bahdanau et al. 2015; eqs (7.14), (7.18)-(7.19)",
+    aliases=("bidirectional-gru",),
+    outputs=("each", "whole"),
+    preset="quick",
+    resize=Config.resized,
+)

@@ -10,14 +10,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.cells import LSTM
 from unrolled.layers.family import BidirectionalConfig, bidirectional_stack
 from unrolled.layers.recurrent import BidirectionalStack
-
-KIND = "encoder"
-REFERENCE = "Graves & Schmidhuber 2005; eqs (7.14), (7.16)-(7.17)"
-ALIASES = ("bidirectional-lstm", "blstm")
-PRESET = "quick"
 
 
 class Config(BidirectionalConfig):
@@ -25,8 +21,19 @@ class Config(BidirectionalConfig):
     """Width of the projected h of each direction; none: as d_state."""
 
 
-TINY = Config(d_state=3, n_layers=2)
+def make(config: Config, sizes: Sizes) -> BidirectionalStack:
+    return bidirectional_stack(config, sizes.d_in, lambda d, m: LSTM(d, m, d_proj=config.d_proj))
 
 
-def make(config: Config, d_in: int, d_out: int) -> BidirectionalStack:
-    return bidirectional_stack(config, d_in, lambda d, m: LSTM(d, m, d_proj=config.d_proj))
+MODEL = ModelSpec(
+    summary="one long short-term memory reads forwards, one backwards",
+    kind="encoder",
+    config=Config,
+    tiny=Config(d_state=3, n_layers=2),
+    make=make,
+    reference="Graves & Schmidhuber 2005; eqs (7.14), (7.16)-(7.17)",
+    aliases=("bidirectional-lstm", "blstm"),
+    outputs=("each", "whole"),
+    preset="quick",
+    resize=Config.resized,
+)

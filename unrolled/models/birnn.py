@@ -11,14 +11,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.cells import Elman
 from unrolled.layers.family import BidirectionalConfig, bidirectional_stack
 from unrolled.layers.recurrent import BidirectionalStack
-
-KIND = "encoder"
-REFERENCE = "Schuster & Paliwal 1997; eq. (7.14)"
-ALIASES = ("bidirectional", "bidirectional-rnn")
-PRESET = "standard"
 
 
 class Config(BidirectionalConfig):
@@ -26,8 +22,19 @@ class Config(BidirectionalConfig):
     """Sigma."""
 
 
-TINY = Config(d_state=3)
+def make(config: Config, sizes: Sizes) -> BidirectionalStack:
+    return bidirectional_stack(config, sizes.d_in, lambda d, m: Elman(d, m, activation=config.activation))
 
 
-def make(config: Config, d_in: int, d_out: int) -> BidirectionalStack:
-    return bidirectional_stack(config, d_in, lambda d, m: Elman(d, m, activation=config.activation))
+MODEL = ModelSpec(
+    summary="one simple recurrence forwards, one backwards",
+    kind="encoder",
+    config=Config,
+    tiny=Config(d_state=3),
+    make=make,
+    reference="Schuster & Paliwal 1997; eq. (7.14)",
+    aliases=("bidirectional", "bidirectional-rnn"),
+    outputs=("each", "whole"),
+    preset="standard",
+    resize=Config.resized,
+)

@@ -10,22 +10,29 @@ map is the task's head.
 
 from __future__ import annotations
 
-from unrolled.layers.perceptron import Perceptron, TableConfig, perceptron
-
-KIND = "table"
-FEATURES = "counts"  # what the entries of the vector are: how often each word occurs
-REFERENCE = "Poliak 2024, lecture 26: MLP_1, MLP_2"
-ALIASES = ("bag-of-words", "mlp")
-PRESET = "quick"
-RECIPE = {"lr": 1e-3}
+from unrolled.core.spec import ModelSpec, Sizes
+from unrolled.layers.perceptron import OfOneVector, PerceptronConfig, perceptron
 
 
-class Config(TableConfig):
+class Config(PerceptronConfig):
     """The settings of the perceptron; which words are counted is the task's."""
 
 
-TINY = Config(d_hidden=5, n_layers=2)
+def make(config: Config, sizes: Sizes) -> OfOneVector:
+    return OfOneVector(perceptron(config, sizes.d_in))
 
 
-def make(config: Config, d_in: int, d_out: int) -> Perceptron:
-    return perceptron(config, d_in)
+MODEL = ModelSpec(
+    summary="counts of words into a multilayer perceptron",
+    kind="encoder",
+    config=Config,
+    tiny=Config(d_hidden=5, n_layers=2),
+    make=make,
+    reference="Poliak 2024, lecture 26: MLP_1, MLP_2",
+    aliases=("bag-of-words", "mlp"),
+    reads=("counts",),
+    outputs=("whole",),
+    preset="quick",
+    recipe={"lr": 1e-3},
+    resize=Config.resized,
+)

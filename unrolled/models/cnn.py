@@ -25,14 +25,9 @@ from unrolled.core import config
 from unrolled.core.causal import Encoder
 from unrolled.core.compose import require_right_padding, without_padding
 from unrolled.core.errors import UsageError
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.trace import note
 from unrolled.layers.image import ChannelNorm, ImagePosition, ResidualBlock, RowConv, fold, unfold
-
-KIND = "encoder"
-INPUT = "vectors"  # pixels as they are: a linear layer before them would mix columns
-REFERENCE = "He et al. 2016"
-ALIASES = ("resnet", "conv2d")
-RECIPE = {"lr": 1e-3}
 
 
 class Config(config.Config):
@@ -57,9 +52,6 @@ class Config(config.Config):
     def resized(self, width: int) -> Self:
         """`width` channels in the last stage, about."""
         return self.updated({"d_first": max(1, width >> (self.n_stages - 1))})
-
-
-TINY = Config(channels=1, d_first=4, n_stages=2, first_stride=1, n_positions=8)
 
 
 class ImageEncoder(Encoder):
@@ -107,5 +99,20 @@ class ImageEncoder(Encoder):
         return 1 + 2 * len(self.blocks)
 
 
-def make(config: Config, d_in: int, d_out: int) -> ImageEncoder:
-    return ImageEncoder(config, d_in)
+def make(config: Config, sizes: Sizes) -> ImageEncoder:
+    return ImageEncoder(config, sizes.d_in)
+
+
+MODEL = ModelSpec(
+    summary="an image, row by row, becomes a map of regions that a decoder attends to or a readout pools",
+    kind="encoder",
+    config=Config,
+    tiny=Config(channels=1, d_first=4, n_stages=2, first_stride=1, n_positions=8),
+    make=make,
+    reference="He et al. 2016",
+    aliases=("resnet", "conv2d"),
+    reads=("numbers",),  # pixels as they are: a linear layer before them would mix columns
+    outputs=("regions", "whole"),
+    recipe={"lr": 1e-3},
+    resize=Config.resized,
+)

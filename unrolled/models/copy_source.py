@@ -10,20 +10,12 @@ from __future__ import annotations
 import torch
 
 from unrolled.core import config
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.word_by_word import Pairs, WordByWord, Worded
-
-KIND = "conditional"
-INPUT = "tokens"
-OWNS_HEAD = True
-CLOSED_FORM = ("tokens",)
-REFERENCE = "doing nothing"
 
 
 class Config(config.Config):
     pass
-
-
-TINY = Config()
 
 
 class Copy(WordByWord):
@@ -32,5 +24,20 @@ class Copy(WordByWord):
         self.fill(same, torch.ones(same.shape), data)
 
 
-def make(config: Config, d_in: int, d_out: int, d_source: int) -> Worded:
-    return Worded(Copy(d_source, d_out, kept=1))
+def make(config: Config, sizes: Sizes) -> Worded:
+    return Worded(Copy(sizes.d_source, sizes.d_out, kept=1))
+
+
+MODEL = ModelSpec(
+    summary="the target is taken to be the source: what every translation has to beat",
+    kind="conditional",
+    config=Config,
+    tiny=Config(),
+    make=make,
+    reference="doing nothing",
+    reads=("tokens",),
+    reads_source=("tokens",),
+    outputs=("next",),
+    owns_head=True,
+    closed_form=("tokens",),
+)

@@ -19,15 +19,9 @@ from torch import Tensor
 from unrolled.core import config
 from unrolled.core.causal import Encoder
 from unrolled.core.compose import without_padding
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.dropout import kept
 from unrolled.layers.perceptron import Nonlinearity, Perceptron
-
-KIND = "encoder"
-ANSWERS = "whole"
-REFERENCE = "Iyyer et al. 2015"
-ALIASES = ("fasttext", "average", "deep-averaging-network")
-PRESET = "quick"
-RECIPE = {"lr": 1e-3}
 
 
 class Config(config.Config):
@@ -49,9 +43,6 @@ class Config(config.Config):
         return self.updated({"d_hidden": width})
 
 
-TINY = Config(d_hidden=5)
-
-
 class DeepAveraging(Encoder):
     """x [B, S, D] -> z_n [B, 1, d_hidden] and a mask of ones; a row without words is averaged to zero."""
 
@@ -70,5 +61,20 @@ class DeepAveraging(Encoder):
         return self.perceptron(z).unsqueeze(1), mask.new_ones(len(mask), 1)  # [B, 1, D'], [B, 1]
 
 
-def make(config: Config, d_in: int, d_out: int) -> DeepAveraging:
-    return DeepAveraging(config, d_in)
+def make(config: Config, sizes: Sizes) -> DeepAveraging:
+    return DeepAveraging(config, sizes.d_in)
+
+
+MODEL = ModelSpec(
+    summary="the mean (or sum) of word vectors into a multilayer perceptron",
+    kind="encoder",
+    config=Config,
+    tiny=Config(d_hidden=5),
+    make=make,
+    reference="Iyyer et al. 2015",
+    aliases=("fasttext", "average", "deep-averaging-network"),
+    outputs=("whole",),
+    preset="quick",
+    recipe={"lr": 1e-3},
+    resize=Config.resized,
+)

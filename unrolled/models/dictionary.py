@@ -16,14 +16,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from unrolled.core import config
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.data.codec import UNKNOWN
 from unrolled.layers.word_by_word import Pairs, WordByWord, Worded
 
-KIND = "conditional"
-INPUT = "tokens"
-OWNS_HEAD = True
-CLOSED_FORM = ("tokens",)
-REFERENCE = "Brown et al. 1993"
 MOST = 6_000_000  # pairs of a source and a target token that are looked at: bounds memory and time
 
 Whole = NDArray[np.int64]
@@ -34,9 +30,6 @@ class Config(config.Config):
     """Rounds of expectation maximisation."""
     kept: int = Field(8, ge=1)
     """Targets that are kept of each source token."""
-
-
-TINY = Config(rounds=2, kept=2)
 
 
 def together(data: Pairs) -> tuple[Whole, Whole, Whole]:
@@ -86,5 +79,20 @@ class Dictionary(WordByWord):
         return torch.from_numpy(best), torch.from_numpy(p / p.sum(1, keepdims=True)).float()
 
 
-def make(config: Config, d_in: int, d_out: int, d_source: int) -> Worded:
-    return Worded(Dictionary(config, d_source, d_out))
+def make(config: Config, sizes: Sizes) -> Worded:
+    return Worded(Dictionary(config, sizes.d_source, sizes.d_out))
+
+
+MODEL = ModelSpec(
+    summary="each source token by what it most often stands for, one after the other; solved, not descended",
+    kind="conditional",
+    config=Config,
+    tiny=Config(rounds=2, kept=2),
+    make=make,
+    reference="Brown et al. 1993",
+    reads=("tokens",),
+    reads_source=("tokens",),
+    outputs=("next",),
+    owns_head=True,
+    closed_form=("tokens",),
+)

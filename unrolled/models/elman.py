@@ -10,15 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.cells import Cell, Elman
 from unrolled.layers.decoders import AttentionDecoder, attention_decoder
 from unrolled.layers.family import RecurrentConfig, stack
 from unrolled.layers.recurrent import Stacked
-
-KIND = "causal"
-REFERENCE = "Elman 1990; eq. (7.2)"
-ALIASES = ("rnn", "simple-rnn", "vanilla-rnn", "srn")
-PRESET = "quick"
 
 
 class Config(RecurrentConfig):
@@ -26,16 +22,28 @@ class Config(RecurrentConfig):
     """Sigma."""
 
 
-TINY = Config(d_state=5)
-
-
 def cell_of(config: Config) -> Callable[[int, int], Cell]:
     return lambda d, m: Elman(d, m, activation=config.activation)
 
 
-def make(config: Config, d_in: int, d_out: int) -> Stacked:
-    return stack(config, d_in, cell_of(config))
+def make(config: Config, sizes: Sizes) -> Stacked:
+    return stack(config, sizes.d_in, cell_of(config))
 
 
 def attending(config: Config, d_in: int, d_source: int) -> AttentionDecoder:
     return attention_decoder(config, d_in, d_source, cell_of(config))
+
+
+MODEL = ModelSpec(
+    summary="the simple recurrent network",
+    kind="causal",
+    config=Config,
+    tiny=Config(d_state=5),
+    make=make,
+    reference="Elman 1990; eq. (7.2)",
+    aliases=("rnn", "simple-rnn", "vanilla-rnn", "srn"),
+    preset="quick",
+    resize=Config.resized,
+    attend=attending,
+    cell=cell_of,
+)

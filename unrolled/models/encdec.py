@@ -2,15 +2,14 @@
 
     v^(1) .. v^(S') = encoder(source),        p(y^(t) | y^(1) .. y^(t-1), source) = decoder(y^(1) .. y^(t-1), v)
 
-`--encoder` names a model file of KIND encoder or causal (bigru, transformer-encoder, cnn, tcn, ..), `--decoder` one
-that offers `attending(config, d_in, d_source)` (gru, lstm, elman, transformer). Their own settings are given as
+`--encoder` names a model of the kind encoder or causal (bigru, transformer-encoder, cnn, tcn, ..), `--decoder` one that
+declares `attend` (gru, lstm, elman, transformer). Their own settings are given as
 `--set encoder.d_state=64`. A recurrent decoder can also be started by one vector of the source, as in `seq2seq`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import ModuleType
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
@@ -19,35 +18,17 @@ from unrolled.core import config, discover
 from unrolled.core.causal import Causal
 from unrolled.core.compose import as_encoder
 from unrolled.core.errors import UsageError
+from unrolled.core.spec import ModelSpec, Role, Sizes, serves
 from unrolled.layers.decoders import fixed_context_decoder
 from unrolled.layers.encdec import Halves
 
-KIND = "conditional"
-REFERENCE = "Bahdanau et al. 2015; Vaswani et al. 2017"
 
-
-def can_read(file: ModuleType) -> bool:
-    """Whether a model file makes an encoder of vectors that stand for positions."""
-    solved = any(hasattr(file, word) for word in ("ANSWERS", "OWNS_HEAD"))
-    return file.KIND in ("encoder", "causal") and not solved and getattr(file, "INPUT", "vectors") == "vectors"
-
-
-def can_attend(file: ModuleType) -> bool:
-    return hasattr(file, "attending")
-
-
-def can_be_started(file: ModuleType) -> bool:
-    """Whether it is made of cells, whose state one vector can make."""
-    return hasattr(file, "cell_of")
-
-
-def fitting(name: str, fits: Callable[[ModuleType], bool], what: str) -> ModuleType:
-    """The model file of that name; one that does not fit is refused with those that do."""
-    file = discover.models.load(name)
-    if not fits(file):
-        known = [each for each in discover.models.names() if fits(discover.models.load(each))]
-        raise UsageError(f"the model '{name}' cannot be {what}; models that can: {', '.join(known)}")
-    return file
+def serving(name: str, role: Role) -> ModelSpec:
+    """The model of that name; one that cannot serve so is refused with those that can."""
+    if not serves(spec := discover.model(name), role):
+        known = [each for each in discover.models.names() if serves(discover.model(each), role)]
+        raise UsageError(f"the model '{name}' cannot be {role}; models that can: {', '.join(known)}")
+    return spec
 
 
 class Config(config.Config):
@@ -67,52 +48,63 @@ class Config(config.Config):
     @model_validator(mode="after")
     def halves_fit(self) -> Self:
         """Both halves are there and their settings are right; what was not given is filled in, for a run keeps it."""
-        for half, file in (("encoder", self.reader()), ("decoder", self.writer())):
+        for half, spec in (("encoder", self.reader()), ("decoder", self.writer())):
             try:
-                own = file.Config.parse(getattr(self, f"{half}_settings"))
+                own = spec.config.parse(getattr(self, f"{half}_settings"))
             except UsageError as error:
                 raise UsageError(f"{half} '{getattr(self, half)}': {error}") from None
             object.__setattr__(self, f"{half}_settings", own.model_dump())
         return self
 
-    def reader(self) -> ModuleType:
-        return fitting(self.encoder, can_read, "an encoder")
+    def reader(self) -> ModelSpec:
+        return serving(self.encoder, "an encoder")
 
-    def writer(self) -> ModuleType:
-        if self.context == "attention":
-            return fitting(self.decoder, can_attend, "a decoder that attends")
-        return fitting(self.decoder, can_be_started, "a decoder that one vector starts")
+    def writer(self) -> ModelSpec:
+        attends = self.context == "attention"
+        return serving(self.decoder, "a decoder that attends" if attends else "a decoder that one vector starts")
 
     def resized(self, width: int) -> Self:
         """Both halves so wide, where they have a width."""
         changed = {}
-        for half, file in (("encoder", self.reader()), ("decoder", self.writer())):
-            own = file.Config.parse(getattr(self, f"{half}_settings"))
-            changed[f"{half}_settings"] = (own.resized(width) if hasattr(own, "resized") else own).model_dump()
+        for half, spec in (("encoder", self.reader()), ("decoder", self.writer())):
+            own = spec.config.parse(getattr(self, f"{half}_settings"))
+            changed[f"{half}_settings"] = (spec.resize(own, width) if spec.resize else own).model_dump()
         return self.updated(changed)
 
 
-TINY = Config(
-    encoder="transformer-encoder", decoder="gru",
-    encoder_settings={"d_model": 4, "n_layers": 1, "n_heads": 2, "d_ff": 6, "n_positions": 24},
-    decoder_settings={"d_state": 4},
-)  # fmt: skip
-
-
-def source_input(config: Config) -> str | None:
-    """What the encoder reads, where it wants no layer between the source and itself."""
-    found: str | None = getattr(config.reader(), "INPUT", None)
-    return found
-
-
-def make(config: Config, d_in: int, d_out: int, d_source: int) -> Halves:
+def make(config: Config, sizes: Sizes) -> Halves:
     reader, writer = config.reader(), config.writer()
-    encoder = as_encoder(reader.make(reader.Config.parse(config.encoder_settings), d_source, d_out))
+    reads, writes = reader.config.parse(config.encoder_settings), writer.config.parse(config.decoder_settings)
+    encoder = as_encoder(reader.make(reads, Sizes(sizes.d_source, sizes.d_out)))
     width = int(encoder.d_out)  # type: ignore[arg-type]
-    own = writer.Config.parse(config.decoder_settings)
     decoder: Causal
-    if config.context == "attention":
-        decoder = writer.attending(own, d_in, width)
+    if writer.attend is not None and config.context == "attention":
+        decoder = writer.attend(writes, sizes.d_in, width)
     else:
-        decoder = fixed_context_decoder(own, d_in, width, writer.cell_of(own), config.context, config.readout)
+        assert writer.cell is not None
+        cell = writer.cell(writes)
+        decoder = fixed_context_decoder(writes, sizes.d_in, width, cell, config.context, config.readout)  # type: ignore[arg-type]
     return Halves(encoder, decoder)
+
+
+def under(config: Config) -> ModelSpec:
+    """The source is read as the encoder reads."""
+    return replace(MODEL, reads_source=config.reader().reads)
+
+
+MODEL = ModelSpec(
+    summary="any model that reads, with any model that can attend to what was read",
+    kind="conditional",
+    config=Config,
+    tiny=Config(
+        encoder="transformer-encoder",
+        decoder="gru",
+        encoder_settings={"d_model": 4, "n_layers": 1, "n_heads": 2, "d_ff": 6, "n_positions": 24},
+        decoder_settings={"d_state": 4},
+    ),
+    make=make,
+    reference="Bahdanau et al. 2015; Vaswani et al. 2017",
+    outputs=("next",),
+    resize=Config.resized,
+    under=under,
+)

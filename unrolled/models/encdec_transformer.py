@@ -14,15 +14,10 @@ from typing import Literal
 
 from pydantic import Field
 
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.blocks import BlocksConfig
 from unrolled.layers.encdec import Halves
 from unrolled.models import transformer, transformer_encoder
-
-KIND = "conditional"
-REFERENCE = "Vaswani et al. 2017; eqs (7.25)-(7.33)"
-ALIASES = ("t5", "bart", "marian", "transformer-encoder-decoder", "seq2seq-transformer")
-PRESET = "quick"
-RECIPE = {"lr": 1e-3, "warmup": 400}
 
 
 class Config(BlocksConfig):
@@ -39,12 +34,24 @@ class Config(BlocksConfig):
     table added; not at all."""
 
 
-TINY = Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, n_positions=24)
-
-
-def make(config: Config, d_in: int, d_out: int, d_source: int) -> Halves:
+def make(config: Config, sizes: Sizes) -> Halves:
     common = config.model_dump(exclude={"n_encoder_layers"})
     reads = transformer_encoder.Config(**common | {"n_layers": config.n_encoder_layers or config.n_layers})
     writes = transformer.Config(**common, window=0)
-    encoder = transformer_encoder.make(reads, d_source, d_out)
-    return Halves(encoder, transformer.attending(writes, d_in, encoder.d_out))
+    encoder = transformer_encoder.make(reads, Sizes(sizes.d_source, sizes.d_out))
+    return Halves(encoder, transformer.attending(writes, sizes.d_in, encoder.d_out))
+
+
+MODEL = ModelSpec(
+    summary="blocks that look both ways read the source, decoder blocks write the target",
+    kind="conditional",
+    config=Config,
+    tiny=Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, n_positions=24),
+    make=make,
+    reference="Vaswani et al. 2017; eqs (7.25)-(7.33)",
+    aliases=("t5", "bart", "marian", "transformer-encoder-decoder", "seq2seq-transformer"),
+    outputs=("next",),
+    preset="quick",
+    recipe={"lr": 1e-3, "warmup": 400},
+    resize=Config.resized,
+)

@@ -13,14 +13,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.cells import GRU, BookGRU, Cell
 from unrolled.layers.decoders import AttentionDecoder, attention_decoder
 from unrolled.layers.family import RecurrentConfig, stack
 from unrolled.layers.recurrent import Stacked
-
-KIND = "causal"
-REFERENCE = "Cho et al. 2014; eqs (7.18)-(7.19)"
-PRESET = "quick"
 
 
 class Config(RecurrentConfig):
@@ -30,18 +27,29 @@ class Config(RecurrentConfig):
     """Steps that units begin by remembering, from 1 to so many, through the bias of the update gate; none: a few."""
 
 
-TINY = Config(d_state=5)
-
-
 def cell_of(config: Config) -> Callable[[int, int], Cell]:
     form = GRU if config.reset == "after" else BookGRU
     memory = config.memory
     return form if memory is None else lambda d, m: form(d, m).remember(memory)
 
 
-def make(config: Config, d_in: int, d_out: int) -> Stacked:
-    return stack(config, d_in, cell_of(config))
+def make(config: Config, sizes: Sizes) -> Stacked:
+    return stack(config, sizes.d_in, cell_of(config))
 
 
 def attending(config: Config, d_in: int, d_source: int) -> AttentionDecoder:
     return attention_decoder(config, d_in, d_source, cell_of(config))
+
+
+MODEL = ModelSpec(
+    summary="Gated recurrent unit, in both published forms",
+    kind="causal",
+    config=Config,
+    tiny=Config(d_state=5),
+    make=make,
+    reference="Cho et al. 2014; eqs (7.18)-(7.19)",
+    preset="quick",
+    resize=Config.resized,
+    attend=attending,
+    cell=cell_of,
+)

@@ -11,23 +11,12 @@ from torch.nn import functional as F
 from unrolled.core.causal import Encoder
 from unrolled.core.compose import without_padding
 from unrolled.core.config import Config as Base
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.task import Known
-
-KIND = "encoder"
-INPUT = "vectors"
-ANSWERS = "each"
-OWNS_HEAD = True
-CLOSED_FORM = ("series",)
-REFERENCE = "doing nothing"
-ALIASES = ("nothing", "do-nothing")
-PRESET = "thorough"
 
 
 class Config(Base):
     """There is nothing to choose."""
-
-
-TINY = Config()
 
 
 class Identity(Encoder):
@@ -49,5 +38,20 @@ class Identity(Encoder):
         """There is nothing to learn."""
 
 
-def make(config: Config, d_in: int, d_out: int) -> Identity:
-    return Identity(d_in, d_out)
+def make(config: Config, sizes: Sizes) -> Identity:
+    return Identity(sizes.d_in, sizes.d_out)
+
+
+MODEL = ModelSpec(
+    summary="a series is left as it is: what every way of cleaning it has to beat",
+    kind="encoder",
+    config=Config,
+    tiny=Config(),
+    make=make,
+    reference="doing nothing",
+    aliases=("nothing", "do-nothing"),
+    reads=("numbers",),
+    outputs=("each",),
+    owns_head=True,
+    closed_form=("series",),
+)

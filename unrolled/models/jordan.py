@@ -14,13 +14,9 @@ from typing import Literal
 from pydantic import Field
 
 from unrolled.core import config
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.cells import Jordan, OutputFeedback
 from unrolled.layers.recurrent import Recurrent
-
-KIND = "causal"
-OWNS_HEAD = True
-REFERENCE = "Jordan 1986; eq. (7.3)"
-PRESET = "thorough"
 
 
 class Config(config.Config):
@@ -37,10 +33,20 @@ class Config(config.Config):
         return self.updated({"d_state": width})
 
 
-TINY = Config(d_state=4)
-
-
-def make(config: Config, d_in: int, d_out: int) -> Recurrent:
+def make(config: Config, sizes: Sizes) -> Recurrent:
     kind = Jordan if config.feedback == "output" else OutputFeedback
-    cell = kind(d_in, config.d_state, d_out, activation=config.activation, output_activation="softmax")
+    cell = kind(sizes.d_in, config.d_state, sizes.d_out, activation=config.activation, output_activation="softmax")
     return Recurrent(cell, initial=config.initial)
+
+
+MODEL = ModelSpec(
+    summary="the recurrent connection comes from the output",
+    kind="causal",
+    config=Config,
+    tiny=Config(d_state=4),
+    make=make,
+    reference="Jordan 1986; eq. (7.3)",
+    outputs=("next",),
+    owns_head=True,
+    resize=Config.resized,
+)

@@ -18,21 +18,13 @@ from torch import Tensor
 from unrolled.core import config
 from unrolled.core.causal import Causal
 from unrolled.core.errors import DataError
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.state import State
-
-KIND = "causal"
-INPUT = "vectors"
-OWNS_HEAD = True
-CLOSED_FORM = ("bits",)
-REFERENCE = "Krichevsky & Trofimov 1981"
 
 
 class Config(config.Config):
     order: Literal[0, 1] = 1
     """Whether the bit's last value is looked at."""
-
-
-TINY = Config()
 
 
 class Data(Protocol):
@@ -86,5 +78,19 @@ class KeyChain(Causal):
         self.slope.copy_(logits[1] - logits[0])
 
 
-def make(config: Config, d_in: int, d_out: int) -> KeyChain:
-    return KeyChain(config.order, d_in, d_out)
+def make(config: Config, sizes: Sizes) -> KeyChain:
+    return KeyChain(config.order, sizes.d_in, sizes.d_out)
+
+
+MODEL = ModelSpec(
+    summary="each bit of a frame is a two-state Markov chain of its own; counted, not descended",
+    kind="causal",
+    config=Config,
+    tiny=Config(),
+    make=make,
+    reference="Krichevsky & Trofimov 1981",
+    reads=("numbers",),
+    outputs=("next",),
+    owns_head=True,
+    closed_form=("bits",),
+)

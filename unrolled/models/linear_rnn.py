@@ -7,16 +7,25 @@ With a shift matrix for W_rec it is exactly an autoregressive model (Wang 2024, 
 
 from __future__ import annotations
 
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.cells import LinearUnit
 from unrolled.layers.family import RecurrentConfig, stack
 from unrolled.layers.recurrent import Stacked
 
-KIND = "causal"
-REFERENCE = "Wang 2024, CS 577 lecture 11"
-PRESET = "standard"
 Config = RecurrentConfig
-TINY = Config(d_state=5)
 
 
-def make(config: RecurrentConfig, d_in: int, d_out: int) -> Stacked:
-    return stack(config, d_in, LinearUnit)
+def make(config: Config, sizes: Sizes) -> Stacked:
+    return stack(config, sizes.d_in, LinearUnit)
+
+
+MODEL = ModelSpec(
+    summary="memory without a non-linearity",
+    kind="causal",
+    config=Config,
+    tiny=Config(d_state=5),
+    make=make,
+    reference="Wang 2024, CS 577 lecture 11",
+    preset="standard",
+    resize=Config.resized,
+)

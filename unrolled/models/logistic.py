@@ -20,20 +20,12 @@ from torch.nn import functional as F
 
 from unrolled.core.config import Config as Base
 from unrolled.core.errors import DataError
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.task import Known
 from unrolled.layers import regularised
 from unrolled.layers.grams import OfGrams
 from unrolled.layers.regularised import Examples
 from unrolled.objectives.answers import balanced_weights
-
-KIND = "encoder"
-INPUT = "tokens"
-ANSWERS = "whole"
-OWNS_HEAD = True
-CLOSED_FORM = ("class", "classes")
-REFERENCE = "Cox 1958; Spärck Jones 1972"
-ALIASES = ("logistic-regression", "logreg", "maxent")
-PRESET = "thorough"
 
 
 class Config(Base):
@@ -46,9 +38,6 @@ class Config(Base):
     """r: how much large weights cost, beside one example; none: chosen on validation data, from 3 to 0.001."""
     class_weights: float = Field(0.0, ge=0, le=1)
     """How far rare classes count for more: 0 all examples alike, 1 all classes alike."""
-
-
-TINY = Config(longest=2, n_features=50)
 
 
 class Logistic(OfGrams):
@@ -107,5 +96,20 @@ def _tfidf(counts: Any, idf: Any) -> Any:
     return normalize(counts.multiply(idf).tocsr())
 
 
-def make(config: Config, d_in: int, d_out: int) -> Logistic:
-    return Logistic(config, d_in, d_out)
+def make(config: Config, sizes: Sizes) -> Logistic:
+    return Logistic(config, sizes.d_in, sizes.d_out)
+
+
+MODEL = ModelSpec(
+    summary="one weight for each short run of tokens and each class; solved, not descended",
+    kind="encoder",
+    config=Config,
+    tiny=Config(longest=2, n_features=50),
+    make=make,
+    reference="Cox 1958; Spärck Jones 1972",
+    aliases=("logistic-regression", "logreg", "maxent"),
+    reads=("tokens",),
+    outputs=("whole",),
+    owns_head=True,
+    closed_form=("class", "classes"),
+)

@@ -13,14 +13,11 @@ from collections.abc import Callable
 
 from pydantic import Field
 
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.cells import LSTM, Cell
 from unrolled.layers.decoders import AttentionDecoder, attention_decoder
 from unrolled.layers.family import RecurrentConfig, stack
 from unrolled.layers.recurrent import Stacked
-
-KIND = "causal"
-REFERENCE = "Hochreiter & Schmidhuber 1997; eqs (7.16)-(7.17)"
-PRESET = "quick"
 
 
 class Config(RecurrentConfig):
@@ -28,9 +25,6 @@ class Config(RecurrentConfig):
     """Width of the projected h; none: as d_state."""
     memory: int | None = Field(None, ge=1)
     """Steps that units begin by remembering, from 1 to so many, through the bias of the forget gate; none: a few."""
-
-
-TINY = Config(d_state=4, n_layers=2)
 
 
 def cell_of(config: Config) -> Callable[[int, int], Cell]:
@@ -41,9 +35,23 @@ def cell_of(config: Config) -> Callable[[int, int], Cell]:
     return cell
 
 
-def make(config: Config, d_in: int, d_out: int) -> Stacked:
-    return stack(config, d_in, cell_of(config))
+def make(config: Config, sizes: Sizes) -> Stacked:
+    return stack(config, sizes.d_in, cell_of(config))
 
 
 def attending(config: Config, d_in: int, d_source: int) -> AttentionDecoder:
     return attention_decoder(config, d_in, d_source, cell_of(config))
+
+
+MODEL = ModelSpec(
+    summary="Long short-term memory",
+    kind="causal",
+    config=Config,
+    tiny=Config(d_state=4, n_layers=2),
+    make=make,
+    reference="Hochreiter & Schmidhuber 1997; eqs (7.16)-(7.17)",
+    preset="quick",
+    resize=Config.resized,
+    attend=attending,
+    cell=cell_of,
+)

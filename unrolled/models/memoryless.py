@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.cells import Memoryless
 from unrolled.layers.family import RecurrentConfig, stack
 from unrolled.layers.recurrent import Stacked
-
-KIND = "causal"
-REFERENCE = "Krähenbühl & Wu 2019"
-PRESET = "quick"
 
 
 class Config(RecurrentConfig):
@@ -23,8 +20,17 @@ class Config(RecurrentConfig):
     """Sigma."""
 
 
-TINY = Config(d_state=5, n_layers=2)
+def make(config: Config, sizes: Sizes) -> Stacked:
+    return stack(config, sizes.d_in, lambda d, m: Memoryless(d, m, activation=config.activation))
 
 
-def make(config: Config, d_in: int, d_out: int) -> Stacked:
-    return stack(config, d_in, lambda d, m: Memoryless(d, m, activation=config.activation))
+MODEL = ModelSpec(
+    summary="each step is decided alone, the baseline that shows what memory is worth",
+    kind="causal",
+    config=Config,
+    tiny=Config(d_state=5, n_layers=2),
+    make=make,
+    reference="Krähenbühl & Wu 2019",
+    preset="quick",
+    resize=Config.resized,
+)

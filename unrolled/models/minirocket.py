@@ -20,19 +20,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from unrolled.core.config import Config as Base
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.task import Known
 from unrolled.layers import ridge
 from unrolled.layers.neighbours import are_sets, resampled
 from unrolled.layers.stored import Stored
-
-KIND = "encoder"
-INPUT = "vectors"
-ANSWERS = "whole"
-OWNS_HEAD = True
-CLOSED_FORM = ("class", "classes", "numbers")
-REFERENCE = "Dempster, Schmidt & Webb 2021"
-ALIASES = ("rocket",)
-PRESET = "thorough"
 
 WIDTH = 9  # of a filter
 FILTERS = torch.tensor([[2.0 if j in three else -1.0 for j in range(WIDTH)] for three in combinations(range(WIDTH), 3)])
@@ -51,9 +43,6 @@ class Config(Base):
     """The most steps that series are brought to."""
     seed: int = Field(0, ge=0)
     """Of the training series and the channels that are drawn."""
-
-
-TINY = Config(features=84, length=16)
 
 
 class MiniRocket(Stored):
@@ -206,5 +195,20 @@ def _sharpness(said: Tensor, y: Tensor) -> float:
     return float(SHARPNESS[misses.index(min(misses))])
 
 
-def make(config: Config, d_in: int, d_out: int) -> MiniRocket:
-    return MiniRocket(config, d_in, d_out)
+def make(config: Config, sizes: Sizes) -> MiniRocket:
+    return MiniRocket(config, sizes.d_in, sizes.d_out)
+
+
+MODEL = ModelSpec(
+    summary="how often short fixed filters exceed their thresholds, and ridge regression on that",
+    kind="encoder",
+    config=Config,
+    tiny=Config(features=84, length=16),
+    make=make,
+    reference="Dempster, Schmidt & Webb 2021",
+    aliases=("rocket",),
+    reads=("numbers",),
+    outputs=("whole",),
+    owns_head=True,
+    closed_form=("class", "classes", "numbers"),
+)

@@ -18,18 +18,10 @@ from torch import Tensor
 
 from unrolled.core.config import Config as Base
 from unrolled.core.errors import DataError
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.task import Known
 from unrolled.layers.grams import OfGrams
 from unrolled.layers.regularised import Examples, least, left_out, misses
-
-KIND = "encoder"
-INPUT = "tokens"
-ANSWERS = "whole"
-OWNS_HEAD = True
-CLOSED_FORM = ("class",)
-REFERENCE = "McCallum & Nigam 1998; Wang & Manning 2012"
-ALIASES = ("nb", "bayes", "multinomial-nb")
-PRESET = "thorough"
 
 MANY = float(1 << 24)  # more often no n-gram is in a text
 SMOOTHINGS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
@@ -45,9 +37,6 @@ class Config(Base):
     """a: what is added to every count; none: chosen on validation data, from 3 to 0.003."""
     once: bool | None = None
     """Whether an n-gram counts once in a text, however often it is there; none: chosen on validation data."""
-
-
-TINY = Config(longest=2, n_features=50)
 
 
 class NaiveBayes(OfGrams):
@@ -121,5 +110,20 @@ def _numpy(pair: tuple[Any, Tensor]) -> tuple[Any, Any]:
     return pair[0], pair[1].numpy()
 
 
-def make(config: Config, d_in: int, d_out: int) -> NaiveBayes:
-    return NaiveBayes(config, d_in, d_out)
+def make(config: Config, sizes: Sizes) -> NaiveBayes:
+    return NaiveBayes(config, sizes.d_in, sizes.d_out)
+
+
+MODEL = ModelSpec(
+    summary="counts of short runs of tokens, each as if it came by itself: the classical answer to texts",
+    kind="encoder",
+    config=Config,
+    tiny=Config(longest=2, n_features=50),
+    make=make,
+    reference="McCallum & Nigam 1998; Wang & Manning 2012",
+    aliases=("nb", "bayes", "multinomial-nb"),
+    reads=("tokens",),
+    outputs=("whole",),
+    owns_head=True,
+    closed_form=("class",),
+)

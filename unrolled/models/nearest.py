@@ -16,18 +16,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from unrolled.core.config import Config as Base
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.task import Known
 from unrolled.layers.neighbours import are_sets, nearest, resampled
 from unrolled.layers.stored import Stored
-
-KIND = "encoder"
-INPUT = "vectors"
-ANSWERS = "whole"
-OWNS_HEAD = True
-CLOSED_FORM = ("class", "classes", "numbers")
-REFERENCE = "Cover & Hart 1967"
-ALIASES = ("knn", "nearest-neighbour", "nearest-neighbor", "1nn")
-PRESET = "thorough"
 
 ROUNDING = 4 * torch.finfo(torch.float32).eps  # of a level: a standard deviation below that is no shape
 TRIED = 1000  # training examples, evenly spread, whose own neighbours are looked for
@@ -39,9 +31,6 @@ class Config(Base):
     among the training examples."""
     length: int = Field(2000, ge=2)
     """The most steps that series are brought to."""
-
-
-TINY = Config(length=4)
 
 
 class Nearest(Stored):
@@ -129,5 +118,20 @@ def _miss(z: Tensor, y: Tensor) -> float:
     return float((said - true).double().square().mean())
 
 
-def make(config: Config, d_in: int, d_out: int) -> Nearest:
-    return Nearest(config, d_in, d_out)
+def make(config: Config, sizes: Sizes) -> Nearest:
+    return Nearest(config, sizes.d_in, sizes.d_out)
+
+
+MODEL = ModelSpec(
+    summary="the answer of the training series that is most alike: what is hard to beat on short series",
+    kind="encoder",
+    config=Config,
+    tiny=Config(length=4),
+    make=make,
+    reference="Cover & Hart 1967",
+    aliases=("knn", "nearest-neighbour", "nearest-neighbor", "1nn"),
+    reads=("numbers",),
+    outputs=("whole",),
+    owns_head=True,
+    closed_form=("class", "classes", "numbers"),
+)

@@ -20,15 +20,10 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import config
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.neighbours import nearest, resampled
 from unrolled.layers.recalled import Recalled, Recalling, targets_of
 from unrolled.layers.word_by_word import Seen
-
-KIND = "conditional"
-INPUT = "vectors"
-OWNS_HEAD = True
-CLOSED_FORM = ("tokens",)
-REFERENCE = "Cover & Hart 1967"
 
 BEFORE = 64  # examples that an unsolved model has
 TRIED = 1000  # training examples, evenly spread, whose own neighbours are looked for
@@ -41,9 +36,6 @@ class Config(config.Config):
     """Steps that sources are brought to."""
     examples: int = Field(4000, ge=2)
     """The most training examples that are kept, evenly spread."""
-
-
-TINY = Config(length=3, examples=4)
 
 
 class Nearest(Recalled):
@@ -91,5 +83,20 @@ class Nearest(Recalled):
         return resampled(torch.from_numpy(source)[None], mask, self.config.length)
 
 
-def make(config: Config, d_in: int, d_out: int, d_source: int) -> Recalling:
-    return Recalling(Nearest(config, d_out, d_source))
+def make(config: Config, sizes: Sizes) -> Recalling:
+    return Recalling(Nearest(config, sizes.d_out, sizes.d_source))
+
+
+MODEL = ModelSpec(
+    summary="the text of the training source that is most alike, word for word",
+    kind="conditional",
+    config=Config,
+    tiny=Config(length=3, examples=4),
+    make=make,
+    reference="Cover & Hart 1967",
+    reads=("tokens",),
+    reads_source=("numbers",),
+    outputs=("next",),
+    owns_head=True,
+    closed_form=("tokens",),
+)

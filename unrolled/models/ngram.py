@@ -24,15 +24,9 @@ from pydantic import Field
 
 from unrolled.core import config
 from unrolled.core.errors import DataError
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.data.codec import EMPTY, START, STOP
 from unrolled.layers.ngram import NGram
-
-KIND = "causal"
-INPUT = "tokens"
-OWNS_HEAD = True
-CLOSED_FORM = ("tokens",)
-REFERENCE = "Chen & Goodman 1999"
-ALIASES = ("markov", "markov-chain", "bigram", "trigram", "kneser-ney")
 
 NEVER = (EMPTY, START)  # tokens that are not predicted
 PIECE = 1 << 20  # positions counted at once
@@ -45,9 +39,6 @@ class Config(config.Config):
     """How many tokens an n-gram has: 1 counts tokens alone, 3 looks at the last two."""
     smoothing: Literal["kneser-ney", "witten-bell"] = "kneser-ney"
     """How counts of long and short contexts are mixed."""
-
-
-TINY = Config(order=3)
 
 
 class Data(Protocol):
@@ -237,5 +228,20 @@ class Solved(NGram):
         self.backoff = torch.from_numpy(backoff).to(device, dtype)
 
 
-def make(config: Config, d_in: int, d_out: int) -> Solved:
-    return Solved(config, d_in, d_out)
+def make(config: Config, sizes: Sizes) -> Solved:
+    return Solved(config, sizes.d_in, sizes.d_out)
+
+
+MODEL = ModelSpec(
+    summary="the next token given the last order - 1, counted and smoothed; solved, not descended",
+    kind="causal",
+    config=Config,
+    tiny=Config(order=3),
+    make=make,
+    reference="Chen & Goodman 1999",
+    aliases=("markov", "markov-chain", "bigram", "trigram", "kneser-ney"),
+    reads=("tokens",),
+    outputs=("next",),
+    owns_head=True,
+    closed_form=("tokens",),
+)

@@ -7,31 +7,21 @@ Several classes at once have one such probability each; numbers are answered by 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from unrolled.core.causal import Encoder
 from unrolled.core.config import Config as Base
-
-KIND = "table"
-FEATURES = "nothing"
-OWNS_HEAD = True
-CLOSED_FORM = ("class", "classes", "numbers")
-REFERENCE = "the majority class, the mean"
-ALIASES = ("majority", "dummy", "most-frequent", "mean")
-PRESET = "thorough"
+from unrolled.core.spec import ModelSpec, Sizes
+from unrolled.core.task import Known
 
 
 class Config(Base):
     """There is nothing to choose."""
 
 
-TINY = Config()
-
-
-class Prior(nn.Module):
-    """x [..., F] -> the same answer [..., C] for all: log p of classes, logits of sets, means of numbers."""
+class Prior(Encoder):
+    """x [B, S, ..] -> the same answer [B, 1, C] for all: log p of classes, logits of sets, means of numbers."""
 
     answer: Tensor  # [C]
 
@@ -40,11 +30,11 @@ class Prior(nn.Module):
         self.register_buffer("answer", torch.zeros(d_out))
         self.d_out = d_out
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.answer.to(x).expand(*x.shape[:-1], -1)
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        return self.answer.expand(len(mask), 1, -1), mask.new_ones(len(mask), 1)
 
-    def solve(self, batches: Iterable[tuple[Tensor, Tensor]]) -> None:
-        y = torch.cat([answers for _, answers in batches])  # [n] classes, or [n, C]
+    def solve(self, batches: Known, held_out: Known = ()) -> None:
+        y = torch.cat([answers for _, _, answers in batches])  # [n] classes, or [n, C]
         if not y.is_floating_point():
             counts = torch.bincount(y[y >= 0], minlength=self.d_out).double() + 1
             self.answer.copy_((counts / counts.sum()).log())
@@ -55,5 +45,20 @@ class Prior(nn.Module):
             self.answer.copy_(y.double().mean(0))
 
 
-def make(config: Config, d_in: int, d_out: int) -> Prior:
-    return Prior(d_out)
+def make(config: Config, sizes: Sizes) -> Prior:
+    return Prior(sizes.d_out)
+
+
+MODEL = ModelSpec(
+    summary="how often each class was seen in training, whatever the input: what every other answer has to beat",
+    kind="encoder",
+    config=Config,
+    tiny=Config(),
+    make=make,
+    reference="the majority class, the mean",
+    aliases=("majority", "dummy", "most-frequent", "mean"),
+    reads=("tokens", "numbers"),
+    outputs=("whole",),
+    owns_head=True,
+    closed_form=("class", "classes", "numbers"),
+)

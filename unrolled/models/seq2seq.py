@@ -20,16 +20,11 @@ from pydantic import Field
 from unrolled.core import config
 from unrolled.core.causal import Causal, Encoder
 from unrolled.core.compose import AsEncoder, SerialEncoder
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.cells import GRU, LSTM, Cell, Elman
 from unrolled.layers.decoders import attention_decoder, fixed_context_decoder
 from unrolled.layers.encdec import Backwards, Halves
 from unrolled.layers.family import BidirectionalConfig, RecurrentConfig, bidirectional_stack, stack
-
-KIND = "conditional"
-REFERENCE = "Bahdanau et al. 2015; eqs (7.20)-(7.22)"
-ALIASES = ("encoder-decoder", "rnn-encoder-decoder", "bahdanau")
-PRESET = "quick"
-RECIPE = {"lr": 1e-3}
 
 CELLS: dict[str, Callable[[int, int], Cell]] = {"gru": GRU, "lstm": LSTM, "elman": Elman}
 
@@ -59,26 +54,38 @@ class Config(config.Config):
         return self.updated({"d_state": width})
 
 
-TINY = Config(d_state=4, n_layers=2)
-
-
-def make(config: Config, d_in: int, d_out: int, d_source: int) -> Halves:
+def make(config: Config, sizes: Sizes) -> Halves:
     attends, cell = config.context == "attention", CELLS[config.cell]
     both = attends if config.bidirectional is None else config.bidirectional
-    sizes = {"d_state": config.d_state, "n_layers": config.n_layers, "dropout": config.dropout}
+    common = {"d_state": config.d_state, "n_layers": config.n_layers, "dropout": config.dropout}
     encoder: Encoder = (
-        bidirectional_stack(BidirectionalConfig(**sizes), d_source, cell)
+        bidirectional_stack(BidirectionalConfig(**common), sizes.d_source, cell)
         if both
-        else AsEncoder(stack(RecurrentConfig(**sizes), d_source, cell))
+        else AsEncoder(stack(RecurrentConfig(**common), sizes.d_source, cell))
     )
     width = int(encoder.d_out)  # type: ignore[arg-type]
     if config.reversed_source:  # what is attended to stands in the order of the source again
         encoder = SerialEncoder(Backwards(), encoder, *([Backwards()] if attends else []))
-    own = RecurrentConfig(**sizes)
+    own = RecurrentConfig(**common)
     decoder: Causal
     if config.context == "attention":
-        decoder = attention_decoder(own, d_in, width, cell, config.score, config.output)
+        decoder = attention_decoder(own, sizes.d_in, width, cell, config.score, config.output)
     else:
         readout = "first-last" if both else "last"  # where a layer has read all: at both ends if it reads both ways
-        decoder = fixed_context_decoder(own, d_in, width, cell, config.context, readout)
+        decoder = fixed_context_decoder(own, sizes.d_in, width, cell, config.context, readout)
     return Halves(encoder, decoder)
+
+
+MODEL = ModelSpec(
+    summary="a recurrent encoder reads the source, a recurrent decoder writes the target",
+    kind="conditional",
+    config=Config,
+    tiny=Config(d_state=4, n_layers=2),
+    make=make,
+    reference="Bahdanau et al. 2015; eqs (7.20)-(7.22)",
+    aliases=("encoder-decoder", "rnn-encoder-decoder", "bahdanau"),
+    outputs=("next",),
+    preset="quick",
+    recipe={"lr": 1e-3},
+    resize=Config.resized,
+)

@@ -14,23 +14,13 @@ from torch import Tensor
 from unrolled.core.causal import Encoder
 from unrolled.core.compose import without_padding
 from unrolled.core.config import Config as Base
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.task import Known
-
-KIND = "encoder"
-INPUT = "tokens"
-ANSWERS = "each"
-OWNS_HEAD = True
-CLOSED_FORM = ("tags",)
-REFERENCE = "the most frequent tag"
-PRESET = "thorough"
 
 
 class Config(Base):
     smoothing: float = Field(0.5, gt=0)
     """a: how many words seen once a new word is worth."""
-
-
-TINY = Config()
 
 
 class TagCounts(Encoder):
@@ -62,5 +52,19 @@ class TagCounts(Encoder):
         self.logp.copy_(((n + a * q / q.sum()) / (n_w + a)).log())
 
 
-def make(config: Config, d_in: int, d_out: int) -> TagCounts:
-    return TagCounts(config, d_in, d_out)
+def make(config: Config, sizes: Sizes) -> TagCounts:
+    return TagCounts(config, sizes.d_in, sizes.d_out)
+
+
+MODEL = ModelSpec(
+    summary="the most frequent tag of each word, whatever stands around it: what every tagger has to beat",
+    kind="encoder",
+    config=Config,
+    tiny=Config(),
+    make=make,
+    reference="the most frequent tag",
+    reads=("tokens",),
+    outputs=("each",),
+    owns_head=True,
+    closed_form=("tags",),
+)

@@ -21,14 +21,10 @@ from torch import Tensor, nn
 from unrolled.core import config
 from unrolled.core.causal import Causal
 from unrolled.core.compose import Serial, without_padding
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.state import State
 from unrolled.layers.conv import CausalConv, NormedConv, Past, is_row, right_aligned
 from unrolled.layers.tick import Array, Weights, affine, arrays, bare
-
-KIND = "causal"
-REFERENCE = "Bai, Kolter & Koltun 2018"
-ALIASES = ("temporal-convolution", "conv", "convolution", "conv1d")
-PRESET = "quick"
 
 
 class Config(config.Config):
@@ -46,9 +42,6 @@ class Config(config.Config):
     def resized(self, width: int) -> Config:
         """All channels alike: what a comparison at equal size changes."""
         return self.updated({"widths": [width] * len(self.widths)})
-
-
-TINY = Config(widths=(4, 6), kernel=2)
 
 
 def every(line: Tensor, n: int, stride: int) -> Tensor:
@@ -180,7 +173,8 @@ class TCN(Serial):
         return [past for layer, s in zip(self.layers, state, strict=True) for past in layer.pasts(s)]  # type: ignore[operator]
 
 
-def make(config: Config, d_in: int, d_out: int) -> TCN:
+def make(config: Config, sizes: Sizes) -> TCN:
+    d_in = sizes.d_in
     conv = NormedConv if config.weight_norm else CausalConv
     layers: list[Unit | Block] = []
     for level, width in enumerate(config.widths):
@@ -192,3 +186,16 @@ def make(config: Config, d_in: int, d_out: int) -> TCN:
             layers.append(Block(first, second, None if d_in == width else nn.Linear(d_in, width)))
         d_in = width
     return TCN(*layers, config=config)
+
+
+MODEL = ModelSpec(
+    summary="causal convolutions whose dilation doubles from layer to layer",
+    kind="causal",
+    config=Config,
+    tiny=Config(widths=(4, 6), kernel=2),
+    make=make,
+    reference="Bai, Kolter & Koltun 2018",
+    aliases=("temporal-convolution", "conv", "convolution", "conv1d"),
+    preset="quick",
+    resize=Config.resized,
+)

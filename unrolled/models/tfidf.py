@@ -11,21 +11,28 @@ per example, [B, V]. The last affine map is the task's head.
 
 from __future__ import annotations
 
-from unrolled.layers.perceptron import Perceptron, TableConfig, perceptron
-
-KIND = "table"
-FEATURES = "tf-idf"  # what the entries of the vector are: weighted counts, of length 1
-REFERENCE = "Spärck Jones 1972; Poliak 2024, lecture 26"
-PRESET = "quick"
-RECIPE = {"lr": 1e-3}
+from unrolled.core.spec import ModelSpec, Sizes
+from unrolled.layers.perceptron import OfOneVector, PerceptronConfig, perceptron
 
 
-class Config(TableConfig):
+class Config(PerceptronConfig):
     """The settings of the perceptron; which words are counted is the task's."""
 
 
-TINY = Config(d_hidden=5)
+def make(config: Config, sizes: Sizes) -> OfOneVector:
+    return OfOneVector(perceptron(config, sizes.d_in))
 
 
-def make(config: Config, d_in: int, d_out: int) -> Perceptron:
-    return perceptron(config, d_in)
+MODEL = ModelSpec(
+    summary="counts of words, less for words of many documents, into a multilayer perceptron",
+    kind="encoder",
+    config=Config,
+    tiny=Config(d_hidden=5),
+    make=make,
+    reference="Spärck Jones 1972; Poliak 2024, lecture 26",
+    reads=("tf-idf",),
+    outputs=("whole",),
+    preset="quick",
+    recipe={"lr": 1e-3},
+    resize=Config.resized,
+)

@@ -17,17 +17,12 @@ from pydantic import Field
 from torch import nn
 
 from unrolled.core.compose import Serial
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.attention import CausalSelfAttention, CrossAttention, MultiHead
 from unrolled.layers.blocks import BlocksConfig, CausalBlock, DecoderBlock
 from unrolled.layers.encdec import SourcedSerial
 from unrolled.layers.feed_forward import FeedForward
 from unrolled.layers.position import Placed, Rotary, position_named
-
-KIND = "causal"
-REFERENCE = "Vaswani et al. 2017; eqs (7.24)-(7.32)"
-ALIASES = ("gpt", "decoder-only", "causal-transformer", "self-attention")
-PRESET = "quick"
-RECIPE = {"lr": 3e-3, "length": 128, "batch_size": 8, "windows": "random"}
 
 
 class Config(BlocksConfig):
@@ -39,9 +34,6 @@ class Config(BlocksConfig):
     should be read or written."""
 
 
-TINY = Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, window=0, n_positions=24)
-
-
 class Transformer(Serial):
     """Positions, blocks, and behind pre-norm blocks a last normalisation."""
 
@@ -50,13 +42,13 @@ class Transformer(Serial):
         self.d_out = d_out
 
 
-def make(config: Config, d_in: int, d_out: int) -> Transformer:
+def make(config: Config, sizes: Sizes) -> Transformer:
     width = config.d_model
 
     def block() -> CausalBlock:
         return CausalBlock(_attention(config), _feed_forward(config), config.norm, config.dropout)
 
-    return Transformer(_around(config, d_in, block), width)
+    return Transformer(_around(config, sizes.d_in, block), width)
 
 
 def attending(config: Config, d_in: int, d_source: int) -> SourcedSerial:
@@ -91,3 +83,18 @@ def _around(config: Config, d_in: int, block: Callable[[], nn.Module]) -> list[n
     if config.norm == "pre":
         layers.append(nn.LayerNorm(width))
     return layers
+
+
+MODEL = ModelSpec(
+    summary="causal self-attention blocks, a decoder without encoder (GPT)",
+    kind="causal",
+    config=Config,
+    tiny=Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, window=0, n_positions=24),
+    make=make,
+    reference="Vaswani et al. 2017; eqs (7.24)-(7.32)",
+    aliases=("gpt", "decoder-only", "causal-transformer", "self-attention"),
+    preset="quick",
+    recipe={"lr": 3e-3, "length": 128, "batch_size": 8, "windows": "random"},
+    resize=Config.resized,
+    attend=attending,
+)

@@ -15,25 +15,17 @@ from typing import Literal
 from torch import Tensor, nn
 
 from unrolled.core.causal import Encoder
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.attention import MultiHead, SelfAttention
 from unrolled.layers.blocks import BlocksConfig, EncoderBlock
 from unrolled.layers.feed_forward import FeedForward
 from unrolled.layers.position import PlacedAll, Rotary, position_named
-
-KIND = "encoder"
-REFERENCE = "Vaswani et al. 2017; eqs (7.25)-(7.32)"
-ALIASES = ("bert", "encoder-only", "encoder")
-PRESET = "standard"
-RECIPE = {"lr": 1e-3}
 
 
 class Config(BlocksConfig):
     position: Literal["sinusoid", "learned", "sinusoid-appended", "one-hot", "joint", "rotary", "none"] = "sinusoid"
     """How positions enter: sinusoids added (7.30); a learned table added; sinusoids (7.29) or one-hot appended and
     mapped back; jointly learned (7.28); turned queries and keys; not at all."""
-
-
-TINY = Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, n_positions=24)
 
 
 class TransformerEncoder(Encoder):
@@ -70,5 +62,20 @@ class TransformerEncoder(Encoder):
         return self.last(x), mask
 
 
-def make(config: Config, d_in: int, d_out: int) -> TransformerEncoder:
-    return TransformerEncoder(config, d_in)
+def make(config: Config, sizes: Sizes) -> TransformerEncoder:
+    return TransformerEncoder(config, sizes.d_in)
+
+
+MODEL = ModelSpec(
+    summary="self-attention blocks that look both ways, with padding left out",
+    kind="encoder",
+    config=Config,
+    tiny=Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, n_positions=24),
+    make=make,
+    reference="Vaswani et al. 2017; eqs (7.25)-(7.32)",
+    aliases=("bert", "encoder-only", "encoder"),
+    outputs=("each", "whole"),
+    preset="standard",
+    recipe={"lr": 1e-3},
+    resize=Config.resized,
+)

@@ -23,15 +23,12 @@ from torch import Tensor, nn
 from unrolled.core import config
 from unrolled.core.causal import Causal
 from unrolled.core.errors import UsageError
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.state import Fixed, State
 from unrolled.core.trace import note, tracing
 from unrolled.layers.conv import CausalConv, Past, is_row
 from unrolled.layers.gated import GatedStack, Pasts
 from unrolled.layers.tick import Array, Weights, affine, arrays, bare
-
-KIND = "causal"
-REFERENCE = "van den Oord et al. 2016"
-PRESET = "standard"
 
 
 class Config(config.Config):
@@ -55,9 +52,6 @@ class Config(config.Config):
     def resized(self, width: int) -> Config:
         """The skip path stays four times as wide as the residual one."""
         return self.updated({"d_model": width, "d_skip": 4 * width})
-
-
-TINY = Config(d_model=3, d_skip=4, n_dilations=2, n_stacks=2, d_global=2, d_local=1)
 
 
 class WaveNet(Causal):
@@ -143,5 +137,17 @@ class WaveNet(Causal):
         return torch.from_numpy(np.maximum(y, 0, out=y)[None, None])  # [1, 1, d_skip]
 
 
-def make(config: Config, d_in: int, d_out: int) -> WaveNet:
-    return WaveNet(config, d_in)
+def make(config: Config, sizes: Sizes) -> WaveNet:
+    return WaveNet(config, sizes.d_in)
+
+
+MODEL = ModelSpec(
+    summary="gated causal convolutions with residual and skip paths",
+    kind="causal",
+    config=Config,
+    tiny=Config(d_model=3, d_skip=4, n_dilations=2, n_stacks=2, d_global=2, d_local=1),
+    make=make,
+    reference="van den Oord et al. 2016",
+    preset="standard",
+    resize=Config.resized,
+)

@@ -1,8 +1,8 @@
 """Closed form first: which models are fitted without gradient descent, and to how much of the training data.
 
 One rule for a run, for the baselines beside it, for those of a comparison and for folds that are joined: a model whose
-file names the task's targets in CLOSED_FORM is fitted by `solve`, to all training data or, where there is more, to
-TOKENS of it, so that its memory is bounded; `budget.train_tokens` says another number.
+declaration names the task's targets in closed_form is fitted by `solve`, to all training data or, where there is more,
+to TOKENS of it, so that its memory is bounded; `budget.train_tokens` says another number.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 from unrolled.core import discover
 from unrolled.core.errors import UsageError
 from unrolled.core.front import option
-from unrolled.core.model_file import declared
-from unrolled.core.task import Fitted, Model, Ports, Solvable, Task
+from unrolled.core.spec import Ports
+from unrolled.core.task import Fitted, Model, Solvable, Task
 from unrolled.runs.config import RunConfig
 
 TOKENS = 5_000_000  # the most that models are fitted to unless told otherwise
@@ -21,7 +21,7 @@ TOKENS = 5_000_000  # the most that models are fitted to unless told otherwise
 
 def applies(config: RunConfig, ports: Ports) -> bool:
     """Whether the model of a run is fitted in closed form; models that answer together were trained before."""
-    return config.members == 1 and ports.targets in declared(discover.models.load(config.model)).closed_form
+    return config.members == 1 and ports.targets in discover.model(config.model).closed_form
 
 
 def require_weights(config: RunConfig, task: Task, model: Model) -> None:
@@ -60,4 +60,4 @@ def _solvable(config: RunConfig, model: Model) -> Any:
         if isinstance(module, Solvable):
             return module
     file = discover.models.load(config.model).__file__
-    raise UsageError(f"{file}: it defines CLOSED_FORM, but what make returns has no method solve")
+    raise UsageError(f"{file}: it declares closed_form, but what make returns has no method solve")

@@ -240,13 +240,18 @@ def _no_setting(key: str, paths: list[str]) -> str:
     what = f"this task has no setting '{last}'" if key.startswith("task.") else f"there is no setting '{key}'"
     hint = f" (how long to train is told by {option('time')})" if last == "time" else ""
     for room in (discover.tasks,) if key.startswith("task.") else (discover.tasks, discover.models):
-        names = [name for name in room.names() if last in map(_last, leaf_paths(room.load(name).Config))]
+        names = [name for name in room.names() if last in map(_last, leaf_paths(_config_of(room, name)))]
         if names:
             owners = f"{room.kind}s {listed(names)} have" if len(names) > 1 else f"{room.kind} {names[0]} has"
             return f"{what}{hint}; the {owners} it"
     words = {path.split(".", 1)[-1] for path in paths} - {"model_settings", "task_settings"}
     where = "`unrolled models NAME` and `unrolled tasks NAME` list the settings of a model and of a task"
     return f"{what}{hint}; {nearest(last, words, other_words(words))} ({where})"
+
+
+def _config_of(room: discover.Room, name: str) -> type[BaseModel]:
+    found: type[BaseModel] = discover.model(name).config if room is discover.models else room.load(name).Config
+    return found
 
 
 def _last(key: str) -> str:

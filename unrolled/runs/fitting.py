@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn.modules import module as hooks
 
 from unrolled.core.errors import DataError, UnrolledError
-from unrolled.core.task import Ports
+from unrolled.core.spec import Ports
 from unrolled.runs.build import build, import_models
 from unrolled.runs.config import RunConfig
 from unrolled.runs.formats import Stored

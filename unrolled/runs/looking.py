@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.front import setting
+from unrolled.core.spec import Sizes
 from unrolled.core.state import clone
 from unrolled.core.task import Model
 from unrolled.core.trace import Seen, trace
@@ -128,18 +129,18 @@ def models_where(holds: Callable[[nn.Module, Seen], bool]) -> list[str]:
 
 @cache
 def _tiny(name: str) -> tuple[nn.Module, Seen]:
-    module = discover.models.load(name)
+    spec = discover.model(name)
     with torch.random.fork_rng(devices=[]):
-        body = body_of(module, module.TINY, 4, 4).eval()
-    tokens = getattr(module, "INPUT", "vectors") == "tokens"
-    x = torch.zeros(1, 2, dtype=torch.long) if tokens else torch.zeros(1, 2, 4)
+        body = body_of(spec, spec.tiny, Sizes(4, 4, 4)).eval()
+    tokens, numbers = torch.zeros(1, 2, dtype=torch.long), torch.zeros(1, 2, 4)
+    x = tokens if spec.reads[0] == "tokens" else numbers
     with torch.no_grad(), trace() as seen:
-        if module.KIND == "causal":
-            body(x)
-        elif module.KIND == "encoder":
+        if isinstance(body, Conditional):
+            body.decoder(x, body.condition(tokens if spec.reads_source[0] == "tokens" else numbers, None))
+        elif isinstance(body, Encoder):
             body(x, torch.ones(1, 2, dtype=torch.bool))
-        elif isinstance(body, Conditional):
-            body.decoder(x, body.condition(x, None))
+        else:
+            body(x)
     return body, seen
 
 

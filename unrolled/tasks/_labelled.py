@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from unrolled.core import config, task
 from unrolled.core.causal import Encoder
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.spec import Asks, Ports
 from unrolled.core.task import read_whole
 from unrolled.data.answers import NO_ANSWER, AnswerCodec, ClassCodec, NumberScaler, load_answers
 from unrolled.data.batch import Batch
@@ -60,10 +61,14 @@ class Config(config.Config):
     """Letters of each word that are read beside the word, where inputs are lists of words; 0: none."""
 
 
+def _where(answers: str) -> Literal["each", "whole"]:
+    return "each" if answers in ("tags", "series") else "whole"
+
+
 class LabelledTask(task.Task):
     """The base: data, codecs, batches, the model's outputs. A task adds its loss, figures and words."""
 
-    ACCEPTS: ClassVar[tuple[str, ...]] = ("encoder", "causal", "table")
+    ACCEPTS: ClassVar[tuple[str, ...]] = ("encoder", "causal")
     KINDS: ClassVar[tuple[Answers, ...]]  # of answers, that the task is for
     UNIT = "examples"
 
@@ -175,15 +180,22 @@ class LabelledTask(task.Task):
 
     # ---- the model
 
-    def ports(self) -> task.Ports:
+    def ports(self) -> Ports:
         n_tokens, d_in = (0, self.inputs.size) if self.kind == "series" else (self.inputs.size, None)
         letters = self.inputs.n_letters if isinstance(self.inputs, WordListCodec) and self.config.letters else 0
-        return task.Ports(
-            n_tokens, self.answers.size, 0, d_in, self._asks(), self._readout(), letters, targets=self.answers_are
+        return Ports(
+            n_tokens,
+            self.answers.size,
+            0,
+            d_in,
+            _where(self.answers_are),
+            self._readout(),
+            letters,
+            targets=self.answers_are,
         )
 
-    def _asks(self) -> Any:
-        return "each" if self.answers_are in ("tags", "series") else "whole"
+    def asks(self) -> Asks:
+        return Asks(self.ACCEPTS, _where(self.answers_are))
 
     def _readout(self) -> str:
         return "last"

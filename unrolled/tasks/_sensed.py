@@ -11,6 +11,7 @@ import numpy as np
 from unrolled.core import task
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
+from unrolled.core.spec import Asks, Ports, SourcePorts
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.given import table_of, values_of
@@ -88,9 +89,12 @@ class SensedTask(_written.WrittenTask):
 
     # ---- the model
 
-    def ports(self) -> task.Ports:
-        source = task.SourcePorts(0, d_in=self.source_codec.size)
-        return task.Ports(self.codec.size, self.codec.size, source=source)
+    def asks(self) -> Asks:
+        return Asks(self.ACCEPTS, "next", "tokens", "numbers", "tokens")
+
+    def ports(self) -> Ports:
+        source = SourcePorts(0, d_in=self.source_codec.size)
+        return Ports(self.codec.size, self.codec.size, source=source)
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         section = self._section("train")

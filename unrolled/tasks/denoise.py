@@ -24,6 +24,7 @@ from unrolled.core import task
 from unrolled.core.causal import Causal
 from unrolled.core.compose import AsEncoder, Delayed, Serial, SerialEncoder
 from unrolled.core.errors import UsageError
+from unrolled.core.spec import Ports
 from unrolled.data.answers import SeriesScaler
 from unrolled.data.labelled import BUILTIN, LabelledSource, open_labelled
 from unrolled.data.labelled_batch import LabelledBatches, LabelledSection
@@ -49,7 +50,6 @@ class Config(_labelled.Config):
 
 
 class Task(_labelled.LabelledTask):
-    ACCEPTS = ("encoder", "causal")
     SCORE = "mse"
     FIGURES = ("mse", "snr_gain")
     KINDS = ("series",)
@@ -84,7 +84,7 @@ class Task(_labelled.LabelledTask):
             raise UsageError(f"{source} has noise already, and settings for it; leave out noise = {asked.noise}")
         return with_noise(open_labelled(source, self._reading_of(source), "none"), asked, self.config.reading.window)
 
-    def ports(self) -> task.Ports:
+    def ports(self) -> Ports:
         return super().ports()._replace(delay=self.config.delay)
 
     def _is_pair(self) -> bool:

@@ -25,6 +25,7 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.opening import read_json
 from unrolled.core.outside import write_new
+from unrolled.core.spec import Asks, Ports
 from unrolled.data import pianoroll
 from unrolled.data.batch import Batch, Examples, example_batches
 from unrolled.data.config import DataConfig
@@ -101,8 +102,11 @@ class Task(task.Task):
     def recall(self, facts: Mapping[str, Any]) -> None:
         pass
 
-    def ports(self) -> task.Ports:
-        return task.Ports(n_tokens=0, d_out=self.width, d_in=self.width, targets="bits")
+    def asks(self) -> Asks:
+        return Asks(self.ACCEPTS, "next", "numbers", None, "bits")
+
+    def ports(self) -> Ports:
+        return Ports(n_tokens=0, d_out=self.width, d_in=self.width, targets="bits")
 
     def facts(self) -> dict[str, Any]:
         rolls = self._rolls()

@@ -23,6 +23,7 @@ from unrolled.core import config, task
 from unrolled.core.causal import Causal, Conditional, begin
 from unrolled.core.errors import DataError, UsageError, nearest
 from unrolled.core.front import option
+from unrolled.core.spec import Asks, Ports
 from unrolled.core.state import State
 from unrolled.data.batch import Batch, Examples, StreamRows, Windows, evaluation_batches, example_batches
 from unrolled.data.codec import EMPTY, START, STOP, UNKNOWN, Codec
@@ -39,10 +40,8 @@ from unrolled.pictures import kinds
 from unrolled.tasks._told import OfText
 
 ALIASES = ("lm", "language-model", "language-modelling", "language-modeling", "text-generation", "generate", "text")
-
-EVALUATION_ROWS, EVALUATION_LENGTH, WARM_UP = 32, 256, 256
+EVALUATION_ROWS, EVALUATION_LENGTH, WARM_UP, SAMPLE_TEMPERATURE, SAMPLE_TOKENS = 32, 256, 256, 0.8, 160
 PIECE, SHOWN = 256, 256  # tokens of a stream per line of predictions.jsonl, and of an example that a picture shows
-SAMPLE_TEMPERATURE, SAMPLE_TOKENS = 0.8, 160
 
 
 class Config(config.Config):
@@ -69,8 +68,6 @@ class Task(task.Task):
         self.is_stream = True
         self._prior: Tensor | None = None
         self._offered: Codec | None = None
-
-    # ---- data
 
     def prepare(self, source: Any) -> None:
         codec = getattr(self, "codec", None)
@@ -101,8 +98,11 @@ class Task(task.Task):
         told = OfText.among(facts)
         self.labels, self.is_stream, self.column = told.labels, told.is_stream, told.column
 
-    def ports(self) -> task.Ports:
-        return task.Ports(self.codec.size, self.codec.size, len(self.labels or []))
+    def asks(self) -> Asks:
+        return Asks(self.ACCEPTS, "next", "tokens", None, "tokens")
+
+    def ports(self) -> Ports:
+        return Ports(self.codec.size, self.codec.size, len(self.labels or []))
 
     def facts(self) -> dict[str, Any]:
         text = self._text()

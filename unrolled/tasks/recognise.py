@@ -24,6 +24,7 @@ from unrolled.core import task
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.metric import Metric
+from unrolled.core.spec import Asks, Ports
 from unrolled.data.batch import Batch
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs_batch import PairExamples, PairSection
@@ -79,10 +80,13 @@ class Task(_sensed.SensedTask):
 
     # ---- the model
 
-    def ports(self) -> task.Ports:
+    def asks(self) -> Asks:
+        return Asks(self.ACCEPTS, "each", "numbers") if self.by_frames else super().asks()
+
+    def ports(self) -> Ports:
         if not self.by_frames:
             return super().ports()
-        return task.Ports(0, self.codec.size, d_in=self.source_codec.size, answers="each")
+        return Ports(0, self.codec.size, d_in=self.source_codec.size, answers="each")
 
     def baselines(self) -> list[task.Baseline]:
         return [] if self.by_frames else super().baselines()

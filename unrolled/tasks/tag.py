@@ -44,7 +44,6 @@ class Config(_labelled.Config):
 
 
 class Task(_labelled.LabelledTask):
-    ACCEPTS = ("encoder", "causal")
     SCORE = "error"
     FIGURES = ("error", "accuracy", "unseen_accuracy", "macro_f1", "span_f1")
     KINDS = ("tags",)

@@ -21,6 +21,7 @@ from torch import Tensor
 from unrolled.core import task
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
+from unrolled.core.spec import Asks, Ports, SourcePorts
 from unrolled.data.codec import UNKNOWN, Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs import open_pairs
@@ -140,9 +141,12 @@ class Task(_written.WrittenTask):
 
     # ---- the model
 
-    def ports(self) -> task.Ports:
-        source = task.SourcePorts(self.source_codec.size, shared=self.shared)
-        return task.Ports(self.codec.size, self.codec.size, source=source)
+    def asks(self) -> Asks:
+        return Asks(self.ACCEPTS, "next", "tokens", "tokens", "tokens")
+
+    def ports(self) -> Ports:
+        source = SourcePorts(self.source_codec.size, shared=self.shared)
+        return Ports(self.codec.size, self.codec.size, source=source)
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         section = self._section("train")

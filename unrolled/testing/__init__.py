@@ -16,7 +16,6 @@ from unrolled.testing.law import LawBroken
 from unrolled.testing.objects import check_model, check_object, checks_for
 from unrolled.testing.recurrence import check_cell, check_scan
 from unrolled.testing.saving import check_config
-from unrolled.testing.table import check_table
 
 __all__ = [
     "LawBroken",
@@ -28,6 +27,5 @@ __all__ = [
     "check_model",
     "check_object",
     "check_scan",
-    "check_table",
     "checks_for",
 ]

@@ -1,4 +1,4 @@
-"""Which laws an object must obey: a model file by its KIND, a layer by its class, a class by making one of it."""
+"""Which laws an object must obey: a model file by its kind, a layer by its class, a class by making one of it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.errors import UsageError
+from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.encdec import body_of
 from unrolled.testing import law as laws
 from unrolled.testing.causal import check_causal
@@ -22,64 +23,55 @@ from unrolled.testing.law import Law
 from unrolled.testing.recurrence import check_cell
 from unrolled.testing.saving import check_config
 from unrolled.testing.subject import own_input
-from unrolled.testing.table import check_table
 
 D_IN, D_OUT = 5, 6  # the widths at which a model file is tried
 WIDTH, OWN_WIDTH = 4, 5  # the widths given to a class that wants them
 
-KINDS: dict[str, type[nn.Module]] = {
-    "causal": Causal, "encoder": Encoder, "conditional": Conditional, "table": nn.Module,
-}  # fmt: skip
+KINDS: dict[str, type[nn.Module]] = {"causal": Causal, "encoder": Encoder, "conditional": Conditional}
 
 
 def check_model(model: str | ModuleType, *, seed: int = 0) -> list[str]:
-    """Put a model file (its name, or the module) through the laws of its kind, built from its TINY config."""
-    module = discover.models.load(model) if isinstance(model, str) else model
-    name = module.__name__
-    kind = getattr(module, "KIND", None)
-    if kind not in KINDS:
-        raise UsageError(f"{name}: KIND is {kind!r}, but laws are known for {', '.join(KINDS)}")
-    passed = check_config(module.TINY)
-    with Law(laws.CONFIG) as law:
-        law.holds(isinstance(module.TINY, module.Config), f"{name}: TINY is not a Config of this file")
-        module.Config()  # every setting has a default, for `--model NAME` alone must work
+    """Put a model file (its name, or the module) through the laws of its kind, built from its `tiny` settings."""
+    if isinstance(model, str):
+        name, spec = model, discover.model(model)
+    else:
+        name, spec = model.__name__, discover.declared(model)
+    passed = check_config(spec.tiny)
+    spec.config()  # every setting has a default, for `--model NAME` alone must work
 
     def fresh() -> nn.Module:
-        return body_of(module, module.TINY, D_IN, D_OUT)
+        return body_of(spec, spec.tiny, Sizes(D_IN, D_OUT, D_IN))
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         body = fresh()
     with Law(laws.FORM) as law:
-        fits = isinstance(body, KINDS[kind])
-        if kind == "table":
-            fits = fits and not isinstance(body, Causal | Encoder | Conditional)
-        law.holds(fits, f"{name}: KIND is {kind} but make gives {type(body).__name__}")
-    tokens = getattr(module, "INPUT", "vectors") == "tokens"
-    obeyed, y = _run_kind(body, tokens, fresh, seed)
+        fits = isinstance(body, KINDS[spec.kind])
+        law.holds(fits, f"{name}: its kind is {spec.kind} but make gives {type(body).__name__}")
+    obeyed, y = _run_kind(body, spec, fresh, seed)
     with Law(laws.FORM) as law:
         width = getattr(body, "d_out", None)
         law.holds(width == y.shape[-1], f"{name}: d_out is {width}, but the output is {y.shape[-1]} wide")
-        owns = getattr(module, "OWNS_HEAD", False)
-        law.holds(not owns or width == D_OUT, f"{name}: it owns its head, but gives {width} outputs, not {D_OUT}")
+        law.holds(
+            not spec.owns_head or width == D_OUT, f"{name}: it owns its head, but gives {width} outputs, not {D_OUT}"
+        )
     return passed + obeyed
 
 
-def _run_kind(body: nn.Module, tokens: bool, fresh: Callable[[], nn.Module], seed: int) -> tuple[list[str], Tensor]:
+def _run_kind(body: nn.Module, spec: ModelSpec, fresh: Callable[[], nn.Module], seed: int) -> tuple[list[str], Tensor]:
     """The laws that a body obeys, and an output of it."""
+    tokens = spec.reads[0] == "tokens"
     d_in, vocabulary = (None, D_IN) if tokens else (D_IN, None)
-    x = _example(tokens, D_IN, 2, 7)
-    mask = torch.ones(2, 7, dtype=torch.bool)
+    x, mask = _example(tokens, D_IN, 2, 7), torch.ones(2, 7, dtype=torch.bool)
     with torch.no_grad():
         if isinstance(body, Causal):
             return check_causal(body, d_in=d_in, vocabulary=vocabulary, fresh=fresh, seed=seed), body(x)[0]
         if isinstance(body, Encoder):
             return check_encoder(body, d_in=d_in, vocabulary=vocabulary, fresh=fresh, seed=seed), body(x, mask)[0]
-        if not isinstance(body, Conditional):
-            return check_table(body, d_in=D_IN, fresh=fresh, seed=seed), body(x[:, 0])
-        target = _example(tokens, D_IN, 2, 8)
-        passed = check_conditional(body, x, mask, target, fresh=fresh, seed=seed)
-        return passed, body.decoder(target, body.condition(x, mask))[0]
+        assert isinstance(body, Conditional)
+        source, target = _example(spec.reads_source[0] == "tokens", D_IN, 2, 7), _example(tokens, D_IN, 2, 8)
+        passed = check_conditional(body, source, mask, target, fresh=fresh, seed=seed)
+        return passed, body.decoder(target, body.condition(source, mask))[0]
 
 
 def _example(tokens: bool, width: int, rows: int, steps: int) -> Tensor:
@@ -105,8 +97,6 @@ def checks_for(layer: nn.Module) -> list[Callable[..., list[str]]]:
 def check_object(obj: Any, d_in: int | None = None, vocabulary: int | None = None) -> list[str]:
     """Check a model file or its name, a layer, or a class or function that makes one; returns the laws that hold."""
     if isinstance(obj, str | ModuleType):
-        if isinstance(obj, ModuleType) and not hasattr(obj, "make"):
-            raise UsageError(f"{obj.__name__} is no model file: it defines no make; name a class in it, module:Layer")
         return check_model(obj)
     if isinstance(obj, nn.Module):
         fresh, layer = None, obj
@@ -129,6 +119,14 @@ def _name(obj: Any) -> str:
     return str(getattr(obj, "__qualname__", type(obj).__name__))
 
 
+def _tiny_of(obj: Any) -> Any:
+    """The settings that a class has for trials, or those of the model file that it stands in."""
+    own = vars(obj).get("TINY") if isinstance(obj, type) else None
+    home = inspect.getmodule(obj)
+    spec = vars(home).get("MODEL") if home is not None else None
+    return own if own is not None or not isinstance(spec, ModelSpec) else spec.tiny
+
+
 def _maker(obj: Any, d_in: int | None, vocabulary: int | None) -> tuple[Callable[[], Any], int | None]:
     """How to make a layer of a class or function, and the input width that was put in."""
     if not callable(obj):
@@ -141,8 +139,7 @@ def _maker(obj: Any, d_in: int | None, vocabulary: int | None) -> tuple[Callable
     ]
     if not needed:
         return obj, None
-    home = inspect.getmodule(obj)
-    tiny = getattr(obj, "TINY", getattr(home, "TINY", None))
+    tiny = _tiny_of(obj)
     if len(needed) == 1 and tiny is not None and "config" in needed[0].name.lower():
         return lambda: obj(tiny), None
     sizes = all(p.annotation in (int, "int", p.empty) and p.kind is not p.KEYWORD_ONLY for p in needed)

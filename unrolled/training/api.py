@@ -18,7 +18,6 @@ from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional, Encoder, begin
 from unrolled.core.errors import DataError, NotTrained, UsageError
 from unrolled.core.front import invocation, option
-from unrolled.core.model_file import declared
 from unrolled.core.opening import shortened
 from unrolled.core.task import Ledger, Model, Task
 from unrolled.runs import atomic, build, closed_form, cost, parts
@@ -126,10 +125,10 @@ def configure(
     if origin is not None and model is None and "model" not in values:
         own_file_of(Path(origin), saved.own_file, saved.own_file_sha256, own_file)  # its model is taken too
     task, model = values.pop("task", task or saved.task), values.pop("model", model or saved.model)
-    module, of_task = build.model_file(model), discover.tasks.load(task)
-    advice = {**declared(module).recipe, **of_task.Task.ADVICE.get(model, {})}
+    spec, of_task = discover.model(model), discover.tasks.load(task)
+    advice = {**spec.recipe, **of_task.Task.ADVICE.get(model, {})}
     advice |= {} if origin is None else starting.inherited(saved, model)
-    config = assemble(settings, values, advice, module.Config, of_task.Config)
+    config = assemble(settings, values, advice, spec.config, of_task.Config)
     if config.members > 1:
         raise UsageError(f"models that answer together are made by: {invocation('compare', {'folds': 5}, 'DATA')}")
     source = str(data) if isinstance(data, str | Path) else "memory"
@@ -229,6 +228,7 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     torch.set_num_threads(config.threads or torch.get_num_threads())
     cost.forget_peak()
     task, saved = build.make_task(config), _origin(run, config, resuming)
+    build.require_fit(config, task.asks())
     if resuming and config.from_vocabularies:
         starting.offer_own(run, config, task)
     elif saved is not None:

@@ -1,0 +1,283 @@
+"""What a model file declares, `MODEL = ModelSpec(...)`, and whether a model fits what a task asks. Imports no torch.
+
+A declaration is checked once, when it is made. `misfit` is the only place that says which model fits which task.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, NamedTuple, get_args
+
+from unrolled.core.config import Config
+from unrolled.core.errors import UsageError, listed, nearest
+
+Kind = Literal["causal", "encoder", "conditional"]
+Reads = Literal["embedded", "tokens", "numbers", "counts", "tf-idf"]
+Where = Literal["next", "each", "whole", "regions"]
+Preset = Literal["quick", "standard", "thorough"]
+Targets = Literal["tokens", "bits", "class", "classes", "numbers", "tags", "series"]
+
+PRESETS: tuple[str, ...] = get_args(Preset)
+PREDICTS = {
+    "next": "what comes next", "each": "at each position", "whole": "once for a whole sequence",
+    "regions": "for each region of the input",
+}  # fmt: skip
+ASKED = {
+    "next": "what comes next", "each": "a prediction at each position", "whole": "one prediction for a whole sequence",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How wide a body is to be: of numbers the width of the input, of tokens how many different ones there are."""
+
+    d_in: int
+    d_out: int
+    d_source: int = 0
+    """of a source that is read before; 0: there is none"""
+
+
+class Asks(NamedTuple):
+    """What a task asks of a model, without sizes; None is not known yet, before the data was looked at."""
+
+    accepts: tuple[str, ...]
+    where: Where = "next"
+    input: Literal["tokens", "numbers"] | None = None
+    source: Literal["tokens", "numbers"] | None = None
+    targets: str | None = None
+    spelt: bool = False  # a token comes with the letters that it is spelt with
+
+
+class SourcePorts(NamedTuple):
+    """The source of a task that has one: tokens [B, S], or where `d_in` is given vectors [B, S, d_in]."""
+
+    n_tokens: int
+    d_in: int | None = None
+    shared: bool = False
+    """Source and target have one vocabulary, so that one table may embed both."""
+
+    @property
+    def offers(self) -> Literal["tokens", "numbers"]:
+        return "tokens" if self.d_in is None else "numbers"
+
+
+class Ports(NamedTuple):
+    """What a task asks of a model: how wide its input and output are, and how many classes may start it.
+
+    The input is tokens, `n_tokens` different ones, or where `d_in` is given vectors of that width.
+    """
+
+    n_tokens: int
+    d_out: int
+    n_classes: int = 0
+    d_in: int | None = None
+    answers: Literal["next", "whole", "each"] = "next"
+    """What is asked for: what comes next, one answer for a whole sequence, or one at each of its positions."""
+    readout: str = "last"
+    """How a whole sequence is read off the positions of a body."""
+    letters: int = 0
+    """Different letters, where a token comes with those it is spelt with: x [B, T, 1 + L]."""
+    source: SourcePorts | None = None
+    """What is read before the first target is written; None: nothing."""
+    delay: int = 0
+    """Steps by which a causal model may answer late, where it answers at each position."""
+    targets: str = "tokens"
+    """What outputs mean, one of spec.Targets: a model may be fitted in closed form to some of them."""
+
+    @property
+    def offers(self) -> Literal["tokens", "numbers"]:
+        return "tokens" if self.d_in is None else "numbers"
+
+    def asks(self, accepts: tuple[str, ...]) -> Asks:
+        """What is asked, without sizes."""
+        source = None if self.source is None else self.source.offers
+        return Asks(accepts, self.answers, self.offers, source, self.targets, bool(self.letters))
+
+
+class WrongField(UsageError):
+    """A field of a declaration that is wrong; the loader of the file adds the line."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(why)
+        self.name = name
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec:
+    """A model file in values."""
+
+    summary: str
+    """What it is, in a few words, for lists."""
+    kind: Kind
+    """What `make` returns: a Causal, an Encoder, or for a source and a target Halves or a Conditional."""
+    config: type[Config]
+    """Its settings, each with a default."""
+    tiny: Config
+    """The settings with which the laws are checked."""
+    make: Callable[[Any, Sizes], Any]
+    """make(config, sizes) -> the body, whose `d_out` is the width of its output."""
+    reference: str = ""
+    """Who described it, when, and where."""
+    aliases: tuple[str, ...] = ()
+    """Other names, for whoever types one of them."""
+    reads: tuple[Reads, ...] = ("embedded",)
+    """What its input is, the first that the task has: vectors that an input layer makes of anything; tokens or numbers
+    as the task has them; how often each token occurs, or that weighted by rarity."""
+    reads_source: tuple[Reads, ...] = ("embedded",)
+    """The same of the source, where the kind is conditional."""
+    outputs: tuple[Where, ...] = ("next", "each", "whole")
+    """Where it can predict: what comes next, at each position, once for a whole sequence; an encoder with fewer outputs
+    than positions: for each region."""
+    owns_head: bool = False
+    """Its output is as wide as the targets."""
+    closed_form: tuple[Targets, ...] = ()
+    """Kinds of targets for which its `solve` gives the weights, without gradient descent."""
+    preset: Preset = "thorough"
+    """The smallest preset of `compare` that has it."""
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    """Advice for training, such as {"lr": 1e-3}; what the user sets wins."""
+    resize: Callable[[Any, int], Config] | None = None
+    """resize(config, width): the same settings at another width, for comparisons at equal size."""
+    under: Callable[[Any], ModelSpec] | None = None
+    """under(config): the declaration where it depends on the settings."""
+    attend: Callable[[Any, int, int], Any] | None = None
+    """attend(config, d_in, d_source): a body that attends to a source, for `encdec --decoder`."""
+    cell: Callable[[Any], Callable[[int, int], Any]] | None = None
+    """cell(config)(d_in, d_state): its cell, for a decoder that one vector starts."""
+
+    def __post_init__(self) -> None:
+        for name, why in _faults(self):
+            raise WrongField(name, why)
+
+    def settled(self, config: Config) -> ModelSpec:
+        """The declaration under these settings."""
+        return self if self.under is None else self.under(config)
+
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "kind": get_args(Kind), "preset": PRESETS, "reads": get_args(Reads), "reads_source": get_args(Reads),
+    "outputs": get_args(Where), "closed_form": get_args(Targets),
+}  # fmt: skip
+ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    "make": ("config", "sizes"), "resize": ("config", "width"), "under": ("config",),
+    "attend": ("config", "d_in", "d_source"), "cell": ("config",),
+}  # fmt: skip
+
+
+def _faults(spec: ModelSpec) -> Iterator[tuple[str, str]]:
+    """Fields with a wrong value, and what is wrong."""
+    for name in ("summary", "reference"):
+        if not isinstance(getattr(spec, name), str):
+            yield name, _invalid(spec, name, "a text")
+    for name, choices in CHOICES.items():
+        value = getattr(spec, name)
+        one = name in ("kind", "preset")
+        some = [value] if one or not isinstance(value, tuple) else list(value)
+        wrong = [each for each in some if each not in choices]
+        if wrong or isinstance(value, str) != one or (not some and name != "closed_form"):
+            hint = f" ({nearest(wrong[0], choices)})" if wrong and isinstance(wrong[0], str) else ""
+            how = "one of" if one else "a tuple of some of"
+            yield name, _invalid(spec, name, f"{how} {', '.join(choices)}{hint}")
+    yield from _settings(spec)
+    for name, arguments in ARGUMENTS.items():
+        if (given := getattr(spec, name)) is not None and (why := _called(given, name, arguments)):
+            yield name, why
+    if not isinstance(spec.owns_head, bool):
+        yield "owns_head", _invalid(spec, "owns_head", "True or False")
+    if not isinstance(spec.recipe, Mapping):
+        yield "recipe", _invalid(spec, "recipe", 'settings by name, such as {"lr": 1e-3}')
+
+
+def _invalid(spec: ModelSpec, name: str, expected: str) -> str:
+    return f"invalid value {name} = {getattr(spec, name)!r}: expected {expected}"
+
+
+def _settings(spec: ModelSpec) -> Iterator[tuple[str, str]]:
+    if not (isinstance(spec.config, type) and issubclass(spec.config, Config)):
+        yield "config", _invalid(spec, "config", "a class derived from unrolled.core.config.Config")
+        return
+    if not isinstance(spec.tiny, spec.config):
+        yield "tiny", _invalid(spec, "tiny", f"settings of the class {spec.config.__name__}, such as Config()")
+    if unset := [name for name, each in spec.config.model_fields.items() if each.is_required()]:
+        yield "config", f"the settings {', '.join(unset)} of {spec.config.__name__} have no default value"
+
+
+def _called(given: Any, name: str, arguments: tuple[str, ...]) -> str | None:
+    words = ", ".join(arguments)
+    if not callable(given):
+        return f"{name} must be a function {name}({words}), found {given!r}"
+    try:
+        inspect.signature(given).bind(*arguments)
+    except TypeError:
+        return f"{name} must take ({words}), found {name}{inspect.signature(given)}"
+    except ValueError:  # a built-in without a signature
+        return None
+    return None
+
+
+def explained(error: TypeError) -> str:
+    """What a call of ModelSpec with other fields than it has says, in words.
+
+    >>> explained(TypeError("ModelSpec.__init__() got an unexpected keyword argument 'knd'")).split("?")[0]
+    "a ModelSpec has no field 'knd'; did you mean 'kind'"
+    """
+    known = [each.name for each in fields(ModelSpec)]
+    if found := re.search(r"unexpected keyword argument '(\w+)'", str(error)):
+        return f"a ModelSpec has no field '{found[1]}'; {nearest(found[1], known)}"
+    if "missing" in str(error):
+        needed = re.findall(r"'(\w+)'", str(error))
+        return f"a ModelSpec must have {listed(needed)}"
+    return str(error)
+
+
+def reading(reads: tuple[Reads, ...], offered: str | None, spelt: bool = False) -> Reads | None:
+    """The first way to read what is offered; None: there is none. What is not known may be read in any way."""
+    for way in reads:
+        if way == "embedded" or offered is None or way == offered:
+            return way
+        if way in ("counts", "tf-idf") and offered == "tokens" and not spelt:
+            return way
+    return None
+
+
+def misfit(spec: ModelSpec, asks: Asks) -> str | None:
+    """Why a model does not fit what is asked; None: it fits, as far as that is known."""
+    if spec.kind not in asks.accepts:
+        return f"it is {_a(spec.kind)} model, and the task takes {' or '.join(asks.accepts)} models"
+    if asks.where not in spec.outputs:
+        can = " or ".join(words for each, words in PREDICTS.items() if each in spec.outputs)
+        return f"it predicts {can}, and the task asks for {ASKED[asks.where]}"
+    if reading(spec.reads, asks.input, asks.spelt) is None:
+        return f"it reads {_words(spec.reads)}, and the input of the task is {asks.input}"
+    if spec.kind == "conditional" and reading(spec.reads_source, asks.source) is None:
+        return f"it reads {_words(spec.reads_source)}, and the source of the task is {asks.source}"
+    alone = spec.owns_head and asks.where != "next" and asks.targets is not None
+    if alone and asks.targets not in spec.closed_form:
+        return f"it has a closed form for {listed(spec.closed_form)}, and the targets are {asks.targets}"
+    return None
+
+
+Role = Literal["an encoder", "a decoder that attends", "a decoder that one vector starts"]
+
+
+def serves(spec: ModelSpec, role: Role) -> bool:
+    """Whether a model can be half of another."""
+    if role == "a decoder that attends":
+        return spec.attend is not None
+    if role == "a decoder that one vector starts":
+        return spec.cell is not None
+    able = "each" in spec.outputs or "regions" in spec.outputs
+    reads = "embedded" in spec.reads or "numbers" in spec.reads
+    return spec.kind != "conditional" and not spec.owns_head and able and reads
+
+
+def _a(word: str) -> str:
+    return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
+
+
+def _words(reads: tuple[Reads, ...]) -> str:
+    names = {"counts": "counts of tokens", "tf-idf": "counts of tokens"}
+    return listed([names.get(each, each) for each in reads])
