@@ -15,6 +15,8 @@ from unrolled.data import mat, npz, plain
 from unrolled.data.images import read_idx
 from unrolled.data.named_files import file_of_row
 from unrolled.data.plain import TextFile
+from unrolled.runs import build
+from unrolled.training.api import configure
 
 
 @pytest.fixture
@@ -89,3 +91,15 @@ def test_sentences_quote_little() -> None:
     assert str(UnrolledError("short")) == "short"
     assert len(some("x" * 1000 for _ in range(1000))) < 1000
     assert len(nearest("y" * 100_000, ["x" * 100_000])) < 300
+
+
+@pytest.mark.parametrize("source", [
+    "builtin:shapes,examples=1000000000000", "builtin:shapes,seed=" + "9" * 5000, "builtin:reversal,length=1000000000",
+    "builtin:reversal,examples=" + "9" * 5000, "builtin:adding,examples=1000000000000",
+    "builtin:adding,length=" + "9" * 5000,
+])  # fmt: skip
+def test_built_in_data_is_made_in_bounds(source: str) -> None:
+    task = {"shapes": "caption", "reversal": "translate", "adding": "regress"}[source[8:].split(",")[0]]
+    with pytest.raises(UnrolledError) as caught:
+        build.make_task(configure(task, None, source, {})).prepare(source)
+    assert len(str(caught.value)) < 6000

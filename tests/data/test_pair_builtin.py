@@ -122,7 +122,7 @@ def test_reversal():
     [
         ("builtin:date", "did you mean 'dates'"),
         ("builtin:dates,size=3", "no setting 'size'"),
-        ("builtin:reversal,length=0", "a whole number of at least 1"),
+        ("builtin:reversal,length=0", "a whole number from 1 to"),
         ("builtin:numbers,from=german", "from = 'german' is not possible"),
     ],
 )

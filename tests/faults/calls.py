@@ -26,7 +26,15 @@ CHANGES = {
 }  # fmt: skip
 """Audit events: where the path stands among the arguments, and where the folder it is relative to (a descriptor)."""
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-OWN = (sys.prefix, sys.base_prefix, str(Path(unrolled.__file__).parent), "/proc/", "/sys/", "/dev/urandom")
+OWN = (
+    sys.prefix,
+    sys.base_prefix,
+    str(Path(unrolled.__file__).parent),
+    str(Path(__file__).parents[1]),
+    "/proc/",
+    "/sys/",
+    "/dev/urandom",
+)
 
 
 @dataclass(frozen=True)

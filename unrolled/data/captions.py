@@ -43,6 +43,7 @@ TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".txt")
 IMAGE_COLUMNS = ("image", "file", "filename", "file_name", "path", "img", "picture", "image_name")
 CAPTION_COLUMNS = ("caption", "captions", "text", "sentence", "sentences", "description", "comment", "title")
 PART_COLUMNS = ("part", "split", "set")
+MOST_MADE = 200_000  # pictures of builtin:shapes
 IMAGE_ARRAYS = ("images", "image", "x", "pictures")
 
 
@@ -273,8 +274,11 @@ def _open_builtin(source: str, reading: CaptionReading) -> VectorPairs:
                 raise UsageError(f"{source}: held_out = '{value}' is not possible; {nearest(value, HELD_OUT)}")
             settings[key] = value
             continue
-        if not value.isdigit() or (key == "examples" and int(value) < 20):
-            raise UsageError(f"{source}: {key} = '{value}' is not possible: a whole number, for examples 20 or more")
+        least, most = (20, MOST_MADE) if key == "examples" else (0, 10**18)
+        if not value.isdigit() or len(value) > 18 or not least <= int(value) <= most:
+            raise UsageError(
+                f"{source}: {key} = '{shortened(value)}' is not possible: a whole number from {least} to {most:,}"
+            )
         settings[key] = int(value)
 
     def read() -> Iterator[Pair]:

@@ -103,6 +103,9 @@ def open_builtin(source: str, answers: Answers) -> LabelledSource:
     return LabelledSource(source, "series", answers, read)
 
 
+MOST = 10**9  # steps of all examples
+
+
 def _fits(source: str, wanted: Answers, given: Answers) -> None:
     if wanted not in (given, "none"):
         raise UsageError(f"{source}: the answers are {given}, not {wanted}")
@@ -120,6 +123,8 @@ def _settings(source: str, words: list[str], usual: dict[str, float]) -> dict[st
             raise UsageError(f"{source}: {key} = '{value}' is not a number") from None
     if settings["length"] < 2 or settings["examples"] < 1 or settings["seed"] < 0:
         raise UsageError(f"{source}: length must be 2 or more, examples 1 or more, seed 0 or more")
+    if settings["length"] * settings["examples"] > MOST:
+        raise UsageError(f"{source}: examples times length may be at most {MOST:,}")
     return settings
 
 

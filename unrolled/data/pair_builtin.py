@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 
 from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.core.opening import shortened
 from unrolled.data.labelled import BUILTIN
 from unrolled.data.number_words import LARGEST, SPELLERS
 from unrolled.data.pair_dates import read_dates
 from unrolled.data.pairs import Pair, PairSource
 from unrolled.data.pairs_config import PairReading
 
+LONGEST = 10_000  # letters of a string to reverse
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -90,8 +92,11 @@ def _settings(source: str, words: list[str], known: dict[str, Any]) -> dict[str,
             found[key] = value
             continue
         least = 0 if key == "seed" else 1
-        if not value.isdigit() or int(value) < least:
-            raise UsageError(f"{source}: {key} = '{value}' is not possible: write a whole number of at least {least}")
+        most = LONGEST if key == "length" else 10**18
+        if not value.isdigit() or len(value) > 18 or not least <= int(value) <= most:
+            raise UsageError(
+                f"{source}: {key} = '{shortened(value)}' is not possible: write a whole number from {least} to {most:,}"
+            )
         found[key] = int(value)
     if int(found.get("examples", 1)) > LARGEST:
         raise DataError(f"{source}: at most {LARGEST:,} examples are made")
