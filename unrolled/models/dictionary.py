@@ -1,4 +1,4 @@
-"""Dictionary: each source token by what it most often stands for, one after the other; solved, not descended.
+"""Dictionary: each source token by what it most often stands for, one after the other; fitted in closed form.
 
     d(y | s) <- n(y, s) / sum_y n(y, s),   n(y, s) = sum over pairs, y in the target, of d(y | s) / sum_s' d(y | s')
     p(y_t | source) = (1 - e) d(y_t | s_t) + e u(y_t)
@@ -84,7 +84,7 @@ def make(config: Config, sizes: Sizes) -> Worded:
 
 
 MODEL = ModelSpec(
-    summary="each source token by what it most often stands for, one after the other; solved, not descended",
+    summary="each source token by what it most often stands for, one after the other; fitted in closed form",
     kind="conditional",
     config=Config,
     tiny=Config(rounds=2, kept=2),

@@ -1,4 +1,4 @@
-"""Key chain: each bit of a frame is a two-state Markov chain of its own; counted, not descended.
+"""Key chain: each bit of a frame is a two-state Markov chain of its own; fitted in closed form.
 
     p(v_{t+1,k} = 1 | v_{t,k} = i) = (n_k(i, 1) + 1/2) / (n_k(i, 0) + n_k(i, 1) + 1)          i = 0, 1
 
@@ -83,7 +83,7 @@ def make(config: Config, sizes: Sizes) -> KeyChain:
 
 
 MODEL = ModelSpec(
-    summary="each bit of a frame is a two-state Markov chain of its own; counted, not descended",
+    summary="each bit of a frame is a two-state Markov chain of its own; fitted in closed form",
     kind="causal",
     config=Config,
     tiny=Config(),

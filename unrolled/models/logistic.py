@@ -1,4 +1,4 @@
-"""Logistic regression on tf-idf n-grams: one weight for each short run of tokens and each class; solved, not descended.
+"""Logistic regression on tf-idf n-grams: one weight for each short run of tokens and each class; fitted in closed form.
 
     z_g = count(g) (log((1 + n) / (1 + n_g)) + 1), then z / |z|         g all runs of 1 to N tokens, n_g examples with g
     log p(c | x) = z W_c + b_c - log sum_k exp(z W_k + b_k)             a sigmoid each where there are several classes
@@ -101,7 +101,7 @@ def make(config: Config, sizes: Sizes) -> Logistic:
 
 
 MODEL = ModelSpec(
-    summary="one weight for each short run of tokens and each class; solved, not descended",
+    summary="one weight for each short run of tokens and each class; fitted in closed form",
     kind="encoder",
     config=Config,
     tiny=Config(longest=2, n_features=50),

@@ -1,4 +1,4 @@
-"""n-grams: the next token given the last order - 1, counted and smoothed; solved, not descended.
+"""n-grams: the next token given the last order - 1, counted and smoothed; fitted in closed form.
 
     p(w | c) = (a(c, w) - D(a(c, w))) / a(c)  +  lambda(c) p(w | c')              kneser-ney
     p(w | c) =  n(c, w) / (n(c) + t(c))       +  t(c) / (n(c) + t(c)) p(w | c')   witten-bell
@@ -233,7 +233,7 @@ def make(config: Config, sizes: Sizes) -> Solved:
 
 
 MODEL = ModelSpec(
-    summary="the next token given the last order - 1, counted and smoothed; solved, not descended",
+    summary="the next token given the last order - 1, counted and smoothed; fitted in closed form",
     kind="causal",
     config=Config,
     tiny=Config(order=3),

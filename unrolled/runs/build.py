@@ -86,7 +86,7 @@ def make_task(config: RunConfig) -> Task:
     return task
 
 
-def require_fit(config: RunConfig, asks: Asks) -> None:
+def require_model(config: RunConfig, asks: Asks) -> None:
     """Refuse a model that does not fit the task, with those that do."""
     why = misfit(spec_of(config), asks)
     if why is not None:
@@ -113,7 +113,7 @@ def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...]) -> Model:
     if config.members > 1:
         alone = config.model_copy(update={"members": 1})
         return Together([build(alone, ports, accepts) for _ in range(config.members)])  # type: ignore[misc]
-    require_fit(config, ports.asks(accepts))
+    require_model(config, ports.asks(accepts))
     with torch.random.fork_rng(devices=[]), discover.models.own_mistakes():
         torch.manual_seed(config.seed)
         model = _put_together(config, ports)

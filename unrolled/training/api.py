@@ -228,7 +228,7 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     torch.set_num_threads(config.threads or torch.get_num_threads())
     cost.forget_peak()
     task, saved = build.make_task(config), _origin(run, config, resuming)
-    build.require_fit(config, task.asks())
+    build.require_model(config, task.asks())
     if resuming and config.from_vocabularies:
         starting.offer_own(run, config, task)
     elif saved is not None:
