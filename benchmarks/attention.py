@@ -34,9 +34,9 @@ from unrolled.core.spec import Sizes
 from unrolled.decode.choose import make_chooser
 from unrolled.decode.config import Sampling
 from unrolled.decode.rollout import collect, rollout
-from unrolled.layers.attention import attend_causally
-from unrolled.layers.scores import ScaledDot
-from unrolled.layers.tiled import tiled_attention
+from unrolled.layers.attention.attention import attend_causally
+from unrolled.layers.attention.scores import ScaledDot
+from unrolled.layers.attention.tiled import tiled_attention
 from unrolled.models import transformer
 
 RESULTS = Path(__file__).parent / "results" / "attention.json"

@@ -39,7 +39,7 @@ def series(points: int) -> Numbers:
 
 
 def ours(x: Numbers, order: int) -> Numbers:
-    from unrolled.layers.autoregression import least_squares
+    from unrolled.layers.counting.autoregression import least_squares
 
     W, b = least_squares([x[:, None]], 1, slice(0, 1), order)
     return np.append(W.ravel(), b)

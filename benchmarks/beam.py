@@ -25,7 +25,7 @@ from benchmarks.recurrent import cpu_name, interleaved
 from unrolled.core.causal import Conditional, begin
 from unrolled.core.spec import Ports, SourcePorts
 from unrolled.decode.beam import beam_search
-from unrolled.layers.packed import packed_weights
+from unrolled.layers.attention.packed import packed_weights
 from unrolled.runs.build import build
 from unrolled.runs.config import Ends, RunConfig
 

@@ -19,10 +19,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unrolled.layers import deer
-from unrolled.layers.cells import GRU, LSTM, BookGRU, Cell, Elman
-from unrolled.layers.fused import fused
-from unrolled.layers.recurrent import Recurrent
+from unrolled.layers.recurrent import deer
+from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Cell, Elman
+from unrolled.layers.recurrent.fused import fused
+from unrolled.layers.recurrent.recurrent import Recurrent
 
 RESULTS = Path(__file__).parent / "results" / "recurrent.json"
 SIZES = [(16, 1000, 16, 32), (1, 1024, 64, 128), (32, 128, 64, 128), (64, 256, 128, 256)]  # B, T, D, H

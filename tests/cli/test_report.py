@@ -9,7 +9,7 @@ import pytest
 
 from tests.commands import run_unrolled
 from unrolled.runs.config import RunConfig
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs.storage.directory import RunDirectory
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from unrolled.core.errors import (
     UnrolledError,
     UsageError,
 )
-from unrolled.runs.locks import in_use
+from unrolled.runs.storage.locks import in_use
 from unrolled.training import api as training
 from unrolled.training.signals import StopFlag
 

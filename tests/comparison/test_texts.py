@@ -18,7 +18,7 @@ from unrolled.comparison.plan import Job, Plan
 from unrolled.comparison.table import make_table
 from unrolled.core.metric import Metric
 from unrolled.report.page import write_report
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs.storage.directory import RunDirectory
 from unrolled.tasks import _judged
 
 CHRF2, BLEU4, NATS = _judged.CHRF, _judged.BLEU, _judged.NATS

@@ -16,12 +16,12 @@ from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import Sizes
 from unrolled.core.state import Fixed, State
-from unrolled.layers.cells import GRU, LSTM, BookGRU, Cell, Elman, Memoryless
-from unrolled.layers.deer import deer
-from unrolled.layers.encdec import body_of
-from unrolled.layers.fused import fused
-from unrolled.layers.recurrent import Recurrent
-from unrolled.layers.scan import Scan, loop, trajectory
+from unrolled.layers.parts.encoder_decoder import body_of
+from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Cell, Elman, Memoryless
+from unrolled.layers.recurrent.deer import deer
+from unrolled.layers.recurrent.fused import fused
+from unrolled.layers.recurrent.recurrent import Recurrent
+from unrolled.layers.recurrent.scan import Scan, loop, trajectory
 
 D_IN = 5
 

@@ -9,8 +9,8 @@ from torch import nn
 from unrolled.core.causal import Causal, Conditional, Encoder, begin, serial_depth
 from unrolled.core.compose import AsEncoder, Delayed, Each, Read, Residual, Serial, SerialEncoder, without_padding
 from unrolled.core.errors import UsageError
-from unrolled.layers.cells import GRU
-from unrolled.layers.recurrent import Recurrent
+from unrolled.layers.recurrent.cells import GRU
+from unrolled.layers.recurrent.recurrent import Recurrent
 from unrolled.testing import check_encoder
 
 

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from unrolled.core.errors import DataError, UsageError
 from unrolled.decode.frames import rollout_frames
-from unrolled.layers.cells import GRU
-from unrolled.layers.recurrent import Recurrent
+from unrolled.layers.recurrent.cells import GRU
+from unrolled.layers.recurrent.recurrent import Recurrent
 
 
 def constant(p: list[float]):

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from unrolled.runs import manifest
-from unrolled.runs.atomic import Seal
+from unrolled.runs.storage import manifest
+from unrolled.runs.storage.atomic import Seal
 
 DEEP: Any = 0
 for _ in range(150):

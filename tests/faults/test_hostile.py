@@ -19,7 +19,7 @@ import pytest
 import unrolled
 from tests.commands import Ended
 from tests.faults import hostile
-from unrolled.runs import formats, manifest
+from unrolled.runs.storage import formats, manifest
 
 QUICK = {"steps": 2, "batch_size": 4, "warmup": 1, "threads": 1, "d_embedding": 4, "evaluate_every": 1}
 OWN = "from pathlib import Path\nPath({!r}).touch()\n"

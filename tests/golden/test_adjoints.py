@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from unrolled.core.causal import Causal
-from unrolled.layers.cells import Elman
-from unrolled.layers.deer import deer
-from unrolled.layers.fused import fused
-from unrolled.layers.recurrent import Recurrent
-from unrolled.layers.scan import Scan, loop
+from unrolled.layers.recurrent.cells import Elman
+from unrolled.layers.recurrent.deer import deer
+from unrolled.layers.recurrent.fused import fused
+from unrolled.layers.recurrent.recurrent import Recurrent
+from unrolled.layers.recurrent.scan import Scan, loop
 
 T, P, M = 9, 3, 5
 

@@ -8,9 +8,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from unrolled.layers.attention import CausalSelfAttention, CrossAttention, MultiHead, SelfAttention, Simple, Versatile
-from unrolled.layers.blocks import EncoderBlock
-from unrolled.layers.feed_forward import FeedForward
+from unrolled.layers.attention.attention import (
+    CausalSelfAttention,
+    CrossAttention,
+    MultiHead,
+    SelfAttention,
+    Simple,
+    Versatile,
+)
+from unrolled.layers.attention.blocks import EncoderBlock
+from unrolled.layers.attention.feed_forward import FeedForward
 
 
 def copy_heads(heads: MultiHead, module: nn.MultiheadAttention) -> None:

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.core.compose import Serial
-from unrolled.layers.cells import GRU, BookGRU, Elman, LinearUnit, OutputFeedback
-from unrolled.layers.fused import fused
-from unrolled.layers.recurrent import Forced, Recurrent
-from unrolled.layers.scan import loop
+from unrolled.layers.recurrent.cells import GRU, BookGRU, Elman, LinearUnit, OutputFeedback
+from unrolled.layers.recurrent.fused import fused
+from unrolled.layers.recurrent.recurrent import Forced, Recurrent
+from unrolled.layers.recurrent.scan import loop
 
 
 def page_gru(h: Tensor, x: Tensor, W: dict[str, Tensor]) -> Tensor:

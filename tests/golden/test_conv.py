@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from torch.nn.utils.parametrizations import weight_norm
 
 from unrolled.core.spec import Ports
-from unrolled.layers.conv import CausalConv, NormedConv
+from unrolled.layers.conv.conv import CausalConv, NormedConv
 from unrolled.runs.build import build, count_parameters
 from unrolled.runs.config import Ends, RunConfig
 

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from unrolled.core.errors import UsageError
-from unrolled.layers.cells import GRU, LSTM, BookGRU, Elman
-from unrolled.layers.exchange import from_torch, to_torch
-from unrolled.layers.fused import fused
-from unrolled.layers.recurrent import Bidirectional, BidirectionalStack, Recurrent, Stacked
-from unrolled.layers.scan import Scan, loop
+from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Elman
+from unrolled.layers.recurrent.fused import fused
+from unrolled.layers.recurrent.recurrent import Bidirectional, BidirectionalStack, Recurrent, Stacked
+from unrolled.layers.recurrent.scan import Scan, loop
+from unrolled.layers.recurrent.torch_weights import from_torch, to_torch
 
 KINDS: dict[str, Any] = {
     "rnn-tanh": lambda **k: nn.RNN(3, 5, **k),

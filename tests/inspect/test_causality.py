@@ -7,12 +7,12 @@ import torch
 
 from unrolled.core.causal import Causal
 from unrolled.core.spec import Sizes
-from unrolled.layers.cells import GRU
-from unrolled.layers.conv import CausalConv
-from unrolled.layers.recurrent import Bidirectional, Recurrent
+from unrolled.inspect.tools.dependence import by_change, by_gradient, norm, orthonormal
+from unrolled.inspect.tools.opened import Opened, precise
+from unrolled.layers.conv.conv import CausalConv
+from unrolled.layers.recurrent.cells import GRU
+from unrolled.layers.recurrent.recurrent import Bidirectional, Recurrent
 from unrolled.models import transformer_encoder
-from unrolled.runs.dependence import by_change, by_gradient, norm, orthonormal
-from unrolled.runs.inside import Opened, precise
 
 TEXT = "a state is a value"
 

@@ -14,11 +14,11 @@ from unrolled.core import discover
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import misfit
 from unrolled.data.config import DataConfig
+from unrolled.inspect.tools.save import save_answer
 from unrolled.pictures.draw import html, is_drawn, svg
 from unrolled.pictures.kinds import read_picture
-from unrolled.runs.answers import save_answer
-from unrolled.runs.formats import json_text
 from unrolled.runs.run import Run
+from unrolled.runs.storage.formats import json_text
 
 WORDS = ["tick", "state", "layer", "chunk", "cell", "gate", "tack", "stale", "later", "chick", "call", "gait"]
 LINES = [f"{WORDS[i % 12]} {WORDS[(i * 5 + i // 12) % 12]}" for i in range(60)]

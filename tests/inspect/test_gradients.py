@@ -14,10 +14,10 @@ from unrolled.core.errors import UsageError
 from unrolled.core.state import Fixed
 from unrolled.inspect import gradients
 from unrolled.inspect.gradients import fit_rate, spectral_radii, state_gradients
-from unrolled.layers.cells import GRU, LSTM, Elman, LinearUnit, OutputFeedback
-from unrolled.layers.recurrent import Recurrent
-from unrolled.runs.dependence import by_gradient
-from unrolled.runs.inside import Opened, precise
+from unrolled.inspect.tools.dependence import by_gradient
+from unrolled.inspect.tools.opened import Opened, precise
+from unrolled.layers.recurrent.cells import GRU, LSTM, Elman, LinearUnit, OutputFeedback
+from unrolled.layers.recurrent.recurrent import Recurrent
 
 T, D, N = 12, 3, 5
 

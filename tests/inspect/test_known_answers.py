@@ -16,10 +16,10 @@ from unrolled.core import discover
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import Sizes
 from unrolled.inspect import attention, parameters, positions, states
-from unrolled.layers.attention import CausalSelfAttention
-from unrolled.layers.encdec import body_of
+from unrolled.inspect.tools.looking import Look, noted, principal_plane
+from unrolled.layers.attention.attention import CausalSelfAttention
+from unrolled.layers.parts.encoder_decoder import body_of
 from unrolled.models import transformer
-from unrolled.runs.looking import Look, noted, principal_plane
 from unrolled.runs.run import Run
 
 QUICK = {"steps": 1, "batch_size": 4, "evaluate_every": 1, "evaluate_tokens": 40, "warmup": 1, "threads": 1,

@@ -7,7 +7,7 @@ import torch
 
 from unrolled.core.causal import Causal
 from unrolled.inspect.receptive_field import effective, verdict
-from unrolled.layers.conv import CausalConv
+from unrolled.layers.conv.conv import CausalConv
 
 
 @pytest.mark.parametrize(

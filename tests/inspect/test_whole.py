@@ -14,8 +14,8 @@ import unrolled
 from tests.inspect.conftest import SETTINGS
 from unrolled.core.compose import Read, SerialEncoder
 from unrolled.core.errors import UsageError
-from unrolled.layers.pooling import Mean
-from unrolled.runs.looking import look_at, noted
+from unrolled.inspect.tools.looking import look_at, noted
+from unrolled.layers.attention.readouts import Mean
 from unrolled.runs.run import Run
 
 TEXTS = ["a gate", "a cell", "the state", "the layer", "one tick", "one scan"]

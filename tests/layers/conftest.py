@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from unrolled.layers.cells import (
+from unrolled.layers.recurrent.cells import (
     GRU,
     LSTM,
     BookGRU,

@@ -13,8 +13,8 @@ from unrolled.core.causal import Conditional
 from unrolled.core.errors import UsageError
 from unrolled.core.state import Fixed
 from unrolled.core.trace import trace
-from unrolled.layers import attention as attention_file
-from unrolled.layers.attention import (
+from unrolled.layers.attention import attention as attention_file
+from unrolled.layers.attention.attention import (
     CausalSelfAttention,
     CrossAttention,
     Heads,
@@ -27,10 +27,10 @@ from unrolled.layers.attention import (
     band,
     fast,
 )  # fmt: skip
-from unrolled.layers.key_value import LEAST_ROOM
-from unrolled.layers.position import Rotary
-from unrolled.layers.scores import SCORES, Additive, Concatenation, ScaledDot, score_named
-from unrolled.layers.tiled import tiled_attention
+from unrolled.layers.attention.key_value import LEAST_ROOM
+from unrolled.layers.attention.position import Rotary
+from unrolled.layers.attention.scores import SCORES, Additive, Concatenation, ScaledDot, score_named
+from unrolled.layers.attention.tiled import tiled_attention
 from unrolled.testing import check_causal, check_conditional, check_encoder
 
 

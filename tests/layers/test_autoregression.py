@@ -8,10 +8,10 @@ import torch
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
-from unrolled.layers import autoregression
-from unrolled.layers.autoregression import Autoregression, Filter, moments
-from unrolled.layers.cells import LinearUnit
-from unrolled.layers.recurrent import Recurrent
+from unrolled.layers.counting import autoregression
+from unrolled.layers.counting.autoregression import Autoregression, Filter, moments
+from unrolled.layers.recurrent.cells import LinearUnit
+from unrolled.layers.recurrent.recurrent import Recurrent
 
 FIBONACCI = [1, 1, 2, 3, 5, 8, 13, 21, 34, 55]
 

@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from unrolled.core.trace import trace
-from unrolled.layers import blocks
-from unrolled.layers.attention import CausalSelfAttention, MultiHead, SelfAttention, Versatile
-from unrolled.layers.blocks import CausalBlock, EncoderBlock
-from unrolled.layers.feed_forward import FeedForward
-from unrolled.layers.position import Rotary
+from unrolled.layers.attention import blocks
+from unrolled.layers.attention.attention import CausalSelfAttention, MultiHead, SelfAttention, Versatile
+from unrolled.layers.attention.blocks import CausalBlock, EncoderBlock
+from unrolled.layers.attention.feed_forward import FeedForward
+from unrolled.layers.attention.position import Rotary
 from unrolled.testing import check_causal, check_encoder
 
 Norm = Literal["pre", "post"]

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.core.errors import UsageError
-from unrolled.layers.cells import GRU, LSTM, BookGRU, Cell, Elman, Jordan, Memoryless, OutputFeedback
-from unrolled.layers.deer import deer
-from unrolled.layers.fused import fused
+from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Cell, Elman, Jordan, Memoryless, OutputFeedback
+from unrolled.layers.recurrent.deer import deer
+from unrolled.layers.recurrent.fused import fused
 from unrolled.testing import check_cell, check_scan
 
 

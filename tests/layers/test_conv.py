@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from unrolled.core import state as tree
 from unrolled.core.errors import UsageError
-from unrolled.layers.conv import CausalConv, NormedConv, Past
+from unrolled.layers.conv.conv import CausalConv, NormedConv, Past
 from unrolled.testing import check_causal
 
 SHAPES = [(1, 1), (2, 1), (2, 5), (3, 1), (3, 4), (4, 2)]  # kernel, dilation

@@ -10,10 +10,10 @@ from unrolled.core.compose import AsEncoder, Each, SerialEncoder
 from unrolled.core.errors import UsageError
 from unrolled.core.state import Fixed, leaves
 from unrolled.core.trace import trace
-from unrolled.layers.cells import GRU, LSTM
-from unrolled.layers.decoders import attention_decoder, fixed_context_decoder
-from unrolled.layers.encdec import Backwards, EncoderDecoder, SourcedSerial
-from unrolled.layers.family import RecurrentConfig
+from unrolled.layers.parts.decoders import attention_decoder, fixed_context_decoder
+from unrolled.layers.parts.encoder_decoder import Backwards, EncoderDecoder, SourcedSerial
+from unrolled.layers.recurrent.cells import GRU, LSTM
+from unrolled.layers.recurrent.family import RecurrentConfig
 
 SMALL = RecurrentConfig(d_state=4, n_layers=2)
 MASK = torch.tensor([[True] * 6, [True] * 3 + [False] * 3])

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from unrolled.core.errors import UnrolledError, UsageError
 from unrolled.core.trace import trace
-from unrolled.layers import deer
-from unrolled.layers.affine import affine_scan, reverse_scan
-from unrolled.layers.cells import GRU, LSTM, Cell, Elman, LinearUnit
-from unrolled.layers.fused import fused
-from unrolled.layers.scan import Scan, loop, trajectory
+from unrolled.layers.recurrent import deer
+from unrolled.layers.recurrent.cells import GRU, LSTM, Cell, Elman, LinearUnit
+from unrolled.layers.recurrent.fused import fused
+from unrolled.layers.recurrent.linear_scan import affine_scan, reverse_scan
+from unrolled.layers.recurrent.scan import Scan, loop, trajectory
 
 
 def relative(a: Tensor, b: Tensor) -> float:

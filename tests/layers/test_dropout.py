@@ -8,7 +8,7 @@ from torch import nn
 
 from unrolled.core.compose import Serial, SerialEncoder
 from unrolled.core.errors import UsageError
-from unrolled.layers.dropout import WordDropout, kept
+from unrolled.layers.parts.dropout import WordDropout, kept
 from unrolled.testing import check_causal, check_encoder
 
 

@@ -11,11 +11,11 @@ from sklearn.decomposition import PCA
 from torch.nn import functional as F
 
 from unrolled.core.spec import Sizes
-from unrolled.layers import autoregression
-from unrolled.layers.neighbours import nearest, resampled
+from unrolled.inspect.tools.looking import principal_plane
+from unrolled.layers.counting import autoregression
+from unrolled.layers.counting.neighbours import nearest, resampled
 from unrolled.models import minirocket
 from unrolled.models import nearest as nearest_model
-from unrolled.runs.looking import principal_plane
 
 OFFSETS = [0.0, 1e4, 1e6]
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from unrolled.layers import packed
-from unrolled.layers.packed import linear, packed_weights
+from unrolled.layers.attention import packed
+from unrolled.layers.attention.packed import linear, packed_weights
 
 D, V = 64, packed.LEAST // 64
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unrolled.core.errors import UsageError
-from unrolled.layers.position import (
+from unrolled.layers.attention.position import (
     Joint,
     Learned,
     OneHot,

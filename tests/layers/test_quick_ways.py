@@ -19,14 +19,15 @@ from unrolled.core.causal import Causal, Conditional
 from unrolled.core.compose import Serial
 from unrolled.core.spec import Sizes
 from unrolled.core.state import State
-from unrolled.layers import tick, tick_block
-from unrolled.layers.cells import GRU, LSTM, BookGRU, Cell, Elman, LinearUnit
-from unrolled.layers.conv import CausalConv
-from unrolled.layers.encdec import body_of
-from unrolled.layers.ends import Affine, Lookup, QuickTable
-from unrolled.layers.fused import fused
-from unrolled.layers.packed import packed_weights
-from unrolled.layers.scan import loop
+from unrolled.layers.attention import tick_block
+from unrolled.layers.attention.packed import packed_weights
+from unrolled.layers.conv.conv import CausalConv
+from unrolled.layers.parts.embedding import Affine, Lookup, QuickTable
+from unrolled.layers.parts.encoder_decoder import body_of
+from unrolled.layers.recurrent import tick
+from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Cell, Elman, LinearUnit
+from unrolled.layers.recurrent.fused import fused
+from unrolled.layers.recurrent.scan import loop
 
 D = 6
 MODELS = {
@@ -230,7 +231,8 @@ def test_bare_modules_take_the_quick_way(name: str, monkeypatch: pytest.MonkeyPa
         taken.append(original(*given))
         return taken[-1]
 
-    places = ["layers.tick", "layers.tick_block", "layers.conv", "layers.ends", "models.tcn", "models.wavenet"]
+    layers = ["recurrent.tick", "attention.tick_block", "conv.conv", "parts.embedding"]
+    places = [*(f"layers.{layer}" for layer in layers), "models.tcn", "models.wavenet"]
     for place in places:
         monkeypatch.setattr(f"unrolled.{place}.arrays", watched)
     torch.testing.assert_close(run.ticks(), run.chunk())

@@ -8,11 +8,11 @@ from torch import Tensor
 
 from unrolled.core.errors import UsageError
 from unrolled.core.trace import trace
-from unrolled.layers.cells import GRU, LSTM, BookGRU, Cell, Elman, Feedback, Jordan, OutputFeedback
-from unrolled.layers.deer import deer
-from unrolled.layers.fused import fused
-from unrolled.layers.recurrent import Bidirectional, BidirectionalStack, Forced, Recurrent, Stacked, reverse
-from unrolled.layers.scan import Scan, loop
+from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Cell, Elman, Feedback, Jordan, OutputFeedback
+from unrolled.layers.recurrent.deer import deer
+from unrolled.layers.recurrent.fused import fused
+from unrolled.layers.recurrent.recurrent import Bidirectional, BidirectionalStack, Forced, Recurrent, Stacked, reverse
+from unrolled.layers.recurrent.scan import Scan, loop
 from unrolled.testing import check_causal, check_encoder
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from unrolled.layers import ridge
+from unrolled.layers.counting import ridge
 
 
 def problem(n: int, F: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from unrolled.layers import unroll
-from unrolled.layers.cells import GRU, LSTM, BookGRU, Cell, Elman
-from unrolled.layers.deer import deer, scan
-from unrolled.layers.fused import KERNELS, fused
-from unrolled.layers.scan import Scan, loop, trajectory
+from unrolled.layers.recurrent import unroll
+from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Cell, Elman
+from unrolled.layers.recurrent.deer import deer, scan
+from unrolled.layers.recurrent.fused import KERNELS, fused
+from unrolled.layers.recurrent.scan import Scan, loop, trajectory
 from unrolled.testing import check_scan
 
 SCANS: dict[str, Scan] = {"fused": fused, "deer": deer, "deer-diagonal": scan(jacobian="diagonal")}

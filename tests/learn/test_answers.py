@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from unrolled.core import discover
 from unrolled.core.compose import Read
 from unrolled.core.spec import Sizes
-from unrolled.layers.pooling import readout_named
+from unrolled.layers.attention.readouts import readout_named
 from unrolled.objectives.answers import label_cross_entropy
 from unrolled.objectives.calibration import expected_calibration_error, fit_temperature, reliability
 from unrolled.objectives.classes import accuracy_of, confusion_matrix

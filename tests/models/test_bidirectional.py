@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from unrolled.core import discover
 from unrolled.core.spec import Sizes
-from unrolled.layers.exchange import to_torch
+from unrolled.layers.recurrent.torch_weights import to_torch
 
 NAMES = ["birnn", "bilstm", "bigru"]
 LENGTHS = torch.tensor([6, 1, 4])

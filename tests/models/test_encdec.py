@@ -8,7 +8,7 @@ import torch
 from unrolled.core import discover
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import Ports, Sizes, SourcePorts, serves
-from unrolled.layers.encdec import EncoderDecoder, body_of
+from unrolled.layers.parts.encoder_decoder import EncoderDecoder, body_of
 from unrolled.models import encdec
 from unrolled.runs.build import build, settings
 from unrolled.runs.config import Ends, RunConfig, full_keys

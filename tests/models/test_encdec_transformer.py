@@ -9,11 +9,11 @@ from torch import nn
 from unrolled.core import state as tree
 from unrolled.core.spec import Ports, Sizes, SourcePorts
 from unrolled.core.trace import trace
-from unrolled.layers import blocks
-from unrolled.layers.attention import CausalSelfAttention, CrossAttention, MultiHead
-from unrolled.layers.blocks import DecoderBlock
-from unrolled.layers.encdec import body_of
-from unrolled.layers.feed_forward import FeedForward
+from unrolled.layers.attention import blocks
+from unrolled.layers.attention.attention import CausalSelfAttention, CrossAttention, MultiHead
+from unrolled.layers.attention.blocks import DecoderBlock
+from unrolled.layers.attention.feed_forward import FeedForward
+from unrolled.layers.parts.encoder_decoder import body_of
 from unrolled.models import encdec_transformer as file
 from unrolled.runs.build import build, count_parameters
 from unrolled.runs.config import Ends, RunConfig

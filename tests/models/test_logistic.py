@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 from unrolled.core.errors import DataError
 from unrolled.core.spec import Sizes
-from unrolled.layers import regularised
-from unrolled.layers.grams import START, STOP
+from unrolled.layers.counting import regularised
+from unrolled.layers.counting.ngram_features import START, STOP
 from unrolled.models import logistic
 
 V = 9  # ids 0 to 8, of which 4 to 8 are in texts

@@ -13,7 +13,7 @@ from sklearn.naive_bayes import MultinomialNB
 
 from unrolled.core.errors import DataError
 from unrolled.core.spec import Sizes
-from unrolled.layers.grams import START, STOP
+from unrolled.layers.counting.ngram_features import START, STOP
 from unrolled.models import naive_bayes, prior
 
 

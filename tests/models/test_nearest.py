@@ -10,7 +10,7 @@ import torch
 from sklearn.neighbors import KNeighborsClassifier
 
 from unrolled.core.spec import Sizes
-from unrolled.layers import neighbours
+from unrolled.layers.counting import neighbours
 from unrolled.models import nearest
 
 

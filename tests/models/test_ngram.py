@@ -16,7 +16,7 @@ from torch import Tensor
 
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.spec import Sizes
-from unrolled.layers import ngram as layer_file
+from unrolled.layers.counting import ngram as layer_file
 from unrolled.models import ngram
 from unrolled.models.ngram import Config, Positions, Solved, Tally, make
 from unrolled.testing import check_causal

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from unrolled.core.spec import Sizes
-from unrolled.layers.encdec import body_of
-from unrolled.layers.recurrent import BidirectionalStack
+from unrolled.layers.parts.encoder_decoder import body_of
+from unrolled.layers.recurrent.recurrent import BidirectionalStack
 from unrolled.models import seq2seq
 
 SMALL = {"d_state": 4}

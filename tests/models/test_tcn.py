@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from unrolled.core.compose import AsEncoder, Ending
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import Sizes
-from unrolled.layers.conv import CausalConv, NormedConv
+from unrolled.layers.conv.conv import CausalConv, NormedConv
 from unrolled.models.tcn import TCN, Block, Config, make
 from unrolled.testing import check_causal
 

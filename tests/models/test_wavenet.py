@@ -13,9 +13,9 @@ from unrolled.core.compose import Serial
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import Sizes
 from unrolled.core.trace import trace
-from unrolled.layers.cells import GRU
-from unrolled.layers.conditioning import Appended, Guided
-from unrolled.layers.recurrent import Recurrent
+from unrolled.layers.parts.conditioning import Appended, Guided
+from unrolled.layers.recurrent.cells import GRU
+from unrolled.layers.recurrent.recurrent import Recurrent
 from unrolled.models.wavenet import Config, WaveNet, make
 from unrolled.testing import check_causal, check_conditional
 

@@ -14,8 +14,8 @@ from unrolled.data.codec import START, STOP, UNKNOWN
 from unrolled.data.config import DataConfig
 from unrolled.decode.choose import greedy
 from unrolled.decode.rollout import collect, rollout
-from unrolled.layers import word_by_word
-from unrolled.layers.recalled import Beside
+from unrolled.layers.counting import lexicon
+from unrolled.layers.counting.retrieval import Beside
 from unrolled.models import copy_source, dictionary
 from unrolled.tasks import translate
 
@@ -131,7 +131,7 @@ def test_every_target_is_counted_once_more_than_it_is_seen():
 def test_the_share_of_targets_that_the_table_does_not_explain(monkeypatch):
     """From e = 1/2, with d(x | a) = 24/29 twice, d(y | b) = 5/8 and d(<stop> | end) = 1 twice:
     e <- (1 + sum e u / (e u + (1 - e) d)) / (2 + 5), the first round by hand and the others as they follow."""
-    monkeypatch.setattr(word_by_word, "ROUNDS", 1)
+    monkeypatch.setattr(lexicon, "ROUNDS", 1)
     assert float(counted(rounds=2).decoder.e) == pytest.approx((1 + 2 * 29 / 117 + 16 / 71 + 2 * 3 / 14) / 7)
     monkeypatch.undo()
     e, terms = 0.5, [(3 / 11, 24 / 29, 2), (2 / 11, 5 / 8, 1), (3 / 11, 1.0, 2)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from unrolled.runs.config import RunConfig
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs.storage.directory import RunDirectory
 
 FIGURES = ("nats", "bits_per_character", "perplexity", "accuracy")
 TEXTS = ["the cat", "a dog", "<script>alert(1)</script>", "over & out", "so it goes"]

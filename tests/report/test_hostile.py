@@ -10,9 +10,9 @@ import html5lib
 import pytest
 
 import unrolled
+from unrolled.inspect.tools.save import save_answer
 from unrolled.pictures.letters import UNSAFE
 from unrolled.report.page import write_report
-from unrolled.runs.answers import save_answer
 
 WORDS = [
     "</title></style></svg><script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "' onmouseover='alert(1)",

@@ -9,7 +9,7 @@ import pytest
 
 from unrolled.core.errors import UnrolledError, UsageError
 from unrolled.report.listing import delete, list_all
-from unrolled.runs.locks import in_use
+from unrolled.runs.storage.locks import in_use
 
 
 def test_runs_and_comparisons_with_their_figures(make: Any, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.report.page import write_report
 from unrolled.report.read import RunFacts
 from unrolled.report.settings import READINGS, changed
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs.storage.directory import RunDirectory
 
 
 def parsed(page: Path) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from unrolled.runs import atomic
+from unrolled.runs.storage import atomic
 
 CHANGING = ("open", "write", "fsync", "replace", "rename", "mkdir", "unlink", "rmdir")
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import torch
 
-from unrolled.runs.checkpoint import Checkpoints
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs.storage.checkpoint import Checkpoints
+from unrolled.runs.storage.directory import RunDirectory
 
 
 def state(step: int) -> dict[str, torch.Tensor]:

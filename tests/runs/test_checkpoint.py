@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from unrolled.core.errors import CannotWrite, DataError, Diverged
-from unrolled.runs.checkpoint import Checkpoints, flatten, restore_rng, unflatten
+from unrolled.runs.storage.checkpoint import Checkpoints, flatten, restore_rng, unflatten
 
 PARTS = ["state.safetensors", "facts.json", "MANIFEST.json"]
 

@@ -10,10 +10,10 @@ from unrolled.core import discover
 from unrolled.core.causal import Causal, serial_depth, tick_multiply_adds
 from unrolled.core.compose import AsEncoder
 from unrolled.core.spec import Sizes
-from unrolled.layers.attention import CausalSelfAttention, MultiHead
-from unrolled.layers.cells import GRU
-from unrolled.layers.deer import deer
-from unrolled.layers.recurrent import Bidirectional, Recurrent
+from unrolled.layers.attention.attention import CausalSelfAttention, MultiHead
+from unrolled.layers.recurrent.cells import GRU
+from unrolled.layers.recurrent.deer import deer
+from unrolled.layers.recurrent.recurrent import Bidirectional, Recurrent
 from unrolled.runs import cost
 
 

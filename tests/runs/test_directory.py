@@ -17,8 +17,8 @@ import pytest
 import torch
 
 from unrolled.core.errors import CannotWrite, DataError, UsageError
-from unrolled.runs import atomic, manifest
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs.storage import atomic, manifest
+from unrolled.runs.storage.directory import RunDirectory
 
 SEALED = ["README.md", "codec/labels.json", "config.json", "model.safetensors", "predictions.jsonl"]
 
@@ -66,7 +66,8 @@ def test_everything_comes_back(run: RunDirectory):
 
 def test_reading_what_is_no_tensor_needs_no_torch(run: RunDirectory):
     code = (
-        "import sys; from unrolled.runs.directory import RunDirectory; r = RunDirectory.open(sys.argv[1]); r.verify();"
+        "import sys; from unrolled.runs.storage.directory import RunDirectory; r = RunDirectory.open(sys.argv[1]);"
+        "r.verify();"
         "r.read_json('config.json'); r.read_metrics(); r.write_text('report.html', 'page');"
         "print('torch' in sys.modules)"
     )
@@ -318,7 +319,7 @@ def test_a_real_limit_on_file_size(run: RunDirectory):
     code = """
 import resource, sys
 from unrolled.core.errors import CannotWrite
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs.storage.directory import RunDirectory
 run = RunDirectory.open(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 text = "x" * 50_000
@@ -341,7 +342,7 @@ for act in (lambda: run.write_text("README.md", text), lambda: run.append_metric
 def test_readers_beside_a_writer_never_see_a_mismatch(run: RunDirectory):
     code = """
 import sys
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs.storage.directory import RunDirectory
 run = RunDirectory.open(sys.argv[1])
 for i in range(80):
     run.write_text("README.md", str(i) * 1000)
@@ -357,7 +358,7 @@ for i in range(80):
 def test_two_writers_do_not_lose_each_others_entries(run: RunDirectory):
     code = """
 import sys
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs.storage.directory import RunDirectory
 run = RunDirectory.open(sys.argv[1])
 for i in range(20):
     run.write_text(f"figures/{sys.argv[2]}-{i}.svg", str(i))

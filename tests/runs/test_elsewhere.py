@@ -11,8 +11,8 @@ import torch
 
 import unrolled
 from unrolled.core.errors import DataError, UsageError
-from unrolled.runs.directory import RunDirectory
 from unrolled.runs.run import load
+from unrolled.runs.storage.directory import RunDirectory
 
 TEXTS = [f"the cat sat {i}" for i in range(40)]
 TINY: dict[str, Any] = {"steps": 1, "threads": 1, "d_state": 4, "d_embedding": 4, "batch_size": 2, "length": 4}

@@ -13,9 +13,9 @@ import pytest
 import unrolled
 from tests.commands import run_unrolled
 from unrolled.core.errors import DataError
-from unrolled.runs.directory import RunDirectory
-from unrolled.runs.formats import stored_tensors
 from unrolled.runs.run import load
+from unrolled.runs.storage.directory import RunDirectory
+from unrolled.runs.storage.formats import stored_tensors
 
 SMALL = {"steps": 1, "d_state": 4, "d_embedding": 4, "batch_size": 4, "threads": 1}
 

@@ -13,8 +13,8 @@ import torch
 
 from unrolled.core import opening
 from unrolled.core.errors import DataError
-from unrolled.runs import formats
-from unrolled.runs.formats import json_text, parse_json, parse_tensors, tensor_file
+from unrolled.runs.storage import formats
+from unrolled.runs.storage.formats import json_text, parse_json, parse_tensors, tensor_file
 
 
 def to_bytes(tensors: dict[str, torch.Tensor]) -> bytes:

@@ -14,8 +14,8 @@ from unrolled.comparison.files import PLAN, read_plan, write_plan, write_table
 from unrolled.comparison.plan import Plan
 from unrolled.core.errors import DataError
 from unrolled.report.read import read_table
-from unrolled.runs import atomic, manifest, metrics
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs.storage import atomic, manifest, metrics
+from unrolled.runs.storage.directory import RunDirectory
 
 
 @pytest.fixture

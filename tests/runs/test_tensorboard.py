@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from unrolled.core.errors import CannotWrite
-from unrolled.runs.tensorboard import Events
+from unrolled.runs.storage.tensorboard import Events
 
 
 def read(path: Path) -> dict[str, list[tuple[int, float]]]:

@@ -13,8 +13,8 @@ import unrolled
 from tests.commands import Ended, attempt
 from unrolled.core.errors import DataError
 from unrolled.data.named_files import file_of_row
-from unrolled.runs import manifest
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs.storage import manifest
+from unrolled.runs.storage.directory import RunDirectory
 
 OWN = """
 from pathlib import Path

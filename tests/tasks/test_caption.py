@@ -18,7 +18,7 @@ from unrolled.comparison.api import make_plan
 from unrolled.core.causal import begin
 from unrolled.core.errors import DataError, UsageError
 from unrolled.data.shapes import picture, shape_pictures
-from unrolled.layers.dropout import WordDropout
+from unrolled.layers.parts.dropout import WordDropout
 from unrolled.pictures.draw import html
 from unrolled.pictures.kinds import Heatmap, Images
 from unrolled.runs.run import Run, load

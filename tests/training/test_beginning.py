@@ -16,8 +16,8 @@ import pytest
 import unrolled
 from tests.training.conftest import SMALL
 from unrolled.core.errors import DataError, Interrupted, UsageError
-from unrolled.runs.directory import RunDirectory
-from unrolled.runs.locks import in_use, is_idle
+from unrolled.runs.storage.directory import RunDirectory
+from unrolled.runs.storage.locks import in_use, is_idle
 from unrolled.training import api, loop
 from unrolled.training.progress import Quiet
 

@@ -11,8 +11,8 @@ import pytest
 
 import unrolled
 from unrolled.core.errors import Diverged, Interrupted
-from unrolled.runs.directory import RunDirectory
 from unrolled.runs.run import Run
+from unrolled.runs.storage.directory import RunDirectory
 from unrolled.tasks import next_token
 from unrolled.training.guard import CUT, ROLLBACKS, SKIPS, Guard
 from unrolled.training.loop import Loop

@@ -13,7 +13,7 @@ import torch
 
 import unrolled
 from unrolled.core.errors import Diverged, OutOfMemory, UsageError
-from unrolled.layers.recurrent import Recurrent
+from unrolled.layers.recurrent.recurrent import Recurrent
 from unrolled.models.dan import DeepAveraging
 from unrolled.runs.run import Run
 from unrolled.tasks import next_token

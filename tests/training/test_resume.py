@@ -18,7 +18,7 @@ import unrolled
 from tests.commands import run_unrolled
 from tests.training.conftest import SMALL
 from unrolled.core.errors import DataError, Interrupted, UsageError
-from unrolled.runs.locks import in_use
+from unrolled.runs.storage.locks import in_use
 from unrolled.training import api
 from unrolled.training.loop import Loop
 from unrolled.training.progress import Quiet

@@ -25,8 +25,8 @@ from unrolled.core.state import Fixed
 from unrolled.core.task import Task
 from unrolled.runs import build, parts
 from unrolled.runs.config import RunConfig
-from unrolled.runs.directory import RunDirectory
-from unrolled.runs.tree import flatten
+from unrolled.runs.storage.directory import RunDirectory
+from unrolled.runs.storage.state_json import flatten
 from unrolled.training import loop as training
 from unrolled.training import optimiser as optimisers
 from unrolled.training.api import configure

@@ -15,9 +15,10 @@ import unrolled
 from tests.commands import run_unrolled
 from tests.training.conftest import SMALL
 from unrolled.core.errors import DataError, Interrupted, UsageError
-from unrolled.runs import manifest, parts
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs import parts
 from unrolled.runs.run import Run
+from unrolled.runs.storage import manifest
+from unrolled.runs.storage.directory import RunDirectory
 from unrolled.training.loop import Loop
 from unrolled.training.progress import Quiet
 

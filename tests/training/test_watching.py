@@ -12,7 +12,7 @@ import torch
 
 import unrolled
 from tests.training.conftest import SMALL
-from unrolled.layers.recurrent import Stacked
+from unrolled.layers.recurrent.recurrent import Stacked
 from unrolled.runs.run import Run
 from unrolled.tasks import next_token
 from unrolled.training.loop import Loop

@@ -12,7 +12,7 @@ from unrolled.cli.options import Json, With, print_json, with_options
 from unrolled.cli.streams import write_exact
 from unrolled.core.errors import UsageError
 from unrolled.decode.config import Sampling
-from unrolled.runs import atomic
+from unrolled.runs.storage import atomic
 
 
 @with_options({"sampling": Sampling})

@@ -54,7 +54,7 @@ def command(
 
     if question is not None:
         discover.questions.require(question)
-    from unrolled.runs.answers import save_answer
+    from unrolled.inspect.tools.save import save_answer
     from unrolled.runs.run import load
 
     opened = load(run, own_file=with_, device=device)

@@ -46,7 +46,7 @@ def facts_of(name: str) -> dict[str, Any]:
     from unrolled.core import discover
     from unrolled.core.config import settings_of
     from unrolled.core.spec import Sizes
-    from unrolled.layers.encdec import body_of
+    from unrolled.layers.parts.encoder_decoder import body_of
     from unrolled.runs import cost
     from unrolled.runs.build import count_parameters
 

@@ -19,7 +19,7 @@ import typer
 
 from unrolled.cli.streams import json_words
 from unrolled.core.errors import DataError, UsageError
-from unrolled.runs import atomic
+from unrolled.runs.storage import atomic
 
 if TYPE_CHECKING:
     from unrolled.data.tables import Table

@@ -38,12 +38,12 @@ from unrolled.core.front import option
 from unrolled.core.task import Task
 from unrolled.report.page import write_report
 from unrolled.report.read import read_table
-from unrolled.runs import atomic
 from unrolled.runs.build import make_task
-from unrolled.runs.directory import RunDirectory
-from unrolled.runs.locks import LOCK, in_use, is_idle
 from unrolled.runs.results import RESULT, read_result
 from unrolled.runs.run import Run, load
+from unrolled.runs.storage import atomic
+from unrolled.runs.storage.directory import RunDirectory
+from unrolled.runs.storage.locks import LOCK, in_use, is_idle
 from unrolled.runs.trust import data_of, fingerprint, is_path, opening, own_file_of, paths_among, resume_command
 from unrolled.tasks._labelled import LabelledTask
 from unrolled.training.api import configure

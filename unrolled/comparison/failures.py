@@ -17,7 +17,7 @@ from unrolled.core.errors import CannotWrite, DataError, Diverged, OutOfMemory, 
 from unrolled.report.page import NAME as PAGE
 from unrolled.report.page import write_report
 from unrolled.report.read import read_table
-from unrolled.runs.directory import TABLE, RunDirectory
+from unrolled.runs.storage.directory import TABLE, RunDirectory
 from unrolled.runs.trust import resume_command
 
 CLASSES = {kind.exit_code: kind for kind in (UsageError, DataError, Diverged, CannotWrite, OutOfMemory)}

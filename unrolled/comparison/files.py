@@ -10,8 +10,8 @@ from unrolled.comparison.plan import Plan
 from unrolled.core.errors import DataError
 from unrolled.core.front import setting
 from unrolled.core.opening import shortened
-from unrolled.runs import atomic, formats
-from unrolled.runs.directory import TABLE
+from unrolled.runs.storage import atomic, formats
+from unrolled.runs.storage.directory import TABLE
 from unrolled.runs.trust import paths_among, saved
 
 PLAN = "plan.json"

@@ -17,9 +17,9 @@ from unrolled.core import discover
 from unrolled.core.errors import UnrolledError
 from unrolled.core.metric import Metric, metrics_in
 from unrolled.report.words import rounded_up, time_words
-from unrolled.runs.directory import TABLE_FORMAT, RunDirectory
 from unrolled.runs.results import read_result
 from unrolled.runs.selection import rank
+from unrolled.runs.storage.directory import TABLE_FORMAT, RunDirectory
 
 NAMES = ("receptive_field", "serial_depth", "tick_microseconds", "memory_megabytes")
 

@@ -11,7 +11,7 @@ from unrolled.comparison.statistics import Array, Sample, in_common
 from unrolled.core.errors import DataError
 from unrolled.core.metric import Metric
 from unrolled.report.words import title_words
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs.storage.directory import RunDirectory
 
 Rows = Sequence[dict[str, Any]]
 Units = dict[str, list[dict[str, Array]]]  # by label and seed: the tensors of units.safetensors

@@ -86,7 +86,7 @@ def perform(order: Event, data: Any, tell: Callable[[Event], None]) -> None:
 def _perform(order: Event, data: Any, tell: Callable[[Event], None]) -> float:
     """The seconds that were needed after the figures."""
     from unrolled.report.page import write_report
-    from unrolled.runs.locks import wait_until_idle
+    from unrolled.runs.storage.locks import wait_until_idle
     from unrolled.runs.trust import is_path
     from unrolled.training.api import train
     from unrolled.training.together import join

@@ -206,8 +206,8 @@ class Read(Encoder):
     """One answer for a whole sequence: body -> readout -> head, y [B, 1, d_out] with a mask of ones [B, 1].
 
     The body is an encoder, a causal layer or a plain module; the readout maps (y [B, S, D], mask) to [B, D'] (see
-    `layers/pooling.py`), the head [B, D'] to [B, d_out]. A row without a real position is answered too: by what the
-    head makes of the readout's zeros.
+    `layers/attention/readouts.py`), the head [B, D'] to [B, d_out]. A row without a real position is answered too: by
+    what the head makes of the readout's zeros.
     """
 
     def __init__(self, body: nn.Module, readout: nn.Module, head: nn.Module) -> None:

@@ -29,7 +29,7 @@ from unrolled.core.spec import ModelSpec, WrongField, explained
 
 
 class Room:
-    """The files of one package as names: `Room("unrolled.models", needs=("Config", "make"))`.
+    """The files of one package as names, its packages left out: `Room("unrolled.models", needs=("MODEL",))`.
 
     `check` refuses a file that has all these names but not what they should be.
     """
@@ -42,9 +42,10 @@ class Room:
         self._modules: dict[str, ModuleType] = {}
 
     def names(self) -> list[str]:
-        found = importlib.util.find_spec(self.package)
-        places = list(found.submodule_search_locations or []) if found else []
-        own = {file_name(module.name) for module in pkgutil.iter_modules(places) if module.name[0] != "_"}
+        package = importlib.util.find_spec(self.package)
+        places = list(package.submodule_search_locations or []) if package else []
+        files = (found for found in pkgutil.iter_modules(places) if not found.ispkg and found.name[0] != "_")
+        own = {file_name(module.name) for module in files}
         return sorted(own | set(self._files) | set(self._entry_points))
 
     def load(self, name: str) -> ModuleType:

@@ -17,9 +17,9 @@ from torch import Tensor
 from unrolled.core import config
 from unrolled.core.errors import UsageError
 from unrolled.core.inspection import Answer
+from unrolled.inspect.tools.looking import Look, glance, look_at, models_where, noted, reads_whole, rounded
 from unrolled.pictures.alignment import is_of_source
 from unrolled.pictures.kinds import Heatmap
-from unrolled.runs.looking import Look, glance, look_at, models_where, noted, reads_whole, rounded
 from unrolled.runs.run import Run
 
 MOST_LAYERS, MOST_HEADS = 6, 8  # pictures

@@ -3,7 +3,8 @@
     s_{t,s} = |d y_t / d x_s|        causal: s_{t,s} = 0 for all s > t
 
 A row is an output, a column an input. By gradient where the model has them, otherwise by changing each input in turn
-(see runs/dependence.py). Of a model that answers once for the whole input, the outputs are what its readout reads.
+(see inspect/tools/dependence.py). Of a model that answers once for the whole input, the outputs are what its readout
+reads.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from torch import Tensor
 
 from unrolled.core import config
 from unrolled.core.inspection import Answer
+from unrolled.inspect.tools.dependence import dependence
+from unrolled.inspect.tools.example import example_of
+from unrolled.inspect.tools.looking import glance, reads_whole
+from unrolled.inspect.tools.opened import answers_by_position, by_position
 from unrolled.pictures.kinds import Heatmap
-from unrolled.runs.dependence import dependence
-from unrolled.runs.inside import answers_by_position, by_position
-from unrolled.runs.looking import glance, reads_whole
 from unrolled.runs.run import Run
-from unrolled.runs.target import example_of
 
 
 class Config(config.Config):

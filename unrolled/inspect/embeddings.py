@@ -18,8 +18,8 @@ from unrolled.core import config
 from unrolled.core.errors import UsageError, nearest
 from unrolled.core.inspection import Answer
 from unrolled.data.codec import SPECIALS
+from unrolled.inspect.tools.looking import codec_of, look_at, principal_plane, rounded
 from unrolled.pictures.kinds import Bars, Plot, Series, Table
-from unrolled.runs.looking import codec_of, look_at, principal_plane, rounded
 from unrolled.runs.run import Run
 
 ALIASES = ("neighbours", "neighbors")

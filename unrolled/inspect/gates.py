@@ -15,8 +15,8 @@ from torch import Tensor
 from unrolled.core import config
 from unrolled.core.errors import UsageError
 from unrolled.core.inspection import Answer
+from unrolled.inspect.tools.looking import both_ways, glance, look_at, models_where, noted, rounded
 from unrolled.pictures.kinds import Heatmap, Plot, Series
-from unrolled.runs.looking import both_ways, glance, look_at, models_where, noted, rounded
 from unrolled.runs.run import Run
 
 OPEN, CLOSED = 0.9, 0.1

@@ -29,12 +29,12 @@ from unrolled.core.causal import Encoder
 from unrolled.core.errors import UsageError
 from unrolled.core.inspection import Answer
 from unrolled.core.state import State
-from unrolled.layers.cells import Cell
+from unrolled.inspect.tools.dependence import by_gradient, norm
+from unrolled.inspect.tools.example import Target, example_of, loss_at, pick_target, target_name, target_of
+from unrolled.inspect.tools.opened import Opened, flows, open_model, precise, why_closed
+from unrolled.layers.recurrent.cells import Cell
 from unrolled.pictures.kinds import Plot, Series
-from unrolled.runs.dependence import by_gradient, norm
-from unrolled.runs.inside import Opened, flows, open_model, precise, why_closed
 from unrolled.runs.run import Run
-from unrolled.runs.target import Target, example_of, loss_at, pick_target, target_name, target_of
 
 CHANGED = 10.0  # a gradient that becomes so many times smaller or larger vanishes or explodes
 LARGEST = 2048  # rows of a recurrent matrix whose eigenvalues are computed

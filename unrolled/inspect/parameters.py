@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from unrolled.core import config
 from unrolled.core.inspection import Answer
-from unrolled.layers.blocks import Block
-from unrolled.layers.cells import GRU, LSTM, BookGRU, Elman, LinearUnit, Memoryless
-from unrolled.layers.conv import CausalConv, NormedConv
-from unrolled.layers.feed_forward import FeedForward
+from unrolled.layers.attention.blocks import Block
+from unrolled.layers.attention.feed_forward import FeedForward
+from unrolled.layers.conv.conv import CausalConv, NormedConv
+from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Elman, LinearUnit, Memoryless
 from unrolled.pictures.kinds import Bars, Table
 from unrolled.runs.run import Run
 

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from unrolled.core import config
 from unrolled.core.inspection import Answer
-from unrolled.layers.position import Position, Rotary
+from unrolled.inspect.tools.looking import models_where, rounded
+from unrolled.layers.attention.position import Position, Rotary
 from unrolled.pictures.kinds import Heatmap, Plot, Series
-from unrolled.runs.looking import models_where, rounded
 from unrolled.runs.run import Run
 
 

@@ -22,11 +22,11 @@ from unrolled.core.compose import AsEncoder, SerialEncoder
 from unrolled.core.inspection import Answer
 from unrolled.core.task import Model
 from unrolled.data.batch import Batch
+from unrolled.inspect.tools.dependence import Dependence, dependence
+from unrolled.inspect.tools.example import example_of
+from unrolled.inspect.tools.opened import by_position, longest
 from unrolled.pictures.kinds import Plot, Series
-from unrolled.runs.dependence import Dependence, dependence
-from unrolled.runs.inside import by_position, longest
 from unrolled.runs.run import Run
-from unrolled.runs.target import example_of
 
 ALIASES = ("context", "reach")
 

@@ -27,11 +27,11 @@ from unrolled.core.inspection import Answer
 from unrolled.core.task import Model
 from unrolled.data.batch import Batch
 from unrolled.data.codec import UNKNOWN
+from unrolled.inspect.tools.dependence import ROUNDING, rows_at_once
+from unrolled.inspect.tools.example import Target, example_of, labels, rows_of, target_of
+from unrolled.inspect.tools.opened import Opened, flows, open_model, precise, start, why_closed
 from unrolled.pictures.kinds import Bars, Picture, Plot, Series, Tokens
-from unrolled.runs.dependence import ROUNDING, rows_at_once
-from unrolled.runs.inside import Opened, flows, open_model, precise, start, why_closed
 from unrolled.runs.run import Run
-from unrolled.runs.target import Target, example_of, labels, rows_of, target_of
 
 ALIASES = ("attribution", "attributions", "integrated-gradients", "occlusion")
 

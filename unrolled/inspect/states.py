@@ -18,8 +18,7 @@ from unrolled.core import config
 from unrolled.core.errors import UsageError
 from unrolled.core.inspection import Answer
 from unrolled.core.state import State
-from unrolled.pictures.kinds import Plot, Series
-from unrolled.runs.looking import (
+from unrolled.inspect.tools.looking import (
     Look,
     Plane,
     both_ways,
@@ -32,6 +31,7 @@ from unrolled.runs.looking import (
     rounded,
     states_after,
 )
+from unrolled.pictures.kinds import Plot, Series
 from unrolled.runs.run import Run
 
 ALIASES = ("hidden", "hidden-states")

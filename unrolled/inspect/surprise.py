@@ -20,10 +20,10 @@ from unrolled.core.errors import UsageError
 from unrolled.core.inspection import Answer
 from unrolled.data.batch import Batch
 from unrolled.data.codec import EMPTY
+from unrolled.inspect.tools.example import example_of
 from unrolled.objectives.losses import token_losses
 from unrolled.pictures.kinds import Table, Tokens
 from unrolled.runs.run import Run
-from unrolled.runs.target import example_of
 
 ALIASES = ("perplexity", "loss")
 

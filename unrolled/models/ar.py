@@ -3,8 +3,8 @@
     y_t = sum_{tau < s} W_tau x_{t-tau} + b
 
 Vector-valued; it owns its head, because the output is the prediction. Where the targets are series, as in denoise, it
-reads the numbers as they are and is fitted in closed form by least squares (see layers/autoregression.py). Tokens and
-bits have another loss than the square and so no closed form: there it is trained by gradient descent.
+reads the numbers as they are and is fitted in closed form by least squares (layers/counting/autoregression.py). Tokens
+and bits have another loss than the square and so no closed form: there it is trained by gradient descent.
 
 Yule (1927); Wang (2024), lecture 11.
 """
@@ -15,7 +15,7 @@ from pydantic import Field
 
 from unrolled.core import config
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.autoregression import Autoregression
+from unrolled.layers.counting.autoregression import Autoregression
 
 
 class Config(config.Config):

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Literal
 
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.cells import GRU, BookGRU
-from unrolled.layers.family import BidirectionalConfig, bidirectional_stack
-from unrolled.layers.recurrent import BidirectionalStack
+from unrolled.layers.recurrent.cells import GRU, BookGRU
+from unrolled.layers.recurrent.family import BidirectionalConfig, bidirectional_stack
+from unrolled.layers.recurrent.recurrent import BidirectionalStack
 
 
 class Config(BidirectionalConfig):

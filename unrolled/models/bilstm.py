@@ -11,9 +11,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.cells import LSTM
-from unrolled.layers.family import BidirectionalConfig, bidirectional_stack
-from unrolled.layers.recurrent import BidirectionalStack
+from unrolled.layers.recurrent.cells import LSTM
+from unrolled.layers.recurrent.family import BidirectionalConfig, bidirectional_stack
+from unrolled.layers.recurrent.recurrent import BidirectionalStack
 
 
 class Config(BidirectionalConfig):

@@ -27,7 +27,7 @@ from unrolled.core.compose import require_right_padding, without_padding
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.trace import note
-from unrolled.layers.image import ChannelNorm, ImagePosition, ResidualBlock, RowConv, fold, unfold
+from unrolled.layers.conv.image import ChannelNorm, ImagePosition, ResidualBlock, RowConv, fold, unfold
 
 
 class Config(config.Config):

@@ -11,7 +11,7 @@ import torch
 
 from unrolled.core import config
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.word_by_word import Pairs, WordByWord, Worded
+from unrolled.layers.counting.lexicon import Pairs, WordByWord, Worded
 
 
 class Config(config.Config):

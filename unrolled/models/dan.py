@@ -20,8 +20,8 @@ from unrolled.core import config
 from unrolled.core.causal import Encoder
 from unrolled.core.compose import without_padding
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.dropout import kept
-from unrolled.layers.perceptron import Nonlinearity, Perceptron
+from unrolled.layers.parts.dropout import kept
+from unrolled.layers.parts.perceptron import Nonlinearity, Perceptron
 
 
 class Config(config.Config):

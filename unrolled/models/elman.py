@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Literal
 
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.cells import Cell, Elman
-from unrolled.layers.decoders import AttentionDecoder, attention_decoder
-from unrolled.layers.family import RecurrentConfig, stack
-from unrolled.layers.recurrent import Stacked
+from unrolled.layers.parts.decoders import AttentionDecoder, attention_decoder
+from unrolled.layers.recurrent.cells import Cell, Elman
+from unrolled.layers.recurrent.family import RecurrentConfig, stack
+from unrolled.layers.recurrent.recurrent import Stacked
 
 
 class Config(RecurrentConfig):

@@ -19,8 +19,8 @@ from unrolled.core.causal import Causal
 from unrolled.core.compose import as_encoder
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import ModelSpec, Role, Sizes, serves
-from unrolled.layers.decoders import fixed_context_decoder
-from unrolled.layers.encdec import Halves
+from unrolled.layers.parts.decoders import fixed_context_decoder
+from unrolled.layers.parts.encoder_decoder import Halves
 
 
 def serving(name: str, role: Role) -> ModelSpec:

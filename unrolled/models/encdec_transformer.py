@@ -15,8 +15,8 @@ from typing import Literal
 from pydantic import Field
 
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.blocks import BlocksConfig
-from unrolled.layers.encdec import Halves
+from unrolled.layers.attention.blocks import BlocksConfig
+from unrolled.layers.parts.encoder_decoder import Halves
 from unrolled.models import transformer, transformer_encoder
 
 

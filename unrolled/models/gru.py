@@ -14,10 +14,10 @@ from typing import Literal
 from pydantic import Field
 
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.cells import GRU, BookGRU, Cell
-from unrolled.layers.decoders import AttentionDecoder, attention_decoder
-from unrolled.layers.family import RecurrentConfig, stack
-from unrolled.layers.recurrent import Stacked
+from unrolled.layers.parts.decoders import AttentionDecoder, attention_decoder
+from unrolled.layers.recurrent.cells import GRU, BookGRU, Cell
+from unrolled.layers.recurrent.family import RecurrentConfig, stack
+from unrolled.layers.recurrent.recurrent import Stacked
 
 
 class Config(RecurrentConfig):

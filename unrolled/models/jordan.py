@@ -15,8 +15,8 @@ from pydantic import Field
 
 from unrolled.core import config
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.cells import Jordan, OutputFeedback
-from unrolled.layers.recurrent import Recurrent
+from unrolled.layers.recurrent.cells import Jordan, OutputFeedback
+from unrolled.layers.recurrent.recurrent import Recurrent
 
 
 class Config(config.Config):

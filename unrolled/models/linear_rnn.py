@@ -8,9 +8,9 @@ With a shift matrix for W_rec it is exactly an autoregressive model (Wang 2024, 
 from __future__ import annotations
 
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.cells import LinearUnit
-from unrolled.layers.family import RecurrentConfig, stack
-from unrolled.layers.recurrent import Stacked
+from unrolled.layers.recurrent.cells import LinearUnit
+from unrolled.layers.recurrent.family import RecurrentConfig, stack
+from unrolled.layers.recurrent.recurrent import Stacked
 
 Config = RecurrentConfig
 

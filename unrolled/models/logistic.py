@@ -5,7 +5,8 @@
     W, b = argmin  r/2 |W|^2 - sum_i w_{c_i} log p(c_i | x_i)
 
 Cox (1958) on the weights of Spärck Jones (1972). Unless it is set, r is the one of eight strengths whose errors on
-validation data are fewest (on a part of the training data with folds); layers/regularised.py finds the minimum.
+validation data are fewest (on a part of the training data with folds); layers/counting/regularised.py finds the
+minimum.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from unrolled.core.config import Config as Base
 from unrolled.core.errors import DataError
 from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.task import Known
-from unrolled.layers import regularised
-from unrolled.layers.grams import OfGrams
-from unrolled.layers.regularised import Examples
+from unrolled.layers.counting import regularised
+from unrolled.layers.counting.ngram_features import OfGrams
+from unrolled.layers.counting.regularised import Examples
 from unrolled.objectives.answers import balanced_weights
 
 

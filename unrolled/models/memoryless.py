@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Literal
 
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.cells import Memoryless
-from unrolled.layers.family import RecurrentConfig, stack
-from unrolled.layers.recurrent import Stacked
+from unrolled.layers.recurrent.cells import Memoryless
+from unrolled.layers.recurrent.family import RecurrentConfig, stack
+from unrolled.layers.recurrent.recurrent import Stacked
 
 
 class Config(RecurrentConfig):

@@ -20,8 +20,8 @@ from unrolled.core.config import Config as Base
 from unrolled.core.errors import DataError
 from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.task import Known
-from unrolled.layers.grams import OfGrams
-from unrolled.layers.regularised import Examples, least, left_out, misses
+from unrolled.layers.counting.ngram_features import OfGrams
+from unrolled.layers.counting.regularised import Examples, least, left_out, misses
 
 MANY = float(1 << 24)  # more often no n-gram is in a text
 SMOOTHINGS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)

@@ -18,8 +18,8 @@ from torch.nn import functional as F
 from unrolled.core.config import Config as Base
 from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.task import Known
-from unrolled.layers.neighbours import are_sets, nearest, resampled
-from unrolled.layers.stored import Stored
+from unrolled.layers.counting.neighbours import are_sets, nearest, resampled
+from unrolled.layers.counting.saved_tables import Stored
 
 ROUNDING = 4 * torch.finfo(torch.float32).eps  # of a level: a standard deviation below that is no shape
 TRIED = 1000  # training examples, evenly spread, whose own neighbours are looked for

@@ -21,9 +21,9 @@ from torch import Tensor
 
 from unrolled.core import config
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.neighbours import nearest, resampled
-from unrolled.layers.recalled import Recalled, Recalling, targets_of
-from unrolled.layers.word_by_word import Seen
+from unrolled.layers.counting.lexicon import Seen
+from unrolled.layers.counting.neighbours import nearest, resampled
+from unrolled.layers.counting.retrieval import Recalled, Recalling, targets_of
 
 BEFORE = 64  # examples that an unsolved model has
 TRIED = 1000  # training examples, evenly spread, whose own neighbours are looked for

@@ -26,7 +26,7 @@ from unrolled.core import config
 from unrolled.core.errors import DataError
 from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.data.codec import EMPTY, START, STOP
-from unrolled.layers.ngram import NGram
+from unrolled.layers.counting.ngram import NGram
 
 NEVER = (EMPTY, START)  # tokens that are not predicted
 PIECE = 1 << 20  # positions counted at once
@@ -133,7 +133,7 @@ class Tally:
 
 
 class Counts:
-    """All n-grams: the tree of contexts (`keys`, see layers/ngram.py) and, sorted, every (node, token) with its n."""
+    """All n-grams: the tree of contexts (`keys`, see layers/counting/ngram.py) and, sorted (node, token) with its n."""
 
     def __init__(self, data: Positions, d_in: int) -> None:
         self.d_in, self.d_out = d_in, data.d_out

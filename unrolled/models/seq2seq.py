@@ -21,10 +21,10 @@ from unrolled.core import config
 from unrolled.core.causal import Causal, Encoder
 from unrolled.core.compose import AsEncoder, SerialEncoder
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.cells import GRU, LSTM, Cell, Elman
-from unrolled.layers.decoders import attention_decoder, fixed_context_decoder
-from unrolled.layers.encdec import Backwards, Halves
-from unrolled.layers.family import BidirectionalConfig, RecurrentConfig, bidirectional_stack, stack
+from unrolled.layers.parts.decoders import attention_decoder, fixed_context_decoder
+from unrolled.layers.parts.encoder_decoder import Backwards, Halves
+from unrolled.layers.recurrent.cells import GRU, LSTM, Cell, Elman
+from unrolled.layers.recurrent.family import BidirectionalConfig, RecurrentConfig, bidirectional_stack, stack
 
 CELLS: dict[str, Callable[[int, int], Cell]] = {"gru": GRU, "lstm": LSTM, "elman": Elman}
 

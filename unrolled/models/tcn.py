@@ -23,8 +23,8 @@ from unrolled.core.causal import Causal
 from unrolled.core.compose import Serial, without_padding
 from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.state import State
-from unrolled.layers.conv import CausalConv, NormedConv, Past, is_row, right_aligned
-from unrolled.layers.tick import Array, Weights, affine, arrays, bare
+from unrolled.layers.conv.conv import CausalConv, NormedConv, Past, is_row, right_aligned
+from unrolled.layers.recurrent.tick import Array, Weights, affine, arrays, bare
 
 
 class Config(config.Config):

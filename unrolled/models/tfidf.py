@@ -12,7 +12,7 @@ per example, [B, V]. The last affine map is the task's head.
 from __future__ import annotations
 
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.perceptron import OfOneVector, PerceptronConfig, perceptron
+from unrolled.layers.parts.perceptron import OfOneVector, PerceptronConfig, perceptron
 
 
 class Config(PerceptronConfig):

@@ -18,11 +18,11 @@ from torch import nn
 
 from unrolled.core.compose import Serial
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.attention import CausalSelfAttention, CrossAttention, MultiHead
-from unrolled.layers.blocks import BlocksConfig, CausalBlock, DecoderBlock
-from unrolled.layers.encdec import SourcedSerial
-from unrolled.layers.feed_forward import FeedForward
-from unrolled.layers.position import Placed, Rotary, position_named
+from unrolled.layers.attention.attention import CausalSelfAttention, CrossAttention, MultiHead
+from unrolled.layers.attention.blocks import BlocksConfig, CausalBlock, DecoderBlock
+from unrolled.layers.attention.feed_forward import FeedForward
+from unrolled.layers.attention.position import Placed, Rotary, position_named
+from unrolled.layers.parts.encoder_decoder import SourcedSerial
 
 
 class Config(BlocksConfig):

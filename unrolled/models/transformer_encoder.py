@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from unrolled.core.causal import Encoder
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.attention import MultiHead, SelfAttention
-from unrolled.layers.blocks import BlocksConfig, EncoderBlock
-from unrolled.layers.feed_forward import FeedForward
-from unrolled.layers.position import PlacedAll, Rotary, position_named
+from unrolled.layers.attention.attention import MultiHead, SelfAttention
+from unrolled.layers.attention.blocks import BlocksConfig, EncoderBlock
+from unrolled.layers.attention.feed_forward import FeedForward
+from unrolled.layers.attention.position import PlacedAll, Rotary, position_named
 
 
 class Config(BlocksConfig):

@@ -26,9 +26,9 @@ from unrolled.core.errors import UsageError
 from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.state import Fixed, State
 from unrolled.core.trace import note, tracing
-from unrolled.layers.conv import CausalConv, Past, is_row
-from unrolled.layers.gated import GatedStack, Pasts
-from unrolled.layers.tick import Array, Weights, affine, arrays, bare
+from unrolled.layers.conv.conv import CausalConv, Past, is_row
+from unrolled.layers.conv.gated_conv import GatedStack, Pasts
+from unrolled.layers.recurrent.tick import Array, Weights, affine, arrays, bare
 
 
 class Config(config.Config):

@@ -18,10 +18,10 @@ from typing import Any
 
 from unrolled.core.errors import CannotWrite, UnrolledError, UsageError
 from unrolled.report.read import RunFacts, is_comparison, is_run, number, read_run, read_table
-from unrolled.runs import manifest
-from unrolled.runs.directory import CONFIG, TABLE
-from unrolled.runs.locks import LOCK, in_use, is_idle
 from unrolled.runs.selection import select
+from unrolled.runs.storage import manifest
+from unrolled.runs.storage.directory import CONFIG, TABLE
+from unrolled.runs.storage.locks import LOCK, in_use, is_idle
 
 DEEPEST = 5  # folders below the one that is looked through
 MARKS = (CONFIG, TABLE, manifest.NAME)

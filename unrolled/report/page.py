@@ -21,8 +21,8 @@ from unrolled.report.read import RunFacts, is_run, mapping, read_any
 from unrolled.report.scores import Column, Line, columns_of, lines_of
 from unrolled.report.settings import commands, setting_rows
 from unrolled.report.words import fact_words, size_words, title_words, units_words
-from unrolled.runs import atomic
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs.storage import atomic
+from unrolled.runs.storage.directory import RunDirectory
 
 NAME = "report.html"
 MOST_BYTES = 1_500_000  # of pictures that runs bring along; the rest stays in their folders

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.core.errors import DataError, UnrolledError
-from unrolled.runs.directory import CONFIG, TABLE, TABLE_FORMAT, RunDirectory
-from unrolled.runs.formats import read_checked
-from unrolled.runs.manifest import NAME as MANIFEST
 from unrolled.runs.results import read_result
+from unrolled.runs.storage.directory import CONFIG, TABLE, TABLE_FORMAT, RunDirectory
+from unrolled.runs.storage.formats import read_checked
+from unrolled.runs.storage.manifest import NAME as MANIFEST
 from unrolled.runs.trust import resume_command
 
 

@@ -15,16 +15,16 @@ from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import Asks, ModelSpec, Ports, Sizes, SourcePorts, misfit, reading
 from unrolled.core.task import Model, Task
-from unrolled.layers import packed
-from unrolled.layers.autoregression import Autoregression, Filter
-from unrolled.layers.bag import Bag
-from unrolled.layers.conditioning import Started
-from unrolled.layers.dropout import WordDropout
-from unrolled.layers.encdec import EncoderDecoder, Halves, SourcedSerial
-from unrolled.layers.ends import Affine, Lookup, QuickTable
-from unrolled.layers.pooling import readout_named
-from unrolled.layers.together import Together
-from unrolled.layers.words import SpeltWords
+from unrolled.layers.attention import packed
+from unrolled.layers.attention.readouts import readout_named
+from unrolled.layers.counting.autoregression import Autoregression, Filter
+from unrolled.layers.counting.bag_of_words import Bag
+from unrolled.layers.parts.char_words import SpeltWords
+from unrolled.layers.parts.conditioning import Started
+from unrolled.layers.parts.dropout import WordDropout
+from unrolled.layers.parts.embedding import Affine, Lookup, QuickTable
+from unrolled.layers.parts.encoder_decoder import EncoderDecoder, Halves, SourcedSerial
+from unrolled.layers.parts.ensemble import Together
 from unrolled.runs.config import Ends, RunConfig
 from unrolled.runs.parts import part
 

@@ -11,7 +11,7 @@ from unrolled.core.metric import metrics_in
 from unrolled.core.task import Task
 from unrolled.pictures.letters import clean
 from unrolled.runs.config import RunConfig
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.uses import commands, data_words, own_words
 
 MARKDOWN = str.maketrans({

@@ -19,7 +19,7 @@ from unrolled.core.errors import DataError, UnrolledError
 from unrolled.core.spec import Ports
 from unrolled.runs.build import build, import_models
 from unrolled.runs.config import RunConfig
-from unrolled.runs.formats import Stored
+from unrolled.runs.storage.formats import Stored
 
 MORE_NUMBERS, MORE_PARTS = 8_000_000, 2_000  # than the file holds: tables that are computed, layers without weights
 

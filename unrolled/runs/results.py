@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from unrolled.core.config import Config
-from unrolled.runs.directory import RunDirectory
+from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.trust import saved
 
 RESULT, BASELINES = "result.json", "baselines.json"

@@ -21,10 +21,10 @@ from unrolled.runs import fitting
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.build import build, make_task
 from unrolled.runs.config import RunConfig
-from unrolled.runs.directory import CONFIG, TABLE, RunDirectory
-from unrolled.runs.formats import read_checked
 from unrolled.runs.results import read_result
 from unrolled.runs.selection import select
+from unrolled.runs.storage.directory import CONFIG, TABLE, RunDirectory
+from unrolled.runs.storage.formats import read_checked
 from unrolled.runs.trust import data_of, opening, own_file_of, paths_among, saved
 
 

@@ -20,7 +20,7 @@ from unrolled.core.errors import DataError, Interrupted, UsageError
 from unrolled.core.front import invocation, option, quoted
 from unrolled.core.opening import CODE, read_bytes, shortened
 from unrolled.runs.config import RunConfig
-from unrolled.runs.manifest import ADVICE
+from unrolled.runs.storage.manifest import ADVICE
 
 BUILTIN, MEMORY = "builtin:", "memory"
 

@@ -41,7 +41,7 @@ from unrolled.data.reading import Answers, Kind, Reading
 from unrolled.data.tables import Example
 from unrolled.data.word_list import FILE as WORDS
 from unrolled.data.word_list import WordListCodec
-from unrolled.layers.bag import Bag
+from unrolled.layers.counting.bag_of_words import Bag
 from unrolled.tasks._told import OfExamples
 
 EVALUATION_ROWS = 64

@@ -18,7 +18,7 @@ from unrolled.data.pairs_batch import PairSection, pair_batches
 from unrolled.decode.config import Sampling
 from unrolled.decode.rollout import Candidate
 from unrolled.decode.text import Begun, Search, Writer
-from unrolled.layers.packed import packed_weights
+from unrolled.layers.attention.packed import packed_weights
 from unrolled.pictures.alignment import of_source
 
 TOKENS = 8192  # positions of a batch, all beams together

@@ -34,7 +34,7 @@ from unrolled.data.tables import Example
 from unrolled.data.text_inputs import bound, inputs_in, read_inputs
 from unrolled.decode.config import Sampling
 from unrolled.decode.text import Begun, Generated, Search, Writer
-from unrolled.layers.packed import packed_weights
+from unrolled.layers.attention.packed import packed_weights
 from unrolled.objectives import losses, metrics
 from unrolled.pictures import kinds
 from unrolled.tasks._told import OfText

@@ -14,7 +14,7 @@ from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.encdec import body_of
+from unrolled.layers.parts.encoder_decoder import body_of
 from unrolled.testing import law as laws
 from unrolled.testing.causal import check_causal
 from unrolled.testing.conditional import check_conditional
@@ -90,7 +90,7 @@ def checks_for(layer: nn.Module) -> list[Callable[..., list[str]]]:
         return [check_cell]
     raise UsageError(
         f"{type(layer).__name__} is none of Causal, Encoder, Conditional and Cell, so there is no law for it; "
-        "derive it from one of them (unrolled.core.causal, unrolled.layers.cells)"
+        "derive it from one of them (unrolled.core.causal, unrolled.layers.recurrent.cells)"
     )
 
 

@@ -20,15 +20,16 @@ from unrolled.core.errors import DataError, NotTrained, UsageError
 from unrolled.core.front import invocation, option
 from unrolled.core.opening import shortened
 from unrolled.core.task import Ledger, Model, Task
-from unrolled.runs import atomic, build, closed_form, cost, parts
+from unrolled.runs import build, closed_form, cost, parts
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.card import write_card
 from unrolled.runs.config import RunConfig, Start, assemble
-from unrolled.runs.directory import RunDirectory
-from unrolled.runs.locks import in_use, is_idle
 from unrolled.runs.parts import Frozen
 from unrolled.runs.results import read_baselines
 from unrolled.runs.run import Run, config_in, load, own_device, pick_device, saved_config
+from unrolled.runs.storage import atomic
+from unrolled.runs.storage.directory import RunDirectory
+from unrolled.runs.storage.locks import in_use, is_idle
 from unrolled.runs.trust import data_of, fingerprint, is_path, own_file_of, paths_among, resume_training, stopped
 from unrolled.training import starting
 from unrolled.training.loop import WRITING, Loop

@@ -22,11 +22,11 @@ from unrolled.core.errors import DataError, Diverged, NotTrained
 from unrolled.core.front import option
 from unrolled.core.state import State
 from unrolled.core.task import Batch, Model, Task, read_whole
-from unrolled.runs.checkpoint import Checkpoints, flatten, unflatten
 from unrolled.runs.config import RunConfig
-from unrolled.runs.directory import RunDirectory
 from unrolled.runs.parts import Frozen
-from unrolled.runs.tensorboard import Events
+from unrolled.runs.storage.checkpoint import Checkpoints, flatten, unflatten
+from unrolled.runs.storage.directory import RunDirectory
+from unrolled.runs.storage.tensorboard import Events
 from unrolled.runs.trust import stopped
 from unrolled.training import optimiser as optimisers
 from unrolled.training.guard import Guard

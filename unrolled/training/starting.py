@@ -16,12 +16,13 @@ from torch import nn
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.task import Task, Vocabulary
-from unrolled.runs import manifest, parts
+from unrolled.runs import parts
 from unrolled.runs.build import make_task
-from unrolled.runs.checkpoint import Checkpoints
 from unrolled.runs.config import RunConfig
-from unrolled.runs.directory import RunDirectory
 from unrolled.runs.run import Run
+from unrolled.runs.storage import manifest
+from unrolled.runs.storage.checkpoint import Checkpoints
+from unrolled.runs.storage.directory import RunDirectory
 
 TABLES = ("encoder.embedding", "decoder.embedding")
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from unrolled.core.errors import DataError
 from unrolled.core.task import Fitted
-from unrolled.layers.together import Together
+from unrolled.layers.parts.ensemble import Together
 from unrolled.runs import build, closed_form
-from unrolled.runs.directory import RunDirectory
-from unrolled.runs.locks import in_use
 from unrolled.runs.run import Run, load
+from unrolled.runs.storage.directory import RunDirectory
+from unrolled.runs.storage.locks import in_use
 from unrolled.training.api import finish
 
 

@@ -1,0 +1,1 @@
+"""What the questions share: an example, an opened model, derivatives, saved answers."""

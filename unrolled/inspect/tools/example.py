@@ -1,0 +1,119 @@
+"""One target of an example: the loss at a single position, in the terms of the task, whatever the task is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from unrolled.core.errors import UsageError
+from unrolled.core.task import Explained, Task
+from unrolled.data.batch import Batch
+from unrolled.inspect.tools.opened import longest
+from unrolled.runs.run import Run
+
+
+class Example(NamedTuple):
+    """The first positions of an input."""
+
+    batch: Batch  # of one row
+    names: list[str]  # of its positions
+    left_out: str  # a sentence on what is not looked at; empty: nothing
+
+
+def example_of(run: Run, value: object, length: int) -> Example:
+    """An input as the task reads it, but for what comes after its first `length` positions."""
+    batch, names = run.task.example(value)
+    assert isinstance(batch, Batch)
+    length = min(length, longest(run.model) or length)
+    left_out = "" if len(names) <= length else f" Of {len(names)} positions the first {length} were read."
+    return Example(cut(batch.to("cpu"), 0, length), names[:length], left_out)
+
+
+def cut(batch: Batch, begin: int, end: int) -> Batch:
+    """The positions from `begin` up to `end` of a batch; an answer for all of them stays."""
+    mask = None if batch.mask is None else batch.mask[:, begin:end]
+    y = batch.y if batch.y.dim() == 1 else batch.y[:, begin:end]
+    return replace(batch, x=batch.x[:, begin:end], y=y, mask=mask)
+
+
+def rows_of(batch: Batch, n: int) -> Batch:
+    """A batch of one row, n times."""
+
+    def spread(tensor: Tensor | None) -> Tensor | None:
+        return None if tensor is None else tensor.repeat_interleave(n, dim=0)
+
+    x, y = batch.x.repeat_interleave(n, dim=0), batch.y.repeat_interleave(n, dim=0)
+    source, known = spread(batch.source), spread(batch.source_mask)
+    return replace(batch, x=x, y=y, source=source, rows=None, mask=spread(batch.mask), source_mask=known)
+
+
+def loss_at(task: Task, y: Tensor, batch: Batch, at: int) -> Tensor:
+    """The task's loss of position `at` alone, summed over rows: minus the log-probability of what stands there.
+
+    Where a run was trained with label smoothing, that is part of its loss.
+    """
+    return task.loss(y[:, at : at + 1], cut(batch, at, at + 1))[0]
+
+
+def has_target(task: Task, y: Tensor, batch: Batch, at: int) -> bool:
+    return int(task.loss(y[:, at : at + 1].detach(), cut(batch, at, at + 1))[1]) > 0
+
+
+def pick_target(task: Task, y: Tensor, batch: Batch, at: int | None) -> int:
+    """The position whose target is looked at: the one asked for, or the last that has one."""
+    T = batch.y.shape[1]
+    with_target = [t for t in range(T) if has_target(task, y, batch, t)]
+    if not with_target:
+        raise UsageError(f"nothing is to be predicted in these {T} positions: give a longer input")
+    if at is None:
+        return with_target[-1]
+    if at not in with_target:
+        raise UsageError(f"at = {at} is not possible: this input has targets at positions 0 to {with_target[-1]}")
+    return at
+
+
+class Target(NamedTuple):
+    """What is looked at: an output, as a number for each row of outputs."""
+
+    explained: Explained
+    at: int | None  # its position; None: it is one answer for all positions
+    until: int  # inputs that it can depend on
+
+
+def target_of(task: Task, y: Tensor, batch: Batch, at: int | None) -> Target:
+    """The log-probability of what comes next at a position, or what the task says of its answer there."""
+    T, asks = batch.x.shape[1], task.ports().answers
+    if asks == "next":
+        found = pick_target(task, y, batch, at)
+
+        def log_p(y: Tensor) -> Tensor:
+            return torch.stack([-loss_at(task, row, batch, found) for row in y.split(1)])
+
+        return Target(Explained(target_name(task, batch, found), "log p", "nats", log_p), found, found + 1)
+    if asks == "whole":
+        if at is not None:
+            raise UsageError(f"at = {at} is not possible: there is one answer for the whole input")
+        return Target(task.explained(y, 0), None, T)
+    if at is not None and at >= T:
+        raise UsageError(f"at = {at} is not possible: this input has positions 0 to {T - 1}")
+    return Target(task.explained(y, T - 1 if at is None else at), T - 1 if at is None else at, T)
+
+
+def labels(names: list[str]) -> list[str]:
+    """Positions with their names, where these are not just numbers.
+
+    >>> labels(["a", "1"])
+    ['0 a', '1']
+    """
+    return [name if name == str(t) else f"{t} {name}" for t, name in enumerate(names)]
+
+
+def target_name(task: Task, batch: Batch, at: int) -> str:
+    """The target of a position for the eye: the token, or for vectors the number of the position."""
+    codec = getattr(task, "codec", None)
+    if codec is None or batch.y.is_floating_point():
+        return f"frame {at}"
+    return str(codec.name(int(batch.y[0, at])))

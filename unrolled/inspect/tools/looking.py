@@ -1,0 +1,176 @@
+"""What the questions of `unrolled/inspect/` share: the input that is looked at, and what layers note of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.core import discover
+from unrolled.core.causal import Causal, Conditional, Encoder
+from unrolled.core.front import setting
+from unrolled.core.spec import Sizes
+from unrolled.core.state import clone
+from unrolled.core.task import Model
+from unrolled.core.trace import Seen, trace
+from unrolled.inspect.tools.opened import Whole, longest, start
+from unrolled.layers.parts.encoder_decoder import body_of
+from unrolled.layers.recurrent.recurrent import Bidirectional
+from unrolled.runs.trust import opening
+
+if TYPE_CHECKING:
+    from unrolled.runs.run import Run
+
+
+class Look(NamedTuple):
+    """The first positions of an input."""
+
+    x: Tensor  # [1, T] tokens, or [1, T, D] vectors
+    source: Tensor | None  # what the model was started with
+    names: list[str]  # of the T positions
+    left_out: str  # a sentence on what is not looked at; empty: nothing
+    source_mask: Tensor | None = None  # what of the source is real; None: all
+    follows: str = "<stop>"  # the name of what comes after the last position
+
+
+def look_at(run: Run, value: Any, length: int) -> Look:
+    """An input as the task reads it, but for what comes after its first `length` positions.
+
+    Of a source alone, the target is what the model writes for it.
+    """
+    whole = run.task.completed(run.model, value)
+    batch, names = run.task.example(whole)
+    batch = batch.to(run.config.device)
+    n = min(length, longest(run.model) or length)
+    left_out = "" if len(names) <= n else f" Of {len(names)} positions the first {n} are shown ({setting('length')})."
+    own = "" if whole is value else " The target is what the model itself writes for this source."
+    follows = names[n] if len(names) > n else "<stop>"
+    return Look(batch.x[:, :n], batch.source, names[:n], own + left_out, batch.source_mask, follows)
+
+
+def glance(run: Run) -> Look:
+    """The first positions of the run's own first example: enough to see what a model is made of."""
+    with opening(run.path):
+        return look_at(run, run.first_input(), 3)
+
+
+def decoder_of(model: Model) -> Causal:
+    """What reads the input; an encoder as a layer that carries nothing on."""
+    if isinstance(model, Encoder):
+        return Whole(model)
+    return model.decoder if isinstance(model, Conditional) else model
+
+
+def codec_of(run: Run) -> Any:
+    """What gives the tokens of the input their names; None: the input is numbers."""
+    codec = getattr(run.task, "codec", None) or getattr(run.task, "inputs", None)
+    return codec if hasattr(codec, "name") else None
+
+
+def reads_whole(run: Run) -> bool:
+    """Whether the model has read all of the input before it answers."""
+    return isinstance(run.model, Encoder)
+
+
+def both_ways(run: Run) -> str:
+    """A sentence for models that read in both directions; empty for others."""
+    if not any(isinstance(module, Bidirectional) for module in run.model.modules()):
+        return ""
+    return " Layers are counted by direction: odd ones read forwards, even ones backwards, from the last position."
+
+
+@torch.no_grad()
+def noted(run: Run, look: Look) -> Seen:
+    """What the layers of the model note while it reads the input; not what its start (a class, a source) makes them."""
+    decoder, state = start(run.model, look.source, look.source_mask)
+    with trace() as seen:
+        hooks = [hook for m in decoder.modules() if isinstance(m, Bidirectional) for hook in _turn(m.back, seen)]
+        try:
+            decoder(look.x, state)
+        finally:
+            for hook in hooks:
+                hook.remove()
+    return seen
+
+
+def _turn(back: nn.Module, seen: Seen) -> list[Any]:
+    """Let what a layer notes while it reads the input backwards stand in the order of the input."""
+    before: dict[str, int] = {}
+
+    def remember(*_: Any) -> None:
+        before.update({name: len(seen[name]) for name in ("state", "parts", "gates")})
+
+    def turn(*_: Any) -> None:
+        for name, n in before.items():
+            seen[name][n:] = [_backwards(value) for value in seen[name][n:]]
+
+    return [back.register_forward_pre_hook(remember), back.register_forward_hook(turn)]
+
+
+def _backwards(value: Any) -> Any:
+    """Tensors [1, T, ..] the other way round."""
+    return {name: part.flip(1) for name, part in value.items()} if isinstance(value, dict) else value.flip(1)
+
+
+@torch.no_grad()
+def states_after(run: Run, look: Look) -> list[Any]:
+    """The state after each position, every one from a reading of its own, so that buffers stand in one order."""
+    decoder, state = start(run.model, look.source, look.source_mask)
+    return [decoder(look.x[:, :t], clone(state))[1] for t in range(1, look.x.shape[1] + 1)]
+
+
+def models_where(holds: Callable[[nn.Module, Seen], bool]) -> list[str]:
+    """The names of the models for whose smallest body this holds, given the body and what its layers note."""
+    return [name for name in discover.models.names() if holds(*_tiny(name))]
+
+
+@cache
+def _tiny(name: str) -> tuple[nn.Module, Seen]:
+    spec = discover.model(name)
+    with torch.random.fork_rng(devices=[]):
+        body = body_of(spec, spec.tiny, Sizes(4, 4, 4)).eval()
+    tokens, numbers = torch.zeros(1, 2, dtype=torch.long), torch.zeros(1, 2, 4)
+    x = tokens if spec.reads[0] == "tokens" else numbers
+    with torch.no_grad(), trace() as seen:
+        if isinstance(body, Conditional):
+            body.decoder(x, body.condition(tokens if spec.reads_source[0] == "tokens" else numbers, None))
+        elif isinstance(body, Encoder):
+            body(x, torch.ones(1, 2, dtype=torch.bool))
+        else:
+            body(x)
+    return body, seen
+
+
+class Plane(NamedTuple):
+    """Points on the two directions along which they differ most."""
+
+    points: Tensor  # [n, 2]
+    shares: list[float]  # of the variance, that the two directions explain
+    dimension: float  # (sum of variances)^2 / sum of their squares: how many directions matter
+
+
+def principal_plane(points: Tensor) -> Plane:
+    """Principal components of points [n, N]; signs are chosen so that the largest coordinate of each is positive.
+
+    >>> plane = principal_plane(torch.tensor([[1.0, 2.0, 0.0], [3.0, 6.0, 0.0], [5.0, 10.0, 0.0]]))
+    >>> [round(share, 6) for share in plane.shares], round(plane.dimension, 6)
+    ([1.0, 0.0], 1.0)
+    """
+    centred = points.double() - points.double().mean(0)  # [n, N]
+    u, s, _ = torch.linalg.svd(centred, full_matrices=False)  # [n, r], [r]
+    flat = u * s  # [n, r]
+    flat = flat * torch.where(flat.gather(0, flat.abs().argmax(0, keepdim=True)) < 0, -1.0, 1.0)
+    flat = torch.nn.functional.pad(flat, (0, max(0, 2 - flat.shape[1])))[:, :2]  # [n, 2]
+    variances = s.square()
+    total = float(variances.sum())
+    shares = [float(v) / total if total else 0.0 for v in variances[:2]]
+    dimension = total**2 / float(variances.square().sum()) if total else 0.0
+    return Plane(flat.float(), [*shares, 0.0][:2], dimension)
+
+
+def rounded(values: Tensor, digits: int = 5) -> Any:
+    """Nested lists of few digits, for pictures."""
+    return values.detach().double().cpu().round(decimals=digits).tolist()

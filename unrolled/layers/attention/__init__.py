@@ -1,0 +1,1 @@
+"""Attention, positions, blocks, and what reads a whole sequence out."""

@@ -1,0 +1,165 @@
+"""Transformer blocks: attention and a feed-forward network, each with a residual connection and a normalisation.
+
+    pre:    x <- x + Drop(Sub(LN(x)))        (6.5) of the lecture notes; a last LN stands behind all blocks
+    post:   x <- LN(x + Drop(Sub(x)))        eq. (7.31)
+
+    LN(z) = gamma * (z - mean) / sqrt(var + eps) + beta,    var with 1/p and eps inside the root, as torch.nn.LayerNorm
+
+The lecture notes' (6.6) divides by s + eps with the sample deviation s; that is another function and not used here.
+A block has 4 p + 2 N_1 p + N_1 + p + H (2 m p + 2 m_v p) parameters (eq. 7.32), with biases in the feed-forward only.
+A decoder block has 2 p + H (2 m p + 2 m_v p) more, for cross-attention.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from unrolled.core.causal import Causal, Encoder
+from unrolled.core.config import Config
+from unrolled.core.errors import UsageError
+from unrolled.core.state import Fixed, State
+from unrolled.layers.attention.attention import CausalSelfAttention, CrossAttention, SelfAttention
+from unrolled.layers.attention.key_value import KeyValue
+from unrolled.layers.attention.tick_block import tick_block, tick_decoder_block
+from unrolled.layers.attention.tick_rows import tick_rows
+
+
+class BlocksConfig(Config):
+    """The settings of any stack of blocks."""
+
+    d_model: int = Field(128, ge=1)
+    """Width of the residual stream (p of the equations)."""
+    n_layers: int = Field(4, ge=1)
+    """Blocks."""
+    n_heads: int = Field(4, ge=1)
+    """Heads per block (H); they share d_model evenly."""
+    d_ff: int = Field(512, ge=1)
+    """Hidden units of the feed-forward network (N_1)."""
+    activation: Literal["gelu", "relu"] = "gelu"
+    """Of the feed-forward network."""
+    norm: Literal["pre", "post"] = "pre"
+    """Where the normalisation stands."""
+    n_positions: int = Field(1024, ge=1)
+    """Rows of a learned, joint or one-hot table of positions; other kinds have no limit."""
+    dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout on what each attention and feed-forward adds."""
+
+    def resized(self, width: int) -> Self:
+        """The feed-forward network stays four times as wide as the residual stream."""
+        return self.updated({"d_model": width, "d_ff": 4 * width})
+
+
+class Block(nn.Module):
+    """Attention and feed-forward; `carried` is whatever the attention takes and returns: a state or a mask."""
+
+    def __init__(
+        self,
+        attention: CausalSelfAttention | SelfAttention,
+        feed_forward: nn.Module,
+        norm: Literal["pre", "post"] = "pre",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.attention = attention
+        self.feed_forward = feed_forward
+        self.norm = norm
+        self.norm_1 = nn.LayerNorm(attention.d_in)
+        self.norm_2 = nn.LayerNorm(attention.d_in)
+        self.dropout = nn.Dropout(dropout)
+        self.d_in = self.d_out = attention.d_in
+
+    def run(self, x: Tensor, carried: State | Tensor) -> tuple[Tensor, State | Tensor]:
+        if self.norm == "pre":
+            u, carried = self.attention(self.norm_1(x), carried)
+            x = x + self.dropout(u)
+            return x + self.dropout(self.feed_forward(self.norm_2(x))), carried
+        u, carried = self.attention(x, carried)
+        x = self.norm_1(x + self.dropout(u))
+        return self.norm_2(x + self.dropout(self.feed_forward(x))), carried
+
+
+class CausalBlock(Block, Causal):
+    """A block along a stream; its state is that of its attention."""
+
+    def __init__(
+        self,
+        attention: CausalSelfAttention,
+        feed_forward: nn.Module,
+        norm: Literal["pre", "post"] = "pre",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(attention, feed_forward, norm, dropout)
+        self.receptive_field = attention.receptive_field
+        self.state_grows = attention.state_grows
+
+    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        if x.shape[1] == 1 and state is not None and not torch.is_grad_enabled():
+            ticked = None if self.training and self.dropout.p else tick_block(self, x, state)
+            if ticked is not None:
+                return ticked
+        return self.run(x, state)
+
+
+class DecoderBlock(Causal):
+    """Causal self-attention, attention to the source (eq. 7.33), feed-forward, as in Fig. 7.15 (b).
+
+    The state is that of the self-attention, and the source's keys and values, which no tick changes.
+    """
+
+    source: str | None = "source"
+
+    def __init__(
+        self,
+        attention: CausalSelfAttention,
+        cross: CrossAttention,
+        feed_forward: nn.Module,
+        norm: Literal["pre", "post"] = "pre",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.attention, self.cross, self.feed_forward = attention, cross, feed_forward
+        self.norm = norm
+        self.norm_1, self.norm_2, self.norm_3 = (nn.LayerNorm(attention.d_in) for _ in range(3))
+        self.dropout = nn.Dropout(dropout)
+        self.d_in = self.d_out = attention.d_in
+        self.receptive_field = attention.receptive_field
+        self.state_grows = attention.state_grows
+
+    def start(self, source: Tensor, mask: Tensor) -> State:
+        return None, self.cross.condition(source, mask)
+
+    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        if state is None:
+            raise UsageError("a decoder block needs a source: begin with the state that start(source, mask) gives")
+        past, about = state
+        if x.size(1) == 1 and past is not None and not torch.is_grad_enabled():
+            ticked = None if self.training and self.dropout.p else self._tick(x, past, about)
+            if ticked is not None:
+                return ticked
+        if self.norm == "pre":
+            u, past = self.attention(self.norm_1(x), past)
+            x = x + self.dropout(u)
+            u, about = self.cross(self.norm_2(x), about)
+            x = x + self.dropout(u)
+            return x + self.dropout(self.feed_forward(self.norm_3(x))), (past, about)
+        u, past = self.attention(x, past)
+        x = self.norm_1(x + self.dropout(u))
+        u, about = self.cross(x, about)
+        x = self.norm_2(x + self.dropout(u))
+        return self.norm_3(x + self.dropout(self.feed_forward(x))), (past, about)
+
+    def _tick(self, x: Tensor, past: KeyValue, about: Fixed) -> tuple[Tensor, State] | None:
+        """The quickest way for one row, or for some."""
+        alone = tick_decoder_block(self, x, past, about) if x.size(0) == 1 else None
+        return tick_rows(self, x, past, about) if alone is None else alone
+
+
+class EncoderBlock(Block, Encoder):
+    """A block over a whole sequence."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        return self.run(x.masked_fill(~mask.unsqueeze(-1), 0), mask)

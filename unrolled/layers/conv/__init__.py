@@ -1,0 +1,1 @@
+"""Convolutions over time and over images."""

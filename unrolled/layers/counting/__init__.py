@@ -1,0 +1,1 @@
+"""Layers with a closed form: counts, tables, least squares, neighbours."""

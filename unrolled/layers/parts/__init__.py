@@ -1,0 +1,1 @@
+"""What stands around bodies: embeddings, dropout, conditions, encoder-decoders, ensembles."""

@@ -1,0 +1,95 @@
+"""Sequence in, sequence out: the source, encoded once, becomes the decoder's initial state."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from unrolled.core.causal import Causal, Conditional, Encoder, serial_depth
+from unrolled.core.compose import Serial, SerialEncoder, require_right_padding, without_padding
+from unrolled.core.config import Config
+from unrolled.core.errors import UsageError
+from unrolled.core.spec import ModelSpec, Sizes
+from unrolled.core.state import State
+from unrolled.layers.parts.conditioning import Sourced
+from unrolled.layers.recurrent.recurrent import reverse
+
+
+class Halves(NamedTuple):
+    """What a model of the kind conditional makes: two bodies, without the layers that stand before and behind them.
+
+    The encoder maps [B, S, d_source] and its mask to [B, S', D]. The decoder is a causal layer [B, T, d_in] -> [B, T,
+    d_out] with an attribute d_out and a method `start(encoded [B, S', D], mask [B, S']) -> State` (`Sourced`).
+    """
+
+    encoder: Encoder
+    decoder: Causal
+
+
+class SourcedSerial(Serial):
+    """Layers one after the other, of which some take the encoded source (`Sourced`, under the name "source")."""
+
+    source: str | None = "source"
+
+    def __init__(self, *layers: nn.Module, d_out: int | None = None) -> None:
+        super().__init__(*layers)
+        self.d_out = getattr(layers[-1], "d_out", None) if d_out is None else d_out
+        self.starting = [isinstance(layer, Sourced) and layer.source == "source" for layer in self]
+        if not any(self.starting):
+            raise UsageError("no layer of this decoder takes a source: one must have start(encoded, mask) -> state")
+
+    def start(self, source: Tensor, mask: Tensor) -> State:
+        pairs = zip(self, self.starting, strict=True)
+        return tuple(layer.start(source, mask) if starts else None for layer, starts in pairs)
+
+
+class Backwards(Encoder):
+    """Each row in reverse order, within its own real length."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        require_right_padding(mask, "a reversed source")
+        return reverse(without_padding(x, mask), mask), mask
+
+    def serial_steps(self, length: int) -> int:
+        return 0
+
+
+class EncoderDecoder(Conditional):
+    """p(target | source): source -> source_entry -> encoder, once; what it gives starts the decoder.
+
+    The decoder is embedding, body, head, one after the other. The source is tokens [B, S] or vectors [B, S, D], its
+    mask [B, S] True = real; None: all.
+    """
+
+    def __init__(self, source_entry: SerialEncoder, encoder: Encoder, decoder: SourcedSerial) -> None:
+        super().__init__()
+        self.source_entry = source_entry
+        self.encoder = encoder
+        self.decoder: SourcedSerial = decoder
+        self.d_out = decoder.d_out
+
+    def encode(self, source: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The encoded source [B, S', D] and its mask [B, S']."""
+        if mask is None:
+            mask = torch.ones(source.shape[:2], dtype=torch.bool, device=source.device)
+        encoded: tuple[Tensor, Tensor] = self.encoder(*self.source_entry(source, mask))
+        return encoded
+
+    def condition(self, source: Tensor, mask: Tensor | None = None) -> State:
+        return self.decoder.start(*self.encode(source, mask))
+
+    def serial_steps(self, length: int) -> int:
+        """The source, as long as the target, is read before the target is written."""
+        parts = [*self.source_entry.layers, self.encoder, self.decoder]
+        return sum(serial_depth(part, length) for part in parts)
+
+
+def body_of(spec: ModelSpec, config: Config, sizes: Sizes) -> nn.Module:
+    """What a declared model makes; both halves of one with a source joined."""
+    body: Any = spec.make(config, sizes)
+    if isinstance(body, Halves):
+        return EncoderDecoder(SerialEncoder(), body.encoder, SourcedSerial(body.decoder))
+    whole: nn.Module = body
+    return whole

@@ -1,0 +1,1 @@
+"""Recurrence: cells, and the ways to run them over time."""

@@ -1,0 +1,73 @@
+"""The fast scan: for every cell the quickest way that is known, by the exact class of the cell.
+
+LSTM runs through torch's own kernel; Elman, the linear unit and both GRUs through `unroll`, without a graph node per
+tick; a memoryless cell does all ticks at once; the others run through `loop`. A single tick without gradients has its
+own short ways (`tick`). A cell with hooks or with parameters that are not its own (pruned, parametrised) is called tick
+by tick. The kernels offer no second derivatives (asking for them raises an error): `loop` does.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from torch import Tensor
+
+from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Cell, Elman, LinearUnit, Memoryless
+from unrolled.layers.recurrent.scan import Scan, check_sizes, loop
+from unrolled.layers.recurrent.tick import TICKS, bare, tick
+from unrolled.layers.recurrent.unroll import SLOPES, BookGRUKernel, ElmanKernel, GRUKernel, unroll
+
+
+def fused_elman(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
+    assert isinstance(cell, Elman)
+    if cell.activation not in SLOPES:
+        return loop(cell, x, h0)
+    return unroll(ElmanKernel(cell.activation), cell, x, h0)
+
+
+def fused_gru(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
+    return unroll(GRUKernel(), cell, x, h0)
+
+
+def fused_book_gru(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
+    return unroll(BookGRUKernel(), cell, x, h0)
+
+
+def fused_lstm(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
+    """torch's own kernel (oneDNN on CPU, cuDNN on GPU)."""
+    assert isinstance(cell, LSTM)
+    weights: list[Tensor] = [w for w in (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh) if w is not None]
+    h, c = h0[:, : cell.output_size].contiguous()[None], h0[:, cell.output_size :].contiguous()[None]  # [1, B, .]
+    options = (cell.bias_ih is not None, 1, 0.0, torch.is_grad_enabled(), False, True)
+    if cell.weight_hr is None:
+        y, h, c = torch._VF.lstm(x, (h, c), weights, *options)
+    else:
+        with warnings.catch_warnings():  # oneDNN has no projection; torch then takes its own way, and says so
+            warnings.filterwarnings("ignore", message="LSTM with projections")
+            y, h, c = torch._VF.lstm(x, (h, c), [*weights, cell.weight_hr], *options)
+    return y, torch.cat([h[0], c[0]], dim=-1)  # [B, T, D'], [B, N]
+
+
+def at_once(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
+    """A cell that ignores its state does all ticks in one call."""
+    states = cell(x, h0)  # [B, T, N]
+    return cell.output(states), states[:, -1].clone()
+
+
+KERNELS: dict[type[Cell], Scan] = {  # by exact class: a subclass may have changed the equation
+    Elman: fused_elman, LinearUnit: fused_elman, GRU: fused_gru, BookGRU: fused_book_gru, LSTM: fused_lstm,
+    Memoryless: at_once,
+}  # fmt: skip
+
+
+def fused(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
+    """The fastest way that is known for this cell; the state given is never modified."""
+    check_sizes(cell, x, h0)
+    if torch._C._is_tracing():  # a trace holds operations of torch alone
+        return loop(cell, x, h0)
+    if x.shape[1] == 1 and not torch.is_grad_enabled():
+        return TICKS.get(type(cell), tick)(cell, x, h0)
+    if not bare(cell, type(cell)):
+        return loop(cell, x, h0)
+    return KERNELS.get(type(cell), loop)(cell, x, h0)
