@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
 import re
 import subprocess
@@ -16,9 +17,13 @@ import pytest
 
 import unrolled
 from unrolled.core.config import Config
+from unrolled.core.spec import ModelSpec
 
 PACKAGE = Path(unrolled.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
+MODULES = {
+    ".".join(["unrolled", *f.relative_to(PACKAGE).with_suffix("").parts]).removesuffix(".__init__") for f in FILES
+}
 
 ORDER = [
     {"core"},
@@ -30,6 +35,11 @@ ORDER = [
     {"cli"},
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
+INSIDE = {  # rooms inside rooms, lowest first; "" is what lies in the room itself
+    "layers": ["recurrent", "attention", "conv", "counting", "parts"],
+    "runs": ["storage", ""],
+    "inspect": ["tools", ""],
+}
 
 LONGEST = 400  # lines of a file
 MOST_NAMES = 25  # classes and functions at the top of a file
@@ -40,6 +50,9 @@ MOST_SETTINGS = 14  # fields of a config
 def module_name(file: Path) -> str:
     parts = ["unrolled", *file.relative_to(PACKAGE).with_suffix("").parts]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(file) for file in FILES}
 
 
 def room_of(module: str) -> str:
@@ -75,6 +88,70 @@ def trespasses(text: str, module: str, is_package: bool = False) -> list[str]:
         if room in RANK and home in RANK and room != home and RANK[room] >= RANK[home]:
             found.append(f"{module}, line {line}: {home} may not import {room} ({name})")
     return found
+
+
+def _inner(module: str) -> str:
+    """The room inside a room: "" for what lies in the room itself."""
+    parts = module.split(".")[2:]
+    return parts[0] if len(parts) > 1 or (parts and parts[0] in INSIDE.get(room_of(module), [])) else ""
+
+
+def steps_up(text: str, module: str) -> list[str]:
+    """The imports that go upwards between the rooms inside a room."""
+    order, found = INSIDE.get(room_of(module), []), []
+    for name, line in imports(ast.parse(text), module):
+        if name.startswith("unrolled.") and room_of(name) == room_of(module) and order:
+            name = name if name in MODULES else name.rsplit(".", 1)[0]
+            if order.index(_inner(name)) > order.index(_inner(module)):
+                found.append(f"{module}, line {line}: may not import {name}")
+    return found
+
+
+def private(text: str, module: str) -> list[str]:
+    """Names with an underscore that a module takes from another room."""
+    found = []
+    for name, line in imports(ast.parse(text), module):
+        hidden = any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
+        if name.startswith("unrolled.") and hidden and room_of(name) != room_of(module):
+            found.append(f"{module}, line {line}: {name} is private to {room_of(name)}")
+    return found
+
+
+SPOKEN = {  # what a model file may declare, and what files said by name before there was a declaration
+    *(field.name for field in dataclasses.fields(ModelSpec)),
+    "MODEL", "Config", "KIND", "TINY", "INPUT", "OWNS_HEAD", "ANSWERS", "FEATURES", "PRESET", "RECIPE", "REFERENCE",
+    "attending", "cell_of", "source_input", "resized",
+} - {"kind", "cell"}  # fmt: skip
+
+
+def asked_by_name(text: str) -> list[str]:
+    """Where something of a model file is asked for by its name, or read off its module instead of its declaration."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("getattr", "hasattr"):
+            word = node.args[1]
+            if isinstance(word, ast.Constant) and word.value in SPOKEN:
+                found.append(ast.unparse(node))
+        elif isinstance(node, ast.Attribute) and node.attr != "__file__":
+            found += [ast.unparse(node)] * bool(re.search(r"\bmodels\.load\(.*\)$", ast.unparse(node.value)))
+    return found
+
+
+def cycles(edges: dict[str, set[str]]) -> list[set[str]]:
+    """Modules that import each other, directly or by way of others, at whatever depth of their code."""
+
+    def reached(start: str) -> set[str]:
+        seen: set[str] = set()
+        waiting = [start]
+        while waiting:
+            new = edges[waiting.pop()] - seen
+            seen |= new
+            waiting += new
+        return seen
+
+    reach = {module: reached(module) for module in edges}
+    groups = {frozenset(o for o in reach[m] if m in reach[o]) for m in edges if m in reach[m]}
+    return [set(group) for group in groups]
 
 
 def code_lines(file: Path) -> int:
@@ -124,6 +201,76 @@ def test_imports_go_one_way(file):
 )
 def test_the_walk_sees_what_is_not_allowed(module, line, allowed):
     assert bool(trespasses(line, module)) is not allowed
+
+
+@pytest.mark.parametrize("file", FILES, **ids)
+def test_imports_go_one_way_inside_rooms(file):
+    assert steps_up(file.read_text(encoding="utf-8"), module_name(file)) == []
+
+
+def test_rooms_inside_rooms_have_their_place():
+    packages = {(f.parent.parent.name, f.parent.name) for f in FILES if f.parent.parent.parent == PACKAGE}
+    assert packages == {(room, inner) for room, order in INSIDE.items() for inner in order if inner}
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "allowed"),
+    [
+        ("unrolled.layers.recurrent.cells", "from unrolled.layers.attention.scores import Dot", False),
+        ("unrolled.layers.recurrent.cells", "from unrolled.layers.attention import scores", False),
+        ("unrolled.layers.attention.scores", "from unrolled.layers.recurrent.cells import Cell", True),
+        ("unrolled.runs.storage.atomic", "def f():\n    from unrolled.runs import run", False),
+        ("unrolled.runs.run", "from unrolled.runs.storage import atomic", True),
+        ("unrolled.inspect.tools.save", "import unrolled.inspect.gates", False),
+        ("unrolled.core.state", "from unrolled.core import errors", True),
+    ],
+)
+def test_the_walk_inside_rooms_sees_what_is_not_allowed(module, line, allowed):
+    assert bool(steps_up(line, module)) is not allowed
+
+
+KNOWN_CYCLES = {"codec", "labelled", "pairs"}  # around these files of data/
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    edges: dict[str, set[str]] = {module: set() for module in MODULES}
+    for file in FILES:
+        module = module_name(file)
+        for name, _ in imports(ast.parse(file.read_text(encoding="utf-8")), module, file.name == "__init__.py"):
+            name = name if name in MODULES else name.rsplit(".", 1)[0]
+            edges[module] |= {name} & MODULES - {module}
+    left = [group for group in cycles(edges) if not group & {f"unrolled.data.{name}" for name in KNOWN_CYCLES}]
+    assert left == []
+
+
+def test_cycles_are_seen():
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [{"b", "c"}]
+
+
+@pytest.mark.parametrize("file", FILES, **ids)
+def test_nothing_private_leaves_its_room(file):
+    assert private(file.read_text(encoding="utf-8"), module_name(file)) == []
+
+
+def test_private_names_are_seen():
+    assert private("from unrolled.tasks._writing import Written", "unrolled.cli.lines")
+    assert private("def f():\n    from unrolled.data.codec import _cut", "unrolled.tasks.tag")
+    assert not private("from unrolled.tasks._writing import Written", "unrolled.tasks.translate")
+    assert not private("from __future__ import annotations", "unrolled.tasks.translate")
+
+
+@pytest.mark.parametrize("file", [f for f in FILES if f.name not in ("discover.py", "spec.py")], **ids)
+def test_no_attribute_of_a_model_file_is_asked_for_by_name(file):
+    assert asked_by_name(file.read_text(encoding="utf-8")) == []
+
+
+def test_attributes_asked_for_by_name_are_seen():
+    bad = ["hasattr(module, 'KIND')", "getattr(file, 'make', None)", "discover.models.load(name).MODEL",
+           "getattr(spec, 'recipe')"]  # fmt: skip
+    good = ["discover.models.load(name)", "discover.models.load(config.model).__file__", "getattr(task, 'labels')",
+            "discover.model(name).make(config, sizes)", "discover.tasks.load(name).Config"]  # fmt: skip
+    assert [line for line in bad if not asked_by_name(line)] == []
+    assert [line for line in good if asked_by_name(line)] == []
 
 
 def test_relative_imports_in_a_package():

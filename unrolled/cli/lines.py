@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from unrolled.core.finite import require_finite
+from unrolled.decode.config import GREEDY
 
 
 class Bar(Protocol):
@@ -69,8 +70,6 @@ def size_of(data: str) -> int | None:
 
 def answers(opened: Any, data: str, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """What the run writes for every example of the data, in order."""
-    from unrolled.tasks._writing import GREEDY
-
     task, model = opened.task, opened.model
     search = task.search(model, **options)
     with bar_for(data, sys.stderr) as bar:

@@ -45,7 +45,6 @@ from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.storage.locks import LOCK, in_use, is_idle
 from unrolled.runs.trust import data_of, fingerprint, is_path, opening, own_file_of, paths_among, resume_command
-from unrolled.tasks._labelled import LabelledTask
 from unrolled.training.api import configure
 from unrolled.training.progress import clock
 from unrolled.training.signals import StopFlag, stop_at_once
@@ -170,11 +169,10 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
     sizes, notes = sizes_of(asked, names, prepared)
     jobs = [*baseline_jobs(prepared), *model_jobs(asked, names, sizes, apart)]
     if asked.folds is not None:
-        if not isinstance(prepared, LabelledTask):
-            raise UsageError(
-                f"folds are for tasks with given answers (classify, regress, tag, denoise), not for {task}"
-            )
-        jobs = in_folds(jobs, asked.folds)
+        if prepared.FOLD is None:
+            able = [name for name in discover.tasks.names() if discover.tasks.load(name).Task.FOLD is not None]
+            raise UsageError(f"folds are for tasks with given answers ({', '.join(able)}), not for {task}")
+        jobs = in_folds(jobs, asked.folds, prepared.FOLD)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     source = str(data) if isinstance(data, str | Path) else "memory"
     at_once = 1 if source == "memory" else min(asked.jobs or min(cores, MOST_AT_ONCE), len(jobs))

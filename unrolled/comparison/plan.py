@@ -207,15 +207,18 @@ def model_jobs(
     return jobs
 
 
-def in_folds(jobs: list[Job], n: int) -> list[Job]:
-    """Each run once without each of n folds, and then all of a model together, which is what is shown of it."""
+def in_folds(jobs: list[Job], n: int, setting: str) -> list[Job]:
+    """Each run once without each of n folds, and then all of a model together, which is what is shown of it.
+
+    `setting` is the task's group of settings that says so (`Task.FOLD`).
+    """
     found = []
     for job in jobs:
         name = job.folder.removesuffix("-0")
         parts = [
             job.model_copy(update={
                 "folder": f"{name}-fold-{k}", "fold": k,
-                "settings": {**job.settings, "task.reading.fold.of": n, "task.reading.fold.number": k},
+                "settings": {**job.settings, f"task.{setting}.of": n, f"task.{setting}.number": k},
             })
             for k in range(n)
         ]  # fmt: skip

@@ -209,6 +209,7 @@ class Task:
     ACCEPTS: ClassVar[tuple[str, ...]]  # kinds of model
     ADVICE: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # settings of models that this task is best done with
     UNIT: ClassVar[str] = "tokens"  # what the figure `tokens` and `size` count
+    FOLD: ClassVar[str | None] = None  # its group of settings (`of`, `number`) that cuts its data into folds, if any
 
     def __init__(self, config: Config, data: Config) -> None:
         self.config = config

@@ -20,3 +20,6 @@ class Sampling(Config):
     """Above 1 makes tokens less likely that have occurred already, the prompt included."""
     seed: int = Field(0, ge=0, lt=2**63)
     """The same seed, prompt and model give the same text."""
+
+
+GREEDY = Sampling(temperature=0)

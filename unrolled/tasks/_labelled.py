@@ -71,6 +71,7 @@ class LabelledTask(task.Task):
     ACCEPTS: ClassVar[tuple[str, ...]] = ("encoder", "causal")
     KINDS: ClassVar[tuple[Answers, ...]]  # of answers, that the task is for
     UNIT = "examples"
+    FOLD = "reading.fold"
 
     data: DataConfig
     config: Config
@@ -394,7 +395,6 @@ def numbers_in(line: str, place: str) -> list[float]:
     >>> numbers_in("1, 2.5 -3", "line 1")
     [1.0, 2.5, -3.0]
     """
-    words = line.replace(",", " ").split()
-    if not words:
+    if not (words := line.replace(",", " ").split()):
         raise DataError(f"{place}: there is no number in it; write numbers with spaces or commas between them")
     return [as_number(word, place) for word in words]

@@ -22,7 +22,6 @@ from unrolled.layers.attention.packed import packed_weights
 from unrolled.pictures.alignment import of_source
 
 TOKENS = 8192  # positions of a batch, all beams together
-GREEDY = Sampling(temperature=0)
 UNKNOWN_SIGN = "<unk>"
 
 

@@ -30,14 +30,13 @@ from unrolled.data.pairs_batch import PairExamples, PairSection, pair_batches, s
 from unrolled.data.pairs_prepare import Longest, PairData
 from unrolled.data.tables import Example
 from unrolled.data.target_words import TargetWords
-from unrolled.decode.config import Sampling
+from unrolled.decode.config import GREEDY, Sampling
 from unrolled.decode.text import Search
 from unrolled.objectives import losses
 from unrolled.objectives.written import signatures
 from unrolled.pictures import alignment, kinds
 from unrolled.tasks import _judged, _told
 from unrolled.tasks._writing import (
-    GREEDY,
     Asked,
     Written,
     device_of,

@@ -36,13 +36,13 @@ from unrolled.data.tables import Example
 from unrolled.data.target_words import TargetWords
 from unrolled.data.vector_pairs import RecognitionReading, VectorPairs
 from unrolled.data.windows import windows
-from unrolled.decode.config import Sampling
+from unrolled.decode.config import GREEDY, Sampling
 from unrolled.decode.text import Search
 from unrolled.objectives import metrics
 from unrolled.pictures import kinds
 from unrolled.tasks import _frames, _sensed, _written
 from unrolled.tasks._judged import CHARACTER_ERRORS, EXACT, WORD_ERRORS
-from unrolled.tasks._writing import GREEDY, Asked, Written, device_of, longest_source, search_of
+from unrolled.tasks._writing import Asked, Written, device_of, longest_source, search_of
 
 ALIASES = ("recognize", "recognition", "asr", "speech", "speech-recognition", "ocr", "handwriting", "ctc")
 

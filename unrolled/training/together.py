@@ -36,11 +36,9 @@ def join(
     started = time.monotonic()
     runs = [load(path, own_file=own_file) for path in members]
     first = runs[0].config
-    reading = {**first.task_settings.get("reading", {}), "fold": {"of": len(runs)}}
     solved = closed_form.applies(first, runs[0].task.ports())
-    config = first.model_copy(update={
-        "members": 1 if solved else len(runs), "task_settings": {**first.task_settings, "reading": reading},
-    })  # fmt: skip
+    cut = {f"task_settings.{runs[0].task.FOLD}": {"of": len(runs)}}
+    config = first.updated({"members": 1 if solved else len(runs), **cut})
     task = build.make_task(config)
     task.prepare(data)
     for run in runs:
