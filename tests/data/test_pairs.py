@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError, MissingColumn, UsageError
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs import open_pairs
 from unrolled.data.pairs_config import PairReading
@@ -94,7 +94,7 @@ def test_sources_alone(tmp_path):
     assert list(sources_in(lines(tmp_path / "a.csv", "x,de", "1,ein"), reading)) == [(2, "ein")]
     assert list(sources_in(lines(tmp_path / "b.csv", "text", "ein"), reading)) == [(2, "ein")]
     assert list(sources_in(lines(tmp_path / "c.csv", "ein,one"), PairReading(source_column="1"))) == [(1, "ein")]
-    with pytest.raises(UsageError, match="there is no column 'de', which the run reads"):
+    with pytest.raises(MissingColumn, match="there is no column 'de'"):
         list(sources_in(lines(tmp_path / "d.csv", "x,y", "1,ein"), reading))
 
 

@@ -27,9 +27,7 @@ def answers(
 
 def answers_of(opened: Any, data: str, verb: str, condition: str | None) -> Iterator[dict[str, Any]]:
     """The same, of a run that is open."""
-    task = opened.task
-    reader = task.read_examples if hasattr(task, "read_examples") else task.read_texts  # texts can be typed too
-    for some in reader(data, opened.config.data):
+    for some in opened.examples(data):
         conditions = [condition or example.label for example in some] if condition or some[0].label else None
         yield from getattr(opened, verb)([example.text for example in some], conditions)
         sys.stdout.flush()

@@ -77,11 +77,10 @@ def _read(opened: Run, value: str | None) -> Any:
     """The input as the task takes it: a task of other data than text reads a file, the first example of it."""
     if value is None:
         return None
-    reader = getattr(opened.task, "read_examples", None)
     if hasattr(opened.task, "value_of") and value != "-" and not _is_file(value):
         return value  # what is to be answered can be typed
-    if reader is not None:
-        return next(iter(reader(value, opened.config.data)))[0].text
+    if hasattr(opened.task, "read_examples"):
+        return next(opened.examples(value))[0].text
     return sys.stdin.read().removesuffix("\n") if value == "-" else value
 
 

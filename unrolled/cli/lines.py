@@ -73,7 +73,7 @@ def answers(opened: Any, data: str, options: Mapping[str, Any]) -> Iterator[dict
     task, model = opened.task, opened.model
     search = task.search(model, **options)
     with bar_for(data, sys.stderr) as bar:
-        for some in task.read_examples(data, opened.config.data):
+        for some in opened.examples(data):
             for example, line in zip(some, task.say(model, some, search, options.get("sampling") or GREEDY)):
                 require_finite(line)
                 yield line

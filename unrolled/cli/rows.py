@@ -90,13 +90,18 @@ def _quoted(row: list[Any]) -> list[Any]:
 def with_ids(data: str, said: Iterator[dict[str, Any]], task: Any) -> Iterator[dict[str, Any]]:
     """The answers to the series of a long table with the id of each; others as they are."""
     from unrolled.data.labelled_table import table_in
-    from unrolled.data.long_table import steps_of
 
     table = table_in(Path(data)) if _is_long(data, task) and task.reading.id is not None else None
     if table is None:
         return said
-    ids, _ = steps_of(table, task.reading)
-    return ({task.reading.id: name, **line} for name, line in zip(ids, said, strict=True))
+    return ({task.reading.id: name, **line} for line, name in zip(said, _ids(table, task.reading), strict=True))
+
+
+def _ids(table: Table, reading: Any) -> Iterator[str]:
+    """Of each series; read with the first answer, before which every column of the run was found."""
+    from unrolled.data.long_table import steps_of
+
+    yield from steps_of(table, reading)[0]
 
 
 def _is_long(data: str, task: Any) -> bool:

@@ -35,6 +35,20 @@ class UsageError(UnrolledError):
     exit_code = 2
 
 
+class Misused(UsageError):
+    """What is wrong however data is to be read: an empty path, one text in place of a list, no home directory."""
+
+
+class MissingColumn(UsageError):
+    """A column, or an array, that is to be read and that the data lacks: an option names it, or a saved run does."""
+
+    def __init__(self, place: object, name: str, asked_by: str, known: Iterable[str], what: str = "column") -> None:
+        found = list(known)
+        lacks, hint = f"{place}: there is no {what} '{_brief(name)}'", nearest(name, found) if found else "it has none"
+        super().__init__(f"{lacks} for {asked_by}; {hint}")
+        self.for_run = f"{lacks}, which the run reads; {hint}"
+
+
 class NotTrained(UsageError):
     """The time given was used up before the first training step; `needs` is an estimate of the seconds needed."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.core.errors import DataError, Misused, UsageError, nearest
 
 Loaded = str | list[Path] | list[dict[str, str]]
 
@@ -163,5 +163,5 @@ def load(name: str) -> Loaded:
 
 def _find(name: str) -> Builtin:
     if name not in _SETS:
-        raise UsageError(f"there is no built-in data '{name}'; {nearest(name, _SETS)}")
+        raise Misused(f"there is no built-in data '{name}'; {nearest(name, _SETS)}")
     return _SETS[name]

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from unrolled.core import outside
-from unrolled.core.errors import CannotWrite, UsageError
+from unrolled.core.errors import CannotWrite, Misused
 
 if sys.platform != "win32":
     import fcntl
@@ -61,7 +61,7 @@ def cache_directory() -> Path:
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unrolled"
     except RuntimeError:  # a user without a home, as in some containers
-        raise UsageError("there is no home directory for prepared data: set UNROLLED_CACHE to a directory") from None
+        raise Misused("there is no home directory for prepared data: set UNROLLED_CACHE to a directory") from None
 
 
 def place_of(key: str) -> Path:
@@ -75,7 +75,7 @@ def limit() -> int | None:
         return None
     found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?) *([KMGT]?)B?", text.strip().upper(), re.ASCII)
     if found is None:
-        raise UsageError(f"invalid value {LIMIT} = {text[:40]!r}: expected a size such as 500 MB or 2 GB, or none")
+        raise Misused(f"invalid value {LIMIT} = {text[:40]!r}: expected a size such as 500 MB or 2 GB, or none")
     return int(float(found[1]) * 1000 ** " KMGT".index(found[2] or " "))
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError, UnrolledError, UsageError, nearest, some
+from unrolled.core.errors import DataError, MissingColumn, Misused, UnrolledError, UsageError, nearest, some
 from unrolled.core.front import option
 from unrolled.core.opening import shortened
 from unrolled.core.task import Guess
@@ -65,7 +65,7 @@ def open_captions(source: Any, reading: CaptionReading) -> VectorPairs:
     if isinstance(source, Mapping):
         return _open_arrays(dict(source), "the data", reading)
     if not isinstance(source, str | os.PathLike):
-        raise UsageError("images with captions are a folder, a table of captions, an .npz file, or (images, captions)")
+        raise Misused("images with captions are a folder, a table of captions, an .npz file, or (images, captions)")
     path = named_path(source)
     if path.is_dir():
         return _open_folder(path, reading)
@@ -121,7 +121,7 @@ def _table(path: Path) -> Table:
 
 def column_of(names: Sequence[str], asked: str | None, usual: Sequence[str], asked_by: str, name: str) -> str | None:
     if asked is not None and asked not in names:
-        raise UsageError(f"{name}: there is no column '{asked}' for {option(asked_by)}; {nearest(asked, names)}")
+        raise MissingColumn(name, asked, option(asked_by), names)
     by_name = {each.lower(): each for each in names}
     return asked or next((by_name[word] for word in usual if word in by_name), None)
 
@@ -263,20 +263,20 @@ def _shapes(examples: int, seed: int, held_out: str) -> ShapePictures:
 def _open_builtin(source: str, reading: CaptionReading) -> VectorPairs:
     name, *words = source.removeprefix(BUILTIN).split(",")
     if name != "shapes":
-        raise UsageError(f"there are no built-in images with captions '{name}'; {nearest(name, ['shapes'])}")
+        raise Misused(f"there are no built-in images with captions '{name}'; {nearest(name, ['shapes'])}")
     settings: dict[str, Any] = {"examples": 12_000, "seed": 0, "held_out": "together"}
     for word in words:
         key, _, value = word.partition("=")
         if key not in settings:
-            raise UsageError(f"{source}: there is no setting '{key}'; {nearest(key, settings)}")
+            raise Misused(f"{source}: there is no setting '{key}'; {nearest(key, settings)}")
         if key == "held_out":
             if value not in HELD_OUT:
-                raise UsageError(f"{source}: held_out = '{value}' is not possible; {nearest(value, HELD_OUT)}")
+                raise Misused(f"{source}: held_out = '{value}' is not possible; {nearest(value, HELD_OUT)}")
             settings[key] = value
             continue
         least, most = (20, MOST_MADE) if key == "examples" else (0, 10**18)
         if not value.isdigit() or len(value) > 18 or not least <= int(value) <= most:
-            raise UsageError(
+            raise Misused(
                 f"{source}: {key} = '{shortened(value)}' is not possible: a whole number from {least} to {most:,}"
             )
         settings[key] = int(value)

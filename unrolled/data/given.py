@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from unrolled.core.errors import UsageError
+from unrolled.core.errors import Misused
 from unrolled.data.tables import FrameTable, ListTable, Table
 
 
@@ -22,5 +22,5 @@ def table_of(source: Any) -> Table | None:
 def values_of(source: Any) -> list[Any]:
     """A list, an array or a column of examples as a list; one text alone is no list of them."""
     if isinstance(source, str | bytes | Mapping) or not hasattr(source, "__iter__"):
-        raise UsageError(f"examples are given in a list, not as one {type(source).__name__}")
+        raise Misused(f"examples are given in a list, not as one {type(source).__name__}")
     return list(source)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError, UsageError, some
+from unrolled.core.errors import DataError, MissingColumn, Misused, UsageError, some
 from unrolled.core.front import option
 from unrolled.data.cells import as_class, as_classes, as_number, as_series, shown
 from unrolled.data.gaps import fill
@@ -41,7 +41,7 @@ def open_arrays(source: Any, name: str, reading: Reading, answers: Answers) -> L
     """(x, y), (x,), or arrays by name."""
     if isinstance(source, tuple):
         if len(source) not in (1, 2):
-            raise UsageError(f"{name}: found {len(source)} arrays where (x, y) is expected")
+            raise Misused(f"{name}: found {len(source)} arrays where (x, y) is expected")
         whole = _open(dict(zip(("x", "y"), source)), name, reading, answers)
         whole.reading = reading  # places in a tuple are no names of arrays
         return whole
@@ -102,11 +102,10 @@ def _find(
 ) -> str:
     wanted = None if asked is None else ",".join(names_of(asked, arrays))
     found = wanted if wanted is not None else next((key for key in usual if key in arrays), None)
-    if found is None or found not in arrays:
-        listed = some(arrays) or "nothing"
-        given = option(setting)
-        said = f"there is no array '{wanted}' for {given}" if wanted else f"name the array of {what} with {given}"
-        raise UsageError(f"{name}: {said}; it has {listed}")
+    if found is None:
+        raise UsageError(f"{name}: name the array of {what} with {option(setting)}; it has {some(arrays) or 'nothing'}")
+    if found not in arrays:
+        raise MissingColumn(name, found, option(setting), arrays, "array")
     return found
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.core.errors import DataError, Misused, UsageError, nearest
 from unrolled.data.labelled import BUILTIN, Labelled, LabelledSource
 from unrolled.data.reading import Answers
 
@@ -78,7 +78,7 @@ def open_builtin(source: str, answers: Answers) -> LabelledSource:
     name, *words = source.removeprefix(BUILTIN).split(",")
     if name == "digits":
         if words:
-            raise UsageError(f"{source}: digits have no settings")
+            raise Misused(f"{source}: digits have no settings")
         return _open_digits(answers)
     if name == "unicode-names":
         from unrolled.data import builtin
@@ -89,7 +89,7 @@ def open_builtin(source: str, answers: Answers) -> LabelledSource:
         rows: Any = builtin.load(name)
         return open_columns(ListTable(rows, source), Reading(column="text", target="script"), answers)
     if name not in PROBLEMS:
-        raise UsageError(f"there is no built-in labelled data '{name}'; {nearest(name, [*NAMES, 'unicode-names'])}")
+        raise Misused(f"there is no built-in labelled data '{name}'; {nearest(name, [*NAMES, 'unicode-names'])}")
     problem = PROBLEMS[name]
     _fits(source, answers, problem.answers)
     settings = _settings(source, words, problem.settings)
@@ -116,15 +116,15 @@ def _settings(source: str, words: list[str], usual: dict[str, float]) -> dict[st
     for word in words:
         key, _, value = word.partition("=")
         if key not in usual:
-            raise UsageError(f"{source}: there is no setting '{key}'; {nearest(key, usual)}")
+            raise Misused(f"{source}: there is no setting '{key}'; {nearest(key, usual)}")
         try:
             settings[key] = float(value) if key == "snr" else int(value)
         except ValueError:
-            raise UsageError(f"{source}: {key} = '{value}' is not a number") from None
+            raise Misused(f"{source}: {key} = '{value}' is not a number") from None
     if settings["length"] < 2 or settings["examples"] < 1 or settings["seed"] < 0:
-        raise UsageError(f"{source}: length must be 2 or more, examples 1 or more, seed 0 or more")
+        raise Misused(f"{source}: length must be 2 or more, examples 1 or more, seed 0 or more")
     if settings["length"] * settings["examples"] > MOST:
-        raise UsageError(f"{source}: examples times length may be at most {MOST:,}")
+        raise Misused(f"{source}: examples times length may be at most {MOST:,}")
     return settings
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from unrolled.core.errors import UsageError
+from unrolled.core.errors import Misused
 from unrolled.data.given import table_of, values_of
 from unrolled.data.labelled import Labelled, open_labelled
 from unrolled.data.reading import Kind, Reading
@@ -19,7 +19,7 @@ def inputs_of(source: Any, reading: Reading, kind: Kind) -> Iterable[Labelled]:
         return open_labelled(source, inputs_only, "none")
     if isinstance(source, Mapping):
         if alone := next((name for name, value in source.items() if isinstance(value, str)), None):
-            raise UsageError(f"'{alone}' is one text, not a column of them: give rows in a list, [{{...}}]")
+            raise Misused(f"'{alone}' is one text, not a column of them: give rows in a list, [{{...}}]")
         return open_labelled(source, inputs_only, "none")
     if isinstance(source, tuple) and len(source) in (1, 2) and not isinstance(source[0], str):
         return open_labelled(source, bare(inputs_only), "none")

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.core.errors import DataError, UsageError, nearest, some
+from unrolled.core.errors import DataError, MissingColumn, Misused, UsageError, some
 from unrolled.core.front import option
 from unrolled.data.cells import (
     as_class,
@@ -73,7 +73,7 @@ def open_rows(source: Any, reading: Reading, answers: Answers) -> LabelledSource
     """A list of dicts, or a data frame of any library that narwhals knows."""
     if isinstance(source, list):
         if not source or not isinstance(source[0], dict):
-            raise UsageError('examples in a list are dicts with named values, such as {"text": ..., "label": ...}')
+            raise Misused('examples in a list are dicts with named values, such as {"text": ..., "label": ...}')
         return open_columns(ListTable(source), reading, answers)
     return open_columns(frame_table(source, "examples", "a list of dicts, arrays (x, y)"), reading, answers)
 
@@ -115,7 +115,7 @@ def open_columns(table: Table, reading: Reading, answers: Answers) -> LabelledSo
 
 def _there(table: Table, names: Sequence[str], setting: str, wanted: str | None) -> None:
     if wanted is not None and wanted not in names:
-        raise UsageError(f"{table.name}: there is no column '{wanted}' for {option(setting)}; {nearest(wanted, names)}")
+        raise MissingColumn(table.name, wanted, option(setting), names)
 
 
 def _named(table: Table, names: Sequence[str], setting: str, wanted: Names) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.core.errors import DataError, Misused, nearest
 from unrolled.core.opening import shortened
 from unrolled.data.labelled import BUILTIN
 from unrolled.data.number_words import LARGEST, SPELLERS
@@ -39,7 +39,7 @@ def read_numbers(settings: dict[str, Any]) -> Iterator[Pair]:
     """The first thousand numbers and others at random, each once; the split holds numbers out."""
     first = settings["from"]
     if first not in SPELLERS:
-        raise UsageError(f"builtin:numbers: from = '{first}' is not possible; {nearest(str(first), SPELLERS)}")
+        raise Misused(f"builtin:numbers: from = '{first}' is not possible; {nearest(str(first), SPELLERS)}")
     second = next(name for name in SPELLERS if name != first)
     random = np.random.default_rng(int(settings["seed"]))
     more = random.choice(np.arange(1000, LARGEST + 1), max(0, int(settings["examples"]) - 1000), replace=False)
@@ -72,7 +72,7 @@ def open_builtin(source: str, reading: PairReading) -> PairSource:
     """`builtin:NAME,setting=value` as pairs."""
     name, *words = source.removeprefix(BUILTIN).split(",")
     if name not in PROBLEMS:
-        raise UsageError(f"there are no built-in pairs '{name}'; {nearest(name, PROBLEMS)}")
+        raise Misused(f"there are no built-in pairs '{name}'; {nearest(name, PROBLEMS)}")
     problem = PROBLEMS[name]
     settings = {**problem.settings, **_settings(source, words, problem.settings)}
 
@@ -87,14 +87,14 @@ def _settings(source: str, words: list[str], known: dict[str, Any]) -> dict[str,
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or key not in known:
-            raise UsageError(f"{source}: there is no setting '{key}'; {nearest(key, known)}")
+            raise Misused(f"{source}: there is no setting '{key}'; {nearest(key, known)}")
         if isinstance(known[key], str):
             found[key] = value
             continue
         least = 0 if key == "seed" else 1
         most = LONGEST if key == "length" else 10**18
         if not value.isdigit() or len(value) > 18 or not least <= int(value) <= most:
-            raise UsageError(
+            raise Misused(
                 f"{source}: {key} = '{shortened(value)}' is not possible: write a whole number from {least} to {most:,}"
             )
         found[key] = int(value)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError, Misused
 from unrolled.core.front import option
 from unrolled.data.codec import Codec, check_text
 from unrolled.data.config import DataConfig
@@ -115,9 +115,7 @@ def open_pairs(source: Any, reading: PairReading) -> PairSource:
 def _open_tuples(rows: Any, reading: PairReading) -> PairSource:
     """A list of (source, target)."""
     if isinstance(rows[0], str) or not hasattr(rows[0], "__len__"):
-        raise UsageError(
-            "pairs in a list are (source, target), or dicts with named values; this list has single values"
-        )
+        raise Misused("pairs in a list are (source, target), or dicts with named values; this list has single values")
 
     def read() -> Iterator[Pair]:
         for number, row in enumerate(rows, start=1):

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from unrolled.core.errors import DataError, UsageError, nearest, some
+from unrolled.core.errors import DataError, MissingColumn, UsageError, nearest, some
 from unrolled.core.front import option
 from unrolled.data.csv_table import CsvTable, Headerless
 from unrolled.data.given import table_of, values_of
@@ -84,9 +84,7 @@ def choose(names: Sequence[str], reading: PairReading, name: str) -> PairReading
     asked = {"source": reading.source_column, "target": reading.target_column, "part": reading.part_column}
     for side, wanted in asked.items():
         if wanted is not None and wanted not in names:
-            raise UsageError(
-                f"{name}: there is no column '{wanted}' for {option(f'{side}_column')}; {nearest(wanted, names)}"
-            )
+            raise MissingColumn(name, wanted, option(f"{side}_column"), names)
     left = [each for each in names if each not in asked.values()]
     if len(left) < sum(asked[side] is None for side in ("source", "target")):
         raise DataError(f"{name}: a pair needs two columns, found {some(names)}")
@@ -283,7 +281,7 @@ def _column_of_sources(table: Table, reading: PairReading, path: str) -> Iterato
     if column not in names and str(wanted).isdigit() and int(str(wanted)) <= len(names):
         column = names[int(str(wanted)) - 1]  # the run has numbers, this table has names
     if column not in names:
-        raise UsageError(f"{path}: there is no column '{column}', which the run reads; {nearest(str(column), names)}")
+        raise MissingColumn(path, str(column), option("source_column"), names)
     rows = _records(table, [column]) if isinstance(table, RecordTable) else table.rows([column])
     for number, (cell, *_) in rows:
         yield number, "" if cell is None else str(cell)

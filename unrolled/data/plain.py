@@ -21,7 +21,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError, Misused
 from unrolled.core.opening import open_regular
 from unrolled.data.passes import Passes
 
@@ -57,9 +57,9 @@ def named_path(source: str | os.PathLike[str]) -> Path:
     """The path that a user names; what cannot be one is refused."""
     text = os.fspath(source)
     if not text:
-        raise UsageError("the path is empty: name a file, a folder or builtin:NAME")
+        raise Misused("the path is empty: name a file, a folder or builtin:NAME")
     if ADDRESS.match(text):
-        raise UsageError(f"{text}: addresses are not opened; download the file and name that")
+        raise Misused(f"{text}: addresses are not opened; download the file and name that")
     try:
         os.stat(text)
     except (FileNotFoundError, NotADirectoryError):  # told by whoever opens it, who may look for other names

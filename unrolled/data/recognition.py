@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from unrolled.core.errors import DataError, UnrolledError, UsageError, some
+from unrolled.core.errors import DataError, Misused, UnrolledError, UsageError, some
 from unrolled.core.front import option
 from unrolled.core.opening import shortened
 from unrolled.core.task import Guess
@@ -57,7 +57,7 @@ def open_recognition(source: Any, reading: RecognitionReading) -> VectorPairs:
     if isinstance(source, list):
         return open_stroke_table(ListTable(source), reading)
     if not isinstance(source, str | os.PathLike):
-        raise UsageError("sounds or strokes with texts are a folder, a table, an .npz file, or arrays by name")
+        raise Misused("sounds or strokes with texts are a folder, a table, an .npz file, or arrays by name")
     path = named_path(source)
     if path.is_dir():
         return _open_folder(path, reading)

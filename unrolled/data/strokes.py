@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError, UsageError, some
+from unrolled.core.errors import DataError, MissingColumn
 from unrolled.core.front import option
 from unrolled.data.cells import as_number, is_gap, is_number
 from unrolled.data.csv_table import CsvTable, Headerless
@@ -115,9 +115,7 @@ def open_stroke_table(table: Table, reading: RecognitionReading) -> VectorPairs:
     cell = reading.source_column or next((small[word] for word in STROKE_COLUMNS if word in small), None)
     for side, wanted in (("target", text), ("part", part), ("source", cell)):
         if wanted is not None and wanted not in names:
-            raise UsageError(
-                f"{table.name}: there is no column '{wanted}' for {option(f'{side}_column')}; it has {some(names)}"
-            )
+            raise MissingColumn(table.name, wanted, option(f"{side}_column"), names)
     wide = [name for name in names if name not in (text, part)]
     is_wide = isinstance(table, CsvTable) and (cell is None or len(wide) > 1)
     inputs = wide if is_wide or cell is None else [cell]

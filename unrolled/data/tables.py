@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from unrolled.core.errors import DataError, UsageError, nearest, some
+from unrolled.core.errors import DataError, MissingColumn, Misused, UsageError, some
 from unrolled.core.front import option
 from unrolled.data.cells import kind_of, shown
 from unrolled.data.csv_table import CsvTable
@@ -193,7 +193,7 @@ def frame_table(source: Any, what: str, otherwise: str) -> FrameTable:
         return FrameTable(narwhals.from_native(source, eager_only=True))
     except TypeError:
         kind = type(source).__name__
-        raise UsageError(f"{what} cannot be read from a {kind}; give a path, {otherwise} or a data frame") from None
+        raise Misused(f"{what} cannot be read from a {kind}; give a path, {otherwise} or a data frame") from None
 
 
 class ParquetTable(FrameTable):
@@ -265,9 +265,7 @@ def choose_columns(table: Table, column: str | None, condition: str | None) -> t
     names = table.columns()
     for setting, wanted in (("column", column), ("data.condition", condition)):
         if wanted is not None and wanted not in names:
-            raise UsageError(
-                f"{table.name}: there is no column '{wanted}' for {option(setting)}; {nearest(wanted, names)}"
-            )
+            raise MissingColumn(table.name, wanted, option(setting), names)
     if column is None:
         others = [name for name in names if name != condition]
         if len(others) != 1 and "text" not in others:

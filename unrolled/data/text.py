@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.core.errors import DataError, UsageError, some
+from unrolled.core.errors import DataError, Misused, UsageError, some
 from unrolled.core.front import option
 from unrolled.data import builtin
 from unrolled.data.cells import as_text
@@ -295,7 +295,7 @@ def open_source(source: Any, config: DataConfig) -> TextSource:
     if isinstance(source, str) and source.startswith(BUILTIN):
         return _open_builtin(source.removeprefix(BUILTIN), config)
     if isinstance(source, str) and ("\n" in source or len(source) > LONGEST_PATH) and not os.path.exists(source):
-        raise UsageError("a string is taken as the path of a file, and this one is a text: pass it in a list, [text]")
+        raise Misused("a string is taken as the path of a file, and this one is a text: pass it in a list, [text]")
     if isinstance(source, str | os.PathLike):
         return _open_path(named_path(source), config)
     if type(source).__module__.split(".")[0] == "torch":
@@ -383,7 +383,7 @@ def _open_frame(source: Any, config: DataConfig) -> TextSource:
     try:
         frame = narwhals.from_native(source, eager_only=True, allow_series=True)
     except TypeError:
-        raise UsageError(
+        raise Misused(
             f"text cannot be read from a {type(source).__name__}; give a path, a list of texts, an array, a tensor or "
             "a data frame"
         ) from None

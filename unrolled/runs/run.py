@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from unrolled.runs.results import read_result
 from unrolled.runs.selection import select
 from unrolled.runs.storage.directory import CONFIG, TABLE, RunDirectory
 from unrolled.runs.storage.formats import read_checked
-from unrolled.runs.trust import data_of, opening, own_file_of, paths_among, saved
+from unrolled.runs.trust import data_of, opening, own_file_of, paths_among, reading, saved
 
 
 class Run:
@@ -88,7 +88,8 @@ class Run:
     def _measure(self, data: Any, split: str | None) -> Callable[[Model], dict[str, float]]:
         """What measures a model on that data."""
         if data is not None:
-            return self.task.measure_on(data)
+            with reading(self.path, data):
+                return self.task.measure_on(data)
         self._prepare()
         parts = self.task.splits()
         split = split or ("test" if "test" in parts else "valid")
@@ -107,8 +108,7 @@ class Run:
         if named != self.target_file:
             flag = option("target_file", shortened(named))
             raise DataError(f"{self.path}: its targets are in a file that is opened only if you name it; add {flag}")
-        self.task.prepare(source)
-        if self.task.facts()["fingerprint"] != self.directory.read_json("data.json")["facts"]["fingerprint"]:
+        if not prepare_again(self.directory, self.config, self.task, source):
             raise DataError(
                 f"{self.path}: the data has changed since training, so that its held-out splits may contain training "
                 "examples; restore it, or name the data to evaluate on, all of which is used"
@@ -145,7 +145,9 @@ class Run:
     def _say(
         self, verb: str, examples: Any, conditions: Sequence[str | None] | None, options: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
-        call, given = self._verb(verb), self.task.inputs_of(examples)
+        call = self._verb(verb)
+        with reading(self.path, examples):
+            given = self.task.inputs_of(examples)
         if conditions is None and any(each.condition is not None for each in given):
             conditions = [each.condition for each in given]
         lines = call(self.model, [each.value for each in given], conditions, **options)
@@ -153,6 +155,13 @@ class Run:
         for number, line in enumerate(found, 1):
             require_finite(line, f"example {number}")
         return found
+
+    def examples(self, source: str) -> Iterator[list[Any]]:
+        """The inputs of a file, some at a time, so that one of any size passes; `-` is standard input."""
+        task: Any = self.task
+        read = task.read_examples if hasattr(task, "read_examples") else task.read_texts  # texts can be typed too
+        with reading(self.path, source):
+            yield from read(source, self.config.data)
 
     def inspect(self, question: str, value: Any = None, settings: Mapping[str, Any] | None = None) -> Answer:
         """Look inside: `run.inspect("attention", "To be or not")`; `unrolled inspect` lists the questions.
@@ -190,6 +199,15 @@ class Run:
         if found is None:
             raise UsageError(f"the task '{self.config.task}' has no {name}")
         return found
+
+
+def prepare_again(directory: RunDirectory, config: RunConfig, task: Task, data: Any) -> bool:
+    """Read the data of a saved run by its settings; whether it is what it was."""
+    with reading(directory.path, data, config.source):
+        task.prepare(data)
+    with opening(directory.path):
+        before = directory.read_json("data.json")["facts"]["fingerprint"]
+    return bool(task.facts()["fingerprint"] == before)
 
 
 def saved_config(path: str | Path) -> RunConfig:

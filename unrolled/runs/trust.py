@@ -16,7 +16,7 @@ from typing import Any
 
 import unrolled
 from unrolled.core import discover
-from unrolled.core.errors import DataError, Interrupted, UsageError
+from unrolled.core.errors import DataError, Interrupted, MissingColumn, Misused, UsageError
 from unrolled.core.front import invocation, option, quoted
 from unrolled.core.opening import CODE, read_bytes, shortened
 from unrolled.runs.config import RunConfig
@@ -51,6 +51,22 @@ def opening(place: str | Path, by: object = None) -> Iterator[None]:
     except (ArithmeticError, AttributeError, LookupError, RecursionError, RuntimeError, TypeError, ValueError) as error:
         why = f"{type(error).__name__}: {shortened(str(error))}"
         raise DataError(f"{place}: its files do not fit together ({why}); {ADVICE}") from None
+
+
+@contextmanager
+def reading(place: str | Path, data: Any, own: str | None = None) -> Iterator[None]:
+    """Within it, data is read as the run in a directory read its own: what does not fit is wrong with the data, not
+    with what was typed. What is wrong with `data` whoever reads it stays so, unless the directory named it (`own`)."""
+    try:
+        yield
+    except MissingColumn as error:
+        raise DataError(error.for_run) from None
+    except Misused as error:
+        if not isinstance(data, str) or data != own:
+            raise
+        raise DataError(f"{place}: {error}") from None
+    except UsageError as error:
+        raise DataError(f"{error}; {place} reads data by the settings that it was trained with") from None
 
 
 def _release(version: object) -> tuple[int, ...]:

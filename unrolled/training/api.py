@@ -26,7 +26,7 @@ from unrolled.runs.card import write_card
 from unrolled.runs.config import RunConfig, Start, assemble
 from unrolled.runs.parts import Frozen
 from unrolled.runs.results import read_baselines
-from unrolled.runs.run import Run, config_in, load, own_device, pick_device, saved_config
+from unrolled.runs.run import Run, config_in, load, own_device, pick_device, prepare_again, saved_config
 from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.storage.locks import in_use, is_idle
@@ -234,9 +234,10 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
         starting.offer_own(run, config, task)
     elif saved is not None:
         starting.offer_vocabularies(task, saved.task.vocabularies())
-    task.prepare(data)
-    if resuming:
-        _same_data(run, task)
+    if not resuming:
+        task.prepare(data)
+    elif not prepare_again(run, config, task, data):
+        raise DataError(f"{run.path}: the data has changed since this run began; give it back or start a new run")
     for note in [] if resuming else task.facts().get("notes", []):
         shown.say(f"note: {note}")
     require_room(config, task)
@@ -276,12 +277,6 @@ def _origin(run: RunDirectory, config: RunConfig, resuming: bool) -> Run | None:
     if resuming:
         starting.require_unchanged(run.path, saved, config)
     return saved
-
-
-def _same_data(run: RunDirectory, task: Task) -> None:
-    before = run.read_json("data.json")["facts"].get("fingerprint")
-    if before != task.facts().get("fingerprint"):
-        raise DataError(f"{run.path}: the data has changed since this run began; give it back or start a new run")
 
 
 def _baselines(run: RunDirectory, config: RunConfig, task: Task) -> dict[str, Any]:
