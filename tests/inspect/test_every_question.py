@@ -84,7 +84,7 @@ def test_a_question_is_answered_or_says_why_not(
     tiny: Callable[[str, str], Run], task: str, model: str, question: str
 ) -> None:
     run = tiny(task, model)
-    reason = discover.questions.load(question).applies(run)
+    reason = discover.question(question).applies(run)
     if reason is not None:
         assert len(reason.split()) > 4
         assert not reason.endswith(".")  # it is the end of a sentence that others begin
@@ -117,7 +117,7 @@ SILENT = {
 
 @pytest.mark.parametrize(("question", "model"), sorted(ANSWERED | SILENT))
 def test_a_question_applies_where_it_should(tiny: Callable[[str, str], Run], question: str, model: str) -> None:
-    reason = discover.questions.load(question).applies(tiny("next-token", model))
+    reason = discover.question(question).applies(tiny("next-token", model))
     assert (reason is None) is ((question, model) in ANSWERED), reason
 
 
@@ -140,7 +140,7 @@ SILENT_WHOLE = {
 def test_a_question_applies_where_it_should_to_models_that_answer_once(
     tiny: Callable[[str, str], Run], question: str, model: str
 ) -> None:
-    reason = discover.questions.load(question).applies(tiny("classify", model))
+    reason = discover.question(question).applies(tiny("classify", model))
     assert (reason is None) is ((question, model) in ANSWERED_WHOLE), reason
 
 
@@ -151,7 +151,7 @@ def test_a_model_that_starts_from_a_class_is_looked_into(tmp_path: Path) -> None
            "split": "80/20"}  # fmt: skip
     run = unrolled.train(tmp_path / "words.csv", model="transformer", out=tmp_path / "run", settings=SETTINGS | own)
     for question in discover.questions.names():
-        if discover.questions.load(question).applies(run) is None:
+        if discover.question(question).applies(run) is None:
             assert run.inspect(question, "tick").reading
     picture = run.inspect("attention", "tick").pictures[0]
     assert picture.rows == ["<start>", *"tick"]

@@ -240,7 +240,7 @@ def test_planted_neighbours_are_found(make: Make) -> None:
     assert one.pictures[0].names == ["d", "b"]
     with pytest.raises(UsageError, match="'zz' is not one token"):
         run.inspect("embeddings", settings={"token": "zz"})
-    assert "no embedding table" in str(discover.questions.load("embeddings").applies(make("elman", input="one-hot")))
+    assert "no embedding table" in str(discover.question("embeddings").applies(make("elman", input="one-hot")))
 
 
 # ---- positions

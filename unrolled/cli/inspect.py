@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unrolled.cli.options import Json, With, print_json
+from unrolled.cli.options import Json, print_json
 from unrolled.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +32,12 @@ def command(
     ] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="A setting of the question as key=value.")] = None,
     out: Annotated[str | None, typer.Option("-o", "--out", help="Where to save; default RUN/inspect/QUESTION.")] = None,
-    with_: With = None,
+    with_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with", help="Your own Python file that defines a question, or the model of the run; may be given twice."
+        ),
+    ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
     json: Json = False,
 ) -> None:
@@ -47,17 +52,20 @@ def command(
         unrolled inspect runs/lstm-python-docs gates "The import statement"
 
         unrolled inspect runs/lstm-python-docs embeddings --set token=e --set top=8
+
+        unrolled inspect runs/lstm-python-docs my-question --with my_question.py
     """
     from unrolled.core import discover
     from unrolled.core.config import parse_assignments
     from unrolled.pictures.screen import Screen
 
+    own_file = _join(with_ or [])
     if question is not None:
         discover.questions.require(question)
     from unrolled.inspect.tools.save import save_answer
     from unrolled.runs.run import load
 
-    opened = load(run, own_file=with_, device=device)
+    opened = load(run, own_file=own_file, device=device)
     console = Screen(file=sys.stdout, highlight=False)
     if question is None:
         if out is not None or set_:
@@ -71,6 +79,19 @@ def command(
         print_json({"reading": answer.reading, "numbers": answer.numbers, "files": files})
     else:
         _show(console, answer, files)
+
+
+def _join(files: list[str]) -> str | None:
+    """Let questions join; the file of the run's model, which is run only for a run that was made with it."""
+    from unrolled.core import discover
+
+    own = [path for path in files if discover.models in discover.rooms_of(path)]
+    if len(own) > 1:
+        raise UsageError(f"a run has one model, and {' and '.join(own)} define one each; name the one of the run")
+    for path in files:
+        if discover.questions in discover.rooms_of(path):
+            discover.questions.add_file(path)
+    return own[0] if own else None
 
 
 def _read(opened: Run, value: str | None) -> Any:
@@ -99,13 +120,11 @@ def _list(console: Screen, opened: Run, json: bool) -> None:
     from unrolled.core import discover
     from unrolled.core.config import settings_of
 
-    facts = []
+    facts: list[dict[str, Any]] = []
     for name in discover.questions.names():
-        module = discover.questions.load(name)
-        what = (module.__doc__ or "").strip().splitlines()[0]
-        facts.append(
-            {"question": name, "what": what, "not": module.applies(opened), "settings": settings_of(module.Config)}
-        )
+        spec = discover.question(name)
+        settings = settings_of(spec.config)
+        facts.append({"question": name, "what": spec.summary, "not": opened.unanswered(name), "settings": settings})
     if json:
         print_json(facts)
         return

@@ -1,8 +1,8 @@
 """Discovery: one file is one name. There is no list to edit. Listing names imports nothing. Imports no torch.
 
 `models/linear_rnn.py` is the model `linear-rnn`; `tasks/_labelled.py` is shared by tasks, and no task itself. A user's
-own file joins with `add_file`, an installed package with an entry point of the group `unrolled.models` (or
-`unrolled.tasks`).
+own file joins the room whose declaration it makes, with `add_file`; an installed package joins with an entry point of
+the group `unrolled.models` (or `unrolled.tasks`, `unrolled.inspect`).
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ from typing import Any
 
 from unrolled.core.errors import DataError, UnrolledError, UsageError, nearest
 from unrolled.core.front import option
+from unrolled.core.inspection import QuestionSpec
 from unrolled.core.opening import CODE, read_bytes
 from unrolled.core.spec import ModelSpec, WrongField, explained
 
 
 class Room:
-    """The files of one package as names, its packages left out: `Room("unrolled.models", needs=("MODEL",))`.
+    """The files of one package as names, its packages left out: `Room("unrolled.models", ("MODEL",), ModelSpec)`.
 
-    `check` refuses a file that has all these names but not what they should be.
+    `needs` are the names that a file must define; where they are one declaration, `declares` is its class, and `page`
+    explains it.
     """
 
-    def __init__(self, package: str, needs: tuple[str, ...], check: Callable[[ModuleType], None] | None = None) -> None:
-        self.package, self.check = package, check
+    def __init__(self, package: str, needs: tuple[str, ...], declares: type[Any] | None = None, page: str = "") -> None:
+        self.package, self.declares, self.page = package, declares, page
         self.kind = {"inspect": "question"}.get(last := package.rsplit(".", 1)[-1], last.rstrip("s"))
         self.needs = needs
         self._files: dict[str, Path] = {}
@@ -72,10 +74,13 @@ class Room:
         path = self._files.get(name) or self._path(name)
         if path is None:
             module = self.load(name)
-            spec = vars(module).get("MODEL")
-            return vars(module) | (vars(spec) if isinstance(spec, ModelSpec) else {})
+            return vars(module) | ({} if self.declares is None else vars(self.declaration(name)))
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        return {"__doc__": ast.get_docstring(tree)} | _literals(tree)
+        return {"__doc__": ast.get_docstring(tree)} | _literals(tree, self.needs)
+
+    def declaration(self, name: str) -> Any:
+        """What the file of that name declares."""
+        return vars(self.load(name))[self.needs[0]]
 
     def add_file(self, path: str | Path, sha256: str | None = None) -> str:
         """Let a user's own file join; the name is the file's. One with another `sha256` is not run."""
@@ -126,9 +131,11 @@ class Room:
     def _complete(self, module: ModuleType) -> ModuleType:
         missing = [word for word in self.needs if not hasattr(module, word)]
         if missing:
-            raise UsageError(f"{module.__file__}: a {self.kind} file must define {', '.join(missing)}")
-        if self.check is not None:
-            self.check(module)
+            other = next((f"; it is a {room.kind} file" for room in JOINED if vars(module).keys() >= {*room.needs}), "")
+            raise UsageError(f"{module.__file__}: a {self.kind} file must define {', '.join(missing)}{other}")
+        if self.declares is not None and not isinstance(found := vars(module)[self.needs[0]], self.declares):
+            place = f"{self.declares.__name__} ({self.declares.__module__})"
+            raise UsageError(f"{module.__file__}: {self.needs[0]} must be a {place}, found {type(found).__name__}")
         return module
 
 
@@ -157,14 +164,15 @@ def file_name(stem: str) -> str:
     return stem.replace("_", "-")
 
 
-def _literals(tree: ast.Module) -> dict[str, Any]:
-    """Constants at the top of a file, NAME = literal, and the fields of MODEL; what must be computed is left out."""
+def _literals(tree: ast.Module, declared: tuple[str, ...]) -> dict[str, Any]:
+    """Constants at the top of a file, NAME = literal, and the fields of what is declared; what must be computed is left
+    out."""
     found = {}
     for node in tree.body:
         if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)):
             continue
         said = {node.targets[0].id: node.value}
-        if isinstance(node.value, ast.Call) and node.targets[0].id == "MODEL":
+        if isinstance(node.value, ast.Call) and node.targets[0].id in declared:
             said = {each.arg: each.value for each in node.value.keywords if each.arg}
         for name, value in said.items():
             with suppress(ValueError):
@@ -195,19 +203,25 @@ def _import_file(path: Path, sha256: str | None = None) -> ModuleType:
 
 def _told(path: Path, error: BaseException) -> str:
     """Why a file cannot be loaded; of a wrong declaration with the line to change."""
-    if isinstance(error, WrongField):
-        return f"{path}, line {_line(path, error.name)}: {error}; see docs/own_model.md"
-    if isinstance(error, TypeError) and "ModelSpec.__init__()" in str(error):
-        why = explained(error)
-        field = why.split("'")[1] if "'" in why else ""
-        return f"{path}, line {_line(path, field)}: {why}; see docs/own_model.md"
-    return f"{path}: cannot be imported ({type(error).__name__}: {error})"
+    for room in JOINED:
+        assert room.declares is not None
+        if isinstance(error, WrongField) and error.declaration is room.declares:
+            field, why = error.name, str(error)
+        elif isinstance(error, TypeError) and f"{room.declares.__name__}.__init__()" in str(error):
+            why = explained(error, room.declares)
+            field = why.split("'")[1] if "'" in why else ""
+        else:
+            continue
+        return f"{path}, line {_line(path, room.declares, field)}: {why}; see {room.page}"
+    frames = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == str(path)]
+    line = f", line {frames[-1]}" if frames else ""
+    return f"{path}{line}: cannot be imported ({type(error).__name__}: {error})"
 
 
-def _line(path: Path, name: str) -> int:
+def _line(path: Path, declaration: type[Any], name: str) -> int:
     """The line of a field of the declaration, or of the declaration itself."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == ModelSpec.__name__:
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == declaration.__name__:
             return next((each.value.lineno for each in node.keywords if each.arg == name), node.lineno)
     return 1
 
@@ -217,12 +231,6 @@ def _import_entry(name: str, place: str) -> ModuleType:
         return importlib.import_module(place)
     except (Exception, SystemExit) as error:
         raise UsageError(f"the entry point '{name}' cannot be imported ({type(error).__name__}: {error})") from error
-
-
-def _declares_model(module: ModuleType) -> None:
-    if not isinstance(module.MODEL, ModelSpec):
-        found = type(module.MODEL).__name__
-        raise UsageError(f"{module.__file__}: MODEL must be a ModelSpec (unrolled.core.spec), found {found}")
 
 
 def declared(module: ModuleType) -> ModelSpec:
@@ -235,9 +243,47 @@ def declared(module: ModuleType) -> ModelSpec:
 
 def model(name: str) -> ModelSpec:
     """What the model file of that name declares."""
-    return declared(models.load(name))
+    spec: ModelSpec = models.declaration(name)
+    return spec
 
 
-models = Room("unrolled.models", needs=("MODEL",), check=_declares_model)
-tasks = Room("unrolled.tasks", needs=("Config", "Task"))
-questions = Room("unrolled.inspect", needs=("Config", "applies", "ask"))
+def question(name: str) -> QuestionSpec:
+    """What the file of that question declares."""
+    spec: QuestionSpec = questions.declaration(name)
+    return spec
+
+
+def rooms_of(path: str | Path) -> list[Room]:
+    """The rooms whose declaration a user's file makes; it is read, and not run."""
+    path = Path(path)
+    if path.suffix != ".py" or not path.is_file():
+        raise UsageError(f"{path}: no such Python file; {option('own_file')} takes one that defines {_either()}")
+    try:
+        tree = ast.parse(read_bytes(path, CODE))
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(_told(path, error)) from error
+    names = {each for node in tree.body for each in _bound(node)}
+    found = [room for room in JOINED if names >= {*room.needs}]
+    if not found:
+        raise UsageError(f"{path}: defines neither {_either(' nor ')}")
+    return found
+
+
+def _bound(node: ast.stmt) -> Iterator[str]:
+    """Names that a statement at the top of a file gives a value to."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        yield from (each.asname or each.name for each in node.names)
+    elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield from (
+            each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+        )
+
+
+def _either(between: str = " or ") -> str:
+    return between.join(f"{room.needs[0]} (a {room.kind}, see {room.page})" for room in JOINED)
+
+
+models = Room("unrolled.models", ("MODEL",), ModelSpec, "docs/own_model.md")
+tasks = Room("unrolled.tasks", ("Config", "Task"))
+questions = Room("unrolled.inspect", ("QUESTION",), QuestionSpec, "docs/own_question.md")
+JOINED = (models, questions)  # that a user's file may join

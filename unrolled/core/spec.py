@@ -100,9 +100,9 @@ class Ports(NamedTuple):
 class WrongField(UsageError):
     """A field of a declaration that is wrong; the loader of the file adds the line."""
 
-    def __init__(self, name: str, why: str) -> None:
+    def __init__(self, declaration: type[Any], name: str, why: str) -> None:
         super().__init__(why)
-        self.name = name
+        self.declaration, self.name = declaration, name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +150,7 @@ class ModelSpec:
 
     def __post_init__(self) -> None:
         for name, why in _faults(self):
-            raise WrongField(name, why)
+            raise WrongField(ModelSpec, name, why)
 
     def settled(self, config: Config) -> ModelSpec:
         """The declaration under these settings."""
@@ -181,9 +181,10 @@ def _faults(spec: ModelSpec) -> Iterator[tuple[str, str]]:
             hint = f" ({nearest(wrong[0], choices)})" if wrong and isinstance(wrong[0], str) else ""
             how = "one of" if one else "a tuple of some of"
             yield name, _invalid(spec, name, f"{how} {', '.join(choices)}{hint}")
+    yield from misnamed(spec.aliases)
     yield from _settings(spec)
     for name, arguments in ARGUMENTS.items():
-        if (given := getattr(spec, name)) is not None and (why := _called(given, name, arguments)):
+        if (given := getattr(spec, name)) is not None and (why := miscalled(given, name, arguments)):
             yield name, why
     if not isinstance(spec.owns_head, bool):
         yield "owns_head", _invalid(spec, "owns_head", "True or False")
@@ -196,16 +197,28 @@ def _invalid(spec: ModelSpec, name: str, expected: str) -> str:
 
 
 def _settings(spec: ModelSpec) -> Iterator[tuple[str, str]]:
-    if not (isinstance(spec.config, type) and issubclass(spec.config, Config)):
-        yield "config", _invalid(spec, "config", "a class derived from unrolled.core.config.Config")
-        return
-    if not isinstance(spec.tiny, spec.config):
+    wrong = list(misconfigured(spec.config))
+    if not wrong and not isinstance(spec.tiny, spec.config):
         yield "tiny", _invalid(spec, "tiny", f"settings of the class {spec.config.__name__}, such as Config()")
-    if unset := [name for name, each in spec.config.model_fields.items() if each.is_required()]:
-        yield "config", f"the settings {', '.join(unset)} of {spec.config.__name__} have no default value"
+    yield from wrong
 
 
-def _called(given: Any, name: str, arguments: tuple[str, ...]) -> str | None:
+def misnamed(aliases: Any) -> Iterator[tuple[str, str]]:
+    """What is wrong with the other names of a declaration."""
+    if not (isinstance(aliases, tuple) and all(isinstance(each, str) for each in aliases)):
+        yield "aliases", f'invalid value aliases = {aliases!r}: expected a tuple of texts, such as ("name",)'
+
+
+def misconfigured(config: Any) -> Iterator[tuple[str, str]]:
+    """What is wrong with the settings of a declaration."""
+    if not (isinstance(config, type) and issubclass(config, Config)):
+        yield "config", f"invalid value config = {config!r}: expected a class derived from unrolled.core.config.Config"
+    elif unset := [name for name, each in config.model_fields.items() if each.is_required()]:
+        yield "config", f"the settings {', '.join(unset)} of {config.__name__} have no default value"
+
+
+def miscalled(given: Any, name: str, arguments: tuple[str, ...]) -> str | None:
+    """Why a field of a declaration is no function of these arguments; None: it is."""
     words = ", ".join(arguments)
     if not callable(given):
         return f"{name} must be a function {name}({words}), found {given!r}"
@@ -218,18 +231,20 @@ def _called(given: Any, name: str, arguments: tuple[str, ...]) -> str | None:
     return None
 
 
-def explained(error: TypeError) -> str:
-    """What a call of ModelSpec with other fields than it has says, in words.
+def explained(error: TypeError, declaration: type[Any] = ModelSpec) -> str:
+    """What a call of a declaration with other fields than it has says, in words.
 
     >>> explained(TypeError("ModelSpec.__init__() got an unexpected keyword argument 'knd'")).split("?")[0]
     "a ModelSpec has no field 'knd'; did you mean 'kind'"
     """
-    known = [each.name for each in fields(ModelSpec)]
+    known, what = [each.name for each in fields(declaration)], f"a {declaration.__name__}"
     if found := re.search(r"unexpected keyword argument '(\w+)'", str(error)):
-        return f"a ModelSpec has no field '{found[1]}'; {nearest(found[1], known)}"
+        return f"{what} has no field '{found[1]}'; {nearest(found[1], known)}"
     if "missing" in str(error):
         needed = re.findall(r"'(\w+)'", str(error))
-        return f"a ModelSpec must have {listed(needed)}"
+        return f"{what} must have {listed(needed)}"
+    if "positional argument" in str(error):
+        return f"the fields of {what} are given by name, such as {known[0]}=..."
     return str(error)
 
 

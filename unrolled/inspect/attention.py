@@ -1,4 +1,4 @@
-"""Where does each position look, by layer and head?
+"""Attention weights, by layer and head.
 
     alpha^(t) = softmax over tau of s(z_q^(t), z_k^(tau)),        sum over tau of alpha_tau^(t) = 1        eq. (7.20)
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from unrolled.core import config
 from unrolled.core.errors import UsageError
-from unrolled.core.inspection import Answer
+from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.inspect.tools.looking import Look, glance, look_at, models_where, noted, reads_whole, rounded
 from unrolled.pictures.alignment import is_of_source
 from unrolled.pictures.kinds import Heatmap
@@ -145,3 +145,8 @@ def _reading(heads: list[dict[str, Any]], off: float) -> str:
         f"Row t shows where position t looks; {sums}. The sharpest is head {sharp['head']} of layer {sharp['layer']} "
         f"(entropy {sharp['entropy']:.2f} nats, {sharp['entropy_if_even']:.2f} if it looked at all alike){farthest}."
     )
+
+
+QUESTION = QuestionSpec(
+    summary="Where does each position look, by layer and head?", config=Config, ask=ask, applies=applies
+)

@@ -1,4 +1,4 @@
-"""Which inputs does each output depend on: is the dependence matrix lower triangular?
+"""The dependence of outputs on inputs, as a matrix.
 
     s_{t,s} = |d y_t / d x_s|        causal: s_{t,s} = 0 for all s > t
 
@@ -16,7 +16,7 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import config
-from unrolled.core.inspection import Answer
+from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.inspect.tools.dependence import dependence
 from unrolled.inspect.tools.example import example_of
 from unrolled.inspect.tools.looking import glance, reads_whole
@@ -81,3 +81,11 @@ def _reading(numbers: dict[str, Any], above: Tensor, whole: bool) -> str:
             f"({numbers['largest_ahead']:.3g})."
         )
     return f"{verdict} {how} A row shows what one output listens to; empty cells are exactly zero."
+
+
+QUESTION = QuestionSpec(
+    summary="Which inputs does each output depend on: is the dependence matrix lower triangular?",
+    config=Config,
+    ask=ask,
+    applies=applies,
+)

@@ -1,4 +1,4 @@
-"""Which tokens lie near each other in an embedding table?
+"""Neighbours in an embedding table, and a map of it.
 
     cos(e_a, e_b) = e_a . e_b / (|e_a| |e_b|)
 
@@ -16,13 +16,11 @@ from torch import Tensor, nn
 
 from unrolled.core import config
 from unrolled.core.errors import UsageError, nearest
-from unrolled.core.inspection import Answer
+from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.data.codec import SPECIALS
 from unrolled.inspect.tools.looking import codec_of, look_at, principal_plane, rounded
 from unrolled.pictures.kinds import Bars, Plot, Series, Table
 from unrolled.runs.run import Run
-
-ALIASES = ("neighbours", "neighbors")
 
 ASKED = 15  # tokens of the input whose neighbours are listed
 SHOWN = 60  # tokens of the map
@@ -163,3 +161,12 @@ def _reading(table: Named, asked: list[int], near: list[list[tuple[int, float]]]
         f"common.{closest} The map holds {sum(shares):.0%} of the variance"
         f"{', so trust the cosines more than the map' if sum(shares) < 0.5 else ''}."
     )
+
+
+QUESTION = QuestionSpec(
+    summary="Which tokens lie near each other in an embedding table?",
+    config=Config,
+    ask=ask,
+    applies=applies,
+    aliases=("neighbours", "neighbors"),
+)

@@ -1,4 +1,4 @@
-"""Which units are open and which are closed, token by token?
+"""The gates of recurrent and of gated layers.
 
 An entry of a gate near 1 is open, near 0 closed. Open and closed are counted above 0.9 and below 0.1 (Karpathy, Johnson
 & Fei-Fei 2015). For LSTM and GRU see eqs (7.16)-(7.19), for the gated units of WaveNet van den Oord et al. (2016).
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from unrolled.core import config
 from unrolled.core.errors import UsageError
-from unrolled.core.inspection import Answer
+from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.inspect.tools.looking import both_ways, glance, look_at, models_where, noted, rounded
 from unrolled.pictures.kinds import Heatmap, Plot, Series
 from unrolled.runs.run import Run
@@ -125,3 +125,8 @@ def _reading(counted: list[dict[str, Any]]) -> str:
         for each in counted
     )
     return f"1 is open, 0 is closed (counted above {OPEN} and below {CLOSED}). Layer {counted[0]['layer']}: {said}."
+
+
+QUESTION = QuestionSpec(
+    summary="Which units are open and which are closed, token by token?", config=Config, ask=ask, applies=applies
+)

@@ -1,4 +1,4 @@
-"""How far back does the gradient reach, and does it vanish or explode on the way?
+"""The gradient on its way back through time.
 
     zeta_t = d C_T / d h_t = (d h_{t+1} / d h_t)^T .. (d h_T / d h_{T-1})^T zeta_T          unrolled (7.6)
     linear cell: zeta_t = (W_hh^T)^(T-t) zeta_T                                             eq. (7.12)
@@ -27,7 +27,7 @@ from unrolled.core import config
 from unrolled.core import state as tree
 from unrolled.core.causal import Encoder
 from unrolled.core.errors import UsageError
-from unrolled.core.inspection import Answer
+from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.core.state import State
 from unrolled.inspect.tools.dependence import by_gradient, norm
 from unrolled.inspect.tools.example import Target, example_of, loss_at, pick_target, target_name, target_of
@@ -210,3 +210,11 @@ def _reading(numbers: dict[str, Any]) -> str:
 
 def _named(radii: dict[str, float]) -> str:
     return ", ".join(f"{name} {radius:.3g}" for name, radius in radii.items())
+
+
+QUESTION = QuestionSpec(
+    summary="How far back does the gradient reach, and does it vanish or explode on the way?",
+    config=Config,
+    ask=ask,
+    applies=applies,
+)

@@ -1,4 +1,4 @@
-"""How many numbers were learned, tensor by tensor, and how many does the book's formula give?
+"""Parameters, counted and by formula.
 
 With p inputs, m units and q outputs an Elman cell has m m + m p + m parameters and its read-out q m + q: 748 for
 p = q = 8 and m = 20, eq. (7.2). LSTM: 4 of these cells, eqs (7.16)-(7.17); GRU: 3, eqs (7.18)-(7.19); a transformer
@@ -14,15 +14,13 @@ from typing import Any
 from torch import Tensor, nn
 
 from unrolled.core import config
-from unrolled.core.inspection import Answer
+from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.layers.attention.blocks import Block
 from unrolled.layers.attention.feed_forward import FeedForward
 from unrolled.layers.conv.conv import CausalConv, NormedConv
 from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Elman, LinearUnit, Memoryless
 from unrolled.pictures.kinds import Bars, Table
 from unrolled.runs.run import Run
-
-ALIASES = ("weights", "size")
 
 
 class Config(config.Config):
@@ -237,3 +235,12 @@ def _reading(found: list[Group], trained: int, total: int, largest: Group) -> st
         f"{trained:,} parameters{counted}; {largest.kind} ({largest.place}) holds {_share(largest.count, total)} "
         f"of all numbers.{apart}"
     )
+
+
+QUESTION = QuestionSpec(
+    summary="How many numbers were learned, tensor by tensor, and how many does the book's formula give?",
+    config=Config,
+    ask=ask,
+    applies=applies,
+    aliases=("weights", "size"),
+)

@@ -1,4 +1,4 @@
-"""What tells a model where a token stands?
+"""The code of positions.
 
     r_2i^(t) = sin(t / M^(2i / p_e)),    r_2i+1^(t) = cos(t / M^(2i / p_e))        eq. (7.29), and other codes
 
@@ -16,7 +16,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from unrolled.core import config
-from unrolled.core.inspection import Answer
+from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.inspect.tools.looking import models_where, rounded
 from unrolled.layers.attention.position import Position, Rotary
 from unrolled.pictures.kinds import Heatmap, Plot, Series
@@ -105,3 +105,6 @@ def _reading(kind: str, difference: Tensor, steps: Tensor, at: int) -> str:
         f"apart on average; from position {at} to {at + 1}, {moved} of {len(difference)} components move by more than "
         f"a tenth of the largest move.{order if kind.startswith(('Sinusoid', 'Rotary')) else ''}"
     )
+
+
+QUESTION = QuestionSpec(summary="What tells a model where a token stands?", config=Config, ask=ask, applies=applies)

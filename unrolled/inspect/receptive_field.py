@@ -1,4 +1,4 @@
-"""How many inputs reach an output, measured against what the model claims?
+"""The receptive field, measured and claimed.
 
     measured R = 1 + max { k : y_t depends on x_{t-k} }        claimed R = model.receptive_field, none: the whole past
     effective  = the fewest lags that hold a given share of sum_k max |d y_t / d x_{t-k}|
@@ -19,7 +19,7 @@ from torch import Tensor
 from unrolled.core import config
 from unrolled.core.causal import Conditional, Encoder
 from unrolled.core.compose import AsEncoder, SerialEncoder
-from unrolled.core.inspection import Answer
+from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.core.task import Model
 from unrolled.data.batch import Batch
 from unrolled.inspect.tools.dependence import Dependence, dependence
@@ -27,8 +27,6 @@ from unrolled.inspect.tools.example import example_of
 from unrolled.inspect.tools.opened import by_position, longest
 from unrolled.pictures.kinds import Plot, Series
 from unrolled.runs.run import Run
-
-ALIASES = ("context", "reach")
 
 BEYOND = 16  # positions more than the claim
 UNCLAIMED = 256  # positions where the whole past is claimed
@@ -151,3 +149,12 @@ def _reading(numbers: dict[str, Any]) -> str:
         f"{words} (measured by {numbers['by']}). The nearest {numbers['effective']} hold {numbers['share']:.0%} of the "
         "dependence; a steep fall on the log scale is a model that looks little further back than that."
     )
+
+
+QUESTION = QuestionSpec(
+    summary="How many inputs reach an output, measured against what the model claims?",
+    config=Config,
+    ask=ask,
+    applies=applies,
+    aliases=("context", "reach"),
+)

@@ -1,4 +1,4 @@
-"""Which inputs moved this output: what does each add to the log-probability of one target?
+"""Saliency: integrated gradients and occlusion.
 
     a_t = sum_d (v_t - v'_t)_d int_0^1 df/dv_{t,d} (v' + u (v - v')) du         integrated gradients, eq. (1)
     sum_t a_t = f(v) - f(v')                                                    completeness
@@ -23,7 +23,7 @@ from torch import Tensor
 
 from unrolled.core import config
 from unrolled.core import state as tree
-from unrolled.core.inspection import Answer
+from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.core.task import Model
 from unrolled.data.batch import Batch
 from unrolled.data.codec import UNKNOWN
@@ -32,8 +32,6 @@ from unrolled.inspect.tools.example import Target, example_of, labels, rows_of, 
 from unrolled.inspect.tools.opened import Opened, flows, open_model, precise, start, why_closed
 from unrolled.pictures.kinds import Bars, Picture, Plot, Series, Tokens
 from unrolled.runs.run import Run
-
-ALIASES = ("attribution", "attributions", "integrated-gradients", "occlusion")
 
 SMALL = 1e-3  # nats: a smaller difference counts as this one
 NODES = 4  # of Gauss's rule on one interval
@@ -50,10 +48,6 @@ class Config(config.Config):
     """Completeness error that is aimed at, as a share of f(v) - f(v')."""
     evaluations: int = Field(512, ge=64)
     """At most so many gradients are computed along the path."""
-
-
-def applies(run: Run) -> str | None:  # noqa: ARG001  # occlusion needs nothing but an input and a target
-    return None
 
 
 # ---- integrated gradients
@@ -225,3 +219,11 @@ def _key(what: str) -> str:
 def _listed(largest: list[dict[str, Any]]) -> str:
     words = [f"'{each['name']}' at {each['position']} ({each.get('nats', each.get('adds')):+.2f})" for each in largest]
     return ", ".join(words[:3]) or "none"
+
+
+QUESTION = QuestionSpec(
+    summary="Which inputs moved this output: what does each add to the log-probability of one target?",
+    config=Config,
+    ask=ask,
+    aliases=("attribution", "attributions", "integrated-gradients", "occlusion"),
+)

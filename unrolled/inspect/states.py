@@ -1,4 +1,4 @@
-"""How does the state move while the input is read, and is it saturated?
+"""The state along the input.
 
 Recurrent layers offer h_t by its parts (of an LSTM h and c). Of any other model the state after each position is taken
 as one vector: those of its tensors that keep their shape. The effective dimension is (sum of variances)^2 over the sum
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from unrolled.core import config
 from unrolled.core.errors import UsageError
-from unrolled.core.inspection import Answer
+from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.core.state import State
 from unrolled.inspect.tools.looking import (
     Look,
@@ -33,8 +33,6 @@ from unrolled.inspect.tools.looking import (
 )
 from unrolled.pictures.kinds import Plot, Series
 from unrolled.runs.run import Run
-
-ALIASES = ("hidden", "hidden-states")
 
 SATURATED = 0.97  # tanh(2.1)
 
@@ -154,3 +152,12 @@ def _reading(figures: list[dict[str, Any]]) -> str:
     return f"Points near each other are states that the model can hardly tell apart. Layer {figures[0]['layer']}: " + (
         "; ".join(said) + "."
     )
+
+
+QUESTION = QuestionSpec(
+    summary="How does the state move while the input is read, and is it saturated?",
+    config=Config,
+    ask=ask,
+    applies=applies,
+    aliases=("hidden", "hidden-states"),
+)

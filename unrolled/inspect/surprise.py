@@ -1,4 +1,4 @@
-"""Which tokens of a text surprise the model, and what did it expect instead?
+"""The surprise at each token.
 
     surprise_t = -log p(x_{t+tau} | x_1 .. x_t)        nats, tau = ahead; eq. (7.5)
 
@@ -17,15 +17,13 @@ from torch import Tensor
 from unrolled.core import config
 from unrolled.core.causal import begin
 from unrolled.core.errors import UsageError
-from unrolled.core.inspection import Answer
+from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.data.batch import Batch
 from unrolled.data.codec import EMPTY
 from unrolled.inspect.tools.example import example_of
 from unrolled.objectives.losses import token_losses
 from unrolled.pictures.kinds import Table, Tokens
 from unrolled.runs.run import Run
-
-ALIASES = ("perplexity", "loss")
 
 BEFORE = 12  # tokens shown before a surprising place
 
@@ -115,3 +113,12 @@ def _reading(numbers: dict[str, Any]) -> str:
         f"surprising is '{worst['token']}' at position {worst['position']} ({worst['nats']:.2f} nats), where "
         f"{', '.join(worst['expected'][:3])} were expected. 0.7 nats is one guess between two, 2.3 one among ten."
     )
+
+
+QUESTION = QuestionSpec(
+    summary="Which tokens of a text surprise the model, and what did it expect instead?",
+    config=Config,
+    ask=ask,
+    applies=applies,
+    aliases=("perplexity", "loss"),
+)

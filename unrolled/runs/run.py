@@ -163,29 +163,44 @@ class Run:
         with reading(self.path, source):
             yield from read(source, self.config.data)
 
-    def inspect(self, question: str, value: Any = None, settings: Mapping[str, Any] | None = None) -> Answer:
+    def inspect(
+        self,
+        question: str,
+        value: Any = None,
+        settings: Mapping[str, Any] | None = None,
+        own_file: str | Path | None = None,
+    ) -> Answer:
         """Look inside: `run.inspect("attention", "To be or not")`; `unrolled inspect` lists the questions.
 
-        Without an input, the first example in the run's predictions is looked at.
+        Without an input, the first example in the run's predictions is looked at. `own_file` is a Python file that
+        defines the question.
         """
-        module = discover.questions.load(question)
-        reason = module.applies(self)
+        if own_file is not None:
+            discover.questions.add_file(own_file)
+        spec = discover.question(question)
+        reason = self.unanswered(question)
         if reason is not None:
             raise UsageError(f"'{question}' has no answer for {self.path}: {reason}")
-        own = module.Config.parse(settings or {})
+        own = spec.config.parse(settings or {})
         if value is None:
             with opening(self.path):
                 value = self.first_input()
                 self.task.example(value)
-        try:
-            answer: Answer = module.ask(self, value, own)
-        except ValidationError as error:  # a picture of it cannot be drawn
-            odd = next((each["input"] for each in error.errors() if each["type"] == "finite_number"), None)
-            if odd is None:
-                raise
-            raise not_finite(odd) from None
+        with discover.questions.own_mistakes(), discover.models.own_mistakes():
+            answer = _asked(spec.ask, self, value, own)
+        if not isinstance(answer, Answer):
+            found = type(answer).__name__
+            raise UsageError(f"ask of the question '{question}' must return an Answer, found {found}")
         require_finite(answer.numbers)
         return answer
+
+    def unanswered(self, question: str) -> str | None:
+        """Why a question has no answer for this run; None: it has one."""
+        with discover.questions.own_mistakes(), discover.models.own_mistakes():
+            why = discover.question(question).applies(self)
+        if why is not None and not isinstance(why, str):
+            raise UsageError(f"applies of the question '{question}' must return None or the reason, found {why!r}")
+        return why
 
     def first_input(self) -> Any:
         """What the first saved prediction is for."""
@@ -208,6 +223,16 @@ def prepare_again(directory: RunDirectory, config: RunConfig, task: Task, data: 
     with opening(directory.path):
         before = directory.read_json("data.json")["facts"]["fingerprint"]
     return bool(task.facts()["fingerprint"] == before)
+
+
+def _asked(ask: Callable[[Run, Any, Any], Answer], run: Run, value: Any, settings: Any) -> Answer:
+    try:
+        return ask(run, value, settings)
+    except ValidationError as error:  # a picture of it cannot be drawn
+        odd = next((each["input"] for each in error.errors() if each["type"] == "finite_number"), None)
+        if odd is None:
+            raise
+        raise not_finite(odd) from None
 
 
 def saved_config(path: str | Path) -> RunConfig:
