@@ -202,7 +202,7 @@ def _held_out(
     if asked.steps is not None or {"held_out", "data.held_out"} & set(settings):
         return {}, []
     most = max(LEAST_HELD_OUT, round(HELD_OUT_RATE * asked.time / rounds))
-    larger = [part for part in task.splits() if part != "train" and task.size(part) > most]
+    larger = [part for part in task.held_out() if task.size(part) > most]
     if not larger:
         return {}, []
     where = " and ".join(larger)

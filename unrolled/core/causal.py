@@ -7,7 +7,7 @@ the laws as checks that any layer can be put through.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor, nn
@@ -123,11 +123,18 @@ class Conditional(nn.Module):
         raise NotImplementedError(f"{type(self).__name__} must define condition(source, mask) -> state")
 
 
+@overload
+def decoder_of(model: Causal | Conditional) -> Causal: ...
+@overload
+def decoder_of(model: Encoder) -> Encoder: ...
+def decoder_of(model: Causal | Conditional | Encoder) -> Causal | Encoder:
+    """What reads the input: the decoder of a conditional model, any other model itself."""
+    return model.decoder if isinstance(model, Conditional) else model
+
+
 def begin(model: Causal | Conditional, source: Any = None, mask: Tensor | None = None) -> tuple[Causal, State]:
     """The causal half of a model and the state it starts from, with a source or without."""
-    if isinstance(model, Conditional):
-        return model.decoder, model.condition(source, mask)
-    return model, None
+    return decoder_of(model), model.condition(source, mask) if isinstance(model, Conditional) else None
 
 
 def serial_depth(layer: nn.Module, length: int) -> int:

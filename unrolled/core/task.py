@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -125,14 +125,8 @@ class Batch(Protocol):
     def fresh(self) -> bool: ...
     @property
     def keep(self) -> int | None: ...
-    def to(self, device: str) -> Batch: ...
-
-
-def read_whole(model: Encoder, batch: Batch) -> Tensor:
-    """The answers [B, S', D'] of a model that reads whole sequences."""
-    mask = torch.ones(batch.x.shape[:2], dtype=torch.bool, device=batch.x.device) if batch.mask is None else batch.mask
-    y: Tensor = model(batch.x, mask)[0]
-    return y
+    def to(self, device: torch.device | str) -> Self: ...
+    def first(self, n: int) -> Self: ...
 
 
 class Sampler(Protocol):
@@ -276,6 +270,10 @@ class Task:
     def splits(self) -> tuple[str, ...]:
         """The parts that there are: train, valid and perhaps test."""
         raise NotImplementedError
+
+    def held_out(self) -> tuple[str, ...]:
+        """The splits that nothing is trained on: those whose figures are told."""
+        return tuple(split for split in self.splits() if split != "train")
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> Sampler:
         raise NotImplementedError

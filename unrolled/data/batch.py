@@ -8,7 +8,7 @@ Sample order is a function of (seed, epoch). Padding is on the right, always.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -50,14 +50,15 @@ class Batch:
     """[B, S] True where the source is real; None: everywhere"""
 
     def to(self, device: torch.device | str) -> Batch:
-        def move(tensor: Tensor | None) -> Tensor | None:
-            return None if tensor is None else tensor.to(device, non_blocking=True)
+        return self._each(lambda tensor: tensor.to(device, non_blocking=True))
 
-        return replace(
-            self, x=self.x.to(device, non_blocking=True), y=self.y.to(device, non_blocking=True),
-            source=move(self.source), rows=move(self.rows), places=move(self.places), mask=move(self.mask),
-            source_mask=move(self.source_mask),
-        )  # fmt: skip
+    def first(self, n: int) -> Batch:
+        """The first n rows."""
+        return self._each(lambda tensor: tensor[:n])
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return replace(self, **{name: change(tensor) for name, tensor in tensors.items()})  # type: ignore[arg-type]
 
     @property
     def n_targets(self) -> int:

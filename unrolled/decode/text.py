@@ -90,18 +90,18 @@ class Writer:
         ids = candidate.tokens[:-1] if candidate.finished else candidate.tokens
         return Generated(self.codec.decode(ids), candidate.log_p, len(candidate.tokens), candidate.finished)
 
+    @torch.no_grad()
     def stream(self, begun: Begun, sampling: Sampling, max_tokens: int) -> Iterator[str]:
         """One text, piece by piece as it is written."""
         prompt, step, state = begun
         text, choose = self.codec.stream(), make_chooser(sampling, self.never)
-        with torch.no_grad():
-            for column in rollout(step, state, prompt, None, choose, self.stops, max_tokens, seed=sampling.seed):
-                require_finite(float(column.log_p[0]))
-                token = int(column.tokens[0])
-                if token in self.stops:
-                    break
-                if piece := text.push(token):
-                    yield piece
+        for column in rollout(step, state, prompt, None, choose, self.stops, max_tokens, seed=sampling.seed):
+            require_finite(float(column.log_p[0]))
+            token = int(column.tokens[0])
+            if token in self.stops:
+                break
+            if piece := text.push(token):
+                yield piece
         yield text.close()
 
     def likely(self, begun: Begun, top: int) -> list[dict[str, Any]]:

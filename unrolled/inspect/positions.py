@@ -16,6 +16,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from unrolled.core import config
+from unrolled.core.forward import device_of
 from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.inspect.tools.looking import models_where, rounded
 from unrolled.layers.attention.position import Position, Rotary
@@ -81,7 +82,7 @@ def code_of(model: nn.Module, n: int) -> tuple[str, Tensor] | None:
 
 def additive(position: Position, n: int) -> Tensor:
     """What a code appends; or, of one that changes the input itself, what it makes of zeros: [n, P]."""
-    device = next(iter(position.parameters()), torch.zeros(0)).device
+    device = device_of(position)
     at, x = torch.arange(n, device=device), torch.linspace(1, 2, position.d_in, device=device).expand(1, n, -1)
     if torch.equal(position(x, at)[..., : position.d_in], x):
         return position(x, at)[0, :, position.d_in :].float().cpu()

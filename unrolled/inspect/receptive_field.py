@@ -17,7 +17,7 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import config
-from unrolled.core.causal import Conditional, Encoder
+from unrolled.core.causal import Encoder, decoder_of
 from unrolled.core.compose import AsEncoder, SerialEncoder
 from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.core.task import Model
@@ -59,7 +59,7 @@ def claimed(body: Model) -> int | None:
     if isinstance(body, SerialEncoder):
         fields: list[Any] = [layer.receptive_field for layer in body.layers]
         return None if None in fields else 1 + sum(field - 1 for field in fields)
-    decoder: Any = body.decoder if isinstance(body, Conditional) else body
+    decoder: Any = decoder_of(body)
     field: int | None = decoder.receptive_field
     return field
 

@@ -16,13 +16,13 @@ from torch import Tensor
 
 from unrolled.core import config
 from unrolled.core.errors import UsageError
+from unrolled.core.forward import carries
 from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.core.state import State
 from unrolled.inspect.tools.looking import (
     Look,
     Plane,
     both_ways,
-    decoder_of,
     glance,
     look_at,
     noted,
@@ -52,9 +52,7 @@ def applies(run: Run) -> str | None:
         return None
     if reads_whole(run):
         return f"this {run.config.model} reads the whole input at once, no layer of it step by step"
-    if decoder_of(run.model).state_grows or any(
-        leaf.is_floating_point() for leaf in moving(states_after(run, look)[-1])
-    ):
+    if not carries(run.model) or any(leaf.is_floating_point() for leaf in moving(states_after(run, look)[-1])):
         return f"the state of this {run.config.model} grows while it reads, so it has no path in one space"
     return f"a {run.config.model} carries no real numbers from one position to the next"
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import torch
 from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import config
-from unrolled.core.causal import begin
 from unrolled.core.errors import UsageError
+from unrolled.core.forward import outputs
 from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.data.batch import Batch
 from unrolled.data.codec import EMPTY
@@ -44,13 +43,9 @@ def applies(run: Run) -> str | None:
     return None
 
 
-@torch.no_grad()
 def surprises(run: Run, batch: Batch) -> tuple[Tensor, Tensor]:
     """The surprise [T] and the log-probabilities of all tokens [T, V], at the positions that have a target."""
-    device = next(iter(run.model.parameters()), torch.zeros(0)).device
-    there = batch.to(str(device))
-    decoder, state = begin(run.model.eval(), there.source, there.source_mask)
-    y = decoder(there.x, state)[0].cpu()  # [1, T, V]
+    y = next(outputs(run.model, [batch]))[1].cpu()  # [1, T, V]
     real = batch.y[0] != EMPTY
     return token_losses(y, batch.y)[0, real], y[0, real].double().log_softmax(-1)
 

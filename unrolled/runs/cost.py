@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from unrolled.core import state as states
 from unrolled.core.causal import Causal, Conditional, serial_depth, tick_multiply_adds
 from unrolled.core.compose import AsEncoder
+from unrolled.core.forward import evaluating
 from unrolled.core.state import State
 
 LENGTH = 64  # of the training sequence whose serial depth is told, unless another is named
@@ -41,23 +42,20 @@ def tick_cost(layer: Causal) -> tuple[int, int]:
     return at - (after - at) * FAR, after - at
 
 
-@torch.no_grad()
 def tick_microseconds(layer: Causal, x: Tensor, state: State = None) -> float:
     """The shortest mean time of a tick over some rounds; x [1, T, ..] is fed again and again."""
-    was_training = layer.training
-    layer.eval()
     ticks = TICKS if layer.max_length is None else max(1, min(TICKS, layer.max_length // 2))
     first, best, t = states.clone(state), float("inf"), 0
-    for round_ in range(ROUNDS + 1):
-        if layer.max_length is not None:
-            state = states.clone(first)
-        begun = time.perf_counter()
-        for _ in range(ticks):
-            _, state = layer(x[:, t % x.shape[1] : t % x.shape[1] + 1], state)
-            t += 1
-        if round_:  # the first one warms up
-            best = min(best, (time.perf_counter() - begun) / ticks)
-    layer.train(was_training)
+    with evaluating(layer):
+        for round_ in range(ROUNDS + 1):
+            if layer.max_length is not None:
+                state = states.clone(first)
+            begun = time.perf_counter()
+            for _ in range(ticks):
+                _, state = layer(x[:, t % x.shape[1] : t % x.shape[1] + 1], state)
+                t += 1
+            if round_:  # the first one warms up
+                best = min(best, (time.perf_counter() - begun) / ticks)
     return round(best * 1e6, 2)
 
 

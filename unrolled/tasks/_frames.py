@@ -11,6 +11,7 @@ from torch import Tensor
 from unrolled.core import task
 from unrolled.core.causal import Encoder
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.forward import outputs
 from unrolled.core.front import option
 from unrolled.data.batch import Batch
 from unrolled.data.codec import Codec
@@ -18,7 +19,7 @@ from unrolled.data.pairs_batch import PairExamples, PairSection, pair_batches
 from unrolled.decode import ctc as decoding
 from unrolled.decode.text import Search
 from unrolled.objectives import ctc
-from unrolled.tasks._writing import Written, device_of, text_of
+from unrolled.tasks._writing import Written, text_of
 
 TOKENS = 8192  # positions of a batch
 NARROWEST = 8  # prefixes that a search follows at least
@@ -79,23 +80,15 @@ def mask_of(y: Tensor, batch: task.Batch) -> Tensor:
     return batch.mask
 
 
-@torch.no_grad()
-def outputs(model: Encoder, section: PairSection) -> Iterator[tuple[Tensor, Batch]]:
-    """The model's outputs [B, S, V] batch by batch; `rows` says which examples they are for."""
-    device, was_training = device_of(model), model.training
-    model.eval()
-    try:
-        for pairs in pair_batches(section, TOKENS):
-            batch = as_frames(pairs.to(device))
-            yield task.read_whole(model, batch).float(), batch
-    finally:
-        model.train(was_training)
+def frame_batches(section: PairSection) -> Iterator[Batch]:
+    """Every example once; `rows` says which is which."""
+    return map(as_frames, pair_batches(section, TOKENS))
 
 
 def losses(model: Encoder, section: PairSection) -> tuple[Tensor, Tensor]:
     """Nats of every target [n], and how many tokens it has [n]."""
     nats, counts = torch.zeros(section.n_examples, dtype=torch.float64), torch.from_numpy(section.target_lengths)
-    for y, batch in outputs(model, section):
+    for batch, y in outputs(model, frame_batches(section)):
         assert batch.rows is not None
         nats[batch.rows.cpu()] = ctc.sequence_losses(y, mask_of(y, batch), batch.y).double().cpu()
     return nats, counts
@@ -104,7 +97,7 @@ def losses(model: Encoder, section: PairSection) -> tuple[Tensor, Tensor]:
 def write(codec: Codec, model: Encoder, section: PairSection, search: Search) -> list[list[Written]]:
     """The n best texts for every source: by the best path, or with a beam by a search over prefixes."""
     result: list[list[Written]] = [[] for _ in range(section.n_examples)]
-    for y, batch in outputs(model, section):
+    for batch, y in outputs(model, frame_batches(section)):
         assert batch.rows is not None
         mask = mask_of(y, batch)
         if search.beam is None:

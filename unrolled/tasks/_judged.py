@@ -64,10 +64,10 @@ def usual_score(words: TargetWords) -> Metric:
     return EXACT if words.are_strings else CHRF
 
 
-def token_figures(outputs: Iterable[tuple[Tensor, Batch]], ledger: Ledger | None) -> dict[str, float]:
+def token_figures(outputs: Iterable[tuple[Batch, Tensor]], ledger: Ledger | None) -> dict[str, float]:
     """Figures of each token given the true ones before it."""
     total, count, right = 0.0, 0, 0
-    for y, batch in outputs:
+    for batch, y in outputs:
         nats, real = losses.token_losses(y, batch.y), batch.y != EMPTY  # [B, T]
         total, count = total + float(nats.sum()), count + int(real.sum())
         right += int(figures.accuracy(y, batch.y)[0])

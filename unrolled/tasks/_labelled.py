@@ -15,10 +15,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from unrolled.core import config, task
-from unrolled.core.causal import Encoder
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.forward import outputs
 from unrolled.core.spec import Asks, Ports
-from unrolled.core.task import read_whole
 from unrolled.data.answers import NO_ANSWER, AnswerCodec, ClassCodec, NumberScaler, load_answers
 from unrolled.data.batch import Batch
 from unrolled.data.beside import with_beside
@@ -230,23 +229,10 @@ class LabelledTask(task.Task):
         where = "on a part of the training data" if folded else "on validation data"
         return task.Fitted(share, chosen or {}, where)
 
-    @torch.no_grad()
-    def outputs(self, model: Encoder, section: LabelledSection) -> Iterator[tuple[Tensor, Batch]]:
-        """The model's answers [B, S', D'] batch by batch; `rows` says which examples they are for."""
-        device = next(iter(model.parameters()), torch.zeros(0)).device
-        was_training = model.training
-        model.eval()
-        try:
-            for batch in labelled_batches(section, EVALUATION_ROWS):
-                batch = batch.to(str(device))
-                yield read_whole(model, batch), batch
-        finally:
-            model.train(was_training)
-
     def answers_to(self, model: Any, section: LabelledSection) -> Tensor:
         """[n, D'], one answer for each example, in the order of the section."""
         result = torch.zeros(section.n_examples, self.answers.size)
-        for y, batch in self.outputs(model, section):
+        for batch, y in outputs(model, labelled_batches(section, EVALUATION_ROWS)):
             assert batch.rows is not None
             result[batch.rows.cpu()] = y[:, 0].float().cpu()
         return result
@@ -254,7 +240,7 @@ class LabelledTask(task.Task):
     def answers_along(self, model: Any, section: LabelledSection) -> Tensor:
         """[N, D'], one answer for each step of all examples after each other, as in the section."""
         result = torch.zeros(section.n_steps, self.answers.size)
-        for y, batch in self.outputs(model, section):
+        for batch, y in outputs(model, labelled_batches(section, EVALUATION_ROWS)):
             assert batch.rows is not None
             for row, answer in zip(batch.rows.tolist(), y.float().cpu()):
                 start, stop = section.offsets[row], section.offsets[row + 1]

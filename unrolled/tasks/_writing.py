@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, TypedDict
 import torch
 from torch import Tensor, nn
 
-from unrolled.core.causal import Conditional, begin
+from unrolled.core.causal import Conditional
 from unrolled.core.errors import UsageError
+from unrolled.core.forward import evaluating, start
 from unrolled.core.front import option
 from unrolled.core.trace import trace
 from unrolled.data.batch import Batch
@@ -64,10 +65,6 @@ def sides_of(value: Any) -> tuple[Any, str]:
     return value, ""
 
 
-def device_of(model: nn.Module) -> str:
-    return str(next((tensor.device for tensor in (*model.parameters(), *model.buffers())), "cpu"))
-
-
 def longest_source(model: nn.Module) -> int | None:
     """The most positions of a source that a model can read; None: any number."""
     writes = {id(module) for module in model.decoder.modules()} if isinstance(model, Conditional) else set()
@@ -98,7 +95,6 @@ def search_of(asked: Asked, max_tokens: int) -> Search:
     return Search(n_best, None, beam, length_penalty, max_tokens)
 
 
-@torch.no_grad()
 @packed_weights()
 def write(
     codec: Codec, model: Conditional, section: PairSection, search: Search, sampling: Sampling, numbers: Tensor | None
@@ -108,22 +104,18 @@ def write(
     `numbers` [n] are those that draw the noise of each source, so that it is sampled the same in any company.
     """
     beams = max(search.beam or 1, search.n, search.best_of_n or 1)
-    device, was_training = device_of(model), model.training
     writer = Writer(codec, [STOP], [EMPTY, START])
     result: list[list[Written]] = [[] for _ in range(section.n_examples)]
-    model.eval()
-    try:
+    with evaluating(model) as device:
         for batch in pair_batches(section, max(1, TOKENS // beams)):
             assert batch.rows is not None
             rows = batch.rows if numbers is None else numbers[batch.rows]
             there = batch.to(device)
-            decoder, state = begin(model, there.source, there.source_mask)
+            decoder, state = start(model, there)
             prompt = torch.full((len(rows), 1), START, device=there.x.device)
             found = writer.candidates(Begun(prompt, decoder, state), search, sampling, rows)
             for row, candidates in zip(batch.rows.tolist(), found):
                 result[row] = [_written(codec, candidate) for candidate in candidates]
-    finally:
-        model.train(was_training)
     return result
 
 
@@ -133,21 +125,16 @@ def _written(codec: Codec, candidate: Candidate) -> Written:
     return Written(text, candidate.log_p, len(candidate.tokens), candidate.finished, candidate.score)
 
 
-@torch.no_grad()
 def looked_at(model: Conditional, batch: Batch) -> Tensor | None:
     """How much each position of a source is looked at while each token is written, [T, S]; None: no layer looks.
 
     The mean over the heads of the last layer that attends to the source.
     """
-    was_training = model.training
-    model.eval()
-    try:
-        batch = batch.to(device_of(model))
-        decoder, state = begin(model, batch.source, batch.source_mask)
+    with evaluating(model) as device:
+        batch = batch.to(device)
+        decoder, state = start(model, batch)
         with trace() as seen:
             decoder(batch.x, state)
-    finally:
-        model.train(was_training)
     assert batch.source is not None
     found: list[Tensor] = of_source([each[0] for each in seen["attention"]], batch.source.shape[1])
     return found[-1].mean(0) if found else None

@@ -19,8 +19,9 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import config, task
-from unrolled.core.causal import Conditional, begin
+from unrolled.core.causal import Conditional
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.forward import outputs
 from unrolled.core.front import option
 from unrolled.core.metric import Metric
 from unrolled.data.batch import Batch
@@ -39,7 +40,6 @@ from unrolled.tasks import _judged, _told
 from unrolled.tasks._writing import (
     Asked,
     Written,
-    device_of,
     longest_source,
     looked_at,
     search_of,
@@ -198,7 +198,7 @@ class WrittenTask(task.Task):
         return {**self.measure_tokens(model, section, ledger), **self.measure_texts(model, section, ledger)}
 
     def measure_tokens(self, model: Any, section: PairSection, ledger: task.Ledger | None) -> dict[str, float]:
-        return _judged.token_figures(self.outputs(model, pair_batches(section, EVALUATION_TOKENS)), ledger)
+        return _judged.token_figures(outputs(model, pair_batches(section, EVALUATION_TOKENS)), ledger)
 
     def measure_texts(self, model: Any, section: PairSection, ledger: task.Ledger | None) -> dict[str, float]:
         """Of all texts, or of those that there is time to write: how many is the figure `written`."""
@@ -226,24 +226,11 @@ class WrittenTask(task.Task):
     def more_seconds(self, model: Any) -> float:
         some = self._section("valid").spread(self.config.decoded)
         self.pace.probe(lambda: len(self.write(model, some)))
-        left = sum(section.n_examples for part, section in self.sections.items() if part != "train")
+        left = sum(self.sections[split].n_examples for split in self.held_out())
         return self.pace.each * left
 
     def how_measured(self) -> dict[str, str]:
         return signatures()
-
-    @torch.no_grad()
-    def outputs(self, model: Conditional, batches: Iterator[Batch]) -> Iterator[tuple[Tensor, Batch]]:
-        """The model's outputs [B, T, V] batch by batch, each token given the true ones before it."""
-        device, was_training = device_of(model), model.training
-        model.eval()
-        try:
-            for batch in batches:
-                batch = batch.to(device)
-                decoder, state = begin(model, batch.source, batch.source_mask)
-                yield decoder(batch.x, state)[0], batch
-        finally:
-            model.train(was_training)
 
     # ---- writing
 
@@ -332,7 +319,7 @@ class WrittenTask(task.Task):
         """Examples of a part with what was written, and the nats of what should have been."""
         section = self._section(split).take(np.arange(min(limit, self._section(split).n_examples)))
         nats, counts = torch.zeros(section.n_examples), torch.zeros(section.n_examples)
-        for y, batch in self.outputs(model, pair_batches(section, EVALUATION_TOKENS)):
+        for batch, y in outputs(model, pair_batches(section, EVALUATION_TOKENS)):
             assert batch.rows is not None
             rows = batch.rows.cpu()
             nats[rows] = losses.token_losses(y, batch.y).sum(1).cpu()

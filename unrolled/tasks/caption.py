@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from unrolled.core import task
-from unrolled.core.causal import Conditional, begin
+from unrolled.core.causal import Conditional
 from unrolled.core.errors import DataError
+from unrolled.core.forward import evaluating, start
 from unrolled.core.front import setting
 from unrolled.core.trace import trace
 from unrolled.data.captions import as_rows, guess_captions, open_captions, pictures_in
@@ -32,7 +32,6 @@ from unrolled.data.windows import windows
 from unrolled.pictures import alignment, kinds
 from unrolled.pictures.images import as_text, heated
 from unrolled.tasks import _sensed, _written
-from unrolled.tasks._writing import device_of
 
 ALIASES = ("captioning", "image-to-text")
 
@@ -135,20 +134,14 @@ class Task(_sensed.SensedTask):
         looks = self.looks(model, lines[0])
         return found | ({} if looks is None else {"looks": looks})
 
-    @torch.no_grad()
     def looks(self, model: Conditional, line: Mapping[str, Any]) -> kinds.Images | kinds.Heatmap | None:
         """Where the model looks for each word: over the image, or over its rows; None: it does not look."""
         batch, _ = self.example({"source": line["image"], "target": line["prediction"] or line["target"]})
-        batch = batch.to(device_of(model))
-        was_training = model.training
-        model.eval()
-        try:
-            with trace() as seen:
-                decoder, state = begin(model, batch.source, batch.source_mask)
-                before = len(seen["attention"])
-                decoder(batch.x, state)
-        finally:
-            model.train(was_training)
+        with evaluating(model) as device, trace() as seen:
+            batch = batch.to(device)
+            decoder, state = start(model, batch)
+            before = len(seen["attention"])
+            decoder(batch.x, state)
         assert batch.source is not None
         grid = seen["grid"][-1] if seen["grid"] else None
         n = batch.source.shape[1] if grid is None else grid[0] * grid[1]

@@ -24,6 +24,7 @@ from unrolled.core import task
 from unrolled.core.causal import Causal
 from unrolled.core.compose import AsEncoder, Delayed, Serial, SerialEncoder
 from unrolled.core.errors import UsageError
+from unrolled.core.forward import device_of, evaluated
 from unrolled.core.spec import Ports
 from unrolled.data.answers import SeriesScaler
 from unrolled.data.labelled import BUILTIN, LabelledSource, open_labelled
@@ -163,14 +164,16 @@ class Task(_labelled.LabelledTask):
 
     # ---- live
 
-    @torch.no_grad()
     def stream_numbers(self, model: Any, lines: Iterable[str]) -> Iterator[str]:
         """A line for each line, at once: the clean numbers of one step for its noisy ones.
 
         Numbers have spaces or commas between them; an empty line begins a new series and is answered by one. A model
         with a delay says nothing for so many ticks, and the rest when a series ends.
         """
-        tick, silence = Ticks(model), torch.zeros(1, self.inputs.size)
+        return evaluated(model, self._answers(Ticks(model), lines))
+
+    def _answers(self, tick: Ticks, lines: Iterable[str]) -> Iterator[str]:
+        silence = torch.zeros(1, self.inputs.size)
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 yield from map(self._written, tick.end(silence))
@@ -189,9 +192,9 @@ class Ticks:
     """A trained model on a stream: a step in, and out what it can say by now."""
 
     def __init__(self, model: Any) -> None:
-        self.layer = causal_inside(model).eval()
+        self.layer = causal_inside(model)
         self.delay = model.delay if isinstance(model, Delayed) else 0
-        self.device = next(iter(model.parameters())).device
+        self.device = device_of(model)
         self.n_read, self.state = 0, None
 
     def __call__(self, x: Tensor) -> Iterator[Tensor]:

@@ -22,6 +22,7 @@ from torch import Tensor
 from unrolled.core import config, task
 from unrolled.core.causal import Causal, Conditional
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.forward import evaluating, outputs
 from unrolled.core.front import option
 from unrolled.core.opening import read_json
 from unrolled.core.outside import write_new
@@ -180,7 +181,7 @@ class Task(task.Task):
     ) -> dict[str, float]:
         """Nats per frame, and the share of right keys among all that sound or are said to (Bay et al. 2009)."""
         total, count, first, firsts, right, named = 0.0, 0, 0.0, 0, 0, 0
-        for y, batch in self._outputs(model, section):
+        for batch, y in self._outputs(model, section):
             nats = losses.frame_losses(y, batch.y, batch.mask).double()  # [B, T]
             total, count = total + float(nats.sum()), count + batch.n_targets
             if ledger is not None:
@@ -196,18 +197,8 @@ class Task(task.Task):
             figures["nats_after_first"] = (total - first) / (count - firsts)
         return figures
 
-    @torch.no_grad()
-    def _outputs(self, model: Causal | Conditional, section: Section) -> Iterator[tuple[Tensor, Batch]]:
-        assert isinstance(model, Causal)
-        device = next(iter(model.parameters()), torch.zeros(0)).device
-        was_training = model.training
-        model.eval()
-        try:
-            for batch in example_batches(section, EVALUATION_ROWS, ahead=self.data.ahead):
-                batch = batch.to(device)
-                yield model(batch.x)[0].float(), batch
-        finally:
-            model.train(was_training)
+    def _outputs(self, model: Causal | Conditional, section: Section) -> Iterator[tuple[Batch, Tensor]]:
+        return outputs(model, example_batches(section, EVALUATION_ROWS, ahead=self.data.ahead))
 
     def predictions(self, model: Causal | Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
         section = self._rolls().sections[split]
@@ -236,7 +227,7 @@ class Task(task.Task):
         checked = [check_roll(roll, f"sequence {i}", self.width) for i, roll in enumerate(rolls)]
         self._no_conditions(conditions)
         nats, counts = np.zeros(len(checked)), np.zeros(len(checked), np.int64)
-        for y, batch in self._outputs(model, section_of(checked)) if checked else ():
+        for batch, y in self._outputs(model, section_of(checked)) if checked else ():
             rows = batch.rows.cpu().numpy()  # type: ignore[union-attr]  # example_batches always says which
             nats[rows] = losses.frame_losses(y, batch.y, batch.mask).double().sum(1).cpu().numpy()
             counts[rows] = batch.mask.sum(1).cpu().numpy()  # type: ignore[union-attr]
@@ -252,11 +243,10 @@ class Task(task.Task):
     ) -> Iterator[dict[str, Any]]:
         """The most probable keys after each sequence."""
         self._no_conditions(conditions)
-        model.eval()
         for i, values in enumerate(rolls):
             roll = check_roll(values, f"sequence {i}", self.width)
-            with torch.no_grad():
-                p = model(self._start(model, roll))[0][0, -1].double().sigmoid()  # [D]
+            with evaluating(model) as device:
+                p = model(self._start(roll).to(device))[0][0, -1].double().sigmoid()  # [D]
             best = p.topk(min(top, self.width))
             likely = [{"key": self.name(int(k)), "p": float(q)} for q, k in zip(*best, strict=True)]
             yield {"sequence": i, "frames": len(roll), "likely": likely}
@@ -296,9 +286,8 @@ class Task(task.Task):
         if text_only:
             raise UsageError(f"{text_only[0]} is for tokens: every key is drawn by itself, by temperature and seed")
         given = self._prompt(prompt)
-        model.eval()
-        start = self._start(model, given).expand(n, -1, -1)  # [n, 1 + P, D]
-        with torch.no_grad():
+        with evaluating(model) as device:
+            start = self._start(given).to(device).expand(n, -1, -1)  # [n, 1 + P, D]
             frames = list(rollout_frames(model, None, start, sampling.temperature, max_tokens, sampling.seed))
         bits = torch.stack([frame.bits for frame in frames], dim=1).cpu().numpy().astype(np.uint8)  # [n, T, D]
         log_p = torch.stack([frame.log_p for frame in frames]).sum(0).tolist()
@@ -325,8 +314,7 @@ class Task(task.Task):
             return np.zeros((0, self.width), np.uint8)
         return check_roll(prompt, "the prompt", self.width)
 
-    def _start(self, model: Causal | Conditional, roll: Roll) -> Tensor:
+    def _start(self, roll: Roll) -> Tensor:
         """A frame of zeros and then the roll: [1, 1 + T, D]."""
-        device = next(iter(model.parameters()), torch.zeros(0)).device
         frames = np.concatenate([np.zeros((1, self.width)), roll]).astype(np.float32)
-        return torch.from_numpy(frames)[None].to(device)
+        return torch.from_numpy(frames)[None]

@@ -20,11 +20,11 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import config, task
-from unrolled.core.causal import Causal, Conditional, begin
+from unrolled.core.causal import Causal, Conditional, begin, decoder_of
 from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.core.forward import carries, evaluated, evaluating, outputs
 from unrolled.core.front import option
 from unrolled.core.spec import Asks, Ports
-from unrolled.core.state import State
 from unrolled.data.batch import Batch, Examples, StreamRows, Windows, evaluation_batches, example_batches
 from unrolled.data.codec import EMPTY, START, STOP, UNKNOWN, Codec
 from unrolled.data.config import DataConfig
@@ -132,7 +132,7 @@ class Task(task.Task):
         train, ahead = self._text().sections["train"], self.data.ahead
         if not self.is_stream:
             return Examples(train, batching.batch_size, ahead=ahead, seed=seed)
-        if batching.windows == "random" or not carried:
+        if not carried:
             return Windows(train, batching.batch_size, batching.length, ahead=ahead, seed=seed)
         return StreamRows(train, batching.batch_size, batching.length, back=batching.back, ahead=ahead, seed=seed)
 
@@ -175,7 +175,7 @@ class Task(task.Task):
     ) -> dict[str, float]:
         """Nats per token; and, when the whole section is read, bits per character and byte."""
         total, count, right = 0.0, 0, 0
-        for y, batch in self._outputs(model, self._batches(model, section)):
+        for batch, y in outputs(model, self._batches(model, section)):
             nats, n = losses.token_losses(y, batch.y), batch.y != EMPTY  # [B, T]
             total, count = total + float(nats.double().sum()), count + int(n.sum())
             if ledger is not None:
@@ -197,30 +197,13 @@ class Task(task.Task):
     def _batches(self, model: Causal | Conditional, section: Section) -> Iterator[Batch]:
         if not section.is_stream:
             return example_batches(section, EVALUATION_ROWS, ahead=self.data.ahead)
-        decoder = begin_decoder(model)
-        length, context = EVALUATION_LENGTH, WARM_UP
-        if decoder.state_grows:  # windows that overlap by half
-            length = min(length, decoder.max_length or length)
+        length, context, carried = EVALUATION_LENGTH, WARM_UP, carries(model)
+        if not carried:  # windows that overlap by half
+            length = min(length, decoder_of(model).max_length or length)
             context = length // 2
         return evaluation_batches(
-            section, EVALUATION_ROWS, length, ahead=self.data.ahead, context=context, carried=not decoder.state_grows
+            section, EVALUATION_ROWS, length, ahead=self.data.ahead, context=context, carried=carried
         )
-
-    @torch.no_grad()
-    def _outputs(self, model: Causal | Conditional, batches: Iterator[Batch]) -> Iterator[tuple[Tensor, Batch]]:
-        """The model's outputs batch by batch, the state carried wherever a batch asks for it."""
-        device = next(iter(model.parameters()), torch.zeros(0)).device
-        was_training = model.training
-        model.eval()
-        state: State = None
-        try:
-            for batch in batches:
-                batch = batch.to(str(device))
-                decoder, fresh = begin(model, batch.source) if batch.fresh else (begin_decoder(model), state)
-                y, state = decoder(batch.x, fresh)
-                yield y, batch
-        finally:
-            model.train(was_training)
 
     def predictions(self, model: Causal | Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
         """Examples, or pieces of a stream, in order, with their nats."""
@@ -247,7 +230,7 @@ class Task(task.Task):
             )
             nats, counts = np.zeros(len(some)), np.zeros(len(some), dtype=np.int64)
             batches = example_batches(section, EVALUATION_ROWS, ahead=self.data.ahead)
-            for y, batch in self._outputs(model, map(self._without_ends, batches)):
+            for batch, y in outputs(model, map(self._without_ends, batches)):
                 each = losses.token_losses(y, batch.y)  # [B, T]
                 rows = batch.rows.cpu().numpy()  # type: ignore[union-attr]  # example_batches always says which
                 nats[rows] = each.double().sum(1).cpu().numpy()
@@ -260,7 +243,7 @@ class Task(task.Task):
         """Texts that the model writes, and a piece of the data coloured by how much it surprised the model."""
         label = self.labels[0] if self.labels else None
         sampling = Sampling(temperature=SAMPLE_TEMPERATURE)
-        room = min(SAMPLE_TOKENS, (begin_decoder(model).max_length or 2 * SAMPLE_TOKENS) // 2)
+        room = min(SAMPLE_TOKENS, (decoder_of(model).max_length or 2 * SAMPLE_TOKENS) // 2)
         texts = [one.text for one in self.generate(model, n=2, sampling=sampling, max_tokens=room, condition=label)]
         begun = f", begun by {label}" if label else ""
         titles = [f"temperature {SAMPLE_TEMPERATURE}{begun}, the more probable of two", "the less probable"]
@@ -270,9 +253,9 @@ class Task(task.Task):
     def _surprise(self, model: Causal | Conditional, split: str) -> kinds.Tokens:
         line = next(iter(self.predictions(model, split, 1)))
         batch, _ = self.example(self.input_of(line))
-        for y, each in self._outputs(model, iter([batch])):
-            nats = losses.token_losses(y, each.y)[0, :SHOWN].tolist()
-            ids = each.y[0, :SHOWN].tolist()
+        each, y = next(outputs(model, [batch]))
+        nats = losses.token_losses(y, each.y)[0, :SHOWN].tolist()
+        ids = each.y[0, :SHOWN].tolist()
         pairs = [(token, value) for token, value in zip(ids, nats) if token != EMPTY]
         return kinds.Tokens(
             title=f"Surprise along the first example of the {split} data",
@@ -323,7 +306,7 @@ class Task(task.Task):
     ) -> list[Generated]:
         """n texts that go on from the prompt, the most probable first: sampled, best of more samples, or by beam."""
         search = Search(n, best_of_n, beam, length_penalty, max_tokens)
-        with packed_weights():
+        with evaluating(model), packed_weights():
             return self._writer(stop).write(self._begin(model, prompt, condition), search, sampling)
 
     def stream(
@@ -336,7 +319,8 @@ class Task(task.Task):
         condition: str | None = None,
     ) -> Iterator[str]:
         """One text, piece by piece as it is written."""
-        return self._writer(stop).stream(self._begin(model, prompt, condition), sampling, max_tokens)
+        pieces = self._writer(stop).stream(self._begin(model, prompt, condition), sampling, max_tokens)
+        return evaluated(model, pieces)
 
     def predict(
         self,
@@ -348,7 +332,8 @@ class Task(task.Task):
         """The most probable tokens after each text."""
         writer = self._writer(None)
         for i, text in enumerate(texts):
-            likely = writer.likely(self._begin(model, text, conditions[i] if conditions else None), top)
+            with evaluating(model):
+                likely = writer.likely(self._begin(model, text, conditions[i] if conditions else None), top)
             yield {"text": text, "next": likely[0]["token"], "p": likely[0]["p"], "likely": likely}
 
     def _begin(self, model: Causal | Conditional, prompt: str, condition: str | None) -> Begun:
@@ -359,9 +344,7 @@ class Task(task.Task):
             ids = [self._line_end()]
         classes = self._class_ids(None if condition is None else [condition])
         source = None if classes is None else torch.from_numpy(classes)
-        device = next(iter(model.parameters()), torch.zeros(0)).device
-        model.eval()
-        with torch.no_grad():
+        with evaluating(model) as device:
             decoder, state = begin(model, None if source is None else source.to(device))
         return Begun(torch.tensor([ids], device=device), decoder, state)
 
@@ -394,7 +377,3 @@ def units_of(batch: Batch) -> Tensor:
         assert batch.rows is not None
         return batch.rows[:, None].expand_as(batch.y)
     return (batch.places[:, None] + torch.arange(batch.y.shape[1], device=batch.y.device)) // PIECE
-
-
-def begin_decoder(model: Causal | Conditional) -> Causal:
-    return model.decoder if isinstance(model, Conditional) else model

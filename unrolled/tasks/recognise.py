@@ -22,6 +22,7 @@ from torch import Tensor
 
 from unrolled.core import task
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.forward import outputs
 from unrolled.core.front import option
 from unrolled.core.metric import Metric
 from unrolled.core.spec import Asks, Ports
@@ -42,7 +43,7 @@ from unrolled.objectives import metrics
 from unrolled.pictures import kinds
 from unrolled.tasks import _frames, _sensed, _written
 from unrolled.tasks._judged import CHARACTER_ERRORS, EXACT, WORD_ERRORS
-from unrolled.tasks._writing import Asked, Written, device_of, longest_source, search_of
+from unrolled.tasks._writing import Asked, Written, longest_source, search_of
 
 ALIASES = ("recognize", "recognition", "asr", "speech", "speech-recognition", "ocr", "handwriting", "ctc")
 
@@ -232,17 +233,11 @@ class Task(_sensed.SensedTask):
         found = self.frames_of(model, asked) if self.by_frames else self.alignment_of(model, asked)
         return {"samples": table} | ({} if found is None else {"alignment": found})
 
-    @torch.no_grad()
     def frames_of(self, model: Any, line: Mapping[str, Any]) -> kinds.Heatmap:
         """The probability of each token at each frame, of those that are likely anywhere."""
         batch, _ = self.example(line)
-        was_training = model.training
-        model.eval()
-        try:
-            y = task.read_whole(model, batch.to(device_of(model)))[0]
-        finally:
-            model.train(was_training)
-        p = y.double().softmax(-1).cpu()  # [S, V]
+        _, y = next(outputs(model, [batch]))
+        p = y[0].double().softmax(-1).cpu()  # [S, V]
         highest = p.amax(0)  # [V]
         likely = [token for token in range(len(highest)) if highest[token] > LEAST][:MOST_NAMES]
         names = ["(blank)" if token == 0 else self.codec.name(token) for token in likely]

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.core import state as tree
-from unrolled.core.causal import Causal, Conditional
+from unrolled.core.causal import Causal, Conditional, decoder_of
 from unrolled.core.compose import AsEncoder, Each, Read, Residual, Serial, SerialEncoder
 from unrolled.core.errors import UsageError
+from unrolled.core.forward import device_of
 from unrolled.core.state import State
 
 ROWS, STEPS = 3, 7  # the batch that is tried
@@ -140,12 +141,6 @@ def own_input(layer: nn.Module) -> tuple[int | None, int | None]:
     return None, None
 
 
-def device_of(layer: nn.Module) -> torch.device:
-    for tensor in (*layer.parameters(), *layer.buffers()):
-        return tensor.device
-    return torch.device("cpu")
-
-
 def stirred(layer: nn.Module, seed: int) -> nn.Module:
     """A copy without dropout whose parameters have moved a little, for a layer that starts at zero hides its faults."""
     layer = copy.deepcopy(layer)
@@ -189,7 +184,7 @@ class Subject:
         self.model = model
         self.source = source
         self.mask = mask
-        self.causal: Causal = model.decoder if isinstance(model, Conditional) else model  # type: ignore[assignment]
+        self.causal: Causal = decoder_of(model)  # type: ignore[call-overload]
 
     def on(self, model: nn.Module, dtype: torch.dtype) -> Subject:
         """The same source in front of another copy of the model."""

@@ -15,8 +15,9 @@ import torch
 import unrolled
 from unrolled.core import config as configs
 from unrolled.core import discover
-from unrolled.core.causal import Causal, Conditional, Encoder, begin
+from unrolled.core.causal import Encoder, decoder_of
 from unrolled.core.errors import DataError, NotTrained, UsageError
+from unrolled.core.forward import start
 from unrolled.core.front import invocation, option
 from unrolled.core.opening import shortened
 from unrolled.core.task import Ledger, Model, Task
@@ -283,14 +284,10 @@ def _baselines(run: RunDirectory, config: RunConfig, task: Task) -> dict[str, An
     """The figures of the task's own baselines on the held-out parts; made once, before training."""
     if (run.path / "baselines.json").exists():
         return read_baselines(run)
-    parts = [split for split in task.splits() if split != "train"]
+    parts = task.held_out()
     results = measure_baselines(config, task, lambda model: {split: task.evaluate(model, split) for split in parts})
     run.write_json("baselines.json", results)
     return results
-
-
-def _decoder(model: Model) -> Causal | Encoder:
-    return model.decoder if isinstance(model, Conditional) else model
 
 
 def _fit(
@@ -350,7 +347,7 @@ def finish(
     begun = time.monotonic()
     task.after_training(model)
     run.write_json("data.json", {**task.describe(), "facts": task.facts()})
-    parts = [split for split in task.splits() if split != "train"]
+    parts = task.held_out()
     ledgers = {split: Ledger(task.ranks_by.name, _writing_seconds(config, len(parts) + 1)) for split in parts}
     before = time.monotonic()
     figures = {split: task.evaluate(model, split, ledger=ledgers[split]) for split in parts}
@@ -382,13 +379,13 @@ def _writing_seconds(config: RunConfig, n: int) -> float:
 
 def _costs(config: RunConfig, task: Task, model: Model) -> dict[str, Any]:
     """What streaming costs, what training needed."""
-    facts = {**cost.facts(_decoder(model), config.batching.length), "memory_megabytes": cost.peak_megabytes()}
+    facts = {**cost.facts(decoder_of(model), config.batching.length), "memory_megabytes": cost.peak_megabytes()}
     if isinstance(model, Encoder):  # it has no ticks
         return facts
     batch, _ = task.example(task.input_of(next(iter(task.predictions(model, task.splits()[-1], 1)))))
     batch = batch.to(config.device)
     x = batch.x[:, :COST_LENGTH]
-    decoder, state = begin(model, batch.source, batch.source_mask)
+    decoder, state = start(model, batch)
     facts["state_bytes"] = cost.state_bytes(decoder, x, state)
     facts["tick_microseconds"] = cost.tick_microseconds(decoder, x, state)
     return facts

@@ -17,11 +17,12 @@ import torch
 from torch import Tensor
 
 from unrolled.core import state as states
-from unrolled.core.causal import Conditional, Encoder, begin
+from unrolled.core.causal import Encoder, decoder_of
 from unrolled.core.errors import DataError, Diverged, NotTrained
+from unrolled.core.forward import carries, forward, start
 from unrolled.core.front import option
 from unrolled.core.state import State
-from unrolled.core.task import Batch, Model, Task, read_whole
+from unrolled.core.task import Batch, Model, Task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.parts import Frozen
 from unrolled.runs.storage.checkpoint import Checkpoints, flatten, unflatten
@@ -29,6 +30,7 @@ from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.storage.tensorboard import Events
 from unrolled.runs.trust import stopped
 from unrolled.training import optimiser as optimisers
+from unrolled.training.batches import sampler_of
 from unrolled.training.guard import Guard
 from unrolled.training.mixing import mixed, truth_share
 from unrolled.training.precision import autocast
@@ -76,11 +78,8 @@ class Loop:
     ) -> None:
         self.config, self.task, self.model, self.run, self.progress = config, task, model, run, progress
         self.frozen = frozen
-        self.decoder: Any = model.decoder if isinstance(model, Conditional) else model
-        windows = config.batching.windows
-        grows = isinstance(self.decoder, Encoder) or self.decoder.state_grows
-        self.carries = windows == "carried" or (windows == "auto" and not grows)
-        self.sampler = task.sampler(config.batching, carried=self.carries or windows == "cut", seed=config.seed)
+        self.carries = carries(model, config.batching.windows)
+        self.sampler = sampler_of(config, task, model)
         self.optimiser = optimisers.make(model, config.optimiser)
         self.plan = Plan(config.budget, config.optimiser, self.sampler.steps_per_epoch, self.sampler.tokens_per_step)
         self.checkpoints = Checkpoints(run.path / "checkpoints")
@@ -99,24 +98,14 @@ class Loop:
 
     def _forward(self, batch: Batch) -> Tensor:
         """Outputs for a batch; the state is carried, detached, to the next one."""
-        if isinstance(self.model, Encoder):
-            return read_whole(self.model, batch)
-        decoder, state = (self.decoder, self.state) if not batch.fresh and self.carries else begin(
-            self.model, batch.source, batch.source_mask
-        )  # fmt: skip
-        if (teacher := truth_share(self.config.optimiser, self.at.step)) < 1:
-            seed = noise_seed(self.config.seed, self.at.step)
-            y, state = mixed(decoder, batch.x, state, teacher, seed)
-            self.state = self._carried(state, batch)
-            return y
-        if batch.keep is None or batch.keep >= batch.x.shape[1]:
-            y, state = decoder(batch.x, state)
-            self.state = self._carried(state, batch)
-            return y
-        y, state = decoder(batch.x[:, : batch.keep], state)
+        teacher = truth_share(self.config.optimiser, self.at.step)
+        if teacher < 1 and not isinstance(self.model, Encoder):
+            decoder, state = start(self.model, batch, self.state)
+            y, state = mixed(decoder, batch.x, state, teacher, noise_seed(self.config.seed, self.at.step))
+        else:
+            y, state = forward(self.model, batch, self.state)
         self.state = self._carried(state, batch)
-        rest, _ = decoder(batch.x[:, batch.keep :], state)
-        return torch.cat([y, rest], dim=1)  # [B, T, V]
+        return y  # [B, T, V]
 
     def _carried(self, state: State, batch: Batch) -> State:
         """What the next batch continues from: nothing where it starts every row anew, such as from a source."""
@@ -182,7 +171,7 @@ class Loop:
 
     def _look(self) -> None:
         """Evaluate, unless somebody asks to stop meanwhile, or the time is up before anything was trained."""
-        watched = self.decoder.register_forward_pre_hook(self._abandon_when_asked)
+        watched = decoder_of(self.model).register_forward_pre_hook(self._abandon_when_asked)
         try:
             with suppress(Abandoned):
                 self._evaluate()
@@ -224,7 +213,7 @@ class Loop:
 
     def _reserve(self, spent: float, tokens: float) -> float:
         """Seconds that a last evaluation and the figures on all held-out data will take, from the speed of this one."""
-        left = sum(self.task.size(split) for split in self.task.splits() if split != "train")
+        left = sum(map(self.task.size, self.task.held_out()))
         most = math.inf if self.plan.time is None else WRITING * self.plan.time
         return 1.5 * spent * left / max(tokens, 1) + min(1.5 * self.task.more_seconds(self.model), most) + spent + 0.5
 

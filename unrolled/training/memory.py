@@ -7,14 +7,15 @@ from contextlib import contextmanager
 
 import torch
 
-from unrolled.core.causal import Encoder, begin
 from unrolled.core.errors import OutOfMemory, UnrolledError
+from unrolled.core.forward import forward
 from unrolled.core.front import option
 from unrolled.core.outside import is_out_of_memory
 from unrolled.core.task import Model, Task
 from unrolled.runs import closed_form, cost
 from unrolled.runs.build import build, import_models
 from unrolled.runs.config import RunConfig
+from unrolled.training.batches import first_batch
 
 COPIES = {"adamw": 4, "sgd": 3}  # of all weights: themselves, their gradients, what the optimiser remembers
 NUMBER = 4  # bytes
@@ -69,17 +70,11 @@ def explain_memory(config: RunConfig, task: Task, model: Model) -> Iterator[None
 
 
 def _rows_that_fit(config: RunConfig, task: Task, model: Model) -> int:
-    batch = task.sampler(config.batching, carried=True, seed=config.seed).batch(0).to(config.device)
+    batch = first_batch(config, task, model)
     rows = config.batching.batch_size // 2
     while rows >= 1:
         try:
-            if isinstance(model, Encoder):
-                real = torch.ones(batch.x.shape[:2], dtype=torch.bool) if batch.mask is None else batch.mask
-                y = model(batch.x[:rows], real[:rows].to(batch.x.device))[0]
-            else:
-                source, mask = (None if part is None else part[:rows] for part in (batch.source, batch.source_mask))
-                decoder, state = begin(model, source, mask)
-                y, _ = decoder(batch.x[:rows], state)
+            y, _ = forward(model, batch.first(rows))
             y.float().logsumexp(-1).sum().backward()
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):

@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 
-from unrolled.core.causal import Encoder, begin
-from unrolled.core.task import Model, Task, read_whole
+from unrolled.core.forward import forward
+from unrolled.core.task import Model, Task
 from unrolled.runs.config import Optimiser, RunConfig
+from unrolled.training.batches import first_batch
 
 TRIALS = 3
 
@@ -27,17 +28,13 @@ def choose_precision(config: RunConfig, task: Task, model: Model) -> Optimiser:
 
 def _seconds(config: RunConfig, task: Task, model: Model, precision: str) -> float:
     """The best time of a few forward and backward passes on the first batch."""
-    batch = task.sampler(config.batching, carried=True, seed=config.seed).batch(0).to(config.device)
+    batch = first_batch(config, task, model)
     best = float("inf")
     for _ in range(TRIALS):
         before = time.perf_counter()
         device = torch.device(config.device).type
         with torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
-            if isinstance(model, Encoder):
-                y = read_whole(model, batch)
-            else:
-                decoder, state = begin(model, batch.source, batch.source_mask)
-                y, _state = decoder(batch.x, state)
+            y, _ = forward(model, batch)
         total, count = task.loss(y.float(), batch)
         (total / count).backward()
         best = min(best, time.perf_counter() - before)

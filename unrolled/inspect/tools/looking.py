@@ -10,13 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.core import discover
-from unrolled.core.causal import Causal, Conditional, Encoder
+from unrolled.core.causal import Encoder
+from unrolled.core.forward import evaluating, forward
 from unrolled.core.front import setting
 from unrolled.core.spec import Sizes
 from unrolled.core.state import clone
-from unrolled.core.task import Model
 from unrolled.core.trace import Seen, trace
-from unrolled.inspect.tools.opened import Whole, longest, start
+from unrolled.data.batch import Batch
+from unrolled.inspect.tools.opened import longest, start
 from unrolled.layers.parts.encoder_decoder import body_of
 from unrolled.layers.recurrent.recurrent import Bidirectional
 from unrolled.runs.trust import opening
@@ -57,13 +58,6 @@ def glance(run: Run) -> Look:
         return look_at(run, run.first_input(), 3)
 
 
-def decoder_of(model: Model) -> Causal:
-    """What reads the input; an encoder as a layer that carries nothing on."""
-    if isinstance(model, Encoder):
-        return Whole(model)
-    return model.decoder if isinstance(model, Conditional) else model
-
-
 def codec_of(run: Run) -> Any:
     """What gives the tokens of the input their names; None: the input is numbers."""
     codec = getattr(run.task, "codec", None) or getattr(run.task, "inputs", None)
@@ -82,17 +76,17 @@ def both_ways(run: Run) -> str:
     return " Layers are counted by direction: odd ones read forwards, even ones backwards, from the last position."
 
 
-@torch.no_grad()
 def noted(run: Run, look: Look) -> Seen:
     """What the layers of the model note while it reads the input; not what its start (a class, a source) makes them."""
-    decoder, state = start(run.model, look.source, look.source_mask)
-    with trace() as seen:
-        hooks = [hook for m in decoder.modules() if isinstance(m, Bidirectional) for hook in _turn(m.back, seen)]
-        try:
-            decoder(look.x, state)
-        finally:
-            for hook in hooks:
-                hook.remove()
+    with evaluating(run.model):
+        decoder, state = start(run.model, look.source, look.source_mask)
+        with trace() as seen:
+            hooks = [hook for m in decoder.modules() if isinstance(m, Bidirectional) for hook in _turn(m.back, seen)]
+            try:
+                decoder(look.x, state)
+            finally:
+                for hook in hooks:
+                    hook.remove()
     return seen
 
 
@@ -115,11 +109,11 @@ def _backwards(value: Any) -> Any:
     return {name: part.flip(1) for name, part in value.items()} if isinstance(value, dict) else value.flip(1)
 
 
-@torch.no_grad()
 def states_after(run: Run, look: Look) -> list[Any]:
     """The state after each position, every one from a reading of its own, so that buffers stand in one order."""
-    decoder, state = start(run.model, look.source, look.source_mask)
-    return [decoder(look.x[:, :t], clone(state))[1] for t in range(1, look.x.shape[1] + 1)]
+    with evaluating(run.model):
+        decoder, state = start(run.model, look.source, look.source_mask)
+        return [decoder(look.x[:, :t], clone(state))[1] for t in range(1, look.x.shape[1] + 1)]
 
 
 def models_where(holds: Callable[[nn.Module, Seen], bool]) -> list[str]:
@@ -131,16 +125,11 @@ def models_where(holds: Callable[[nn.Module, Seen], bool]) -> list[str]:
 def _tiny(name: str) -> tuple[nn.Module, Seen]:
     spec = discover.model(name)
     with torch.random.fork_rng(devices=[]):
-        body = body_of(spec, spec.tiny, Sizes(4, 4, 4)).eval()
+        body: Any = body_of(spec, spec.tiny, Sizes(4, 4, 4))
     tokens, numbers = torch.zeros(1, 2, dtype=torch.long), torch.zeros(1, 2, 4)
-    x = tokens if spec.reads[0] == "tokens" else numbers
-    with torch.no_grad(), trace() as seen:
-        if isinstance(body, Conditional):
-            body.decoder(x, body.condition(tokens if spec.reads_source[0] == "tokens" else numbers, None))
-        elif isinstance(body, Encoder):
-            body(x, torch.ones(1, 2, dtype=torch.bool))
-        else:
-            body(x)
+    x, source = (tokens if reads[0] == "tokens" else numbers for reads in (spec.reads, spec.reads_source))
+    with evaluating(body), trace() as seen:
+        forward(body, Batch(x, x, source))
     return body, seen
 
 

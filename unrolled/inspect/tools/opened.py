@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
-from unrolled.core.causal import Causal, Conditional, Encoder, begin
+from unrolled.core.causal import Causal, Encoder, begin, decoder_of
 from unrolled.core.compose import AsEncoder, Delayed, Each, Ending, Read, Serial, SerialEncoder
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State, detach
@@ -53,7 +53,7 @@ def start(model: Model, source: Any = None, mask: Tensor | None = None) -> tuple
 def longest(model: Model) -> int | None:
     """The most positions that a model can read; None: any number."""
     if not isinstance(model, Encoder):
-        return (model.decoder if isinstance(model, Conditional) else model).max_length
+        return decoder_of(model).max_length
     limits: list[Any] = [getattr(module, "max_length", None) for module in model.modules()]
     found = [limit for limit in limits if limit is not None]
     return min(found, default=None)
@@ -93,7 +93,7 @@ def why_closed(model: Model, reads_vectors: bool) -> str | None:
         front = by_position(model)
         begins = isinstance(front, SerialEncoder) and isinstance(front.layers[0], AsEncoder)
     else:
-        decoder = model.decoder if isinstance(model, Conditional) else model
+        decoder = decoder_of(model)
         begins = isinstance(decoder, Serial) and isinstance(next(iter(decoder)), Each)
     return None if reads_vectors or begins else CLOSED
 
