@@ -20,11 +20,11 @@ from unrolled.core.task import Ledger
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs_batch import section_of_pairs
 from unrolled.data.tables import Example
-from unrolled.decode.config import Sampling
+from unrolled.decode.config import GREEDY, Sampling
 from unrolled.objectives.corpus import value_of
 from unrolled.runs.build import build
 from unrolled.runs.config import RunConfig
-from unrolled.tasks import _judged, _writing, translate
+from unrolled.tasks import _judged, translate
 from unrolled.training.mixing import mixed
 
 WORDS = ["".join(letters) for n in (1, 2, 3) for letters in itertools.product("abcd", repeat=n)]
@@ -279,7 +279,7 @@ def test_a_source_longer_than_the_positions_is_told(task):
     with pytest.raises(DataError, match=r"row \d+ \(of the part train\): the source has 3 tokens, .* at most 2"):
         task.look_at_training(model)
     with pytest.raises(DataError, match="line 7: the source has 3 tokens, but this model reads at most 2"):
-        list(task.say(model, [Example("ab", None, 6), Example("abc", None, 7)], task.search(model), _writing.GREEDY))
+        list(task.say(model, [Example("ab", None, 6), Example("abc", None, 7)], task.search(model), GREEDY))
     model.encoder.max_length = None
     model.decoder.max_length = 3
     with pytest.raises(DataError, match="the target has 3 tokens, but this model writes at most 2"):
