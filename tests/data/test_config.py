@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from unrolled.core.config import read_toml
 from unrolled.core.errors import UsageError
 from unrolled.data.config import DataConfig
 
@@ -40,4 +41,4 @@ def test_it_survives_json_and_toml(tmp_path):
     config = DataConfig(tokens="bpe", condition="language", max_length=7)
     assert DataConfig.from_json(config.to_json()) == config
     (tmp_path / "recipe.toml").write_text(config.to_toml())
-    assert DataConfig.from_toml(tmp_path / "recipe.toml") == config
+    assert DataConfig.parse(read_toml(tmp_path / "recipe.toml")) == config

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -12,9 +13,14 @@ from torch import Tensor
 
 from unrolled.core.errors import DataError, UsageError
 from unrolled.decode.ctc import best_paths, prefix_search
-from unrolled.objectives.ctc import ctc_loss, frames_needed, merged, sequence_losses
+from unrolled.objectives.ctc import BLANK, ctc_loss, frames_needed, sequence_losses
 
 S, V = 5, 3
+
+
+def merged(path: Sequence[int]) -> list[int]:
+    """B(pi): what a path over the frames says: runs of one token are merged, then blanks left out."""
+    return [token for token, before in zip(path, [BLANK, *path]) if token not in (before, BLANK)]
 
 
 def every_target(logits: Tensor) -> dict[tuple[int, ...], float]:

@@ -9,14 +9,16 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
 from unrolled.core.errors import DataError
-from unrolled.objectives.written import (
-    bleu_statistics,
-    chrf_statistics,
-    corpus_bleu,
-    corpus_chrf,
-    exact_statistics,
-    signatures,
-)
+from unrolled.objectives.corpus import value_of
+from unrolled.objectives.written import bleu_statistics, chrf_statistics, exact_statistics, signatures
+
+
+def corpus_bleu(written: list[str], references: list[str]) -> float:
+    return float(value_of("bleu", bleu_statistics(written, references).sum(0)))
+
+
+def corpus_chrf(written: list[str], references: list[str]) -> float:
+    return float(value_of("chrf", chrf_statistics(written, references).sum(0)))
 
 
 def test_bleu_by_hand():

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from unrolled.pictures.canvas import COLOURS, INK
-from unrolled.pictures.draw import html, is_drawn, png, svg, terminal
+from unrolled.pictures.draw import html, is_drawn, svg, terminal
 from unrolled.pictures.images import as_pixels, as_text, heated
 from unrolled.pictures.kinds import Bars, Heatmap, Images, Picture, Plot, Series, Table, Texts, Tokens, read_picture
 
@@ -176,7 +176,6 @@ def test_words_beside_points_do_not_cover_each_other() -> None:
 def test_words_are_not_drawn() -> None:
     with pytest.raises(TypeError, match="texts"):
         svg(PICTURES[-1])
-    assert png(PICTURES[1]).startswith(b"\x89PNG")
 
 
 def test_nothing_heavy_is_imported_before_it_is_needed() -> None:

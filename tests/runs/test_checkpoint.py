@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from unrolled.core.errors import CannotWrite, DataError, Diverged
-from unrolled.runs.storage.checkpoint import Checkpoints, flatten, restore_rng, unflatten
+from unrolled.runs.storage.checkpoint import Checkpoints, flatten, unflatten
 
 PARTS = ["state.safetensors", "facts.json", "MANIFEST.json"]
 
@@ -284,29 +284,15 @@ def test_two_hundred_kills(tmp_path: Path):
     assert facts["left"] == []
 
 
-# Random states and trees ----------------------------------------------------------------------------------------------
+# Trees ----------------------------------------------------------------------------------------------------------------
 
 
-def test_the_random_state_goes_on_where_it_was(tmp_path: Path):
-    torch.manual_seed(3)
+def test_a_carried_state_goes_on_where_it_was(tmp_path: Path):
     checkpoints = Checkpoints(tmp_path)
     carried, structure = flatten(({"h": torch.randn(2, 3)}, None), "carried")
-    checkpoints.save(1, {"rng": torch.get_rng_state(), **carried}, {"structure": structure})
-    expected = torch.rand(5)
+    checkpoints.save(1, carried, {"structure": structure})
     found = checkpoints.latest()
     assert found is not None
-    restore_rng(found.tensors["rng"])
-    assert torch.equal(torch.rand(5), expected)
     tree = unflatten(found.tensors, found.facts["structure"])
     assert torch.equal(tree[0]["h"], carried["carried/0/h"])
     assert tree[1] is None
-
-
-def test_a_random_state_of_another_form_is_refused():
-    good = torch.get_rng_state()
-    within = torch.cat([torch.zeros(8, dtype=torch.uint8), good])[8:]  # a view with an offset crashes torch as it is
-    restore_rng(within)
-    assert torch.equal(torch.get_rng_state(), good)
-    for bad in (good[:-1], good.to(torch.int64), good[None]):
-        with pytest.raises(DataError, match="the saved random state has"):
-            restore_rng(bad)

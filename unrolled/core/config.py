@@ -82,10 +82,6 @@ class Config(BaseModel):
         """A recipe: fields that are None are left out, for TOML has no word for nothing."""
         return "\n".join(_toml_lines(self.model_dump(mode="json"), prefix="")) + "\n"
 
-    @classmethod
-    def from_toml(cls, path: str | Path) -> Self:
-        return cls.parse(read_toml(path))
-
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """The values of a recipe file, or one sentence on why there are none."""

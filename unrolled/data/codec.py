@@ -88,12 +88,6 @@ class Codec:
         text = self._table[token].decode("utf-8", "backslashreplace").replace(" ", "␣")
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
-    def special(self, name: str) -> int:
-        """The id of a special token by its name, such as `<mask>`."""
-        if name not in self.specials:
-            raise UsageError(f"this codec has no special token {name}; it has {', '.join(self.specials)}")
-        return self.specials.index(name)
-
     def unknown(self, text: str) -> list[str]:
         """The different parts of a text that would become <unknown>, in order of appearance."""
         return []

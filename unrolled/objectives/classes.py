@@ -28,10 +28,6 @@ class Hits(NamedTuple):
     false: Tensor  # FP
     missed: Tensor  # FN
 
-    def plus(self, other: Hits) -> Hits:
-        """The hits of both."""
-        return Hits(*(a + b for a, b in zip(self, other, strict=True)))
-
 
 def confusion_matrix(predicted: Tensor, labels: Tensor, n_classes: int, ignore: int = NO_LABEL) -> Tensor:
     """How often class i (row) was called j (column): [C, C]; predicted and labels have one shape, [B] or [B, S].
@@ -97,11 +93,6 @@ def micro_f1(hits: Hits) -> float:
     """The F1 of all decisions together; for one label per example this is the accuracy."""
     together = Hits(*(part.sum().reshape(1) for part in hits))
     return _average(f1(together), sum(together, torch.zeros(1, device=together.found.device)) > 0)
-
-
-def accuracy_of(confusion: Tensor) -> float:
-    """The share of examples whose class was right, from a confusion matrix [C, C]."""
-    return _average(_share(confusion.diagonal().sum(), confusion.sum()).reshape(1), confusion.sum().reshape(1) > 0)
 
 
 def class_table(hits: Hits, names: Sequence[str]) -> list[dict[str, Any]]:

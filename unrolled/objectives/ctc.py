@@ -9,8 +9,6 @@ added for it. Everything at or behind the end of a row, NaN included, changes ne
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -19,15 +17,6 @@ from unrolled.core.errors import DataError
 from unrolled.objectives.losses import EMPTY
 
 BLANK = EMPTY
-
-
-def merged(path: Sequence[int]) -> list[int]:
-    """B(pi): what a path over the frames says.
-
-    >>> merged([1, 1, 0, 1, 2, 2])
-    [1, 1, 2]
-    """
-    return [token for token, before in zip(path, [BLANK, *path]) if token not in (before, BLANK)]
 
 
 def frames_needed(targets: Tensor) -> Tensor:

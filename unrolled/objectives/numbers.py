@@ -62,14 +62,6 @@ def decibels(signal: float, noise: float) -> float:
     return 10 * math.log10(signal / noise) if signal > 0 else -math.inf
 
 
-def snr(y: Tensor, clean: Tensor, mask: Tensor | None = None) -> float:
-    """Signal to noise of y, in decibels: 10 log10(sum clean^2 / sum (y - clean)^2) over all real numbers."""
-    power, count = mse(clean.double(), torch.zeros_like(clean, dtype=torch.float64), mask)
-    noise, _ = mse(y.double(), clean.double(), mask)
-    mean(power.item(), count.item())  # an error where nothing is real
-    return decibels(power.item(), noise.item())
-
-
 def snr_gain(y: Tensor, noisy: Tensor, clean: Tensor, mask: Tensor | None = None) -> float:
     """What denoising gained, in decibels: snr(y) - snr(noisy) = 10 log10(sum (noisy - clean)^2 / sum (y - clean)^2).
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from unrolled.core.errors import DataError
-from unrolled.objectives.corpus import CHARACTERS, Array, value_of
+from unrolled.objectives.corpus import CHARACTERS, Array
 
 
 def exact_statistics(written: Sequence[str], references: Sequence[str]) -> Array:
@@ -62,24 +62,6 @@ def signatures() -> dict[str, str]:
         metric.corpus_score(["a"], [["a"]])  # tells it how many references there are
         found[name] = str(metric.get_signature())
     return found
-
-
-def corpus_bleu(written: Sequence[str], references: Sequence[str]) -> float:
-    """BLEU with sacrebleu's own tokenisation (13a) and exponential smoothing.
-
-    >>> round(corpus_bleu(["the cat sat on the mat"], ["the cat sat on the mat"]), 6)
-    100.0
-    """
-    return float(value_of("bleu", bleu_statistics(written, references).sum(0)))
-
-
-def corpus_chrf(written: Sequence[str], references: Sequence[str]) -> float:
-    """chrF2: recall counts twice as much as precision.
-
-    >>> round(corpus_chrf(["abc"], ["abc"]), 6)
-    100.0
-    """
-    return float(value_of("chrf", chrf_statistics(written, references).sum(0)))
 
 
 def check(written: Sequence[str], references: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
 """How pictures are shown: as SVG or PNG files, as HTML inside a page, and in the terminal.
 
-    svg(picture)  png(picture)     Plot, Heatmap, Bars and Images as a drawing (`is_drawn` says which are)
+    svg(picture)                   Plot, Heatmap, Bars and Images as a drawing (`is_drawn` says which are)
     html(picture)                  any kind as a <figure>; `STYLE` is the style sheet that it expects
     terminal(picture)              any kind for rich; drawings as their sentence
 
@@ -20,7 +20,7 @@ from unrolled.pictures.terminal import terminal
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STYLE", "html", "is_drawn", "png", "svg", "terminal"]
+__all__ = ["STYLE", "html", "is_drawn", "svg", "terminal"]
 
 
 def is_drawn(picture: Picture) -> bool:
@@ -42,18 +42,6 @@ def _element(picture: Picture, salt: str = "", heading: str = "") -> str:
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         _figure(picture).savefig(buffer, format="svg", transparent=True, metadata=nothing)
     return settle(buffer.getvalue(), picture, salt, heading)
-
-
-def png(picture: Picture, dots_per_inch: int = 160) -> bytes:
-    """The drawing as pixels on white, for places that show no SVG."""
-    from unrolled.pictures.canvas import quietly
-
-    buffer = io.BytesIO()
-    with quietly():
-        _figure(picture).savefig(
-            buffer, format="png", dpi=dots_per_inch, facecolor="white", metadata={"Software": None}
-        )
-    return buffer.getvalue()
 
 
 def _figure(picture: Picture) -> Figure:

@@ -26,7 +26,7 @@ from unrolled.runs.storage import atomic, formats, manifest
 from unrolled.runs.storage.manifest import Manifest
 from unrolled.runs.storage.state_json import flatten, unflatten
 
-__all__ = ["Checkpoint", "Checkpoints", "flatten", "restore_rng", "unflatten"]
+__all__ = ["Checkpoint", "Checkpoints", "flatten", "unflatten"]
 
 KEPT = 2
 LATEST = "latest"
@@ -196,14 +196,3 @@ def _refuse_non_finite(step: int, tensors: Mapping[str, Tensor]) -> None:
                 f"step {step}: '{name}' holds NaN or infinity, so no checkpoint was written; "
                 "the one before is intact, continue from it with a smaller learning rate"
             )
-
-
-def restore_rng(state: Tensor) -> None:
-    """Set torch's generator from a saved state; one of a wrong form would end the process, so it is refused."""
-    current = torch.get_rng_state()
-    if state.dtype != current.dtype or state.shape != current.shape:
-        raise DataError(
-            f"the saved random state has {tuple(state.shape)} numbers of {state.dtype} where this torch has "
-            f"{tuple(current.shape)} of {current.dtype}; resume with the torch version that the run was trained with"
-        )
-    torch.set_rng_state(state.detach().cpu().clone())
