@@ -15,11 +15,15 @@ import pytest
 from pydantic import ValidationError
 from rich.console import Console
 
+from unrolled.data.inline_images import to_text as inline
+from unrolled.pictures import png
 from unrolled.pictures.canvas import COLOURS, INK
 from unrolled.pictures.draw import html, is_drawn, svg, terminal
-from unrolled.pictures.images import as_pixels, as_text, heated
+from unrolled.pictures.images import heated
 from unrolled.pictures.kinds import Bars, Heatmap, Images, Picture, Plot, Series, Table, Texts, Tokens, read_picture
+from unrolled.pictures.png import HEAD, pixels_of
 
+ROWS = np.array([[[255, 0, 0], [0, 255, 0]], [[0, 0, 255], [1, 2, 3]]], np.uint8)
 NASTY = '</svg><script>alert("x")</script>&\x00\ud800\x85 $x$ 日本'
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -42,7 +46,7 @@ PICTURES: list[Picture] = [
     Heatmap(title="many", values=[[float(i * j) for j in range(200)] for i in range(3)], columns=["t"] * 200),
     Bars(title=NASTY, names=[NASTY, "b"], values=[1.0, -2.0], low=[0.5, -2.5], high=[1.5, None], x_label="x"),
     Bars(title="none", names=["a"], values=[None]),
-    Images(title=NASTY, alt=NASTY, captions=[NASTY, "b"], images=[["ff000000ff00", "0000ff010203"], ["ffffff"], []]),
+    Images(title=NASTY, alt=NASTY, captions=[NASTY, "b"], images=[inline(ROWS), inline(ROWS[:, :, 0]), ""]),
     Images(title="no image", captions=[], images=[]),
     Tokens(title=NASTY, alt=NASTY, tokens=["a", NASTY, " ", "\n"], values=[0.0, 2.0, None, 1.0], hints=[NASTY],
            unit="<i>"),
@@ -146,13 +150,22 @@ def test_stronger_numbers_get_stronger_colours_and_signs_differ() -> None:
 
 def test_images_keep_their_pixels_and_heat_shows_where() -> None:
     image = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
-    assert np.array_equal(as_pixels(as_text(image)), image)
-    assert as_text(image[:, :, 0])[0].startswith("000000030303")
+    assert np.array_equal(pixels_of(inline(image)), image)
+    assert np.array_equal(pixels_of(inline(image[:, :, 0])), image[:, :, :1].repeat(3, axis=2))
     lit = heated(np.full((4, 6, 3), 200, np.uint8), [[0.0, 0.0, 0.0], [0.0, 0.0, 0.5]])
     assert (lit[2:, 4:] == 200).all()
     assert lit[:2].max() == lit[:, :4].max() == 30
-    with pytest.raises(ValidationError):
-        Images(title="t", captions=[], images=[["12345"]])
+
+
+def test_what_is_no_image_is_no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = inline(ROWS)
+    odd = ["12345", HEAD, HEAD + "AAAA", whole[:-40], whole + '"', whole.replace("png", "svg+xml"), "a.png"]
+    for text in odd:
+        with pytest.raises(ValidationError):
+            Images(title="t", captions=[], images=[text])
+    monkeypatch.setattr(png, "MOST_PIXELS", 3)
+    with pytest.raises(ValidationError, match="images of 4 pixels, more than 3"):
+        Images(title="t", captions=[], images=[whole])
 
 
 def test_hints_are_shown_when_pointed_at() -> None:

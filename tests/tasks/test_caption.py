@@ -21,6 +21,7 @@ from unrolled.data.shapes import picture, shape_pictures
 from unrolled.layers.parts.dropout import WordDropout
 from unrolled.pictures.draw import html
 from unrolled.pictures.kinds import Heatmap, Images
+from unrolled.pictures.png import pixels_of
 from unrolled.runs.run import Run, load
 from unrolled.training.api import configure
 
@@ -92,7 +93,7 @@ def test_where_it_looks_is_shown_over_the_image(run: Run) -> None:
     looks = made["looks"]
     assert isinstance(looks, Images)
     assert len(looks.images) == len(looks.captions) > 0
-    assert all(len(image) == 48 and len(image[0]) == 48 * 6 for image in looks.images)
+    assert {pixels_of(image).shape for image in looks.images} == {(48, 48, 3)}
     assert "base64" in html(made["samples"])
 
 

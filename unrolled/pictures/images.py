@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unrolled.pictures.canvas import quietly
 from unrolled.pictures.kinds import Images
 from unrolled.pictures.letters import clean
+from unrolled.pictures.png import pixels_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,27 +16,6 @@ if TYPE_CHECKING:
 ACROSS = 5  # images in a row
 SIDE = 1.25  # inches of an image
 LETTERS = 20  # of a caption in a line
-
-
-def as_text(image: Any) -> list[str]:
-    """Bytes [H, W] or [H, W, 3] as rows of text, six hexadecimal digits a pixel."""
-    import numpy as np
-
-    pixels = np.asarray(image, np.uint8)
-    if pixels.ndim == 2:
-        pixels = pixels[:, :, None].repeat(3, axis=2)
-    return [row.tobytes().hex() for row in np.ascontiguousarray(pixels)]
-
-
-def as_pixels(rows: list[str]) -> Any:
-    """The bytes [H, W, 3] again.
-
-    >>> as_pixels(["ff0000000000"]).tolist()
-    [[[255, 0, 0], [0, 0, 0]]]
-    """
-    import numpy as np
-
-    return np.array([np.frombuffer(bytes.fromhex(row), np.uint8).reshape(-1, 3) for row in rows])  # [H, W, 3]
 
 
 def heated(image: Any, heat: Any) -> Any:
@@ -64,6 +44,6 @@ def draw_images(picture: Images) -> Figure:
     for i, axes in enumerate(frames.flat):
         axes.set_axis_off()
         if i < n and picture.images[i]:
-            axes.imshow(as_pixels(picture.images[i]), interpolation="none")
+            axes.imshow(pixels_of(picture.images[i]), interpolation="none")
             axes.set_title(captions[i] if i < len(captions) else "", fontsize=8.5)
     return figure

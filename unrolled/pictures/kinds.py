@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import AfterValidator, Field, TypeAdapter
 
 from unrolled.core.config import Config
+from unrolled.pictures.png import PATTERN, checked
 
 Number = float | int | None  # None: nothing there (JSON knows no NaN)
 
@@ -110,8 +111,8 @@ class Images(Base):
 
     kind: Literal["images"] = "images"
     captions: list[str]
-    images: list[list[Annotated[str, Field(pattern=r"^([0-9a-f]{6})+$")]]]
-    """Each image as its rows from the top, six hexadecimal digits a pixel (`unrolled.pictures.images.as_text`)."""
+    images: Annotated[list[Annotated[str, Field(pattern=PATTERN)]], AfterValidator(checked)]
+    """Each image as a data URI (`unrolled.pictures.png`); empty: none there."""
 
 
 Picture = Plot | Heatmap | Bars | Tokens | Table | Texts | Images

@@ -25,17 +25,18 @@ from unrolled.core.trace import trace
 from unrolled.data.captions import as_rows, guess_captions, open_captions, pictures_in
 from unrolled.data.config import DataConfig
 from unrolled.data.inline_images import HEAD, from_text, to_text
-from unrolled.data.pixels import coloured, fitted, read_image
+from unrolled.data.pixels import Pixels, coloured, fitted, read_image
 from unrolled.data.tables import Example
 from unrolled.data.vector_pairs import CaptionReading, VectorPairs
 from unrolled.data.windows import windows
 from unrolled.pictures import alignment, kinds
-from unrolled.pictures.images import as_text, heated
+from unrolled.pictures.images import heated
 from unrolled.tasks import _sensed, _written
 
 ALIASES = ("captioning", "image-to-text")
 
 LOOKS = 14  # words whose looks are shown
+SIDE = 512  # pixels of an image that is shown
 
 
 class Config(_written.Config):
@@ -120,14 +121,14 @@ class Task(_sensed.SensedTask):
     def pictures(self, model: Conditional, split: str) -> dict[str, Any]:
         """Images with what was written, and where the model looked for each word of the first."""
         lines = list(self.predictions(model, split, _written.SHOWN))
-        images = [as_text(from_text(line["image"], "an image")) for line in lines]
+        images = [from_text(line["image"], "an image") for line in lines]
         said = [
             line["prediction"] if line["right"] else f"{line['prediction']} [{line['target']}]"
             for line in lines
         ]  # fmt: skip
         found = {
             "samples": kinds.Images(
-                title="What the model writes", captions=said, images=images,
+                title="What the model writes", captions=said, images=[to_text(_small(image)) for image in images],
                 alt=f"Images of the {split} data with what was written; where it is wrong, the right one in brackets.",
             )
         }  # fmt: skip
@@ -152,11 +153,17 @@ class Task(_sensed.SensedTask):
         names = [self.codec.name(token) for token in batch.x[0, 1:].tolist()]
         if grid is None:
             return alignment.picture(alpha[:-1], names, self.source_names(batch.source[0]))
-        image = from_text(line["image"], "an image")
+        image = _small(from_text(line["image"], "an image"))
         image = image if image.ndim == 3 else image[:, :, None].repeat(3, axis=2)
         heats = alpha[:-1].view(-1, *grid).double().cpu().numpy()[:LOOKS]  # [T, H', W']
         return kinds.Images(
             title="Where the model looks for each word", captions=names[:LOOKS],
             alt="The image once for each word that is written, dark where the model does not look.",
-            images=[as_text(heated(image, heat)) for heat in heats],
+            images=[to_text(heated(image, heat)) for heat in heats],
         )  # fmt: skip
+
+
+def _small(image: Pixels) -> Pixels:
+    """An image [H, W] or [H, W, 3] as it is drawn: every k-th pixel, so that no side has more than SIDE."""
+    k = -(-max(image.shape[:2]) // SIDE)
+    return image[::k, ::k]
