@@ -15,7 +15,7 @@ from unrolled.runs.storage.directory import RunDirectory
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     made = RunDirectory.create(tmp_path / "runs" / "gru")
-    made.write_json("config.json", RunConfig(model="gru", source="poems.txt").model_dump(mode="json"))
+    made.write_config(RunConfig(model="gru", source="poems.txt").model_dump(mode="json"))
     made.write_json("result.json", {"parameters": 1234, "test": {"nats": 1.25, "tokens": 10}, "baselines": {}})
     made.seal()
     return made.path

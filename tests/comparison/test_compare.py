@@ -23,9 +23,9 @@ from unrolled.comparison.view import Silent
 from unrolled.core import discover
 from unrolled.core.errors import DataError, Interrupted, NotTrained, UsageError
 from unrolled.report.listing import list_all
-from unrolled.report.read import read_table
 from unrolled.runs.build import make_task
 from unrolled.runs.config import RunConfig
+from unrolled.runs.selection import read_table
 from unrolled.training import api as training
 from unrolled.training.signals import StopFlag
 

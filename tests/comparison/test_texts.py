@@ -32,7 +32,7 @@ BAD = [" ".join(text.split()[::-3]) for text in REFERENCES]
 def write_run(path: Path, texts: list[str | None], nats: float, model: str) -> None:
     """A finished run that wrote some texts, None where it had no time."""
     run = RunDirectory.create(path)
-    run.write_json("config.json", {"task": "translate", "model": model, "source": "memory", "versions": {}})
+    run.write_config({"task": "translate", "model": model, "source": "memory", "versions": {}})
     run.write_json("data.json", {"facts": {}})
     rows = np.array([i for i, text in enumerate(texts) if text is not None])
     metrics = [CHRF2, BLEU4, NATS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -122,6 +123,20 @@ def test_an_entry_of_an_earlier_version_is_replaced_without_a_note(home: Path) -
     data = prepare(ROWS, DataConfig())
     assert (held(data), data.facts["notes"]) == (expected, [])
     assert (entry / "index.sha256").exists()
+
+
+@pytest.mark.parametrize("number", [1, 3, 10**30, True, "2", None, 2.5, [2]])
+def test_an_entry_of_another_format_is_replaced_without_a_note(home: Path, number: object) -> None:
+    expected = held(prepare(ROWS, DataConfig()))
+    entry = entry_of(home)
+    values = json.loads((entry / "index.json").read_text())
+    assert values["format"] == store.FORMAT
+    (entry / "index.json").write_text(json.dumps({**values, "format": number, "sections": "of another kind"}))
+    digest = hashlib.sha256((entry / "index.json").read_bytes()).hexdigest()
+    (entry / "index.sha256").write_text(f"{digest}  index.json\n")
+    data = prepare(ROWS, DataConfig())
+    assert (held(data), data.facts["notes"]) == (expected, [])
+    assert json.loads((entry / "index.json").read_text()) == values
 
 
 def test_what_was_written_wrongly_is_not_used(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:

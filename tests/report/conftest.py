@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from unrolled.runs.config import RunConfig
+from unrolled.runs.storage import formats
 from unrolled.runs.storage.directory import RunDirectory
 
 FIGURES = ("nats", "bits_per_character", "perplexity", "accuracy")
@@ -44,7 +44,7 @@ class Maker:
     ) -> Path:
         run = RunDirectory.create(self.folder / name)
         config = RunConfig(model=model, source=source, model_settings={"d_state": 32}, budget={"steps": 60}, threads=1)
-        run.write_json("config.json", config.model_dump(mode="json"))
+        run.write_config(config.model_dump(mode="json"))
         run.write_json("data.json", {"facts": facts() | {"fingerprint": source}})
         for step in range(0, 70, 10):
             line = {"step": step, "seconds": step / 10, "nats": nats + 1 / (step + 1), "split": "valid"}
@@ -80,13 +80,14 @@ class Maker:
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         table = {
-            "format": 1, "name": name, "data": "poems.txt", "task": "next-token", "guessed": "it is text",
+            "name": name, "data": "poems.txt", "task": "next-token", "guessed": "it is text",
             "score": "nats", "figures": list(FIGURES), "split": "test", "match": "time", "budget_seconds": 300.0,
             "share_seconds": 40.0, "steps": None, "seeds": [0, 1], "threads": 1, "jobs": 2, "facts": facts(),
             "versions": {"unrolled": "0.1.0"}, "command": "unrolled compare poems.txt --budget 5m", "winner": None,
             "verdict": "Nobody wins.", "finished": True, "rows": rows,
         }  # fmt: skip
-        (folder / "table.json").write_text(json.dumps(table | more))
+        text = formats.json_text(formats.with_check(formats.numbered(table) | more), "the table")
+        (folder / "table.json").write_text(text)
         return folder
 
 

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from unrolled.core.errors import CannotWrite, DataError, UsageError
-from unrolled.runs.storage import atomic, manifest
+from unrolled.runs.storage import atomic, formats, manifest
 from unrolled.runs.storage.directory import RunDirectory
 
 SEALED = ["README.md", "codec/labels.json", "config.json", "model.safetensors", "predictions.jsonl"]
@@ -245,11 +245,15 @@ def test_a_file_that_was_put_there_is_not_read(run: RunDirectory):
         run.read_json("other.json")
 
 
-def test_a_later_format_is_not_guessed(run: RunDirectory, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(manifest, "FORMAT", 2)
-    run.write_text("README.md", "x")
-    monkeypatch.setattr(manifest, "FORMAT", 1)
-    with pytest.raises(DataError, match="update unrolled"):
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(2, "later release .format 2,.* update unrolled"), (10**30, "later release"), (True, "value format = True"),
+     ("1", "invalid value"), (1.0, "invalid value"), (None, "invalid value"), (0, "invalid value"), ([], "invalid")],
+)  # fmt: skip
+def test_another_format_is_not_guessed(run: RunDirectory, number: object, words: str):
+    values = json.loads((run.path / manifest.NAME).read_text())
+    (run.path / manifest.NAME).write_text(json.dumps(formats.with_check({**values, "format": number})))
+    with pytest.raises(DataError, match=words):
         RunDirectory.open(run.path)
 
 

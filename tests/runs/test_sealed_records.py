@@ -13,8 +13,8 @@ from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.files import PLAN, read_plan, write_plan, write_table
 from unrolled.comparison.plan import Plan
 from unrolled.core.errors import DataError
-from unrolled.report.read import read_table
-from unrolled.runs.storage import atomic, manifest, metrics
+from unrolled.runs.selection import read_table
+from unrolled.runs.storage import atomic, formats, manifest, metrics
 from unrolled.runs.storage.directory import RunDirectory
 
 
@@ -92,7 +92,7 @@ def test_runs_of_before_have_no_such_seal(run: RunDirectory) -> None:
     assert run.read_metrics() == [{"step": 1}]
 
 
-TABLE: dict[str, Any] = {"format": 1, "rows": [{"label": "gru", "score": 1.25}], "seeds": [0]}
+TABLE: dict[str, Any] = {"rows": [{"label": "gru", "score": 1.25}], "seeds": [0]}
 
 
 def test_a_changed_digit_of_a_table_or_a_plan_is_met(tmp_path: Path) -> None:
@@ -111,9 +111,10 @@ def test_a_changed_digit_of_a_table_or_a_plan_is_met(tmp_path: Path) -> None:
                     read(tmp_path)
 
 
-def test_tables_of_before_are_read(tmp_path: Path) -> None:
-    (tmp_path / "table.json").write_text(json.dumps(TABLE))
-    assert read_table(tmp_path) == TABLE
+def test_a_table_without_its_sha256_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "table.json").write_text(json.dumps(formats.numbered(TABLE)))
+    with pytest.raises(DataError, match="sha256 differs or is missing"):
+        read_table(tmp_path)
     os.truncate(tmp_path / "table.json", 20)
     with pytest.raises(DataError, match="not JSON"):
         read_table(tmp_path)

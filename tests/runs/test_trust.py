@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ import pytest
 
 import unrolled
 from tests.commands import Ended, attempt
+from unrolled.comparison.files import read_plan, write_plan
+from unrolled.comparison.plan import Plan
 from unrolled.core.errors import DataError
 from unrolled.data.named_files import file_of_row
 from unrolled.runs.storage import manifest
@@ -100,15 +101,10 @@ def test_a_comparison_cannot_name_code_data_or_other_folders(
     given = ("--models", "memoryless", "--steps", 2, "--jobs", 1, "-o", "out", "--set", "threads=1")
     done = run("compare", "text.txt", "--task", "next-token", *given, cwd=tmp_path)
     assert done.code == 0, done.err
-    plan = json.loads((tmp_path / "out" / "plan.json").read_text())
-    del plan["check"]
+    plan = read_plan(tmp_path / "out")
 
     def planned(**changes: Any) -> None:
-        from unrolled.comparison.files import write_plan
-        from unrolled.comparison.plan import Plan
-
-        made = Plan.model_construct(**{**Plan.parse({**plan, "own_file_sha256": None}).__dict__, **changes})
-        write_plan(tmp_path / "out", made)
+        write_plan(tmp_path / "out", Plan.model_construct(**{**plan.__dict__, "own_file_sha256": None, **changes}))
 
     resume = ("compare", "text.txt", "--resume", "out")
     planned(own_file=str(own))
@@ -124,7 +120,7 @@ def test_a_comparison_cannot_name_code_data_or_other_folders(
     assert ended.code == 3 and "unrolled compare text.txt --resume out" in ended.err
     assert str(text) not in ended.opened
     assert run(*resume, cwd=tmp_path).code == 0
-    planned(settings={**plan["settings"], "start.from_run": "/etc"})
+    planned(settings={**plan.settings, "start.from_run": "/etc"})
     ended = run(*resume, cwd=tmp_path)
     assert ended.code == 3 and "from_run" in ended.err and not any(name.startswith("/etc") for name in ended.opened)
 

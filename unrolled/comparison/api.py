@@ -37,10 +37,10 @@ from unrolled.core.errors import CannotWrite, Interrupted, UsageError
 from unrolled.core.front import option
 from unrolled.core.task import Task
 from unrolled.report.page import write_report
-from unrolled.report.read import read_table
 from unrolled.runs.build import make_task
 from unrolled.runs.results import RESULT, read_result
 from unrolled.runs.run import Run, load
+from unrolled.runs.selection import read_table
 from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.storage.locks import LOCK, in_use, is_idle

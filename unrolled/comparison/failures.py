@@ -16,7 +16,7 @@ from unrolled.core.config import Config
 from unrolled.core.errors import CannotWrite, DataError, Diverged, OutOfMemory, UnrolledError, UsageError, listed
 from unrolled.report.page import NAME as PAGE
 from unrolled.report.page import write_report
-from unrolled.report.read import read_table
+from unrolled.runs.selection import read_table
 from unrolled.runs.storage.directory import TABLE, RunDirectory
 from unrolled.runs.trust import resume_command
 
@@ -54,7 +54,7 @@ def of_other_data(runs: Mapping[str, RunDirectory]) -> dict[str, Failure]:
     first: dict[str, tuple[str, str]] = {}
     failures = {}
     for folder, run in runs.items():
-        config, found = run.read_json("config.json"), run.read_json("data.json")["facts"].get("fingerprint")
+        config, found = run.read_config(), run.read_json("data.json")["facts"].get("fingerprint")
         asked = {**config.get("data", {}), **dict.fromkeys(("ahead", "fraction", "held_out"))}  # which are of no matter
         read = json.dumps([asked, config.get("task_settings")], sort_keys=True)
         before, other = first.setdefault(read, (found, folder))

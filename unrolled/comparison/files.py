@@ -28,7 +28,7 @@ def write_table(folder: Path, table: Mapping[str, Any]) -> None:
 
 
 def _write(path: Path, value: Any) -> None:
-    atomic.write_text(path, formats.json_text(formats.with_check(value), str(path)))
+    atomic.write_text(path, formats.json_text(formats.with_check(formats.numbered(value)), str(path)))
 
 
 def read_plan(folder: Path) -> Plan:

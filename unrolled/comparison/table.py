@@ -19,7 +19,7 @@ from unrolled.core.metric import Metric, metrics_in
 from unrolled.report.words import rounded_up, time_words
 from unrolled.runs.results import read_result
 from unrolled.runs.selection import rank
-from unrolled.runs.storage.directory import TABLE_FORMAT, RunDirectory
+from unrolled.runs.storage.directory import RunDirectory
 
 NAMES = ("receptive_field", "serial_depth", "tick_microseconds", "memory_megabytes")
 
@@ -58,7 +58,7 @@ def make_table(
     split = "test" if any("test" in run.read_json("result.json") for run in found.values()) else "valid"
     asked = plan.asked
     table = {
-        "format": TABLE_FORMAT, "name": folder.name, "data": plan.data, "task": plan.task, "guessed": plan.guessed,
+        "name": folder.name, "data": plan.data, "task": plan.task, "guessed": plan.guessed,
         "score": metric.name, "metrics": [each.to_json() for each in metrics], "figures": list(figures),
         "criterion": first.get("criterion", metric.name), "split": split, "match": asked.match, "folds": asked.folds,
         "budget_seconds": asked.time if asked.steps is None else None, "share_seconds": plan.share,
@@ -147,4 +147,4 @@ def _beaten_by(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], metric
 
 
 def _versions(found: Mapping[str, RunDirectory]) -> dict[str, str]:
-    return dict(next(iter(found.values())).read_json("config.json")["versions"]) if found else {}
+    return dict(next(iter(found.values())).read_config()["versions"]) if found else {}

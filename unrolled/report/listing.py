@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.core.errors import CannotWrite, UnrolledError, UsageError
-from unrolled.report.read import RunFacts, is_comparison, is_run, number, read_run, read_table
-from unrolled.runs.selection import select
+from unrolled.report.read import RunFacts, is_comparison, is_run, number, read_run
+from unrolled.runs.selection import read_table, select
 from unrolled.runs.storage import manifest
 from unrolled.runs.storage.directory import CONFIG, TABLE
+from unrolled.runs.storage.formats import OtherFormat
 from unrolled.runs.storage.locks import LOCK, in_use, is_idle
 
 DEEPEST = 5  # folders below the one that is looked through
@@ -33,7 +34,7 @@ class Entry:
 
     path: str
     kind: str
-    state: str  # finished, unfinished or damaged
+    state: str  # finished, unfinished, damaged, older format or later format
     task: str = ""
     model: str = ""
     data: str = ""
@@ -75,8 +76,20 @@ def _entry(path: Path) -> Entry:
     kind = "comparison" if is_comparison(path) else "run"
     try:
         return _comparison(path, told) if kind == "comparison" else _run(read_run(path), told)
+    except OtherFormat as other:
+        return _of_other_format(other, kind, told)
     except UnrolledError:
         return Entry(kind=kind, state="damaged", **told)
+
+
+def _of_other_format(other: OtherFormat, kind: str, told: dict[str, Any]) -> Entry:
+    """What another release wrote, as far as its configuration or its table reads as those of this one."""
+    task, model, data = (other.values.get(key) for key in ("task", "model", "source" if kind == "run" else "data"))
+    return Entry(
+        kind=kind, state=f"{'older' if other.is_older else 'later'} format", task=str(task or ""),
+        model=str(model or ""), data=str(data or ""),
+        runs=1 if kind == "run" else sum(map(is_run, _folders(Path(told["path"])))), **told,
+    )  # fmt: skip
 
 
 def _run(run: RunFacts, told: dict[str, Any]) -> Entry:
@@ -128,7 +141,7 @@ def check_deletable(path: Path) -> None:
     if not path.is_dir():
         raise UsageError(f"{path} is not a directory; `unrolled runs` lists those that can be deleted")
     if is_comparison(path):
-        read_table(path)  # a file that is only called so is refused here
+        _require_table(path)
         others = [each.name for each in _folders(path) if not is_run(each) and not each.name.startswith(".")]
         if others:
             raise UsageError(f"{path} is not deleted: its folder {others[0]} is not a run directory")
@@ -140,6 +153,15 @@ def check_deletable(path: Path) -> None:
         raise UsageError(f"{path} is not deleted: it is neither a run directory nor a comparison")
     if busy:
         raise UsageError(f"{path} is not deleted: {busy[0]} is in use by another process; stop that first")
+
+
+def _require_table(path: Path) -> None:
+    """Refuse a file that is only called table.json; one of an older format is a table."""
+    try:
+        read_table(path)
+    except OtherFormat as other:
+        if not other.is_older or not isinstance(other.values.get("rows"), list):
+            raise
 
 
 def delete(paths: Sequence[Path]) -> None:

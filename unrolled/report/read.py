@@ -12,8 +12,8 @@ from typing import Any
 
 from unrolled.core.errors import DataError, UnrolledError
 from unrolled.runs.results import read_result
-from unrolled.runs.storage.directory import CONFIG, TABLE, TABLE_FORMAT, RunDirectory
-from unrolled.runs.storage.formats import read_checked
+from unrolled.runs.selection import read_table
+from unrolled.runs.storage.directory import CONFIG, TABLE, RunDirectory
 from unrolled.runs.storage.manifest import NAME as MANIFEST
 from unrolled.runs.trust import resume_command
 
@@ -98,9 +98,7 @@ def is_comparison(path: Path) -> bool:
 def read_run(path: Path) -> RunFacts:
     """A run as far as it goes; what cannot be read of it, except its configuration, is noted."""
     directory = RunDirectory.open(path)
-    config = directory.read_json(CONFIG)
-    if not isinstance(config, dict):
-        raise DataError(f"{path / CONFIG}: not the configuration of a run")
+    config = directory.read_config()
     notes: list[str] = []
 
     def attempt(read: Any, name: str, empty: Any) -> Any:
@@ -132,19 +130,6 @@ def read_finished_run(path: Path) -> RunFacts:
         again = resume_command("train", path, str(run.config.get("source", "")), {})
         raise DataError(f"{path} is not finished, so there is nothing to report; resume it with: {again}")
     return run
-
-
-def read_table(path: Path) -> dict[str, Any]:
-    """The table of a comparison; every row has a label and a kind."""
-    place = path / TABLE
-    table = read_checked(place, within=path)
-    if not isinstance(table, dict) or not isinstance(table.get("rows"), list):
-        raise DataError(f"{place}: not the table of a comparison; compare again, or restore it from a copy")
-    if isinstance(table.get("format"), int) and table["format"] > TABLE_FORMAT:
-        raise DataError(f"{place}: written by a later release (format {table['format']}); update unrolled")
-    if any(not isinstance(row, dict) or not isinstance(row.get("label"), str) for row in table["rows"]):
-        raise DataError(f"{place}: a row has no label; compare again, or restore it from a copy")
-    return table
 
 
 def read_comparison(path: Path) -> Comparison:

@@ -22,9 +22,8 @@ from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.build import build, make_task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.results import read_result
-from unrolled.runs.selection import select
+from unrolled.runs.selection import read_table, select
 from unrolled.runs.storage.directory import CONFIG, TABLE, RunDirectory
-from unrolled.runs.storage.formats import read_checked
 from unrolled.runs.trust import data_of, opening, own_file_of, paths_among, reading, saved
 
 
@@ -242,8 +241,8 @@ def saved_config(path: str | Path) -> RunConfig:
 
 def config_in(directory: RunDirectory) -> RunConfig:
     """The config of a run directory; what is wrong in it is bad data."""
-    values = directory.read_json(CONFIG)
-    told = values.get("versions") if isinstance(values, dict) else None
+    values = directory.read_config()
+    told = values.get("versions")
     with saved(directory.path / CONFIG, told.get("unrolled") if isinstance(told, dict) else None):
         return RunConfig.parse(values)
 
@@ -294,7 +293,7 @@ def _best_of(path: Path) -> Path:
     if not (path / TABLE).is_file() or (path / CONFIG).exists():
         return path
     try:
-        found = select(read_checked(path / TABLE, within=path))
+        found = select(read_table(path))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path / TABLE}: is not the table of a comparison ({error})") from None
     if found is None:

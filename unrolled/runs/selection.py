@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from unrolled.core.errors import DataError
 from unrolled.core.metric import metrics_in
+from unrolled.runs.storage.directory import TABLE
+from unrolled.runs.storage.formats import COMPARE_AGAIN, read_checked
 
 Row = Mapping[str, Any]
 Table = Mapping[str, Any]
@@ -40,6 +44,17 @@ def rank(table: Table, row: Row) -> tuple[float, float]:
     """
     parameters = row.get("parameters")
     return loss_of(table, row.get("valid")), math.inf if parameters is None else parameters
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """The table of a comparison; every row has a label."""
+    place = path / TABLE
+    table = read_checked(place, within=path)
+    if not isinstance(table.get("rows"), list):
+        raise DataError(f"{place}: not the table of a comparison; {COMPARE_AGAIN}")
+    if any(not isinstance(row, dict) or not isinstance(row.get("label"), str) for row in table["rows"]):
+        raise DataError(f"{place}: a row has no label; {COMPARE_AGAIN}")
+    return table
 
 
 def select(table: Table) -> Selected | None:

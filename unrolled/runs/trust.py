@@ -20,6 +20,7 @@ from unrolled.core.errors import DataError, Interrupted, MissingColumn, Misused,
 from unrolled.core.front import invocation, option, quoted
 from unrolled.core.opening import CODE, read_bytes, shortened
 from unrolled.runs.config import RunConfig
+from unrolled.runs.storage.formats import later_release
 from unrolled.runs.storage.manifest import ADVICE
 
 BUILTIN, MEMORY = "builtin:", "memory"
@@ -35,8 +36,8 @@ def saved(place: str | Path, by: object = None) -> Iterator[None]:
         yield
     except UsageError as error:
         if _release(by) > _release(unrolled.__version__):
-            later = f"written by a later release (unrolled {shortened(str(by))}, this is {unrolled.__version__})"
-            raise DataError(f"{place}: {later}; update unrolled ({error})") from None
+            later = later_release(place, f"unrolled {shortened(str(by))}, this is {unrolled.__version__}")
+            raise DataError(f"{later} ({error})") from None
         raise DataError(f"{place}: {error}") from None
 
 

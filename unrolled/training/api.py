@@ -261,7 +261,7 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
         task.save_codec(run.path / "codec")
         run.seal()
         run.write_json("data.json", {**task.describe(), "facts": task.facts()})
-        run.write_json("config.json", config.model_dump(mode="json"))
+        run.write_config(config.model_dump(mode="json"))
     baselines = _baselines(run, config, task)
     outcome = _fit(run, config, task, model, frozen, shown, started, resuming)
     finish(run, config, task, model, outcome | {"baselines": baselines}, started)

@@ -60,7 +60,7 @@ def join(
         directory = RunDirectory.create(out, overwrite=not is_finished)  # what an interrupted comparison left of it
         task.save_codec(directory.path / "codec")
         directory.seal()
-        directory.write_json("config.json", config.model_dump(mode="json"))
+        directory.write_config(config.model_dump(mode="json"))
         directory.write_json("baselines.json", dict(baselines or {}))
         directory.write_tensors("model.safetensors", model.state_dict())
         finish(directory, config, task, model, outcome, started)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 CONFIG = "config.json"
 METRICS = "metrics.jsonl"
-TABLE, TABLE_FORMAT = "table.json", 1  # of a comparison, whose runs are folders beside it
+TABLE = "table.json"  # of a comparison, whose runs are folders beside it
 GROWING = (METRICS, "tensorboard", "checkpoints", "inspect", manifest.NAME)
 BEGINNING = {manifest.NAME, "codec", "data.json", "baselines.json", "checkpoints"}  # all there is before config.json
 
@@ -135,6 +135,10 @@ class RunDirectory:
         """Replace and seal a file by JSON with sorted keys and no NaN."""
         self.write_text(name, formats.json_text(obj, str(self.path / name)))
 
+    def write_config(self, values: Mapping[str, Any]) -> None:
+        """Write config.json, with the number of the format."""
+        self.write_json(CONFIG, formats.numbered(values))
+
     def write_lines(self, name: str, lines: Iterable[Mapping[str, Any]]) -> None:
         """Replace and seal a file of JSON objects, one per line."""
         where = str(self.path / name)
@@ -217,6 +221,13 @@ class RunDirectory:
     def read_json(self, name: str) -> Any:
         """The value of a sealed JSON file."""
         return parse_json(self.read_bytes(name), str(self.path / name))
+
+    def read_config(self) -> dict[str, Any]:
+        """The values of config.json; a run of another format is refused."""
+        values = self.read_json(CONFIG)
+        if not isinstance(values, dict):
+            raise DataError(f"{self.path / CONFIG}: not the configuration of a run; {manifest.ADVICE}")
+        return formats.without_number(values, self.path / CONFIG, "train the run again")
 
     def read_lines(self, name: str) -> list[Any]:
         """The values of a sealed file of one JSON value per line."""

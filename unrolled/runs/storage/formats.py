@@ -1,4 +1,4 @@
-"""The two formats of a run directory: JSON and safetensors. Written in one canonical way, read with caps.
+"""The format of a run directory: its number, JSON and safetensors. Written in one canonical way, read with caps.
 
 What is read may be damaged or hostile: nothing here can run code, and every length is checked before memory is spent
 on it. There is no pickle. torch is imported only by the functions that handle tensors.
@@ -20,8 +20,14 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+RUN_FORMAT = 2  # the number in config.json, plan.json and table.json
+"""It rises when a directory written before would be read wrongly or not at all: a setting renamed, a weight moved. Then
+the runs in tests/fixtures/runs are made again; from the first release on, older formats are converted when read."""
+MANIFEST_FORMAT = 1  # the number in MANIFEST.json, which marks what is a run in every format
+FORMAT = "format"  # the key of the number
 MAX_HEADER_BYTES = JSON
 MAX_TENSORS = 100_000
+COMPARE_AGAIN = "compare again, or restore it from a copy"
 CHECK = "check"  # the key of the sha256 of a table within it
 ALIASES = "aliases"  # the key of the safetensors metadata under which tied names are kept
 
@@ -52,6 +58,43 @@ def _check_plain(obj: Any, where: str, place: str, depth: int) -> None:
             _check_plain(value, where, f"{place}[{i}]", depth + 1)
 
 
+class OtherFormat(DataError):
+    """What another release wrote: `is_older` or later, and the `values` that were found, which may be anything."""
+
+    def __init__(self, text: str, is_older: bool, values: Mapping[str, Any]) -> None:
+        super().__init__(text)
+        self.is_older, self.values = is_older, values
+
+
+def numbered(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A table with the number of the format that this release writes."""
+    return {**body, FORMAT: RUN_FORMAT}
+
+
+def without_number(values: Mapping[str, Any], where: str | Path, again: str) -> dict[str, Any]:
+    """A table without its number, which is the one that this release reads; `again` is what to do where it is older."""
+    require_format(values, RUN_FORMAT, where, again)
+    return {key: value for key, value in values.items() if key != FORMAT}
+
+
+def require_format(values: Mapping[str, Any], reads: int, where: str | Path, again: str) -> None:
+    """Refuse a table of another format than `reads`; without a number it is of the first."""
+    found = values.get(FORMAT, 1)
+    if type(found) is not int or found < 1:
+        raise DataError(f"{where}: invalid value {FORMAT} = {shortened(found)}: expected {reads}; {again}")
+    if found > reads:
+        later = later_release(where, f"format {shortened(found)}, this release reads format {reads}")
+        raise OtherFormat(later, False, values)
+    if found < reads:
+        old = f"written by an earlier release in format {found}, and this release reads format {reads}"
+        raise OtherFormat(f"{where}: {old}; {again}", True, values)
+
+
+def later_release(where: str | Path, what: str) -> str:
+    """The sentence on a directory of a later release; `what` shows that it is one."""
+    return f"{where}: written by a later release ({what}); update unrolled"
+
+
 def check_of(body: Mapping[str, Any]) -> str:
     """The sha256 of a table, however it is written."""
     return hashlib.sha256(json_text(body, "the table", indent=None).encode()).hexdigest()
@@ -62,12 +105,22 @@ def with_check(body: Mapping[str, Any]) -> dict[str, Any]:
     return {**body, CHECK: check_of(body)}
 
 
-def read_checked(path: Path, within: Path) -> Any:
-    """The value of a JSON file; a table that carries its own sha256 is compared with it, and given without."""
-    value = read_json(path, within)
-    if isinstance(value, dict) and CHECK in value and value.pop(CHECK) != check_of(value):
-        raise DataError(f"{path}: damaged (its own sha256 differs); restore it from a copy, or compare again")
-    return value
+def read_checked(path: Path, within: Path) -> dict[str, Any]:
+    """The table of plan.json or table.json, without its own sha256 and the number of its format.
+
+    The sha256 also covers the number, so it is compared first: a changed digit is damage, not another release.
+    """
+    values = read_json(path, within)
+    if not isinstance(values, dict):
+        raise DataError(f"{path}: not a table of values; {COMPARE_AGAIN}")
+    damaged = DataError(f"{path}: damaged (its own sha256 differs or is missing); {COMPARE_AGAIN}")
+    check = values.pop(CHECK, None)
+    if check is not None and check != check_of(values):
+        raise damaged
+    body = without_number(values, path, "compare again")
+    if check is None:  # files of the first format may have none
+        raise damaged
+    return body
 
 
 def _dtype_codes() -> dict[torch.dtype, str]:

@@ -22,10 +22,17 @@ from typing import Any
 from unrolled.core.errors import DataError
 from unrolled.core.opening import DATA, JSON, open_regular, parse_json, read_bytes
 from unrolled.runs.storage.atomic import Seal
-from unrolled.runs.storage.formats import CHECK, check_of, json_text, with_check
+from unrolled.runs.storage.formats import (
+    CHECK,
+    FORMAT,
+    MANIFEST_FORMAT,
+    check_of,
+    json_text,
+    require_format,
+    with_check,
+)
 
 NAME = "MANIFEST.json"
-FORMAT = 1
 ADVICE = "restore it from a copy of the run, or train the run again"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -57,7 +64,7 @@ class Manifest:
         return [table[name] for table in (self.files, self.pending) if name in table]
 
     def to_text(self) -> str:
-        body: dict[str, Any] = {"format": FORMAT, "files": _plain(self.files), "pending": _plain(self.pending)}
+        body: dict[str, Any] = {FORMAT: MANIFEST_FORMAT, "files": _plain(self.files), "pending": _plain(self.pending)}
         if self.prefixes:
             body["prefixes"] = _plain(self.prefixes)
         return json_text(with_check(body), NAME)
@@ -65,10 +72,9 @@ class Manifest:
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> Manifest:
         body = parse_json(data, where)
-        if not isinstance(body, dict) or not isinstance(body.get("format"), int):
+        if not isinstance(body, dict) or FORMAT not in body:
             raise DataError(f"{where}: not the manifest of a run; {ADVICE}")
-        if body["format"] > FORMAT:
-            raise DataError(f"{where}: written by a later release (format {body['format']}); update unrolled")
+        require_format(body, MANIFEST_FORMAT, where, ADVICE)
         if body.pop(CHECK, None) != check_of(body):
             raise DataError(f"{where}: the manifest is damaged (its own sha256 differs); {ADVICE}")
         return cls(*(_seals(body.get(key), where) for key in ("files", "pending", "prefixes")))
