@@ -28,6 +28,7 @@ MODULES = {
 ORDER = [
     {"core"},
     {"layers", "data", "objectives", "decode", "pictures"},
+    {"emissions"},
     {"models", "tasks"},
     {"runs", "testing"},
     {"training", "inspect", "report"},

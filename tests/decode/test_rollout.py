@@ -236,7 +236,7 @@ def test_no_graph_is_kept_when_collecting(make_toy: Make) -> None:
 
 @pytest.mark.parametrize(
     ("lengths", "max_steps", "message"),
-    [([2, 0], 5, "prompt 1 has 0 of 2 tokens"), ([3, 1], 5, "prompt 0 has 3 of 2"), ([1, 1], 0, "max_steps = 0")],
+    [([2, 0], 5, "prompt 1 has 0 of 2 steps"), ([3, 1], 5, "prompt 0 has 3 of 2"), ([1, 1], 0, "max_steps = 0")],
 )
 def test_what_cannot_be_is_said(make_toy: Make, lengths: list[int], max_steps: int, message: str) -> None:
     toy, prompt = make_toy(V), torch.zeros(2, 2, dtype=torch.long)

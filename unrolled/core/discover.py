@@ -285,5 +285,6 @@ def _either(between: str = " or ") -> str:
 
 models = Room("unrolled.models", ("MODEL",), ModelSpec, "docs/own_model.md")
 tasks = Room("unrolled.tasks", ("Config", "Task"))
+emissions = Room("unrolled.emissions", ("TINY",))
 questions = Room("unrolled.inspect", ("QUESTION",), QuestionSpec, "docs/own_question.md")
 JOINED = (models, questions)  # that a user's file may join

@@ -12,21 +12,26 @@ and, at the end, `greedy` or `draw`. `make_chooser` puts them together from a `S
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from unrolled.core.emission import Chooser
 from unrolled.core.errors import DataError
 from unrolled.decode.config import Sampling
-
-Chooser = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def log_probabilities(y: Tensor) -> Tensor:
     """log softmax of logits, in double precision where the device has it, so that sums of many stay exact."""
     return torch.log_softmax(y, dim=-1, dtype=torch.float32 if y.device.type == "mps" else torch.float64)
+
+
+def token_log_prob(y: Tensor, choice: Tensor) -> Tensor:
+    """log softmax(y)_choice [B] of logits y [B, V]."""
+    log_q = torch.log_softmax(y, dim=-1, dtype=torch.promote_types(y.dtype, torch.float32))  # [B, V]
+    return log_q.gather(-1, choice[:, None])[:, 0]
 
 
 def forbid(y: Tensor, tokens: Collection[int]) -> Tensor:

@@ -39,20 +39,22 @@ def uniform(seed: int, rows: Words, ticks: Words) -> NDArray[np.float64]:
 
 
 class Noise:
-    """The noise of one tick for all rows: `noise(tick)` -> [B]."""
+    """The noise of one tick for all rows: `noise(tick)` -> [B], or [B, n] where each needs n numbers."""
 
-    def __init__(self, seed: int, rows: Tensor) -> None:
-        self.seed = seed
-        self.rows = rows.cpu().numpy().astype(np.uint64)
+    def __init__(self, seed: int, rows: Tensor, n: int = 1) -> None:
+        self.seed, self.rows, self.n = seed, rows.cpu(), n
+        own = (self.rows[:, None] * n + torch.arange(n)).flatten()  # [B * n]
+        self._keys = own.numpy().astype(np.uint64)
         self._number, self._block = -1, torch.empty(0)
 
     def take(self, rows: Tensor) -> Noise:
         """The noise of some of the rows."""
-        return Noise(self.seed, torch.from_numpy(self.rows.astype(np.int64))[rows.cpu()])
+        return Noise(self.seed, self.rows[rows.cpu()], self.n)
 
     def __call__(self, tick: int) -> Tensor:
         number, place = divmod(tick, BLOCK)
         if number != self._number:
             ticks = np.arange(number * BLOCK, (number + 1) * BLOCK, dtype=np.uint64)
-            self._number, self._block = number, torch.from_numpy(uniform(self.seed, self.rows, ticks))
-        return self._block[:, place]  # [B]
+            self._number, self._block = number, torch.from_numpy(uniform(self.seed, self._keys, ticks))
+        found = self._block[:, place]  # [B * n]
+        return found if self.n == 1 else found.view(-1, self.n)

@@ -1,21 +1,24 @@
 """Rollout: a model runs on its own choices.
 
-Written against a function and values: `step(tokens [B, T], state) -> (logits [B, T, V], state)` and the state tree.
+Written against functions and values: `step(x [B, T, ..], state) -> (y [B, T, D'], state)`, the state tree, a chooser,
+and the log-probability of what it chooses. A choice is a token [B], or a vector [B, D] such as a frame of bits; it is
+what the step is fed next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from unrolled.core import state as tree
+from unrolled.core.emission import Chooser
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State
-from unrolled.decode.choose import Chooser, choice_of
+from unrolled.decode.choose import choice_of, token_log_prob
 from unrolled.decode.noise import Noise
 
 Step = Callable[[Tensor, State], tuple[Tensor, State]]
@@ -23,10 +26,27 @@ Step = Callable[[Tensor, State], tuple[Tensor, State]]
 SAMPLE = 2**32  # sample j of row r draws the noise of row r + j * SAMPLE, so sample 0 is the row's plain rollout
 
 
+class Drawn(Protocol):
+    """What a rollout must know of outputs that it draws from: any `core.emission.Sampled` says it."""
+
+    @property
+    def n_noise(self) -> int: ...
+    def log_prob(self, y: Tensor, choice: Tensor) -> Tensor: ...
+
+
+class Tokens:
+    """Outputs that are logits of tokens."""
+
+    n_noise = 1
+
+    def log_prob(self, y: Tensor, choice: Tensor) -> Tensor:
+        return token_log_prob(y, choice)
+
+
 class Column(NamedTuple):
     """One tick of all rows."""
 
-    tokens: Tensor  # [B] the row's own choice, or the next token of its prompt while that lasts; 0 if it has left
+    tokens: Tensor  # [B, ..] the row's own choice, or what is next in its prompt while that lasts; 0 if it has left
     active: Tensor  # [B] True where the token was chosen now, by a row that had not ended
     stopped: Tensor  # [B] True where this token is a stop token and ends the row
     log_p: Tensor  # [B] log-probability of the chosen token under the model as it is; 0 where not active
@@ -36,7 +56,7 @@ class Column(NamedTuple):
 class Candidate(NamedTuple):
     """A generated sequence."""
 
-    tokens: list[int]  # what was generated, the stop token included, the prompt not
+    tokens: list[Any]  # what was generated, the stop token included, the prompt not: ids, or a vector for each step
     log_p: float  # sum of the log-probabilities of these tokens under the model as it is
     finished: bool  # ended by a stop token, not by the limit
     score: float  # what it is ranked by: log_p, unless a length penalty was asked for
@@ -52,6 +72,7 @@ def rollout(
     max_steps: int,
     rows: Tensor | None = None,
     seed: int = 0,
+    of: Drawn | None = None,
 ) -> Iterator[Column]:
     """Yields a column of tokens per tick: what is left of longer prompts, and each row's own choices.
 
@@ -60,15 +81,16 @@ def rollout(
     A row ends with a stop token (`()`: none) or after `max_steps` tokens of its own; the rollout ends with its rows.
     When half of the rows in the batch have ended, these leave it: neither state nor step knows them any more.
 
-    prompt   [B, P] right-padded, lengths [B] of at least 1 (None: all P); a caller without a prompt gives <start>
+    prompt   [B, P, ..] right-padded, lengths [B] of at least 1 (None: all P); a caller without a prompt gives <start>
     rows     [B] numbers by which rows draw their noise (None: 0 .. B-1); the tick of the noise is the number of tokens
              behind it, so a row samples the same alone, in a batch, or resumed with all its tokens as the prompt
     state    is used up: clone it first if it is needed again. Gradients flow unless the caller forbids them.
+    of       what the outputs are, where they are not logits of tokens
     """
-    lengths = check_prompt(prompt, lengths, max_steps)
-    noise = Noise(seed, torch.arange(len(prompt)) if rows is None else rows)
+    lengths, of = check_prompt(prompt, lengths, max_steps), of or Tokens()
+    noise = Noise(seed, torch.arange(len(prompt)) if rows is None else rows, of.n_noise)
     y, state = step(prompt[:, : int(lengths.min())], state)
-    yield from _go_on(step, y[:, -1], state, prompt, lengths, choose, token_ids(stop), max_steps, noise)
+    yield from _go_on(step, y[:, -1], state, prompt, lengths, choose, token_ids(stop), max_steps, noise, of)
 
 
 def _go_on(
@@ -81,24 +103,25 @@ def _go_on(
     stops: list[int],
     max_steps: int,
     noise: Noise,
+    of: Drawn,
 ) -> Iterator[Column]:
-    """The ticks after the first chunk, of which y [B, V] are the last logits."""
+    """The ticks after the first chunk, of which y [B, D'] are the last outputs."""
     t, longest = int(lengths.min()), int(lengths.max())
     end = lengths + max_steps  # [B]
     stop = torch.tensor(stops, dtype=torch.long, device=prompt.device)
     alive = torch.ones_like(lengths, dtype=torch.bool)  # [B]
-    history = prompt[:, :t].clone()  # [B, room], filled up to t
+    history = prompt[:, :t].clone()  # [B, room, ..], filled up to t
     rows = torch.arange(len(prompt), device=prompt.device)  # [B] those that have not left
     column = partial(_column, n_rows=len(prompt))
     while True:
         with torch.no_grad():
-            choice = choose(y.detach(), history[:, :t], noise(t))  # [B]
+            choice = choose(y.detach(), history[:, :t], noise(t))  # [B, ..]
         tokens, active = choice, alive
         if t < longest:
-            tokens, active = torch.where(t < lengths, prompt[:, t], choice), alive & (t >= lengths)
-        stopped = active & (tokens[:, None] == stop).any(1)  # [B]
-        log_q = torch.log_softmax(y, dim=-1, dtype=torch.promote_types(y.dtype, torch.float32))  # [B, V]
-        log_p = torch.where(active, log_q.gather(-1, tokens[:, None])[:, 0], 0.0)
+            given = (t < lengths).view(-1, *[1] * (choice.dim() - 1))
+            tokens, active = torch.where(given, prompt[:, t], choice), alive & (t >= lengths)
+        stopped = active & (tokens[:, None] == stop).any(1) if stops else torch.zeros_like(active)  # [B]
+        log_p = torch.where(active, of.log_prob(y, tokens), 0.0)
         yield column(rows, Column(tokens, active, stopped, log_p, y))
         alive = alive & ~stopped & (t + 1 < end)
         left = int(alive.sum())
@@ -121,7 +144,9 @@ def _column(rows: Tensor, part: Column, n_rows: int) -> Column:
     """The column of all rows from that of those [L] that are still in the batch."""
     if len(rows) == n_rows:
         return part
-    tokens, active, stopped, log_p = (values.new_zeros(n_rows).index_copy(0, rows, values) for values in part[:4])
+    tokens, active, stopped, log_p = (
+        values.new_zeros(n_rows, *values.shape[1:]).index_copy(0, rows, values) for values in part[:4]
+    )
     return Column(tokens, active, stopped, log_p, part.y)
 
 
@@ -146,18 +171,19 @@ def best_of(
     max_steps: int,
     rows: Tensor | None = None,
     seed: int = 0,
+    of: Drawn | None = None,
 ) -> list[list[Candidate]]:
     """n rollouts of every row, best first by log P; the prompt is read once. Sample 0 is the row's plain rollout."""
     if n < 1:
         raise UsageError(f"best of {n} samples is not possible: take at least 1")
-    lengths = check_prompt(prompt, lengths, max_steps)
+    lengths, of = check_prompt(prompt, lengths, max_steps), of or Tokens()
     rows = torch.arange(len(prompt)) if rows is None else rows.cpu()
     numbers = (rows[:, None] + SAMPLE * torch.arange(n)).flatten()  # [B * n]
     with torch.no_grad():
         y, state = step(prompt[:, : int(lengths.min())], state)
         y, prompt, lengths = (part.repeat_interleave(n, dim=0) for part in (y[:, -1], prompt, lengths))
         ticks = _go_on(step, y, tree.repeat(state, n), prompt, lengths, choose, token_ids(stop), max_steps,
-                       Noise(seed, numbers))  # fmt: skip
+                       Noise(seed, numbers, of.n_noise), of)  # fmt: skip
         samples = collect(ticks)
     groups = [samples[i : i + n] for i in range(0, len(samples), n)]
     return [sorted(group, key=lambda sample: -sample.score) for group in groups]
@@ -170,13 +196,14 @@ def token_ids(stop: int | Collection[int]) -> list[int]:
 def check_prompt(prompt: Tensor, lengths: Tensor | None, max_steps: int) -> Tensor:
     """The lengths [B] of the prompts, each between 1 and P."""
     if max_steps < 1:
-        raise UsageError(f"max_steps = {max_steps} is not possible: generate at least 1 token")
-    if prompt.dim() != 2 or len(prompt) == 0:
-        raise UsageError(f"a prompt has the shape [rows, tokens] with at least one row, not {list(prompt.shape)}")
+        raise UsageError(f"max_steps = {max_steps} is not possible: generate at least 1 step")
+    if prompt.dim() != 2 + prompt.is_floating_point() or len(prompt) == 0:
+        wanted = "[rows, steps, D]" if prompt.is_floating_point() else "[rows, tokens]"
+        raise UsageError(f"a prompt has the shape {wanted} with at least one row, not {list(prompt.shape)}")
     if lengths is None:
         lengths = torch.full((len(prompt),), prompt.shape[1])
     wrong = (lengths < 1) | (lengths > prompt.shape[1])
     if bool(wrong.any()):
         row, n = int(wrong.nonzero()[0, 0]), prompt.shape[1]
-        raise UsageError(f"prompt {row} has {int(lengths[row])} of {n} tokens: give at least one, such as <start>")
+        raise UsageError(f"prompt {row} has {int(lengths[row])} of {n} steps: give at least one, such as <start>")
     return lengths.to(prompt.device)

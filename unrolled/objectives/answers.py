@@ -29,7 +29,12 @@ def balanced_weights(counts: Tensor, power: float = 1.0) -> Tensor:
 
 
 def label_cross_entropy(
-    logits: Tensor, labels: Tensor, class_weights: Tensor | None = None, smoothing: float = 0.0, ignore: int = NO_LABEL
+    logits: Tensor,
+    labels: Tensor,
+    class_weights: Tensor | None = None,
+    smoothing: float = 0.0,
+    prior: Tensor | None = None,
+    ignore: int = NO_LABEL,
 ) -> tuple[Tensor, Tensor]:
     """Cross entropy of labels y [B] (or tags [B, S]) under logits z [B, C] (or [B, S, C]), in nats.
 
@@ -41,7 +46,7 @@ def label_cross_entropy(
     >>> round(total.item() / count.item(), 4), count.item()  # log 4 nats
     (1.3863, 4.0)
     """
-    losses = token_losses(logits, labels, smoothing, ignore=ignore)  # as labels
+    losses = token_losses(logits, labels, smoothing, prior, ignore)  # as labels
     real = labels != ignore
     if class_weights is None:
         return losses.sum(), real.sum()

@@ -11,6 +11,7 @@ A check returns the laws that hold and raises `LawBroken` at the first that does
 
 from unrolled.testing.causal import check_causal
 from unrolled.testing.conditional import check_conditional
+from unrolled.testing.emission import check_emission
 from unrolled.testing.encoder import check_encoder
 from unrolled.testing.law import LawBroken
 from unrolled.testing.objects import check_model, check_object, checks_for
@@ -23,6 +24,7 @@ __all__ = [
     "check_cell",
     "check_conditional",
     "check_config",
+    "check_emission",
     "check_encoder",
     "check_model",
     "check_object",

@@ -23,6 +23,8 @@ CONDITION = "condition"  # the source reaches the output
 CONFIG = "config"
 GRADIENT = "gradient"
 SCAN = "scan"
+SUMS = "sums"  # totals and counts of rows add up to those of the batch
+DRAWS = "draws"  # what is drawn follows the log-probability that is told of it
 
 Position = dict[str, int | str]
 

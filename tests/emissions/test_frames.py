@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from unrolled.core.errors import DataError, UsageError
-from unrolled.decode.frames import rollout_frames
+from unrolled.decode.rollout import rollout
+from unrolled.emissions.bits import Bits, Draw
 from unrolled.layers.recurrent.cells import GRU
 from unrolled.layers.recurrent.recurrent import Recurrent
 
@@ -22,9 +23,11 @@ def constant(p: list[float]):
 
 
 def draw(step, prompt: Tensor, n: int, temperature: float = 1.0, seed: int = 0) -> tuple[Tensor, Tensor]:
+    bits = Bits(prompt.shape[2])
     with torch.no_grad():
-        frames = list(rollout_frames(step, None, prompt, temperature, n, seed))
-    return torch.stack([f.bits for f in frames], 1), torch.stack([f.log_p for f in frames], 1)
+        choose = bits.chooser(Draw(temperature=temperature))
+        frames = list(rollout(step, None, prompt, None, choose, (), n, seed=seed, of=bits))
+    return torch.stack([f.tokens for f in frames], 1), torch.stack([f.log_p for f in frames], 1)
 
 
 def test_bits_are_drawn_with_their_probabilities() -> None:
@@ -84,5 +87,5 @@ def test_what_cannot_be_drawn_is_said() -> None:
         draw(constant([math.nan]), torch.zeros(1, 1, 1), 3)
     with pytest.raises(UsageError, match="at least 1"):
         draw(constant([0.5]), torch.zeros(1, 1, 1), 0)
-    with pytest.raises(UsageError, match="at least 1"):
+    with pytest.raises(UsageError, match="at least one"):
         draw(constant([0.5]), torch.zeros(1, 0, 1), 2)

@@ -1,0 +1,143 @@
+"""Every emission keeps the laws, and an emission that breaks one is told which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from unrolled.core import discover
+from unrolled.core.emission import Chooser, Emission
+from unrolled.emissions.bits import Bits
+from unrolled.emissions.categorical import Categorical
+from unrolled.emissions.ctc import CTC
+from unrolled.emissions.point import Point
+from unrolled.testing import LawBroken, check_emission
+
+TOKENS = discover.emissions.load("categorical").TINY
+FRAMES = discover.emissions.load("bits").TINY
+MANY: dict[str, Emission] = {
+    "smoothed": Categorical(5, smoothing=0.1, prior=torch.tensor([0.0, 0.25, 0.25, 0.25, 0.25])),
+    "weighted": Categorical(5, weights=torch.tensor([1.0, 2.0, 0.5, 3.0, 1.0])),
+    "calibrated": Categorical(5, temperature=0.5),
+}
+
+
+@pytest.mark.parametrize("name", discover.emissions.names())
+def test_every_emission_keeps_the_laws(name: str) -> None:
+    tried = discover.emissions.load(name).TINY
+    found = check_emission(tried.emission, tried.target, tried.mask)
+    assert found[:4] == ["form", "sums", "padding", "gradient"]
+    assert ("draws" in found) == (name in ("bits", "categorical"))
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_settings_keep_the_laws(name: str) -> None:
+    check_emission(MANY[name], TOKENS.target, TOKENS.mask)
+
+
+@pytest.mark.parametrize("distance", ["l1", "l2", "huber"])
+def test_distances_keep_the_laws(distance: Any) -> None:
+    tried = discover.emissions.load("point").TINY
+    check_emission(Point(2, distance), tried.target, tried.mask)
+
+
+def test_answers_count_one_by_one() -> None:
+    check_emission(Bits(3, weights=torch.tensor([1.0, 2.0, 3.0]), counted="answers"), FRAMES.target, FRAMES.mask)
+
+
+# ---- broken ones
+
+
+@dataclass(frozen=True, eq=False)
+class Means(Categorical):
+    def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        total, count = super().loss(y, target, mask)
+        return total / count, torch.ones_like(count)
+
+
+@dataclass(frozen=True, eq=False)
+class SeesPadding(Bits):
+    def losses(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
+        return super().losses(y, target) if mask is None else super().losses(y, target) * mask
+
+
+@dataclass(frozen=True, eq=False)
+class DrawsHot(Bits):
+    def chooser(self, options: Any) -> Chooser:
+        return super().chooser(options.updated({"temperature": 1.3}))
+
+
+@dataclass(frozen=True, eq=False)
+class DrawsTheLikeliest(Categorical):
+    def chooser(self, options: Any) -> Chooser:
+        return super().chooser(options.updated({"temperature": 0.7}))
+
+
+@dataclass(frozen=True, eq=False)
+class LooksAtOthers(Categorical):
+    def chooser(self, options: Any) -> Chooser:
+        choose = super().chooser(options)
+        return lambda y, history, noise: choose(y, history, noise.roll(1))
+
+
+@dataclass(frozen=True, eq=False)
+class Detached(Categorical):
+    def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        total, count = super().loss(y, target, mask)
+        return total + 0.3 * (total.detach() - total), count
+
+
+@dataclass(frozen=True, eq=False)
+class OneNumber(Categorical):
+    def losses(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
+        return super().losses(y, target, mask).sum(1)
+
+
+BROKEN: dict[str, tuple[str, Emission]] = {
+    "means": ("sums", Means(5)), "padding": ("padding", SeesPadding(3)), "hot": ("draws", DrawsHot(3)),
+    "sharp": ("draws", DrawsTheLikeliest(5)), "others": ("rows", LooksAtOthers(5)), "form": ("form", OneNumber(5)),
+    "gradient": ("gradient", Detached(5)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_law_is_named(name: str) -> None:
+    law, emission = BROKEN[name]
+    tried = TOKENS if emission.d_out == 5 else FRAMES
+    with pytest.raises(LawBroken) as caught:
+        check_emission(emission, tried.target, tried.mask)
+    assert caught.value.law == law
+
+
+def test_the_check_wants_padding() -> None:
+    with pytest.raises(LawBroken, match="padding"):
+        check_emission(Categorical(5), TOKENS.target, torch.ones_like(TOKENS.mask))
+
+
+# ---- values
+
+
+def test_calibration_finds_the_temperature_that_logits_were_made_with() -> None:
+    generator = torch.Generator().manual_seed(0)
+    z = torch.randn(4000, 4, generator=generator).double()
+    target = torch.multinomial(z.softmax(-1), 1, generator=generator)[:, 0]
+    found = Categorical(4, ignore=-1).calibrate(3 * z[:, None], target[:, None])
+    assert found.temperature == pytest.approx(3, rel=0.1)
+    alone = Categorical(4, ignore=-1).losses(z[:, None], target[:, None])
+    torch.testing.assert_close(replace(found, temperature=3.0).losses(3 * z[:, None], target[:, None]), alone)
+    bits = (torch.rand(4000, 4, generator=generator) < z.sigmoid()).double()
+    assert Bits(4).calibrate(2 * z[:, None], bits[:, None]).temperature == pytest.approx(2, rel=0.1)
+
+
+def test_a_search_of_ctc_finds_what_the_best_path_misses() -> None:
+    """Two frames, p(a) = .4 and p(-) = .6 in each: the best path says nothing, but "a" has .16 + 2 * .24 = .64."""
+    y = torch.tensor([0.6, 0.4]).log().expand(1, 2, 2)
+    mask = torch.ones(1, 2, dtype=torch.bool)
+    assert CTC(2).decode(y, mask)[0][0].tokens == []
+    (best, second) = CTC(2).decode(y, mask, width=4, n_best=2)[0]
+    assert (best.tokens, second.tokens) == ([1], [])
+    assert best.log_p == pytest.approx(torch.tensor(0.64).log().item(), rel=1e-5)

@@ -1,0 +1,82 @@
+"""What a model's outputs mean: a loss to train by, losses to measure, and for those that can be sampled a draw.
+
+    y [B, T, d_out]        what a model puts out
+    target, mask           what should have come; the mask [B, T] is True where there is a target (None: everywhere,
+                           but where the target itself says that there is none)
+
+One file of `emissions/` is one kind of output. Tasks name theirs; `decode.rollout` draws from any `Sampled` one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+
+from torch import Tensor
+
+from unrolled.core.config import Config
+
+Chooser = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""`choose(y, history, noise) -> choice`: y [B, d_out], history [B, t, ..] of each row's choices so far, prompt
+included, noise [B], or [B, n_noise] where a choice needs several uniform numbers."""
+
+
+@runtime_checkable
+class Emission(Protocol):
+    """What outputs mean."""
+
+    @property
+    def name(self) -> str:
+        """The word by which models say what they have a closed form for."""
+
+    @property
+    def d_out(self) -> int:
+        """How many outputs there are at each position."""
+
+    def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """What training makes small, as (total, count): with smoothing, weights and whatever was asked for."""
+
+    def losses(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The loss of every position as figures and scores tell it; 0 where there is no target."""
+
+    def calibrate(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Self:
+        """The same, as sure of itself as held-out targets show that it may be."""
+
+
+@runtime_checkable
+class Sampled(Emission, Protocol):
+    """An emission from which a sequence can be drawn, choice by choice."""
+
+    @property
+    def n_noise(self) -> int:
+        """Uniform numbers that one choice needs."""
+
+    @property
+    def n_choices(self) -> int | None:
+        """How many choices there are at each step; None: too many for a beam to look at each."""
+
+    def chooser(self, options: Any) -> Chooser:
+        """What draws by these options, an instance of `options`."""
+
+    @property
+    def options(self) -> type[Config]:
+        """The settings of a draw."""
+
+    def log_prob(self, y: Tensor, choice: Tensor) -> Tensor:
+        """The log-probability [B] of a choice under the outputs y [B, d_out] as they are, whatever the options."""
+
+
+@runtime_checkable
+class Collapsed(Emission, Protocol):
+    """An emission whose outputs say a shorter sequence all together."""
+
+    def decode(self, y: Tensor, mask: Tensor, width: int | None = None, n_best: int = 1) -> list[list[Any]]:
+        """What y [B, S, d_out] says, for each row the best candidates first; `width` is that of a search."""
+
+
+class Trial(NamedTuple):
+    """A small emission with targets, which `testing.check_emission` tries: the `TINY` of each file of `emissions/`."""
+
+    emission: Emission
+    target: Tensor
+    mask: Tensor

@@ -1,0 +1,1 @@
+"""What outputs mean: one file is one kind of output."""

@@ -1,0 +1,71 @@
+"""Categorical: one of V, such as the next token, a class or a tag.
+
+    q(k) = softmax(y / tau)_k,       loss = - w_k sum_j p(j) log q(j),   p(j) = (1 - eps) delta_{j,k} + eps u(j)   (8.3)
+
+tau is 1 until it is fitted to held-out targets (Guo et al. 2017); eps `smoothing`, u `prior`, w `weights` are for
+training alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from unrolled.core.emission import Chooser, Trial
+from unrolled.decode.choose import make_chooser, token_log_prob
+from unrolled.decode.config import Sampling
+from unrolled.objectives import answers, calibration, losses
+
+
+@dataclass(frozen=True, eq=False)
+class Categorical:
+    """One of `d_out`; a target that is `ignore` is none."""
+
+    name: ClassVar[str] = "categorical"
+    options: ClassVar[type[Sampling]] = Sampling
+    n_noise: ClassVar[int] = 1
+
+    d_out: int
+    ignore: int = losses.EMPTY
+    smoothing: float = 0.0
+    prior: Tensor | None = None  # [V]
+    weights: Tensor | None = None  # [V]
+    never: tuple[int, ...] = ()  # what is not chosen
+    temperature: float = 1.0
+
+    @property
+    def n_choices(self) -> int:
+        return self.d_out
+
+    def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        target = self._real(target, mask)
+        return answers.label_cross_entropy(y, target, self.weights, self.smoothing, self.prior, self.ignore)
+
+    def losses(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Nats."""
+        return losses.token_losses(self.scaled(y), self._real(target, mask), ignore=self.ignore)
+
+    def scaled(self, y: Tensor) -> Tensor:
+        """Logits whose softmax is what is told as a probability."""
+        return y if self.temperature == 1 else y / self.temperature
+
+    def calibrate(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Categorical:
+        target = self._real(target, mask)
+        found = calibration.fit_temperature(y.flatten(0, -2), target.flatten(), ignore=self.ignore)
+        return replace(self, temperature=found)
+
+    def chooser(self, options: Sampling) -> Chooser:
+        return make_chooser(options, self.never)
+
+    def log_prob(self, y: Tensor, choice: Tensor) -> Tensor:
+        return token_log_prob(y, choice)
+
+    def _real(self, target: Tensor, mask: Tensor | None) -> Tensor:
+        return target if mask is None else target.masked_fill(~mask, self.ignore)
+
+
+TOKENS = torch.tensor([[3, 1, 4, 2], [2, 2, 0, 0]])
+TINY = Trial(Categorical(5), TOKENS, TOKENS != losses.EMPTY)

@@ -1,0 +1,51 @@
+"""CTC: a sequence shorter than the outputs and not aligned with them (Graves et al. 2006; objectives/ctc.py).
+
+loss = - log sum over alignments pi of prod_s softmax(y_s)_{pi_s}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from unrolled.core.emission import Trial
+from unrolled.decode import ctc as decoding
+from unrolled.decode.rollout import Candidate
+from unrolled.objectives import ctc
+
+NARROWEST = 8  # prefixes that a search follows at least
+
+
+@dataclass(frozen=True)
+class CTC:
+    """One of `d_out` at each position, of which 0 is the blank. The mask is that of the outputs."""
+
+    name: ClassVar[str] = "ctc"
+
+    d_out: int
+
+    def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return ctc.ctc_loss(y, _all(y) if mask is None else mask, target)
+
+    def losses(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Nats of each whole target: [B, 1]."""
+        return ctc.sequence_losses(y, _all(y) if mask is None else mask, target).unsqueeze(1)
+
+    def calibrate(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> CTC:
+        return self
+
+    def decode(self, y: Tensor, mask: Tensor, width: int | None = None, n_best: int = 1) -> list[list[Candidate]]:
+        """By the best path, or with a width by a search over prefixes."""
+        if width is None:
+            return [[candidate] for candidate in decoding.best_paths(y, mask)]
+        return decoding.prefix_search(y, mask, max(width, NARROWEST), n_best)
+
+
+def _all(y: Tensor) -> Tensor:
+    return torch.ones(y.shape[:2], dtype=torch.bool, device=y.device)
+
+
+TINY = Trial(CTC(4), torch.tensor([[1, 1, 3], [2, 0, 0]]), torch.tensor([[True] * 6, [True] * 3 + [False] * 3]))
