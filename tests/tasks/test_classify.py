@@ -357,7 +357,7 @@ def test_rows_keep_their_cells_and_order(run: Run, tmp_path: Path) -> None:
     (["rows.csv", "-o", "nowhere/out.csv"], 2, "no folder"),
     (["lines.txt", "-o", "out.csv"], 2, "no table"),
     (["taken.csv", "-o", "out.csv"], 2, "'prediction' already"),
-    (["other.csv"], 2, "did you mean 'texts'"),
+    (["other.csv"], 3, "did you mean 'texts'"),
     (["empty.csv", "-o", "out.csv"], 3, "line 3"),
     (["-"], 3, "line 301"),
 ])  # fmt: skip

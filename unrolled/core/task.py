@@ -15,6 +15,7 @@ from torch import Tensor
 
 from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.config import Config
+from unrolled.core.emission import Emission
 from unrolled.core.metric import Metric
 from unrolled.core.spec import Asks, Ports
 
@@ -291,9 +292,14 @@ class Task:
     def learn_from(self, members: Sequence[Task]) -> None:
         """Take over what the tasks of models that now answer together learned from their validation data."""
 
+    @property
+    def emission(self) -> Emission:
+        """What a model's outputs mean."""
+        raise NotImplementedError
+
     def loss(self, y: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Training loss as (total, count)."""
-        raise NotImplementedError
+        return self.emission.loss(y, batch.y, batch.mask)
 
     def evaluate(
         self, model: Any, split: str, limit: int | None = None, ledger: Ledger | None = None

@@ -61,8 +61,13 @@ class Batch:
         return replace(self, **{name: change(tensor) for name, tensor in tensors.items()})  # type: ignore[arg-type]
 
     @property
+    def real(self) -> Tensor:
+        """[B, T] True where something is to be predicted."""
+        return self.y != EMPTY if self.mask is None else self.mask
+
+    @property
     def n_targets(self) -> int:
-        return int((self.y != EMPTY).sum() if self.mask is None else self.mask.sum())
+        return int(self.real.sum())
 
 
 def _gather(section: Section, starts: NDArray[np.int64], length: int, ahead: int) -> tuple[Tensor, Tensor]:

@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from unrolled.core import task
-from unrolled.core.causal import Encoder
 from unrolled.core.errors import DataError, UsageError
-from unrolled.core.forward import outputs
 from unrolled.core.front import option
 from unrolled.data.batch import Batch
-from unrolled.data.codec import Codec
 from unrolled.data.pairs_batch import PairExamples, PairSection, pair_batches
-from unrolled.decode import ctc as decoding
-from unrolled.decode.text import Search
-from unrolled.objectives import ctc
-from unrolled.tasks._writing import Written, text_of
 
 TOKENS = 8192  # positions of a batch
 NARROWEST = 8  # prefixes that a search follows at least
@@ -65,10 +57,6 @@ def check_frames(section: PairSection, part: str) -> None:
         )
 
 
-def loss(y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
-    return ctc.ctc_loss(y, mask_of(y, batch), batch.y)
-
-
 def mask_of(y: Tensor, batch: task.Batch) -> Tensor:
     """Which outputs [B, S, V] are real: those of the frames, one by one."""
     assert batch.mask is not None
@@ -83,30 +71,3 @@ def mask_of(y: Tensor, batch: task.Batch) -> Tensor:
 def frame_batches(section: PairSection) -> Iterator[Batch]:
     """Every example once; `rows` says which is which."""
     return map(as_frames, pair_batches(section, TOKENS))
-
-
-def losses(model: Encoder, section: PairSection) -> tuple[Tensor, Tensor]:
-    """Nats of every target [n], and how many tokens it has [n]."""
-    nats, counts = torch.zeros(section.n_examples, dtype=torch.float64), torch.from_numpy(section.target_lengths)
-    for batch, y in outputs(model, frame_batches(section)):
-        assert batch.rows is not None
-        nats[batch.rows.cpu()] = ctc.sequence_losses(y, mask_of(y, batch), batch.y).double().cpu()
-    return nats, counts
-
-
-def write(codec: Codec, model: Encoder, section: PairSection, search: Search) -> list[list[Written]]:
-    """The n best texts for every source: by the best path, or with a beam by a search over prefixes."""
-    result: list[list[Written]] = [[] for _ in range(section.n_examples)]
-    for batch, y in outputs(model, frame_batches(section)):
-        assert batch.rows is not None
-        mask = mask_of(y, batch)
-        if search.beam is None:
-            found = [[candidate] for candidate in decoding.best_paths(y, mask)]
-        else:
-            found = decoding.prefix_search(y, mask, max(search.beam, NARROWEST), search.n)
-        for row, candidates in zip(batch.rows.tolist(), found):
-            result[row] = [
-                Written(text_of(codec, each.tokens), each.log_p, len(each.tokens), True, each.score)
-                for each in candidates
-            ]
-    return result

@@ -200,6 +200,11 @@ class LabelledTask(task.Task):
     def _readout(self) -> str:
         return "last"
 
+    def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
+        """Of a model that answers for the whole, the one output; otherwise those at real positions."""
+        whole = _where(self.answers_are) == "whole"
+        return self.emission.loss(y[:, 0], batch.y) if whole else super().loss(y, batch)
+
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
         return LabelledBatches(self._found().sections["train"], batching.batch_size, seed)
 

@@ -20,12 +20,13 @@ from torch import Tensor
 
 from unrolled.core import config, task
 from unrolled.core.causal import Conditional
+from unrolled.core.emission import Emission
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.forward import outputs
 from unrolled.core.front import option
 from unrolled.core.metric import Metric
 from unrolled.data.batch import Batch
-from unrolled.data.codec import EMPTY, STOP, Codec
+from unrolled.data.codec import STOP, Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs_batch import PairExamples, PairSection, pair_batches, section_of_pairs
 from unrolled.data.pairs_prepare import Longest, PairData
@@ -33,7 +34,7 @@ from unrolled.data.tables import Example
 from unrolled.data.target_words import TargetWords
 from unrolled.decode.config import GREEDY, Sampling
 from unrolled.decode.text import Search
-from unrolled.objectives import losses
+from unrolled.emissions.categorical import Categorical
 from unrolled.objectives.written import signatures
 from unrolled.pictures import alignment, kinds
 from unrolled.tasks import _judged, _told
@@ -157,8 +158,9 @@ class WrittenTask(task.Task):
         tokens = getattr(batching, "batch_tokens", None)
         return PairExamples(self._section("train"), tokens, batching.batch_size, seed)
 
-    def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
-        return losses.cross_entropy(y, batch.y, smoothing=self.config.label_smoothing, prior=self._prior)
+    @property
+    def emission(self) -> Emission:
+        return Categorical(self.codec.size, smoothing=self.config.label_smoothing, prior=self._prior)
 
     def look_at_training(self, model: Any) -> None:
         """Nothing is learned here, but what is longer than the model's positions is told before any work is done."""
@@ -318,12 +320,7 @@ class WrittenTask(task.Task):
     def predictions(self, model: Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
         """Examples of a part with what was written, and the nats of what should have been."""
         section = self._section(split).take(np.arange(min(limit, self._section(split).n_examples)))
-        nats, counts = torch.zeros(section.n_examples), torch.zeros(section.n_examples)
-        for batch, y in outputs(model, pair_batches(section, EVALUATION_TOKENS)):
-            assert batch.rows is not None
-            rows = batch.rows.cpu()
-            nats[rows] = losses.token_losses(y, batch.y).sum(1).cpu()
-            counts[rows] = (batch.y != EMPTY).sum(1).float().cpu()
+        nats, counts = self.nats_of(model, section)
         references, written = self.references(section), self.write(model, section)
         for i in range(section.n_examples):
             text = written[i][0].text
@@ -333,6 +330,16 @@ class WrittenTask(task.Task):
                 "nats_per_token": float(nats[i] / counts[i].clamp(min=1)),
                 **({} if section.kinds is None else {"kind": section.kinds[i]}),
             }  # fmt: skip
+
+    def nats_of(self, model: Any, section: PairSection) -> tuple[Tensor, Tensor]:
+        """Nats of every target [n], and how many tokens it has [n]."""
+        nats, counts = torch.zeros(section.n_examples), torch.zeros(section.n_examples)
+        for batch, y in outputs(model, pair_batches(section, EVALUATION_TOKENS)):
+            assert batch.rows is not None
+            rows = batch.rows.cpu()
+            nats[rows] = self.emission.losses(y, batch.y).sum(1).cpu()
+            counts[rows] = batch.real.sum(1).float().cpu()
+        return nats, counts
 
     def source_at(self, section: PairSection, i: int) -> Any:
         """The source of an example as it was given."""

@@ -25,7 +25,9 @@ from unrolled.data.answers import NO_ANSWER, ClassCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.labelled_batch import LabelledSection
 from unrolled.data.reading import Answers
-from unrolled.objectives import answers, calibration, classes, losses
+from unrolled.emissions.bits import Bits
+from unrolled.emissions.categorical import Categorical
+from unrolled.objectives import answers, calibration, classes
 from unrolled.pictures import kinds
 from unrolled.tasks import _labelled
 from unrolled.tasks._confusion import confusion_pictures
@@ -86,12 +88,12 @@ class Task(_labelled.LabelledTask):
 
     # ---- training
 
-    def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
-        logits, weights = y[:, 0], self.weights()  # [B, C], [C]
-        weights = None if weights is None else weights.to(y.device)
+    @property
+    def emission(self) -> Categorical | Bits:
+        size, weights, smoothing = self.answers.size, self.weights(), self.config.label_smoothing
         if self.answers_are == "classes":
-            return answers.multilabel_cross_entropy(logits, batch.y, weights)
-        return answers.label_cross_entropy(logits, batch.y, weights, self.config.label_smoothing)
+            return Bits(size, weights, "answers", self.temperature)
+        return Categorical(size, NO_ANSWER, smoothing, weights=weights, temperature=self.temperature)
 
     def baselines(self) -> list[task.Baseline]:
         found = [task.Baseline("class frequencies", "prior", {})]
@@ -107,18 +109,21 @@ class Task(_labelled.LabelledTask):
     def metrics(self) -> list[Metric]:
         return [Metric(self.SCORE, formula="rate")]
 
-    def calibrated(self, model: Any, section: LabelledSection) -> Tensor:
-        """Logits [n, C], whose softmax (or sigmoid) is what is told as p."""
-        return self.answers_to(model, section).double() / self.temperature
+    def said(self, model: Any, section: LabelledSection) -> tuple[Tensor, Tensor]:
+        """Logits [n, C], whose softmax (or sigmoid) is what is told as p, and the nats of each target [n]."""
+        y = self.answers_to(model, section).double()
+        return self.emission.scaled(y), self.emission.losses(y, self.known(torch.from_numpy(section.y)))
 
     def known(self, y: Tensor) -> Tensor:
-        """Targets [n] with NO_ANSWER where training never showed the class, which has no probability."""
-        return y.masked_fill(y >= self.answers.size, NO_ANSWER)
+        """Targets [n] with NO_ANSWER where training never showed the class, which has no probability; of sets those
+        classes that it showed [n, C]."""
+        size = self.answers.size
+        return y[:, :size] if self.answers_are == "classes" else y.masked_fill(y >= size, NO_ANSWER)
 
     def measure(self, model: Any, section: LabelledSection, ledger: task.Ledger | None) -> dict[str, float]:
-        logits, y = self.calibrated(model, section), torch.from_numpy(section.y)  # [n, C], [n] or [n, C + U]
+        (logits, nats), y = self.said(model, section), torch.from_numpy(section.y)  # [n, C], [n], [n] or [n, C + U]
         if self.answers_are == "classes":
-            return self._measure_sets(logits, y, ledger)
+            return self._measure_sets(logits, nats, y, ledger)
         said, known = logits.argmax(1), self.known(y)
         wrong = (said != y).double()  # [n]
         w = self._weights_of(y)  # [n]
@@ -134,18 +139,18 @@ class Task(_labelled.LabelledTask):
             "calibration_error": float(calibration.expected_calibration_error(calibration.reliability(p, y))),
             "tokens": len(y),
         }
-        nats, count = answers.label_cross_entropy(logits, known)
+        count = int((known != NO_ANSWER).sum())
         if count < len(y):
-            figures["unseen_targets"] = len(y) - int(count)
+            figures["unseen_targets"] = len(y) - count
         if count:
-            figures["nats"] = float(nats / count)
+            figures["nats"] = float(nats.sum() / count)
             if len(y.unique()) > 1:
                 figures["auc"] = float(classes.macro_roc_auc(classes.log_odds(logits), y))
         if self.weights() is not None:
             figures["weighted_error"] = float((w * wrong).sum() / w.sum())
         return figures
 
-    def _measure_sets(self, logits: Tensor, y: Tensor, ledger: task.Ledger | None) -> dict[str, float]:
+    def _measure_sets(self, logits: Tensor, nats: Tensor, y: Tensor, ledger: task.Ledger | None) -> dict[str, float]:
         said = F.pad(logits > 0, (0, y.shape[1] - logits.shape[1]))  # [n, C + U]
         wrong = (said != (y > 0)).any(1).double()  # [n] a set that is not all right
         if ledger is not None:
@@ -156,17 +161,12 @@ class Task(_labelled.LabelledTask):
             "accuracy": 1 - float(wrong.mean()),
             "macro_f1": float(classes.macro_f1(hits)),
             "micro_f1": float(classes.micro_f1(hits)),
-            "nats": float(self._nats_of_sets(logits, y).mean()),
+            "nats": float(nats.mean()),
             "tokens": len(y),
         }
         if n := int((y[:, self.answers.size :] > 0).any(1).sum()):
             figures["unseen_targets"] = n
         return figures
-
-    def _nats_of_sets(self, logits: Tensor, y: Tensor) -> Tensor:
-        """-log p of each set [n], over the classes that training showed."""
-        v = y[:, : self.answers.size].to(logits)
-        return F.binary_cross_entropy_with_logits(logits, v, reduction="none").sum(1)
 
     # ---- predictions
 
@@ -175,11 +175,8 @@ class Task(_labelled.LabelledTask):
         if "valid" not in self._found().sections:
             return
         section = self._found().sections["valid"]
-        logits, y = self.answers_to(model, section), torch.from_numpy(section.y)
-        if self.answers_are == "classes":
-            self.temperature = float(calibration.fit_temperature_of_bits(logits, y[:, : self.answers.size]))
-        else:
-            self.temperature = float(calibration.fit_temperature(logits, self.known(y)))
+        y = self.answers_to(model, section)
+        self.temperature = self.emission.calibrate(y, self.known(torch.from_numpy(section.y))).temperature
 
     def learn_from(self, members: Sequence[task.Task]) -> None:
         """The (geometric) mean of their temperatures."""
@@ -196,11 +193,9 @@ class Task(_labelled.LabelledTask):
     def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
         """Examples with their target, its probability and nats = -log of it; null where training never showed it."""
         some = self.first_of(split, limit)
-        logits, y = self.calibrated(model, some), torch.from_numpy(some.y)
-        if self.answers_are == "classes":
-            nats = self._nats_of_sets(logits, y)  # [n]
-        else:
-            nats = losses.token_losses(logits, self.known(y), ignore=NO_ANSWER).masked_fill(self.known(y) < 0, math.nan)
+        logits, nats = self.said(model, some)
+        if self.answers_are == "class":
+            nats = nats.masked_fill(self.known(torch.from_numpy(some.y)) == NO_ANSWER, math.nan)
         for i, found in enumerate(map(self._answer, logits)):
             true = self.answers.decode(some.answer(i))
             true = list(true) if isinstance(true, tuple) else true
@@ -211,7 +206,7 @@ class Task(_labelled.LabelledTask):
 
     def say(self, model: Any, section: LabelledSection) -> Iterator[dict[str, Any]]:
         """The class of each example and its probability."""
-        return map(self._answer, self.calibrated(model, section))
+        return map(self._answer, self.said(model, section)[0])
 
     def _answer(self, logits: Tensor) -> dict[str, Any]:
         """Calibrated logits [C] in words."""
@@ -226,7 +221,7 @@ class Task(_labelled.LabelledTask):
         section = self._found().sections[split]
         if self.answers_are == "classes" or self.answers.size > SHOWN:
             return {}
-        logits, y = self.calibrated(model, section), torch.from_numpy(section.y)
+        logits, y = self.said(model, section)[0], torch.from_numpy(section.y)
         confusion = classes.confusion_matrix(logits.argmax(1), y, len(self.answers.all_names))
         bins = calibration.reliability(logits.softmax(1), y)
         full = [i for i, n in enumerate(bins.n.tolist()) if n]

@@ -22,7 +22,7 @@ from torch import Tensor
 from unrolled.core import config, task
 from unrolled.core.causal import Causal, Conditional
 from unrolled.core.errors import DataError, UsageError
-from unrolled.core.forward import evaluating, outputs
+from unrolled.core.forward import evaluating
 from unrolled.core.front import option
 from unrolled.core.opening import read_json
 from unrolled.core.outside import write_new
@@ -36,12 +36,13 @@ from unrolled.data.pianoroll import KEYS, LOWEST, Roll, RollData, check_roll, pr
 from unrolled.data.section import Section
 from unrolled.data.tables import Example
 from unrolled.decode.config import Sampling
-from unrolled.decode.frames import rollout_frames
-from unrolled.objectives import losses, metrics
+from unrolled.decode.rollout import best_of
+from unrolled.emissions.bits import Bits, Draw
+from unrolled.objectives import metrics
+from unrolled.tasks import _next
 
 ALIASES = ("music", "midi", "piano-roll")
 
-EVALUATION_ROWS = 32
 CODEC = "frames.json"
 WIDEST = 1 << 16  # bits of a frame
 USED = {"split", "seed", "ahead", "fraction", "held_out"}  # of the settings of data; the others are about text
@@ -60,13 +61,10 @@ class Generated(NamedTuple):
     logp: float  # of the others, under the model as it is, whatever the temperature
 
 
-class Task(task.Task):
-    SCORE = "nats"
+class Task(_next.NextTask):
     FIGURES = ("nats", "nats_after_first", "accuracy")
-    ACCEPTS = ("causal",)
     UNIT = "frames"
 
-    data: DataConfig
     config: Config
 
     def __init__(self, config: Config, data: DataConfig) -> None:
@@ -114,11 +112,11 @@ class Task(task.Task):
         return {**rolls.facts, "fingerprint": rolls.fingerprint}
 
     def size(self, split: str) -> int:
-        lengths = np.diff(self._rolls().sections[split].offsets)
+        lengths = np.diff(self.sections()[split].offsets)
         return int(np.maximum(lengths + 1 - self.data.ahead, 0).sum())
 
-    def splits(self) -> tuple[str, ...]:
-        return tuple(self._rolls().sections)
+    def sections(self) -> Mapping[str, Section]:
+        return self._rolls().sections
 
     def _rolls(self) -> RollData:
         if self.rolls is None:
@@ -139,7 +137,7 @@ class Task(task.Task):
     # ---- training
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
-        return Examples(self._rolls().sections["train"], batching.batch_size, ahead=self.data.ahead, seed=seed)
+        return Examples(self.sections()["train"], batching.batch_size, ahead=self.data.ahead, seed=seed)
 
     def uses(self) -> list[task.Use]:
         return [
@@ -148,13 +146,9 @@ class Task(task.Task):
             task.Use("predict what follows each sequence", "predict", ("NEW_DATA",)),
         ]
 
-    def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
-        train = self._rolls().sections["train"]
-        return task.fitted(train, train.n_tokens, limit, lambda some: model.solve(some, ahead=self.data.ahead))
-
-    def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
-        assert isinstance(batch, Batch)
-        return losses.bernoulli(y, batch.y, batch.mask)
+    @property
+    def emission(self) -> Bits:
+        return Bits(self.width)
 
     @classmethod
     def guess(cls, source: Any, given: Mapping[str, Any]) -> task.Guess | None:  # noqa: ARG003
@@ -167,41 +161,27 @@ class Task(task.Task):
 
     # ---- figures
 
-    def evaluate(
-        self, model: Causal | Conditional, split: str, limit: int | None = None, ledger: task.Ledger | None = None
-    ) -> dict[str, float]:
-        return self.measure(model, self._rolls().sections[split], limit, ledger)
-
     def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
         section = section_of(self._read(source))
         return lambda model: self.measure(model, section, None)
 
-    def measure(
-        self, model: Causal | Conditional, section: Section, limit: int | None, ledger: task.Ledger | None = None
-    ) -> dict[str, float]:
-        """Nats per frame, and the share of right keys among all that sound or are said to (Bay et al. 2009)."""
-        total, count, first, firsts, right, named = 0.0, 0, 0.0, 0, 0, 0
-        for batch, y in self._outputs(model, section):
-            nats = losses.frame_losses(y, batch.y, batch.mask).double()  # [B, T]
-            total, count = total + float(nats.sum()), count + batch.n_targets
-            if ledger is not None:
-                assert batch.rows is not None and batch.mask is not None  # noqa: PT018
-                ledger.add(batch.rows[:, None].expand_as(nats), nats, batch.mask)
-            first, firsts = first + float(nats[:, 0].sum()), firsts + int(batch.mask[:, 0].sum())  # type: ignore[index]
-            said, true = (y > 0) & batch.mask[..., None], batch.y > 0  # type: ignore[index]
-            right, named = right + int((said & true).sum()), named + int((said | true).sum())
-            if limit is not None and count >= limit:
-                break
-        figures = {"nats": metrics.mean(total, count), "accuracy": right / max(named, 1), "tokens": count}
-        if count > firsts:  # sequences of one frame have nothing after it
-            figures["nats_after_first"] = (total - first) / (count - firsts)
-        return figures
+    def counted(self, batch: Batch, y: Tensor, nats: Tensor) -> dict[str, float]:
+        said, true = (y > 0) & batch.real[..., None], batch.y > 0  # [B, T, D]
+        return {
+            "first": float(nats[:, 0].sum()), "firsts": int(batch.real[:, 0].sum()),
+            "right": int((said & true).sum()), "named": int((said | true).sum()),
+        }  # fmt: skip
 
-    def _outputs(self, model: Causal | Conditional, section: Section) -> Iterator[tuple[Batch, Tensor]]:
-        return outputs(model, example_batches(section, EVALUATION_ROWS, ahead=self.data.ahead))
+    def figures(self, sums: _next.Sums, section: Section, whole: bool) -> dict[str, float]:
+        """Nats per frame, and the share of right keys among all that sound or are said to (Bay et al. 2009)."""
+        n = int(sums["tokens"])
+        figures = {"nats": metrics.mean(sums["nats"], n), "accuracy": sums["right"] / max(sums["named"], 1)}
+        if n > sums["firsts"]:  # sequences of one frame have nothing after it
+            figures["nats_after_first"] = (sums["nats"] - sums["first"]) / (n - sums["firsts"])
+        return {**figures, "tokens": n}
 
     def predictions(self, model: Causal | Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
-        section = self._rolls().sections[split]
+        section = self.sections()[split]
         rolls = [section.example(i) for i in range(min(limit, section.n_examples))]
         for number, (roll, line) in enumerate(zip(rolls, self.score(model, rolls))):
             on = [np.flatnonzero(frame).tolist() for frame in roll]
@@ -226,11 +206,8 @@ class Task(task.Task):
         """Log-probability of each sequence, in order."""
         checked = [check_roll(roll, f"sequence {i}", self.width) for i, roll in enumerate(rolls)]
         self._no_conditions(conditions)
-        nats, counts = np.zeros(len(checked)), np.zeros(len(checked), np.int64)
-        for batch, y in self._outputs(model, section_of(checked)) if checked else ():
-            rows = batch.rows.cpu().numpy()  # type: ignore[union-attr]  # example_batches always says which
-            nats[rows] = losses.frame_losses(y, batch.y, batch.mask).double().sum(1).cpu().numpy()
-            counts[rows] = batch.mask.sum(1).cpu().numpy()  # type: ignore[union-attr]
+        batches = self.batches(model, section_of(checked)) if checked else ()
+        nats, counts = self.row_nats(model, batches, len(checked))
         for i, (total, n) in enumerate(zip(nats.tolist(), counts.tolist())):
             yield {"text": f"sequence {i}", "logp": -total, "tokens": n, "nats_per_frame": total / max(n, 1)}
 
@@ -285,14 +262,13 @@ class Task(task.Task):
                      if getattr(sampling, name) != getattr(Sampling(), name)]  # fmt: skip
         if text_only:
             raise UsageError(f"{text_only[0]} is for tokens: every key is drawn by itself, by temperature and seed")
-        given = self._prompt(prompt)
+        given, bits = self._prompt(prompt), self.emission
+        choose = bits.chooser(Draw(temperature=sampling.temperature))
         with evaluating(model) as device:
-            start = self._start(given).to(device).expand(n, -1, -1)  # [n, 1 + P, D]
-            frames = list(rollout_frames(model, None, start, sampling.temperature, max_tokens, sampling.seed))
-        bits = torch.stack([frame.bits for frame in frames], dim=1).cpu().numpy().astype(np.uint8)  # [n, T, D]
-        log_p = torch.stack([frame.log_p for frame in frames]).sum(0).tolist()
-        made = [Generated(np.concatenate([given, b]), len(given), p) for b, p in zip(bits, log_p)]
-        return sorted(made, key=lambda each: -each.logp)
+            start = self._start(given).to(device)  # [1, 1 + P, D]
+            (found,) = best_of(n, model, None, start, None, choose, (), max_tokens, seed=sampling.seed, of=bits)
+        frames = [np.array(each.tokens, np.uint8) for each in found]  # [T, D]
+        return [Generated(np.concatenate([given, new]), len(given), each.log_p) for new, each in zip(frames, found)]
 
     def files_of(self, made: list[Generated], out: str | Path) -> dict[Path, bytes]:
         """OUT.npz with all rolls, `roll_0` the most probable, and where there are 88 keys a MIDI file of each."""

@@ -34,14 +34,17 @@ from unrolled.data.tables import Example
 from unrolled.data.text_inputs import bound, inputs_in, read_inputs
 from unrolled.decode.config import Sampling
 from unrolled.decode.text import Begun, Generated, Search, Writer
+from unrolled.emissions.categorical import Categorical
 from unrolled.layers.attention.packed import packed_weights
-from unrolled.objectives import losses, metrics
+from unrolled.objectives import metrics
 from unrolled.pictures import kinds
+from unrolled.tasks import _next
+from unrolled.tasks._next import EVALUATION_ROWS, PIECE
 from unrolled.tasks._told import OfText
 
 ALIASES = ("lm", "language-model", "language-modelling", "language-modeling", "text-generation", "generate", "text")
-EVALUATION_ROWS, EVALUATION_LENGTH, WARM_UP, SAMPLE_TEMPERATURE, SAMPLE_TOKENS = 32, 256, 256, 0.8, 160
-PIECE, SHOWN = 256, 256  # tokens of a stream per line of predictions.jsonl, and of an example that a picture shows
+EVALUATION_LENGTH, WARM_UP, SAMPLE_TEMPERATURE, SAMPLE_TOKENS = 256, 256, 0.8, 160
+SHOWN = 256  # tokens of an example that a picture shows
 
 
 class Config(config.Config):
@@ -51,12 +54,9 @@ class Config(config.Config):
     """Where smoothing goes: to all tokens alike or by their frequency in the training data."""
 
 
-class Task(task.Task):
-    SCORE = "nats"
+class Task(_next.NextTask):
     FIGURES = ("nats", "bits_per_character", "bits_per_byte", "perplexity", "accuracy")
-    ACCEPTS = ("causal",)
 
-    data: DataConfig
     config: Config
 
     def __init__(self, config: Config, data: DataConfig) -> None:
@@ -109,11 +109,11 @@ class Task(task.Task):
         return {**text.facts, "fingerprint": text.fingerprint}
 
     def size(self, split: str) -> int:
-        section = self._text().sections[split]
+        section = self.sections()[split]
         return section.n_tokens + (0 if section.is_stream else section.n_examples)
 
-    def splits(self) -> tuple[str, ...]:
-        return tuple(self._text().sections)
+    def sections(self) -> Mapping[str, Section]:
+        return self._text().sections
 
     def _text(self) -> TextData:
         if self.text is None:
@@ -129,7 +129,7 @@ class Task(task.Task):
     # ---- training
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
-        train, ahead = self._text().sections["train"], self.data.ahead
+        train, ahead = self.sections()["train"], self.data.ahead
         if not self.is_stream:
             return Examples(train, batching.batch_size, ahead=ahead, seed=seed)
         if not carried:
@@ -142,12 +142,10 @@ class Task(task.Task):
         made = task.Use("continue a text", "generate", ("--prompt", "TEXT", *started))
         return [made, *(task.Use(what, verb, ("NEW_DATA", *started)) for what, verb in each.items())]
 
-    def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
-        train = self._text().sections["train"]
-        return task.fitted(train, train.n_tokens, limit, lambda some: model.solve(some, ahead=self.data.ahead))
-
-    def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
-        return losses.cross_entropy(y, batch.y, smoothing=self.config.label_smoothing, prior=self._prior)
+    @property
+    def emission(self) -> Categorical:
+        never = (EMPTY, UNKNOWN, START, *([STOP] if self.is_stream else []))
+        return Categorical(self.codec.size, smoothing=self.config.label_smoothing, prior=self._prior, never=never)
 
     @classmethod
     def guess(cls, source: Any, given: Mapping[str, Any]) -> task.Guess | None:  # noqa: ARG003
@@ -161,32 +159,21 @@ class Task(task.Task):
 
     # ---- figures
 
-    def evaluate(
-        self, model: Causal | Conditional, split: str, limit: int | None = None, ledger: task.Ledger | None = None
-    ) -> dict[str, float]:
-        return self.measure(model, self._text().sections[split], limit, ledger)
-
     def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
         section = prepare_all(source, bound(source, self.data, self.column), self.codec, self.labels)
         return lambda model: self.measure(model, section, None)
 
-    def measure(
-        self, model: Causal | Conditional, section: Section, limit: int | None, ledger: task.Ledger | None = None
-    ) -> dict[str, float]:
+    def counted(self, batch: Batch, y: Tensor, nats: Tensor) -> dict[str, float]:
+        return {"right": int(metrics.accuracy(y, batch.y)[0])}
+
+    def figures(self, sums: _next.Sums, section: Section, whole: bool) -> dict[str, float]:
         """Nats per token; and, when the whole section is read, bits per character and byte."""
-        total, count, right = 0.0, 0, 0
-        for batch, y in outputs(model, self._batches(model, section)):
-            nats, n = losses.token_losses(y, batch.y), batch.y != EMPTY  # [B, T]
-            total, count = total + float(nats.double().sum()), count + int(n.sum())
-            if ledger is not None:
-                ledger.add(units_of(batch), nats, n, "" if batch.places is None else f"pieces of {PIECE} tokens")
-            right += int(metrics.accuracy(y, batch.y)[0])
-            if limit is not None and count >= limit:
-                break
+        total, count = float(sums["nats"]), int(sums["tokens"])
         if count == 0:
             raise DataError("there is no token to predict in this part of the data: give more of it")
-        figures = {"nats": total / count, "perplexity": metrics.perplexity(total, count), "accuracy": right / count}
-        if limit is None:
+        figures = {"nats": total / count, "perplexity": metrics.perplexity(total, count)}
+        figures["accuracy"] = sums["right"] / count
+        if whole:
             if section.is_stream:  # its first token is given, not predicted, but its characters are counted
                 total *= section.n_tokens / count
             figures["bits_per_character"] = metrics.bits_per_character(total, section.n_chars)
@@ -194,9 +181,9 @@ class Task(task.Task):
             figures["unknown_share"] = section.n_unknown / max(len(section.tokens), 1)
         return {**figures, "tokens": count}
 
-    def _batches(self, model: Causal | Conditional, section: Section) -> Iterator[Batch]:
+    def batches(self, model: Causal | Conditional, section: Section) -> Iterator[Batch]:
         if not section.is_stream:
-            return example_batches(section, EVALUATION_ROWS, ahead=self.data.ahead)
+            return super().batches(model, section)
         length, context, carried = EVALUATION_LENGTH, WARM_UP, carries(model)
         if not carried:  # windows that overlap by half
             length = min(length, decoder_of(model).max_length or length)
@@ -207,7 +194,7 @@ class Task(task.Task):
 
     def predictions(self, model: Causal | Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
         """Examples, or pieces of a stream, in order, with their nats."""
-        section = self._text().sections[split]
+        section = self.sections()[split]
         if section.is_stream:
             ends = np.minimum(np.arange(1, limit + 1) * PIECE, len(section.tokens))
             offsets = np.concatenate([[0], np.unique(ends)])
@@ -228,13 +215,8 @@ class Task(task.Task):
             section = section_from(
                 [self.codec.encode(text) for text in some], None if classes is None else classes.tolist(), False
             )
-            nats, counts = np.zeros(len(some)), np.zeros(len(some), dtype=np.int64)
             batches = example_batches(section, EVALUATION_ROWS, ahead=self.data.ahead)
-            for batch, y in outputs(model, map(self._without_ends, batches)):
-                each = losses.token_losses(y, batch.y)  # [B, T]
-                rows = batch.rows.cpu().numpy()  # type: ignore[union-attr]  # example_batches always says which
-                nats[rows] = each.double().sum(1).cpu().numpy()
-                counts[rows] = (batch.y != EMPTY).sum(1).cpu().numpy()
+            nats, counts = self.row_nats(model, map(self._without_ends, batches), len(some))
             for i, text in enumerate(some):
                 total, count = float(nats[i]), int(counts[i])
                 yield {"text": text, "logp": -total, "tokens": count, "nats_per_token": total / (count or 1)}
@@ -254,7 +236,7 @@ class Task(task.Task):
         line = next(iter(self.predictions(model, split, 1)))
         batch, _ = self.example(self.input_of(line))
         each, y = next(outputs(model, [batch]))
-        nats = losses.token_losses(y, each.y)[0, :SHOWN].tolist()
+        nats = self.emission.losses(y, each.y)[0, :SHOWN].tolist()
         ids = each.y[0, :SHOWN].tolist()
         pairs = [(token, value) for token, value in zip(ids, nats) if token != EMPTY]
         return kinds.Tokens(
@@ -352,7 +334,7 @@ class Task(task.Task):
         ids = [] if stop is None else [int(token) for token in self.codec.encode(stop)]
         if len(ids) > 1 or ids == [UNKNOWN]:
             raise UsageError(f"stop = {stop!r} must be one token that the run knows; it is {len(ids)} or unknown")
-        return Writer(self.codec, [STOP, *ids], [EMPTY, UNKNOWN, START, *([STOP] if self.is_stream else [])])
+        return Writer(self.codec, [STOP, *ids], self.emission.never)
 
     def _class_ids(self, names: Sequence[str | None] | None) -> np.ndarray | None:
         """The numbers of classes; they must be given exactly where the run was trained with them."""
@@ -369,11 +351,3 @@ class Task(task.Task):
             if name not in known:
                 raise UsageError(f"there is no class '{name}'; {nearest(str(name), known)}")
         return np.array([known[str(name)] for name in names], dtype=np.int64)
-
-
-def units_of(batch: Batch) -> Tensor:
-    """The number [B, T] of the example, or of the piece of a stream, that each position belongs to."""
-    if batch.places is None:
-        assert batch.rows is not None
-        return batch.rows[:, None].expand_as(batch.y)
-    return (batch.places[:, None] + torch.arange(batch.y.shape[1], device=batch.y.device)) // PIECE

@@ -14,7 +14,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Unpack
+from typing import Any, ClassVar, Literal, Unpack, cast
 
 import numpy as np
 import torch
@@ -39,6 +39,7 @@ from unrolled.data.vector_pairs import RecognitionReading, VectorPairs
 from unrolled.data.windows import windows
 from unrolled.decode.config import GREEDY, Sampling
 from unrolled.decode.text import Search
+from unrolled.emissions.ctc import CTC
 from unrolled.objectives import metrics
 from unrolled.pictures import kinds
 from unrolled.tasks import _frames, _sensed, _written
@@ -61,16 +62,17 @@ class Task(_sensed.SensedTask):
     SCORE: ClassVar[str] = "character_error_rate"
     FIGURES: ClassVar[tuple[str, ...]] = ("character_error_rate", "word_error_rate", "exact_match", "nats")
     JUDGED_BY: ClassVar[tuple[Metric, ...]] = (CHARACTER_ERRORS, WORD_ERRORS, EXACT)
-    ACCEPTS: ClassVar[tuple[str, ...]] = ("conditional", "encoder", "causal")
+    ACCEPTS: ClassVar[tuple[str, ...]] = ("conditional",)
     READING: ClassVar[type[RecognitionReading]] = RecognitionReading
 
     config: Config
     reading: RecognitionReading
 
+    def __new__(cls, config: Config, data: DataConfig) -> Task:  # noqa: ARG004
+        return super().__new__(FrameTask if config.objective == "ctc" else cls)
+
     def __init__(self, config: Config, data: DataConfig) -> None:
         super().__init__(config, data, config.pairs)
-        self.by_frames = config.objective == "ctc"
-        self.ACCEPTS = ("encoder", "causal") if self.by_frames else ("conditional",)  # type: ignore[misc]
 
     @classmethod
     def guess(cls, source: Any, given: Mapping[str, Any]) -> task.Guess | None:
@@ -79,85 +81,13 @@ class Task(_sensed.SensedTask):
     def open(self, source: Any, reading: Any) -> VectorPairs:
         return open_recognition(source, reading)
 
-    # ---- the model
-
-    def asks(self) -> Asks:
-        return Asks(self.ACCEPTS, "each", "numbers") if self.by_frames else super().asks()
-
-    def ports(self) -> Ports:
-        if not self.by_frames:
-            return super().ports()
-        return Ports(0, self.codec.size, d_in=self.source_codec.size, answers="each")
-
-    def baselines(self) -> list[task.Baseline]:
-        return [] if self.by_frames else super().baselines()
-
-    def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
-        pairs = super().sampler(batching, carried, seed)
-        assert isinstance(pairs, PairExamples)
-        return _frames.FrameExamples(pairs) if self.by_frames else pairs
-
-    def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
-        return _frames.loss(y, batch) if self.by_frames else super().loss(y, batch)
-
-    def look_at_training(self, model: Any) -> None:
-        super().look_at_training(model)
-        if self.by_frames:
-            for part, section in self.sections.items():
-                _frames.check_frames(section, part)
-
-    def check_lengths(self, model: Any, found: Longest, where: str = "") -> None:
-        if not self.by_frames:
-            super().check_lengths(model, found, where)
-            return
-        most = longest_source(model)
-        if most is not None and found.source > most:
-            raise DataError(
-                f"{found.source_place}{where}: {found.source} frames, but this model reads at most {most}; "
-                f"{_written.shorten()}"
-            )
-
     # ---- figures
 
     def judge_by(self, words: TargetWords) -> None:
         self.usual_score = WORD_ERRORS if self.data.tokens == "word" else CHARACTER_ERRORS
 
-    def measure_tokens(self, model: Any, section: PairSection, ledger: task.Ledger | None) -> dict[str, float]:
-        if not self.by_frames:
-            return super().measure_tokens(model, section, ledger)
-        nats, counts = _frames.losses(model, section)
-        if ledger is not None:
-            ledger.put("nats", torch.arange(section.n_examples), torch.stack([nats, counts.double()], 1))
-        per_token = metrics.nats_per_token(float(nats.sum()), int(counts.sum()))
-        return {"nats": per_token, "tokens": int(counts.sum())}
-
     def how_measured(self) -> dict[str, str]:
         return {}
-
-    # ---- writing
-
-    def most_tokens(self, model: Any) -> int:
-        return self.longest_target + _written.ROOM if self.by_frames else super().most_tokens(model)
-
-    def search(self, model: Any, **asked: Unpack[Asked]) -> Search:
-        if not self.by_frames:
-            return super().search(model, **asked)
-        if any(asked.get(name) for name in ("sampling", "length_penalty", "max_tokens")):
-            able = f"{option('beam')} and {option('n_best')}"
-            raise UsageError(f"frames say one text: {able} are possible here, samples and lengths are not")
-        return search_of(asked, self.most_tokens(model))
-
-    def write(
-        self,
-        model: Any,
-        section: PairSection,
-        search: Search | None = None,
-        sampling: Sampling = GREEDY,
-        numbers: Tensor | None = None,
-    ) -> list[list[Written]]:
-        if not self.by_frames:
-            return super().write(model, section, search, sampling, numbers)
-        return _frames.write(self.codec, model, section, search or Search())
 
     # ---- examples
 
@@ -189,36 +119,14 @@ class Task(_sensed.SensedTask):
 
     def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
         section = self._section(split).take(np.arange(min(limit, self._section(split).n_examples)))
-        lines = self._by_frames(model, section) if self.by_frames else super().predictions(model, split, limit)
-        for i, line in enumerate(lines):
+        for i, line in enumerate(super().predictions(model, split, limit)):
             vectors = np.asarray(self.source_at(section, i), np.float64).round(5).tolist()
             yield {**line, "source": f"example {int(section.rows[i]) + 1} of the data", "vectors": vectors}
-
-    def _by_frames(self, model: Any, section: PairSection) -> Iterator[dict[str, Any]]:
-        (nats, counts), references = _frames.losses(model, section), self.references(section)
-        for i, best in enumerate(self.write(model, section)):
-            text = best[0].text
-            yield {
-                "target": references[i], "prediction": text, "right": text == references[i], "tokens": int(counts[i]),
-                "nats_per_token": float(nats[i] / counts[i].clamp(min=1)),
-            }  # fmt: skip
 
     def input_of(self, line: Mapping[str, Any]) -> Any:
         if not isinstance(line["vectors"], list):
             raise DataError("a saved prediction holds no vectors; a file that it may name is not opened")
         return {"source": line["vectors"], "target": line["target"]}
-
-    def example(self, value: Any) -> tuple[Batch, list[str]]:
-        batch, names = super().example(value)
-        if not self.by_frames:
-            return batch, names
-        frames = _frames.as_frames(batch)
-        return frames, [str(s) for s in range(frames.x.shape[1])]
-
-    def explained(self, y: Tensor, at: int) -> task.Explained:
-        """The token that a frame says by its log p."""
-        best = int(y[0, at].argmax())
-        return task.Explained(self.codec.name(best), "log p", "nats", lambda y: y[:, at].log_softmax(-1)[:, best])
 
     # ---- pictures
 
@@ -230,10 +138,109 @@ class Task(_sensed.SensedTask):
             rows=[[line["source"], line["target"], line["prediction"]] for line in lines],
         )  # fmt: skip
         asked = {"source": lines[0]["vectors"], "target": lines[0]["target"], "prediction": lines[0]["prediction"]}
-        found = self.frames_of(model, asked) if self.by_frames else self.alignment_of(model, asked)
+        found = self.alignment_of(model, asked)
         return {"samples": table} | ({} if found is None else {"alignment": found})
 
-    def frames_of(self, model: Any, line: Mapping[str, Any]) -> kinds.Heatmap:
+
+class FrameTask(Task):
+    """By CTC: a model answers at every frame, and what the frames say is merged to a text."""
+
+    ACCEPTS: ClassVar[tuple[str, ...]] = ("encoder", "causal")
+
+    # ---- the model
+
+    @property
+    def emission(self) -> CTC:
+        return CTC(self.codec.size)
+
+    def asks(self) -> Asks:
+        return Asks(self.ACCEPTS, "each", "numbers")
+
+    def ports(self) -> Ports:
+        return Ports(0, self.codec.size, d_in=self.source_codec.size, answers="each")
+
+    def baselines(self) -> list[task.Baseline]:
+        return []
+
+    def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
+        pairs = super().sampler(batching, carried, seed)
+        assert isinstance(pairs, PairExamples)
+        return _frames.FrameExamples(pairs)
+
+    def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
+        return self.emission.loss(y, batch.y, _frames.mask_of(y, batch))
+
+    def look_at_training(self, model: Any) -> None:
+        super().look_at_training(model)
+        for part, section in self.sections.items():
+            _frames.check_frames(section, part)
+
+    def check_lengths(self, model: Any, found: Longest, where: str = "") -> None:
+        most = longest_source(model)
+        if most is not None and found.source > most:
+            raise DataError(
+                f"{found.source_place}{where}: {found.source} frames, but this model reads at most {most}; "
+                f"{_written.shorten()}"
+            )
+
+    # ---- figures
+
+    def measure_tokens(self, model: Any, section: PairSection, ledger: task.Ledger | None) -> dict[str, float]:
+        nats, counts = self.nats_of(model, section)
+        if ledger is not None:
+            ledger.put("nats", torch.arange(section.n_examples), torch.stack([nats, counts], 1))
+        per_token = metrics.nats_per_token(float(nats.sum()), int(counts.sum()))
+        return {"nats": per_token, "tokens": int(counts.sum())}
+
+    def nats_of(self, model: Any, section: PairSection) -> tuple[Tensor, Tensor]:
+        nats, counts = torch.zeros(section.n_examples).double(), torch.from_numpy(section.target_lengths).double()
+        for batch, y in outputs(model, _frames.frame_batches(section)):
+            found = self.emission.losses(y, batch.y, _frames.mask_of(y, batch))  # [B, 1]
+            nats[cast(Tensor, batch.rows).cpu()] = found[:, 0].double().cpu()
+        return nats, counts
+
+    # ---- writing
+
+    def most_tokens(self, model: Any) -> int:
+        return self.longest_target + _written.ROOM
+
+    def search(self, model: Any, **asked: Unpack[Asked]) -> Search:
+        if any(asked.get(name) for name in ("sampling", "length_penalty", "max_tokens")):
+            able = f"{option('beam')} and {option('n_best')}"
+            raise UsageError(f"frames say one text: {able} are possible here, samples and lengths are not")
+        return search_of(asked, self.most_tokens(model))
+
+    def write(
+        self,
+        model: Any,
+        section: PairSection,
+        search: Search | None = None,
+        sampling: Sampling = GREEDY,
+        numbers: Tensor | None = None,
+    ) -> list[list[Written]]:
+        search = search or Search()
+        found: list[list[Written]] = [[] for _ in range(section.n_examples)]
+        for batch, y in outputs(model, _frames.frame_batches(section)):
+            texts = self.emission.decode(y, _frames.mask_of(y, batch), search.beam, search.n)
+            for row, candidates in zip(cast(Tensor, batch.rows).tolist(), texts):
+                found[row] = [
+                    Written(self.text_of(each.tokens), each.log_p, len(each.tokens), True, each.score)
+                    for each in candidates
+                ]
+        return found
+
+    # ---- examples
+
+    def example(self, value: Any) -> tuple[Batch, list[str]]:
+        frames = _frames.as_frames(super().example(value)[0])
+        return frames, [str(s) for s in range(frames.x.shape[1])]
+
+    def explained(self, y: Tensor, at: int) -> task.Explained:
+        """The token that a frame says by its log p."""
+        best = int(y[0, at].argmax())
+        return task.Explained(self.codec.name(best), "log p", "nats", lambda y: y[:, at].log_softmax(-1)[:, best])
+
+    def alignment_of(self, model: Any, line: Mapping[str, Any]) -> kinds.Heatmap:
         """The probability of each token at each frame, of those that are likely anywhere."""
         batch, _ = self.example(line)
         _, y = next(outputs(model, [batch]))

@@ -8,7 +8,7 @@ Training sees each number brought to mean 0 and standard deviation 1; every figu
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,20 +18,19 @@ from unrolled.core import task
 from unrolled.data.answers import NumberScaler
 from unrolled.data.labelled_batch import LabelledSection
 from unrolled.data.reading import names_of
-from unrolled.objectives import losses, numbers
+from unrolled.emissions.point import Distance, Point
+from unrolled.objectives import numbers
 from unrolled.pictures import kinds
 from unrolled.tasks import _labelled
 
 ALIASES = ("regression",)
-
-LOSSES = {"l2": losses.mse, "l1": losses.l1, "huber": losses.huber}
 
 
 class Config(_labelled.Config):
     readout: _labelled.Readout = "last"
     """How a sequence is read off a model's positions: the last one, first and last, their mean or largest, or weighted
     by attention or by a learned query."""
-    loss: Literal["l2", "l1", "huber"] = "l2"
+    loss: Distance = "l2"
     """What training makes small: squares, absolute values, or squares near 0 and absolute values beyond."""
 
 
@@ -48,8 +47,9 @@ class Task(_labelled.LabelledTask):
 
     # ---- training
 
-    def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
-        return LOSSES[self.config.loss](y[:, 0].float(), batch.y)  # [B, n]
+    @property
+    def emission(self) -> Point:
+        return Point(self.answers.size, self.config.loss)
 
     def baselines(self) -> list[task.Baseline]:
         return [task.Baseline("mean", "prior", {}), *self.neighbours()]

@@ -25,7 +25,8 @@ from unrolled.data.config import DataConfig
 from unrolled.data.labelled import Labelled
 from unrolled.data.labelled_batch import LabelledSection
 from unrolled.data.untagged import open_words, sentence_files, words_alone
-from unrolled.objectives import answers, classes, losses, spans
+from unrolled.emissions.categorical import Categorical
+from unrolled.objectives import classes, spans
 from unrolled.tasks import _labelled
 from unrolled.tasks._confusion import confusion_pictures
 
@@ -71,8 +72,9 @@ class Task(_labelled.LabelledTask):
 
     # ---- training
 
-    def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
-        return answers.label_cross_entropy(y, batch.y)  # [B, T, C], [B, T]
+    @property
+    def emission(self) -> Categorical:
+        return Categorical(self.answers.size, ignore=NO_ANSWER)
 
     def baselines(self) -> list[task.Baseline]:
         return [task.Baseline("most frequent tag of each word", "tag-counts", {})]
@@ -117,7 +119,7 @@ class Task(_labelled.LabelledTask):
         some = self.first_of(split, limit)
         logp = self.answers_along(model, some).double().log_softmax(1)  # [N, C]
         y = torch.from_numpy(some.y)
-        nats = losses.token_losses(logp, y.masked_fill(y >= self.answers.size, NO_ANSWER), ignore=NO_ANSWER)  # [N]
+        nats = self.emission.losses(logp, y.masked_fill(y >= self.answers.size, NO_ANSWER))  # [N]
         for i, (start, stop) in enumerate(zip(some.offsets[:-1], some.offsets[1:])):
             yield {
                 "input": self.shown(some.input(i)),

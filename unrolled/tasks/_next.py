@@ -1,0 +1,104 @@
+"""What follows: the base of tasks that predict, at every position of a sequence, what comes next (or `ahead` steps on).
+
+    C = - sum_t log p(x_{t+tau} | x_1 .. x_t)            eq. (7.5), tau = ahead
+
+What p means is the emission's: one token, or a frame of bits. Figures are nats, every position counted alike.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unrolled.core import task
+from unrolled.core.causal import Causal, Conditional
+from unrolled.core.forward import outputs
+from unrolled.data.batch import Batch, example_batches
+from unrolled.data.config import DataConfig
+from unrolled.data.section import Section
+
+EVALUATION_ROWS = 32
+PIECE = 256  # tokens of a stream that are one unit
+
+Sums = Counter[str]
+
+
+class NextTask(task.Task):
+    """The base: evaluation, scores, closed forms. A task adds its data, its emission, figures and writing."""
+
+    SCORE = "nats"
+    ACCEPTS = ("causal",)
+
+    data: DataConfig
+
+    def sections(self) -> Mapping[str, Section]:
+        """The data that was read, by split."""
+        raise NotImplementedError
+
+    def splits(self) -> tuple[str, ...]:
+        return tuple(self.sections())
+
+    def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
+        train = self.sections()["train"]
+        return task.fitted(train, train.n_tokens, limit, lambda some: model.solve(some, ahead=self.data.ahead))
+
+    # ---- figures
+
+    def evaluate(
+        self, model: Causal | Conditional, split: str, limit: int | None = None, ledger: task.Ledger | None = None
+    ) -> dict[str, float]:
+        return self.measure(model, self.sections()[split], limit, ledger)
+
+    def measure(
+        self, model: Causal | Conditional, section: Section, limit: int | None, ledger: task.Ledger | None = None
+    ) -> dict[str, float]:
+        """The figures of a section, or of about `limit` positions of it."""
+        sums = Sums()
+        for batch, y in outputs(model, self.batches(model, section)):
+            nats = self.emission.losses(y, batch.y, batch.mask).double()  # [B, T]
+            sums.update({"nats": float(nats.sum()), "tokens": batch.n_targets, **self.counted(batch, y, nats)})
+            if ledger is not None:
+                unit = "" if batch.places is None else f"pieces of {PIECE} tokens"
+                ledger.add(units_of(batch), nats, batch.real, unit)
+            if limit is not None and sums["tokens"] >= limit:
+                break
+        return self.figures(sums, section, whole=limit is None)
+
+    def batches(self, model: Causal | Conditional, section: Section) -> Iterator[Batch]:
+        """The batches by which a section is evaluated."""
+        return example_batches(section, EVALUATION_ROWS, ahead=self.data.ahead)
+
+    def counted(self, batch: Batch, y: Tensor, nats: Tensor) -> dict[str, float]:
+        """Sums over a batch that `figures` needs beside its nats and tokens; y [B, T, D'], nats [B, T]."""
+        raise NotImplementedError
+
+    def figures(self, sums: Sums, section: Section, whole: bool) -> dict[str, float]:
+        """The figures from the sums over all batches, of a whole section or of a part."""
+        raise NotImplementedError
+
+    def row_nats(
+        self, model: Causal | Conditional, batches: Iterable[Batch], n: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The nats of each of n examples [n], and how many positions it has [n]."""
+        nats, counts = np.zeros(n), np.zeros(n, np.int64)
+        for batch, y in outputs(model, batches):
+            assert batch.rows is not None
+            rows = batch.rows.cpu().numpy()
+            nats[rows] = self.emission.losses(y, batch.y, batch.mask).double().sum(1).cpu().numpy()
+            counts[rows] = batch.real.sum(1).cpu().numpy()
+        return nats, counts
+
+
+def units_of(batch: Batch) -> Tensor:
+    """The number [B, T] of the example, or of the piece of a stream, that each position belongs to."""
+    places = torch.arange(batch.x.shape[1], device=batch.x.device)  # [T]
+    if batch.places is None:
+        assert batch.rows is not None
+        return batch.rows[:, None].expand(-1, len(places))
+    return (batch.places[:, None] + places) // PIECE
