@@ -15,8 +15,8 @@ from unrolled.core import discover
 from unrolled.core.compose import Read
 from unrolled.core.spec import Sizes
 from unrolled.layers.attention.readouts import readout_named
-from unrolled.objectives.answers import label_cross_entropy
 from unrolled.objectives.calibration import expected_calibration_error, fit_temperature, reliability
+from unrolled.objectives.losses import cross_entropy
 
 V, D = 8, 12
 
@@ -57,7 +57,7 @@ def accuracy(model: nn.Module, question: Any, longest: int, steps: int, lr: floa
     optimiser = torch.optim.Adam(model.parameters(), lr)
     for step in range(steps):
         tokens, mask = batch(64, longest, step)
-        total, count = label_cross_entropy(answer(model, tokens, mask), question(tokens, mask))
+        total, count = cross_entropy(answer(model, tokens, mask), question(tokens, mask), ignore=-1)
         optimiser.zero_grad()
         (total / count).backward()
         optimiser.step()

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from unrolled.objectives.answers import balanced_weights, label_cross_entropy, multilabel_cross_entropy
-from unrolled.objectives.losses import huber, l1, mse
+from unrolled.objectives.answers import NO_LABEL, balanced_weights, multilabel_cross_entropy
+from unrolled.objectives.losses import cross_entropy, huber, l1, mse
 
 N, C = 8, 3
 JUNK = [math.nan, math.inf, -math.inf, 1e30]
@@ -29,7 +29,7 @@ BITS = torch.tensor([[1, 0, 1], [0, 0, 0], [1, 1, 1], [0, 1, 0]] * 2)
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_labels_agree_with_torch(logits: Tensor, smoothing: float) -> None:
-    total, count = label_cross_entropy(logits, LABELS, smoothing=smoothing)
+    total, count = cross_entropy(logits, LABELS, smoothing=smoothing, ignore=NO_LABEL)
     torch.testing.assert_close(
         total / count, F.cross_entropy(logits, LABELS, ignore_index=-1, label_smoothing=smoothing)
     )
@@ -37,14 +37,14 @@ def test_labels_agree_with_torch(logits: Tensor, smoothing: float) -> None:
 
 
 def test_weighted_labels_agree_with_torch(logits: Tensor) -> None:
-    total, count = label_cross_entropy(logits, LABELS, WEIGHTS)
+    total, count = cross_entropy(logits, LABELS, ignore=NO_LABEL, weights=WEIGHTS)
     torch.testing.assert_close(total / count, F.cross_entropy(logits, LABELS, WEIGHTS.double(), ignore_index=-1))
     assert count.item() == 0.5 + 1 + 4 + 1 + 0.5 + 4
 
 
 def test_tags_are_labels_too(logits: Tensor) -> None:
-    one = label_cross_entropy(logits.view(2, 4, C), LABELS.view(2, 4), WEIGHTS)
-    torch.testing.assert_close(one, label_cross_entropy(logits, LABELS, WEIGHTS))
+    one = cross_entropy(logits.view(2, 4, C), LABELS.view(2, 4), ignore=NO_LABEL, weights=WEIGHTS)
+    torch.testing.assert_close(one, cross_entropy(logits, LABELS, ignore=NO_LABEL, weights=WEIGHTS))
 
 
 def test_several_labels_agree_with_torch(logits: Tensor) -> None:
@@ -70,7 +70,7 @@ def test_numbers_agree_with_torch(logits: Tensor) -> None:
 
 MASK = torch.tensor([1, 1, 0, 1, 1, 0, 1, 1]).bool()
 MASKED = {
-    "labels": lambda y: label_cross_entropy(y, LABELS.masked_fill(~MASK, -1), WEIGHTS),
+    "labels": lambda y: cross_entropy(y, LABELS.masked_fill(~MASK, -1), ignore=NO_LABEL, weights=WEIGHTS),
     "several": lambda y: multilabel_cross_entropy(y, BITS, WEIGHTS, MASK),
     "each": lambda y: multilabel_cross_entropy(y, BITS, mask=MASK[:, None].expand(-1, C)),
     "l1": lambda y: l1(y, y.detach().flip(1), MASK),
@@ -104,15 +104,17 @@ def test_junk_in_targets_changes_nothing(logits: Tensor) -> None:
 
 def test_nothing_real_is_zero_of_zero(logits: Tensor) -> None:
     z = logits.requires_grad_()
-    total, count = label_cross_entropy(z, torch.full((N,), -1), WEIGHTS)
+    total, count = cross_entropy(z, torch.full((N,), -1), ignore=NO_LABEL, weights=WEIGHTS)
     total.backward()
     assert (total.item(), count.item()) == (0, 0)
     assert (z.grad == 0).all()
 
 
 def test_batches_add_up(logits: Tensor) -> None:
-    whole = label_cross_entropy(logits, LABELS, WEIGHTS)
-    parts = [label_cross_entropy(logits[i : i + 3], LABELS[i : i + 3], WEIGHTS) for i in range(0, N, 3)]
+    whole = cross_entropy(logits, LABELS, ignore=NO_LABEL, weights=WEIGHTS)
+    parts = [
+        cross_entropy(logits[i : i + 3], LABELS[i : i + 3], ignore=NO_LABEL, weights=WEIGHTS) for i in range(0, N, 3)
+    ]
     torch.testing.assert_close(whole, tuple(sum(part) for part in zip(*parts, strict=True)))
 
 

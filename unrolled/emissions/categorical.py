@@ -17,7 +17,7 @@ from torch import Tensor
 from unrolled.core.emission import Chooser, Trial
 from unrolled.decode.choose import make_chooser, token_log_prob
 from unrolled.decode.config import Sampling
-from unrolled.objectives import answers, calibration, losses
+from unrolled.objectives import calibration, losses
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class Categorical:
 
     def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         target = self._real(target, mask)
-        return answers.label_cross_entropy(y, target, self.weights, self.smoothing, self.prior, self.ignore)
+        return losses.cross_entropy(y, target, self.smoothing, self.prior, self.ignore, self.weights)
 
     def losses(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
         """Nats."""

@@ -1,7 +1,6 @@
-"""Losses of answers: classes, one or several per example, with weights for rare ones. They return (total, count).
+"""Losses of answers: weights for rare classes, and several classes at once. A loss returns (total, count).
 
-Labels are whole numbers from 0; -1 means that there is no label (padding, unknown), and whatever stands at that place,
-NaN included, changes neither the value nor any gradient.
+Labels are whole numbers from 0; -1 means that there is no label (padding, unknown).
 """
 
 from __future__ import annotations
@@ -9,8 +8,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-
-from unrolled.objectives.losses import token_losses
 
 NO_LABEL = -1
 
@@ -26,32 +23,6 @@ def balanced_weights(counts: Tensor, power: float = 1.0) -> Tensor:
     n = counts.to(torch.get_default_dtype())
     w = torch.where(n > 0, n.clamp_min(1) ** -power, 0.0)
     return w * (n.sum() / (w * n).sum().clamp_min(torch.finfo(n.dtype).tiny))
-
-
-def label_cross_entropy(
-    logits: Tensor,
-    labels: Tensor,
-    class_weights: Tensor | None = None,
-    smoothing: float = 0.0,
-    prior: Tensor | None = None,
-    ignore: int = NO_LABEL,
-) -> tuple[Tensor, Tensor]:
-    """Cross entropy of labels y [B] (or tags [B, S]) under logits z [B, C] (or [B, S, C]), in nats.
-
-    total = sum_i w_{y_i} H(y_i, softmax(z_i))        count = sum_i w_{y_i}
-
-    Without weights w = 1, and the count is the number of labels; total / count is torch's weighted mean.
-
-    >>> total, count = label_cross_entropy(torch.zeros(3, 4), torch.tensor([0, 3, -1]), torch.tensor([1.0, 1, 1, 3]))
-    >>> round(total.item() / count.item(), 4), count.item()  # log 4 nats
-    (1.3863, 4.0)
-    """
-    losses = token_losses(logits, labels, smoothing, prior, ignore)  # as labels
-    real = labels != ignore
-    if class_weights is None:
-        return losses.sum(), real.sum()
-    w = class_weights.to(losses)[labels.masked_fill(~real, 0)].masked_fill(~real, 0.0)
-    return (w * losses).sum(), w.sum()
 
 
 def multilabel_cross_entropy(

@@ -45,16 +45,27 @@ def _against_prior(log_q: Tensor, prior: Tensor | None) -> Tensor:
 
 
 def cross_entropy(
-    logits: Tensor, targets: Tensor, smoothing: float = 0.0, prior: Tensor | None = None, ignore: int = EMPTY
+    logits: Tensor,
+    targets: Tensor,
+    smoothing: float = 0.0,
+    prior: Tensor | None = None,
+    ignore: int = EMPTY,
+    weights: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """`token_losses` summed, and how many targets were not ignored.
+    """`token_losses` of targets k, summed, and how many were not ignored; each counts w_k where there are weights [V].
+
+    total = sum_i w_{k_i} H(k_i, softmax(z_i))        count = sum_i w_{k_i}
 
     >>> total, count = cross_entropy(torch.zeros(1, 3, 8), torch.tensor([[5, 7, EMPTY]]))
     >>> round(total.item() / count.item(), 4), count.item()  # log 8 nats each, <empty> not counted
     (2.0794, 2)
     """
     losses = token_losses(logits, targets, smoothing, prior, ignore)
-    return losses.sum(), (targets != ignore).sum()
+    real = targets != ignore
+    if weights is None:
+        return losses.sum(), real.sum()
+    w = weights.to(losses)[targets.masked_fill(~real, 0)].masked_fill(~real, 0.0)
+    return (w * losses).sum(), w.sum()
 
 
 def frame_losses(logits: Tensor, targets: Tensor, mask: Tensor | None = None) -> Tensor:
