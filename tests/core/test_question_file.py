@@ -68,6 +68,18 @@ def test_a_wrong_file_is_refused_with_what_is_wrong(case: str, own: Path) -> Non
     assert "my-question" not in discover.questions.names()
 
 
+@pytest.mark.parametrize(("text", "line"), [
+    (GOOD.replace("Spec\n", "Spec as Declared\n").replace("= QuestionSpec(", "= Declared("), 15),
+    (GOOD.replace("import Answer, QuestionSpec", "import Answer\nfrom unrolled.core import inspection")
+     .replace("= QuestionSpec(", "= inspection.QuestionSpec("), 19),
+    ("# coding: latin-1\n# \xe9t\xe9\n" + GOOD, 20),
+])  # fmt: skip
+def test_the_line_is_found_however_the_file_is_written(own: Path, text: str, line: int) -> None:
+    own.write_bytes(text.replace("ask=ask", "ask=3").encode("latin-1"))
+    with pytest.raises(UsageError, match=f"line {line}: ask must be a function"):
+        discover.questions.add_file(own)
+
+
 def test_a_file_says_its_room_before_it_is_run(own: Path) -> None:
     own.write_text("raise SystemExit\n" + GOOD)
     assert discover.rooms_of(own) == [discover.questions]

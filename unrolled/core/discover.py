@@ -75,7 +75,7 @@ class Room:
         if path is None:
             module = self.load(name)
             return vars(module) | ({} if self.declares is None else vars(self.declaration(name)))
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = ast.parse(read_bytes(path, CODE))
         return {"__doc__": ast.get_docstring(tree)} | _literals(tree, self.needs)
 
     def declaration(self, name: str) -> Any:
@@ -203,6 +203,8 @@ def _import_file(path: Path, sha256: str | None = None) -> ModuleType:
 
 def _told(path: Path, error: BaseException) -> str:
     """Why a file cannot be loaded; of a wrong declaration with the line to change."""
+    frames = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == str(path)]
+    line = frames[-1] if frames else None
     for room in JOINED:
         assert room.declares is not None
         if isinstance(error, WrongField) and error.declaration is room.declares:
@@ -212,18 +214,17 @@ def _told(path: Path, error: BaseException) -> str:
             field = why.split("'")[1] if "'" in why else ""
         else:
             continue
-        return f"{path}, line {_line(path, room.declares, field)}: {why}; see {room.page}"
-    frames = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == str(path)]
-    line = f", line {frames[-1]}" if frames else ""
-    return f"{path}{line}: cannot be imported ({type(error).__name__}: {error})"
+        return f"{path}, line {_line(path, room.declares, field) or line}: {why}; see {room.page}"
+    place = f"{path}, line {line}" if line else str(path)
+    return f"{place}: cannot be imported ({type(error).__name__}: {error})"
 
 
-def _line(path: Path, declaration: type[Any], name: str) -> int:
-    """The line of a field of the declaration, or of the declaration itself."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def _line(path: Path, declaration: type[Any], name: str) -> int | None:
+    """The line of a field of the declaration, or of the declaration itself; None: it goes by another name."""
+    for node in ast.walk(ast.parse(read_bytes(path, CODE))):
         if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == declaration.__name__:
             return next((each.value.lineno for each in node.keywords if each.arg == name), node.lineno)
-    return 1
+    return None
 
 
 def _import_entry(name: str, place: str) -> ModuleType:
@@ -260,7 +261,7 @@ def rooms_of(path: str | Path) -> list[Room]:
         raise UsageError(f"{path}: no such Python file; {option('own_file')} takes one that defines {_either()}")
     try:
         tree = ast.parse(read_bytes(path, CODE))
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UsageError(_told(path, error)) from error
     names = {each for node in tree.body for each in _bound(node)}
     found = [room for room in JOINED if names >= {*room.needs}]
