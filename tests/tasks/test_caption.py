@@ -23,6 +23,7 @@ from unrolled.pictures.draw import html
 from unrolled.pictures.kinds import Heatmap, Images
 from unrolled.pictures.png import pixels_of
 from unrolled.runs.run import Run, load
+from unrolled.tasks import caption
 from unrolled.training.api import configure
 
 DATA = "builtin:shapes,examples=120"
@@ -164,3 +165,10 @@ def test_the_task_is_guessed(tmp_path: Path) -> None:
 def test_columns_of_other_tasks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"source_column.*target_column.*instead of.*column"):
         unrolled.train(DATA, task="caption", model="encdec", out=tmp_path / "run", settings=QUICK | {"column": "a"})
+
+
+def test_large_images_are_drawn_small() -> None:
+    rows = np.arange(1200 * 30, dtype=np.uint16).reshape(1200, 30)
+    assert caption._small(rows).tolist() == rows[::3, ::3].tolist()
+    small = np.zeros((512, 40, 3), np.uint8)
+    assert caption._small(small).shape == small.shape
