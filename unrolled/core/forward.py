@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import TypeVar
@@ -38,17 +38,23 @@ def evaluating(model: nn.Module) -> Iterator[torch.device]:
     >>> model.training, [module.training for module in model]
     (True, [True, False])
     """
-    before = {module: module.training for module in model.modules()}
-    changes = any(before.values())
-    if changes:
-        model.eval()
+    with _evaluation([*model.modules()]):
+        yield device_of(model)
+
+
+@contextmanager
+def _evaluation(modules: Sequence[nn.Module]) -> Iterator[None]:
+    """The block of `evaluating` for all modules of a model, itself first."""
+    before = [module.training for module in modules]
+    if any(before):
+        modules[0].eval()
     try:
         with torch.no_grad():
-            yield device_of(model)
+            yield
     finally:
-        if changes:
-            model.train(before[model])
-            for module, mode in before.items():
+        if any(before):
+            modules[0].train(before[0])
+            for module, mode in zip(modules, before, strict=True):
                 module.training = mode
 
 
@@ -107,8 +113,9 @@ def outputs(model: Model, batches: Iterable[AnyBatch]) -> Iterator[tuple[AnyBatc
 
 def evaluated(model: nn.Module, pieces: Iterator[Piece]) -> Iterator[Piece]:
     """What a model makes piece by piece, each piece of it while the model is evaluating, as in `outputs`."""
+    modules = [*model.modules()]
     while True:
-        with evaluating(model):
+        with _evaluation(modules):
             try:
                 piece = next(pieces)
             except StopIteration:
