@@ -23,13 +23,14 @@ from torch import Tensor
 
 from unrolled.core import config
 from unrolled.core import state as tree
+from unrolled.core.forward import forward
 from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.core.task import Model
 from unrolled.data.batch import Batch
 from unrolled.data.codec import UNKNOWN
 from unrolled.inspect.tools.dependence import ROUNDING, rows_at_once
-from unrolled.inspect.tools.example import Target, example_of, labels, rows_of, target_of
-from unrolled.inspect.tools.opened import Opened, flows, open_model, precise, start, why_closed
+from unrolled.inspect.tools.example import Target, exact, example_of, labels, rows_of, target_of
+from unrolled.inspect.tools.opened import Opened, flows, open_model, precise, why_closed
 from unrolled.pictures.kinds import Bars, Picture, Plot, Series, Tokens
 from unrolled.runs.run import Run
 
@@ -131,9 +132,7 @@ def occlusion(model: Model, batch: Batch, target: Target, at_once: int = 64) -> 
     for positions in torch.arange(T).split(at_once):
         rows = rows_of(batch, len(positions) + 1)  # the last row stays as it is
         rows.x[torch.arange(len(positions)), positions] = 0 if rows.x.is_floating_point() else UNKNOWN
-        decoder, state = start(model, rows.source, rows.source_mask)
-        x = rows.x.double() if rows.x.is_floating_point() else rows.x
-        f = target.explained.of(decoder(x, state)[0])  # [n + 1]
+        f = target.explained.of(forward(model, rows)[0])  # [n + 1]
         change = f[-1] - f[:-1]
         changes.append(torch.where(change.abs() <= ROUNDING * f[-1].abs().clamp(min=1), 0.0, change))
     return torch.cat(changes)
@@ -144,10 +143,9 @@ def occlusion(model: Model, batch: Batch, target: Target, at_once: int = 64) -> 
 
 def ask(run: Run, value: Any, config: Config) -> Answer:
     batch, names, left_out = example_of(run, value, config.length)
-    model = precise(run.model)
+    model, batch = precise(run.model), exact(batch)
     with torch.no_grad():
-        decoder, state = start(model, batch.source, batch.source_mask)
-        y = decoder(batch.x.double() if batch.x.is_floating_point() else batch.x, state)[0]
+        y = forward(model, batch)[0]
     target = target_of(run.task, y, batch, config.at)
     name, what, unit, f = target.explained
     key = _key(what)

@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 
 from unrolled.core import state as tree
+from unrolled.core.forward import forward
 from unrolled.core.task import Model
 from unrolled.data.batch import Batch
-from unrolled.inspect.tools.example import rows_of
-from unrolled.inspect.tools.opened import Opened, flows, open_model, precise, start, why_closed
+from unrolled.inspect.tools.example import cut, exact, rows_of
+from unrolled.inspect.tools.opened import Opened, flows, open_model, precise, why_closed
 
 POSITIONS = 1 << 14  # of all rows together that are computed at once
 NUMBERS = 1 << 24  # of all their outputs together
@@ -89,24 +90,18 @@ def by_change(model: Model, batch: Batch, outputs: Sequence[int], seed: int = 0)
     T, some = batch.x.shape[1], torch.tensor(outputs)
     strength = torch.zeros(len(some), T, dtype=torch.float64)
     noise = torch.Generator().manual_seed(seed)
-    decoder, state = start(model, batch.source, batch.source_mask)
-    width = decoder(_ready(batch.x[:, :1]), state)[0].shape[-1]
+    batch = exact(batch)
+    width = forward(model, cut(batch, 0, 1))[0].shape[-1]
     for attempt in range(TRIES):
         other = _other(batch.x[0], attempt, noise)  # [T] or [T, D]
         for s in torch.arange(T).split(rows_at_once(T, width)):
             rows = rows_of(batch, len(s) + 1)  # the last row stays as it is
             rows.x[torch.arange(len(s)), s] = other[s]
-            decoder, state = start(model, rows.source, rows.source_mask)
-            y = decoder(_ready(rows.x), state)[0][:, some]  # [S + 1, O, D']
+            y = forward(model, rows)[0][:, some]  # [S + 1, O, D']
             change = (y[:-1] - y[-1:]).abs().amax(-1).double()  # [S, O]
             change[change <= ROUNDING * y.abs().amax()] = 0
             strength[:, s] = torch.maximum(strength[:, s], change.T)
     return strength
-
-
-def _ready(x: Tensor) -> Tensor:
-    """Vectors as a `precise` model takes them; tokens as they are."""
-    return x.double() if x.is_floating_point() else x
 
 
 def _other(x: Tensor, attempt: int, noise: torch.Generator) -> Tensor:

@@ -39,6 +39,15 @@ def cut(batch: Batch, begin: int, end: int) -> Batch:
     return replace(batch, x=batch.x[:, begin:end], y=y, mask=mask)
 
 
+def exact(batch: Batch) -> Batch:
+    """Its numbers in double precision, as a `precise` model takes them."""
+
+    def double(tensor: Tensor) -> Tensor:
+        return tensor.double() if tensor.is_floating_point() else tensor
+
+    return replace(batch, x=double(batch.x), source=None if batch.source is None else double(batch.source))
+
+
 def rows_of(batch: Batch, n: int) -> Batch:
     """A batch of one row, n times."""
 
