@@ -14,7 +14,6 @@ from unrolled.data.batch import Batch
 from unrolled.data.pairs_batch import PairExamples, PairSection, pair_batches
 
 TOKENS = 8192  # positions of a batch
-NARROWEST = 8  # prefixes that a search follows at least
 
 
 def as_frames(batch: Batch) -> Batch:
