@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from unrolled.core.front import option
 from unrolled.core.opening import shortened
 from unrolled.data.cells import as_number
 from unrolled.data.labelled import ALL, given_part, part_in
+from unrolled.data.name_pattern import groups_in
 from unrolled.data.reading import Answers, Reading
 
 
@@ -35,7 +35,8 @@ def named_files(files: Sequence[Path], folder: Path, reading: Reading, answers: 
     if answers not in ("class", "classes", "numbers", "none"):
         raise UsageError(f"{folder}: the names of files give classes or numbers, not {answers}")
     if reading.pattern is not None:
-        return [_by_pattern(path, re.compile(reading.pattern), reading.group, answers) for path in files]
+        found = groups_in([path.name for path in files], reading.pattern)
+        return [_by_pattern(path, values, reading, answers) for path, values in zip(files, found, strict=True)]
     return [_by_folder(path, folder, reading.group, answers) for path in files]
 
 
@@ -60,17 +61,16 @@ def file_of_row(name: Any, homes: Sequence[Path], place: str) -> Path | None:
     return found
 
 
-def _by_pattern(path: Path, pattern: re.Pattern[str], group: str | None, answers: Answers) -> NamedFile:
-    found = pattern.search(path.name)
-    if found is None:
+def _by_pattern(path: Path, values: Mapping[str, str | None], reading: Reading, answers: Answers) -> NamedFile:
+    group, answer, part = reading.group, values["answer"], values.get("part")
+    if group is not None and group not in values:
+        raise UsageError(f"the pattern {reading.pattern} has no group (?P<{group}>...) for {option('group')}")
+    if answer is None:
         if answers == "none":
             return NamedFile(path, None, None, ALL)
-        raise DataError(f"{path}: the name does not fit the pattern {pattern.pattern}; mend the pattern or the name")
-    values = found.groupdict()
-    if group is not None and group not in values:
-        raise UsageError(f"the pattern {pattern.pattern} has no group (?P<{group}>...) for {option('group')}")
-    part = given_part(values["part"], str(path)) if values.get("part") else ALL
-    return NamedFile(path, _answer(values["answer"], answers, path), values[group] if group else None, part)
+        raise DataError(f"{path}: the name does not fit the pattern {reading.pattern}; fix the pattern or the name")
+    side = given_part(part, str(path)) if part else ALL
+    return NamedFile(path, _answer(answer, answers, path), values[group] if group else None, side)
 
 
 def _by_folder(path: Path, folder: Path, group: str | None, answers: Answers) -> NamedFile:

@@ -5,13 +5,13 @@ One schema for the command line, recipes and saved runs. Imports no torch.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from unrolled.core.config import Config
+from unrolled.data.name_pattern import check_pattern
 
 Kind = Literal["text", "words", "series"]
 """What an input is: a text, a list of words, or numbers [T, D]."""
@@ -20,6 +20,8 @@ Answers = Literal["class", "classes", "numbers", "tags", "series", "none"]
 Name = Annotated[str, Field(coerce_numbers_to_str=True)]
 Names = Name | tuple[Name, ...]
 """One name, several in a text with commas between them, or a list of them, whose names may contain commas."""
+
+NamePattern = Annotated[str | None, AfterValidator(check_pattern)]
 
 
 def names_of(wanted: Names | None, known: Collection[str] = ()) -> list[str]:
@@ -135,22 +137,10 @@ class Reading(Config):
     untagged: Literal["error", "join", "skip"] = "error"
     """what to do with a word without a tag in word_TAG lines: refuse, join it to the next word, or leave it out"""
 
-    pattern: str | None = None
+    pattern: NamePattern = None
     """a regular expression for file names with the named groups `answer` and perhaps `group`, `part`; for instance
-    `(?P<answer>\\d)_(?P<speaker>\\w+)_\\d+`"""
+    `(?P<answer>\\d)_(?P<speaker>\\w+)_\\d+`; without look-around and back-references"""
 
     fold: Fold = Fold()
     images: ImageReading = ImageReading()
     sound: SoundReading = SoundReading()
-
-    @field_validator("pattern")
-    @classmethod
-    def _check_pattern(cls, text: str | None) -> str | None:
-        if text is not None:
-            try:
-                groups = re.compile(text).groupindex
-            except re.error as error:
-                raise ValueError(f"'{text}' is not a regular expression ({error})") from None
-            if "answer" not in groups:
-                raise ValueError(f"'{text}' has no group (?P<answer>...)")
-        return text

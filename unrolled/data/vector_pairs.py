@@ -16,7 +16,7 @@ from unrolled.data.labelled import check_series, ending_of
 from unrolled.data.number_words import LARGEST, english
 from unrolled.data.pairs import Pair, PairSource
 from unrolled.data.pairs_config import PairReading
-from unrolled.data.reading import SoundReading
+from unrolled.data.reading import NamePattern, SoundReading
 from unrolled.data.vector_codec import VectorCodec
 
 
@@ -44,7 +44,7 @@ class RecognitionReading(PairReading):
     spell: bool = False
     """write a text that is a whole number in English words: 7 as seven"""
 
-    pattern: str | None = None
+    pattern: NamePattern = None
     """a regular expression for the names of clips with the named group `answer`, the text: `(?P<answer>\\d)_.*`"""
 
     sound: SoundReading = SoundReading()
