@@ -48,6 +48,7 @@ class Ended:
     worker_names: tuple[str, ...]  # those of the processes that it began
     opened: frozenset[str]  # every path that was opened, apart from the interpreter's own
     late: bool = False  # it took too long and was killed
+    processor: float = 0.0  # seconds of it and of the processes that it began; 0 where it was killed
 
     @property
     def calls(self) -> int:
@@ -86,10 +87,11 @@ def attempt(
         out, err, told = (_text(path) for path in streams[1:])
     lines = told.splitlines()
     opened = frozenset(json.loads(line) for line in lines if line.startswith('"'))
-    closing: dict[str, int] = next((json.loads(line) for line in lines if line.startswith("{")), {})
+    closing: dict[str, float] = next((json.loads(line) for line in lines if line.startswith("{")), {})
     names = [tuple(line.split()[1] for line in lines if line.startswith(place)) for place in ("command ", "worker ")]
     assert process.exitcode is not None
-    return Ended(process.exitcode, out, err, took, max(peak, closing.get("peak", 0)), *names, opened, late)
+    peak, processor = max(peak, int(closing.get("peak", 0))), closing.get("processor", 0.0)
+    return Ended(process.exitcode, out, err, took, peak, *names, opened, late, processor)
 
 
 def run_unrolled(
@@ -162,7 +164,8 @@ def _child(
     try:
         main()
     finally:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        calls.close({"peak": peak})
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        seconds = sum(each.ru_utime + each.ru_stime for each in used)
+        calls.close({"peak": used[0].ru_maxrss * 1024, "processor": seconds})
         with suppress(OSError):
             sys.stdout.flush()

@@ -115,7 +115,7 @@ class Calls:
         """This process was forked to be a worker: it counts for itself."""
         self.count, self.place = 0, "worker"
 
-    def close(self, more: dict[str, int]) -> None:
+    def close(self, more: dict[str, float]) -> None:
         """Stop counting, and tell what else is known."""
         self.open = False
         self._tell(json.dumps(more))
