@@ -222,3 +222,13 @@ def test_a_later_release_has_its_own_sentence(trial: Trial) -> None:
     (place / "config.json").write_text(json.dumps({**config, "teleport": True}))
     hostile.reseal(place)
     assert "later release" in trial.check("later", "predict", "run", "text.txt").err
+
+
+def test_settings_of_a_stopped_run_were_not_typed(trial: Trial) -> None:
+    place = trial.copy("stopped")
+    config = json.loads((place / "config.json").read_text())
+    for more in ({"model_settings": {**config["model_settings"], "initial": "x"}},
+                 {"data": {**config["data"], "column": "x"}}):  # fmt: skip
+        (place / "config.json").write_text(json.dumps({**config, **more}))
+        hostile.reseal(place)
+        assert trial.check(f"{list(more)}", "train", "text.txt", "--resume", "run").code == 3

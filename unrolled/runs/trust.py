@@ -27,14 +27,17 @@ BUILTIN, MEMORY = "builtin:", "memory"
 
 
 @contextmanager
-def saved(place: str | Path, by: object = None) -> Iterator[None]:
+def saved(place: str | Path, by: object = None, typed: tuple[type[UsageError], ...] = ()) -> Iterator[None]:
     """Within it, what is wrong with a setting is wrong with the directory that holds it, not with what was typed.
 
-    `by` is the release that wrote it, where that is told: of a later one it is said that it is.
+    `by` is the release that wrote it, where that is told: of a later one it is said that it is. `typed` are the errors
+    that are of what was typed all the same.
     """
     try:
         yield
     except UsageError as error:
+        if isinstance(error, typed):
+            raise
         if _release(by) > _release(unrolled.__version__):
             later = later_release(place, f"unrolled {shortened(str(by))}, this is {unrolled.__version__}")
             raise DataError(f"{later} ({error})") from None

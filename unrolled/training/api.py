@@ -6,7 +6,7 @@ import math
 import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,12 @@ import unrolled
 from unrolled.core import config as configs
 from unrolled.core import discover
 from unrolled.core.causal import Encoder, decoder_of
-from unrolled.core.errors import DataError, NotTrained, UsageError
+from unrolled.core.errors import DataError, Misused, NotTrained, UsageError
 from unrolled.core.forward import start
 from unrolled.core.front import invocation, option
 from unrolled.core.opening import shortened
 from unrolled.core.task import Ledger, Model, Task
-from unrolled.runs import build, closed_form, cost, parts
+from unrolled.runs import build, closed_form, cost, parts, trust
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.card import write_card
 from unrolled.runs.config import RunConfig, Start, assemble
@@ -218,7 +218,10 @@ def _named_again(run: RunDirectory, config: RunConfig, given: Mapping[str, Any])
 def _work(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, resuming: bool) -> Run:
     """All there is to do, stoppable at any moment."""
     try:
-        with discover.models.own_mistakes():
+        settings = (
+            trust.saved(run.path, config.versions.get("unrolled"), (Misused, NotTrained)) if resuming else nullcontext()
+        )
+        with discover.models.own_mistakes(), settings:
             return _train(run, config, data, shown, started, resuming)
     except KeyboardInterrupt:
         if not run.has("config.json"):
