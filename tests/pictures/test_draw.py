@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from typing import Any
 
 import html5lib
 import numpy as np
@@ -243,3 +244,14 @@ def test_a_file_shows_its_title_and_a_page_shows_it_once(picture: Picture) -> No
     inside = html5lib.parse(whole_page(html(picture)), namespaceHTMLElements=False)
     assert len([each for each in inside.iter() if each.tag.endswith("title") and each.text == named]) == 1
     assert not [each for each in inside.iter() if each.tag.endswith("svg") and each.find("{*}text") is not None]
+
+
+@pytest.mark.parametrize("value", [
+    {"kind": "plot", "title": "t", "series": [{"name": "a", "x": [], "y": [1.0]}]},
+    {"kind": "plot", "title": "t", "series": [{"name": "a", "x": [1.0], "y": [1.0], "labels": []}]},
+    {"kind": "plot", "title": "t", "series": [{"name": "a", "x": [1.0], "y": ["9" * 4000]}]},
+    {"kind": "bars", "title": "t", "names": ["a", "b"], "values": [1.0]},
+])  # fmt: skip
+def test_a_saved_picture_that_cannot_be_drawn_is_none(value: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"picture|less than"):
+        read_picture(value)

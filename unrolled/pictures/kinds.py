@@ -6,14 +6,22 @@ Tasks and inspectors say *what* is to be seen; `unrolled.pictures.draw` knows ho
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, TypeAdapter
+from pydantic import AfterValidator, Field, TypeAdapter, model_validator
 
 from unrolled.core.config import Config
 from unrolled.pictures.png import PATTERN, checked
 
-Number = float | int | None  # None: nothing there (JSON knows no NaN)
+Whole = Annotated[int, Field(gt=-(2**63), lt=2**63)]  # that a float can be made of
+Number = float | Whole | None  # None: nothing there (JSON knows no NaN)
+
+
+def _alike(*lists: Sequence[Any] | None) -> None:
+    """What is drawn at one place has one length; lists that are not given have none."""
+    if len({len(each) for each in lists if each is not None}) > 1:
+        raise ValueError("the lists of a picture are of different lengths")
 
 
 class Base(Config):
@@ -36,6 +44,11 @@ class Series(Config):
     style: Literal["line", "points", "steps", "dashed"] = "line"
     labels: list[str] | None = None
     """A word beside each point."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _alike(self.x, self.y, self.low, self.high, self.labels)
+        return self
 
 
 class Plot(Base):
@@ -76,6 +89,11 @@ class Bars(Base):
     high: list[Number] | None = None
     x_label: str = ""
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _alike(self.names, self.values, self.low, self.high)
+        return self
+
 
 class Tokens(Base):
     """A text whose pieces are coloured by a number each."""
@@ -95,7 +113,7 @@ class Table(Base):
 
     kind: Literal["table"] = "table"
     columns: list[str]
-    rows: list[list[str | float | int | None]]
+    rows: list[list[str | float | Whole | None]]
 
 
 class Texts(Base):
