@@ -33,11 +33,11 @@ def command_line() -> Iterator[None]:
 
 
 def test_in_python() -> None:
-    assert front.option("skip_bad", True) == 'settings={"skip_bad": True}'
-    assert front.option("time") == 'settings={"time": ...}'
+    assert front.option("skip_bad", True) == "skip_bad=True"
+    assert front.option("time") == "time=..."
     assert front.option("own_file", "my.py") == 'own_file="my.py"'
     assert front.option("data.condition", "file") == 'settings={"data.condition": "file"}'
-    assert front.invocation("compare", {"folds": 5}, "DATA") == 'unrolled.compare(DATA, settings={"folds": 5})'
+    assert front.invocation("compare", {"folds": 5}, "DATA") == "unrolled.compare(DATA, folds=5)"
 
 
 @pytest.mark.usefixtures("command_line")

@@ -105,9 +105,9 @@ def test_options_that_cannot_be(tmp_path):
     table = made(tmp_path, "names.csv", "name,language,year\n" + "a,b,1\n" * 9)
     text = made(tmp_path, "text.txt", LINES)
     usage = [
-        (table, {"column": "nam"}, "no column 'nam' for settings={\"column\": ...}; did you mean 'name'?"),
+        (table, {"column": "nam"}, "no column 'nam' for column=...; did you mean 'name'?"),
         (table, {"condition": "lang"}, "no column 'lang' for settings={\"data.condition\": ...}"),
-        (table, {}, 'say which column holds the text with settings={"column": ...}; it has name, language, year'),
+        (table, {}, "say which column holds the text with column=...; it has name, language, year"),
         (table, {"column": "name", "condition": "name"}, "cannot be both"),
         (table, {"column": "name", "condition": "year", "examples": "stream"}, "a stream has no classes"),
         (table, {"column": "name", "examples": "lines"}, 'settings={"examples": "lines"} is not possible here'),

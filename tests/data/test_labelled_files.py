@@ -95,10 +95,7 @@ def test_ts_files_and_pairs(tmp_path):
     assert both[2].input[1].tolist() == [1, 5]
     assert read(tmp_path, missing="zero")[2].input[1].tolist() == [0, 5]
     message = complaint(tmp_path / "P")
-    assert (
-        "P_TEST.ts, line 7, channel 1, step 2: found '?', a missing value; set settings={\"missing\": ...} to zero"
-        in message
-    )
+    assert "P_TEST.ts, line 7, channel 1, step 2: found '?', a missing value; set missing=... to zero" in message
     made(tmp_path / "Q_TRAIN.ts", TS)
     assert "several files are for one part; name one set" in complaint(tmp_path, kind=UsageError)
 
@@ -161,9 +158,7 @@ def test_bad_npz_files(tmp_path):
     np.savez(tmp_path / "l.npz", x=np.ones((2, 4)), y=[0, 1, 2])
     assert "found 2 inputs and 3 answers" in complaint(tmp_path / "l.npz")
     np.savez(tmp_path / "m.npz", a=np.ones(2))
-    assert 'name the array of the inputs with settings={"column": ...}; it has a' in complaint(
-        tmp_path / "m.npz", kind=UsageError
-    )
+    assert "name the array of the inputs with column=...; it has a" in complaint(tmp_path / "m.npz", kind=UsageError)
     assert "not an .npz file, or damaged" in complaint(made(tmp_path / "p.npz", b"PK\x03\x04 broken"))
     assert "the series has 1 channels, but the first" in complaint(([np.ones((3, 2)), np.ones(3)], [0, 1]))
     assert "expected numbers, or lists of numbers" in complaint(([[[1.0], [1.0, 2.0]]], [0]))

@@ -175,10 +175,10 @@ def test_a_wrong_encoding_has_its_place(tmp_path):
         (
             "class",
             {"target": "lable"},
-            "there is no column 'lable' for settings={\"target\": ...}; did you mean 'label'?",
+            "there is no column 'lable' for target=...; did you mean 'label'?",
         ),
-        ("class", {"column": "txt"}, "there is no column 'txt' for settings={\"column\": ...}; did you mean 'text'?"),
-        ("class", {"group": "speaker"}, "there is no column 'speaker' for settings={\"group\": ...}"),
+        ("class", {"column": "txt"}, "there is no column 'txt' for column=...; did you mean 'text'?"),
+        ("class", {"group": "speaker"}, "there is no column 'speaker' for group=..."),
         ("class", {"column": "label", "target": "label"}, "column 'label' cannot be the input and something else too"),
         ("class", {"target": "label,text"}, "class are in one column"),
     ],
@@ -189,12 +189,10 @@ def test_columns_that_are_not_there(tmp_path, answers, settings, expected):
 
 def test_a_choice_that_is_not_plain_is_asked_for(tmp_path):
     path = made(tmp_path, "a.csv", "one,two,three\na,b,c\n")
-    assert 'say which column holds the target with settings={"target": ...}; it has one, two, three' in complaint(
+    assert "say which column holds the target with target=...; it has one, two, three" in complaint(
         path, kind=UsageError
     )
-    assert 'say which column holds the input with settings={"column": ...}' in complaint(
-        path, kind=UsageError, target="two"
-    )
+    assert "say which column holds the input with column=..." in complaint(path, kind=UsageError, target="two")
     assert "give a path, a list of dicts" in complaint(3, kind=UsageError)
 
 

@@ -250,7 +250,7 @@ def test_out_of_memory_names_a_batch_size_that_fits(fit: Fit, monkeypatch: pytes
     monkeypatch.setattr(Recurrent, "forward", small_machine)
     for rows, fits in ((4, 1), (16, 4), (11, 5)):
         limit["rows"] = fits
-        with pytest.raises(OutOfMemory, match=f"batches of {rows} rows; settings={{.batch_size.: {fits}}} fits"):
+        with pytest.raises(OutOfMemory, match=f"batches of {rows} rows; batch_size={fits} fits"):
             fit(f"run-{rows}", {"steps": 3, "batch_size": rows})
     limit["rows"] = 0
     with pytest.raises(OutOfMemory, match="even one row does not fit"):
@@ -269,7 +269,7 @@ def test_out_of_memory_of_a_model_that_reads_whole_sequences(tmp_path: Path, mon
 
     monkeypatch.setattr(DeepAveraging, "forward", small_machine)
     rows = [{"text": f"{'good' if i % 2 else 'bad'} {i}", "label": str(i % 2)} for i in range(60)]
-    with pytest.raises(OutOfMemory, match=r"batches of 12 rows; settings={.batch_size.: 3} fits"):
+    with pytest.raises(OutOfMemory, match=r"batches of 12 rows; batch_size=3 fits"):
         unrolled.train(rows, "classify", "dan", out=tmp_path / "run", settings={"steps": 3, "batch_size": 12})
 
 

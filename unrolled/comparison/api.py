@@ -38,6 +38,7 @@ from unrolled.core.front import option
 from unrolled.core.task import Task
 from unrolled.report.page import write_report
 from unrolled.runs.build import make_task
+from unrolled.runs.config import given_once
 from unrolled.runs.results import RESULT, read_result
 from unrolled.runs.run import Run, load
 from unrolled.runs.selection import read_table
@@ -90,17 +91,19 @@ def compare(
     view: View | None = None,
     command: str | None = None,
     started: float | None = None,
+    **more: Any,
 ) -> Comparison:
     """Train several models on the same data under equal conditions, and select one on validation data.
 
-    `settings` are those of the comparison ({"models": "lstm,gru", "time": "10m", "seeds": 3}), of all its runs alike
-    ({"tokens": "bpe", "batch_size": 16}) and of single models ({"gru.d_state": 64}). Every run is an ordinary run
+    Settings of the comparison (`models="lstm,gru", time="10m", seeds=3`) and of all its runs alike (`tokens="bpe",
+    batch_size=16`) are keyword arguments; those of single models go into `settings`, {"gru.d_state": 64}, where all
+    others may be too. Every run is an ordinary run
     directory below `out`. The time is counted from `started`, of `time.monotonic()`, or from now.
     """
     started = time.monotonic() if started is None else started
-    view = view or Silent()
+    view, settings = view or Silent(), given_once(settings, more)
     if resume is not None:
-        if out is not None or not all(map(is_path, settings or ())):
+        if out is not None or not all(map(is_path, settings)):
             raise UsageError(
                 f"a resumed comparison keeps its settings and its place: give {option('resume')} and the data alone"
             )
@@ -110,14 +113,14 @@ def compare(
             plan = read_plan(folder)
             again = resume_command("compare", folder, plan.data, {"own_file": plan.own_file})
             data = data_of(folder, plan.data, data, again)
-            require_named(folder, plan, paths_among(settings or {}))
+            require_named(folder, plan, paths_among(settings))
             own_file_of(folder, plan.own_file, plan.own_file_sha256, own_file)
             _do_all(folder, plan, Given(data, own_file, resumed=True), view, command, started)
     else:
         if data is None:
             raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
         with stop_at_once():
-            plan = make_plan(data, task, settings or {}, own_file)
+            plan = make_plan(data, task, settings, own_file)
             folder = Path(out) if out is not None else _free_name(plan)
             _require_free(folder)
             with in_use(folder):

@@ -1,7 +1,7 @@
 """Messages name options as their reader gives them.
 
-On the command line that is `--too-long truncate`, in Python `settings={"too_long": "truncate"}`. Whoever writes a
-message calls `option`; the command line says once, by `speak_to`, that messages are read there.
+On the command line that is `--too-long truncate`, in Python `too_long="truncate"`. Whoever writes a message calls
+`option`; the command line says once, by `speak_to`, that messages are read there.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ from typing import Any, Literal
 Reader = Literal["python", "command line"]
 
 FLAGS = {"own_file": "--with", "from_run": "--from", "time": "--budget", "out": "-o"}  # others have their own name
-ARGUMENTS = frozenset({
-    "task", "model", "out", "recipe", "own_file", "resume", "from_run", "freeze",  # of train and compare
-    "trained_on",  # of load
-    "condition", "beam", "n_best", "length_penalty", "max_tokens", "sampling",  # of a run's verbs
-})  # fmt: skip
+ARGUMENTS = frozenset({"task", "model", "out", "recipe", "own_file", "resume", "from_run", "freeze"})
+"""Of `train` and `compare`, beside the settings that are arguments too."""
 
 _reading: list[Reader] = ["python"]
 
@@ -34,26 +31,32 @@ def reader() -> Reader:
 
 
 def option(name: str, value: Any = None) -> str:
-    """An option of the command line, or the argument or setting of that name; without a value, any value of it.
+    """An option of the command line, or the argument of that name; without a value, any value of it.
 
     >>> option("too_long", "truncate"), option("condition")
-    ('settings={"too_long": "truncate"}', 'condition=...')
+    ('too_long="truncate"', 'condition=...')
     """
     if reader() == "command line":
         flag = FLAGS.get(name, "--" + name.split(".")[-1].replace("_", "-"))
         return flag if value is None or value is True else f"{flag} {value}"
-    return f"{name}={_python(value)}" if name in ARGUMENTS else setting(name, value)
+    return _argument(name, value)
 
 
 def setting(name: str, value: Any = None) -> str:
     """A setting that has no flag of its own.
 
-    >>> setting("size", 32)
-    'settings={"size": 32}'
+    >>> setting("size", 32), setting("model.dropout", 0.1)
+    ('size=32', 'settings={"model.dropout": 0.1}')
     """
     if reader() == "command line":
         return f"--set {name}={'..' if value is None else value}"
-    return f'settings={{"{name}": {_python(value)}}}'
+    return _argument(name, value)
+
+
+def _argument(name: str, value: Any) -> str:
+    """Of a call in Python; a name with a dot is none."""
+    said = _python(value)
+    return f'settings={{"{name}": {said}}}' if "." in name else f"{name}={said}"
 
 
 def invocation(verb: str, given: Mapping[str, Any], data: str | None = None) -> str:

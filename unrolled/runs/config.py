@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_v
 from unrolled.core import discover
 from unrolled.core.config import Config, explain, merge, other_words
 from unrolled.core.errors import UsageError, listed, nearest
-from unrolled.core.front import option
+from unrolled.core.front import ARGUMENTS, option, reader
 from unrolled.data.config import DataConfig
 
 
@@ -245,6 +245,7 @@ def _no_setting(key: str, paths: list[str]) -> str:
             owners = f"{room.kind}s {listed(names)} have" if len(names) > 1 else f"{room.kind} {names[0]} has"
             return f"{what}{hint}; the {owners} it"
     words = {path.split(".", 1)[-1] for path in paths} - {"model_settings", "task_settings"}
+    words |= ARGUMENTS if reader() == "python" else set()
     where = "`unrolled models NAME` and `unrolled tasks NAME` list the settings of a model and of a task"
     return f"{what}{hint}; {nearest(last, words, other_words(words))} ({where})"
 
@@ -256,6 +257,14 @@ def _config_of(room: discover.Room, name: str) -> type[BaseModel]:
 
 def _last(key: str) -> str:
     return key.rsplit(".", 1)[-1]
+
+
+def given_once(settings: Mapping[str, Any] | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings in a table and as keyword arguments, each in one place."""
+    found = dict(settings or {})
+    for name in arguments.keys() & found.keys():
+        raise UsageError(f"'{name}' is given twice, in settings and as an argument; give it once")
+    return found | dict(arguments)
 
 
 def full_keys(

@@ -24,7 +24,7 @@ from unrolled.core.task import Ledger, Model, Task
 from unrolled.runs import build, closed_form, cost, parts, trust
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.card import write_card
-from unrolled.runs.config import RunConfig, Start, assemble
+from unrolled.runs.config import RunConfig, Start, assemble, given_once
 from unrolled.runs.parts import Frozen
 from unrolled.runs.results import read_baselines
 from unrolled.runs.run import Run, config_in, load, own_device, pick_device, prepare_again, saved_config
@@ -56,11 +56,13 @@ def train(
     baselines: Mapping[str, Any] | None = None,
     from_run: str | Path | None = None,
     freeze: str | Sequence[str] = (),
+    **more: Any,
 ) -> Run:
-    """Train a model on a task and return the saved run.
+    """Train a model on a task and return the saved run: `train("poems.txt", model="gru", steps=500, d_state=128)`.
 
-    `data` is a path, builtin:NAME, a list of strings, an array, a tensor or a data frame. `settings` are the same
-    keys as on the command line: {"steps": 500, "d_state": 128, "tokens": "bpe"}. `resume` names a run directory that
+    `data` is a path, builtin:NAME, a list of strings, an array, a tensor or a data frame. All settings of training, of
+    the data, of the task and of the model are keyword arguments, by the names of the command line; those with a dot go
+    into `settings`, {"model.dropout": 0.1}, where all others may be too. `resume` names a run directory that
     was interrupted; its settings are kept, but data that is not built-in, `own_file` and `from_run` are given again:
     nothing is opened or executed because a directory names it. `baselines` are figures that were measured before on
     the same data, {label: {split: figures}}, so that they need not be measured again.
@@ -71,7 +73,7 @@ def train(
     """
     started = time.monotonic()
     shown = progress or Quiet()
-    settings = dict(settings or {})
+    settings = given_once(settings, more)
     if from_run is not None and resume is None:
         settings["start.from_run"] = str(from_run)
     if freeze:

@@ -1,0 +1,44 @@
+"""Settings as keyword arguments: the same as in a table, each in one place, misspelt ones answered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import unrolled
+from tests.small import LINES
+from unrolled.core.errors import UsageError
+
+TINY = {"steps": 2, "d_state": 3, "d_embedding": 4, "warmup": 1, "threads": 1, "batch_size": 4}
+
+
+def test_arguments_are_settings(tmp_path: Path) -> None:
+    one = unrolled.train(LINES, model="elman", out=tmp_path / "one", **TINY)
+    two = unrolled.train(LINES, model="elman", out=tmp_path / "two", settings=TINY)
+    both = unrolled.train(LINES, model="elman", out=tmp_path / "both", settings={"model.d_state": 3},
+                          **{key: value for key, value in TINY.items() if key != "d_state"})  # fmt: skip
+    assert one.config.model_settings["d_state"] == 3
+    assert one.result["test"] == two.result["test"] == both.result["test"]
+
+
+def test_a_setting_is_given_once() -> None:
+    with pytest.raises(UsageError, match="'steps' is given twice, in settings and as an argument"):
+        unrolled.train(LINES, settings={"steps": 3}, steps=3)
+    with pytest.raises(UsageError, match="'steps' is given twice"):
+        unrolled.compare(LINES, settings={"steps": 3}, steps=3)
+
+
+@pytest.mark.parametrize(("name", "meant"), [("modle", "model"), ("d_stat", "d_state"), ("batchsize", "batch_size")])
+def test_a_misspelt_argument_is_answered_with_the_nearest(tmp_path: Path, name: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=f"there is no setting '{name}'; did you mean '[a-z.]*{meant}'"):
+        unrolled.train(LINES, model="gru", out=tmp_path / "run", **{name: 3})
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_comparison_takes_arguments(tmp_path: Path) -> None:
+    few = {key: value for key, value in TINY.items() if key != "steps"}
+    found = unrolled.compare(LINES, out=tmp_path / "c", models="elman", steps=2, jobs=1, **few)
+    assert "elman" in [row["label"] for row in found.rows]
+    with pytest.raises(UsageError, match="did you mean"):
+        unrolled.compare(LINES, out=tmp_path / "d", modls="elman", steps=2)
