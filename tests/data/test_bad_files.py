@@ -93,9 +93,8 @@ def test_paths(tmp_path):
 
 def test_too_long_names_the_first_example(tmp_path):
     path = made(tmp_path, "long.csv", ROWS + "a rather long text,en\n")
-    assert (
-        'long.csv, line 42: this example has 18 tokens, more than max_length = 10; choose settings={"too_long"'
-        in complaint(path, max_length=10, column="text")
+    assert "long.csv, line 42: this example has 18 tokens, more than max_length = 10; choose too_long=" in complaint(
+        path, max_length=10, column="text"
     )
     lines = made(tmp_path, "long.txt", "short\n\nshort too\n" + "x" * 30)
     assert "long.txt, line 4: this example has 30 tokens" in complaint(lines, examples="lines", max_length=10)
@@ -110,10 +109,10 @@ def test_options_that_cannot_be(tmp_path):
         (table, {}, "say which column holds the text with column=...; it has name, language, year"),
         (table, {"column": "name", "condition": "name"}, "cannot be both"),
         (table, {"column": "name", "condition": "year", "examples": "stream"}, "a stream has no classes"),
-        (table, {"column": "name", "examples": "lines"}, 'settings={"examples": "lines"} is not possible here'),
-        (text, {"examples": "rows"}, 'settings={"examples": "rows"} is not possible here'),
+        (table, {"column": "name", "examples": "lines"}, 'examples="lines" is not possible here'),
+        (text, {"examples": "rows"}, 'examples="rows" is not possible here'),
         (text, {"column": "text"}, "plain text has no columns"),
-        (text, {"condition": "file"}, 'a stream has no classes; with settings={"examples": "lines"}'),
+        (text, {"condition": "file"}, 'a stream has no classes; with examples="lines"'),
         (text, {"condition": "x", "examples": "lines"}, 'use settings={"data.condition": "file"}'),
         ("builtin:python-doc", {}, "no built-in data 'python-doc'; did you mean 'python-docs'?"),
         ({1, 2}, {}, "text cannot be read from a set; give a path"),
