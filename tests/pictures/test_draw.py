@@ -55,6 +55,7 @@ PICTURES: list[Picture] = [
     Table(title=NASTY, columns=[NASTY, "n"], rows=[[NASTY, 1234], ["b", None], ["c", 0.5]]),
     Texts(title=NASTY, captions=[NASTY], texts=["\nfirst " + NASTY, "second"]),
 ]  # fmt: skip
+LONG = "A" * 1_000_000
 DRAWN = [picture for picture in PICTURES if is_drawn(picture)]
 names = {"ids": lambda picture: f"{picture.kind}-{picture.title[:8]!r}"}
 
@@ -255,3 +256,13 @@ def test_a_file_shows_its_title_and_a_page_shows_it_once(picture: Picture) -> No
 def test_a_saved_picture_that_cannot_be_drawn_is_none(value: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"picture|less than"):
         read_picture(value)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("picture", [
+    Plot(title="t", series=[Series(name=LONG, x=[1.0], y=[1.0], labels=[LONG])], x_label=LONG, y_label=LONG),
+    Heatmap(title="t", values=[[1.0]], rows=[LONG], columns=[LONG], x_label=LONG, y_label=LONG),
+    Bars(title="t", names=[LONG], values=[1.0], x_label=LONG),
+], ids=lambda picture: picture.kind)  # fmt: skip
+def test_words_of_a_million_letters_are_drawn_short(picture: Picture) -> None:
+    assert "A" * 500 not in svg(picture)

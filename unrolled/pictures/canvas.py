@@ -17,7 +17,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from unrolled.pictures.kinds import Number, Picture
-from unrolled.pictures.letters import clean
+from unrolled.pictures.letters import clean, phrase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,7 +95,7 @@ def settle(drawn: str, picture: Picture, salt: str, heading: str = "") -> str:
     own = "p" + hashlib.sha256(f"{salt} {picture!r}".encode("utf-8", "replace")).hexdigest()[:10]
     body = _own_names(body, own)
     width, height = (float(number) for number in opened.groups())
-    lines = textwrap.wrap(clean(heading), max(int(width / LETTER), 12))
+    lines = textwrap.wrap(phrase(heading, 500), max(int(width / LETTER), 12))
     if lines:
         body, height = _below(lines, body), height + TITLE * len(lines) + 4
     return (

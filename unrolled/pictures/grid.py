@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.pictures.canvas import COLOURS, INK, WIDTH, floats, frame
 from unrolled.pictures.kinds import Bars, Heatmap
-from unrolled.pictures.letters import clean, name_of, plain_number, rounded_number, shortened, visible
+from unrolled.pictures.letters import name_of, phrase, plain_number, rounded_number, shortened, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,8 +38,8 @@ def draw_heatmap(picture: Heatmap) -> Figure:
     axes.spines[:].set_visible(False)
     _name_cells(axes.xaxis, picture.columns, n_columns, upright=True)
     _name_cells(axes.yaxis, picture.rows, n_rows, upright=False)
-    axes.set_xlabel(clean(picture.x_label))
-    axes.set_ylabel(clean(picture.y_label))
+    axes.set_xlabel(phrase(picture.x_label))
+    axes.set_ylabel(phrase(picture.y_label))
     if picture.write_values:
         _write_values(axes, image, picture, cell)
     _scale_beside(axes, picture, norm)
@@ -149,7 +149,7 @@ def draw_bars(picture: Bars) -> Figure:
             )  # fmt: skip
     if any(value < 0 for value in values):
         axes.axvline(0, color=INK, linewidth=0.7)
-    axes.set_xlabel(clean(picture.x_label))
+    axes.set_xlabel(phrase(picture.x_label))
     axes.xaxis.set_major_formatter(lambda value, _: plain_number(float(f"{value:.9g}")).replace("-", "−"))
     axes.grid(axis="x", color=INK, alpha=0.12, linewidth=0.6)
     return figure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.pictures.canvas import quietly
 from unrolled.pictures.kinds import Images
-from unrolled.pictures.letters import clean
+from unrolled.pictures.letters import phrase
 from unrolled.pictures.png import pixels_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def draw_images(picture: Images) -> Figure:
     n = len(picture.images)
     across = min(max(n, 1), ACROSS)
     down = -(-n // across) or 1
-    captions = ["\n".join(textwrap.wrap(clean(each), LETTERS)[:4]) for each in picture.captions]
+    captions = ["\n".join(textwrap.wrap(phrase(each, 6 * LETTERS), LETTERS)[:4]) for each in picture.captions]
     most = max((caption.count("\n") + 1 for caption in captions if caption), default=0)
     with quietly():
         figure = Figure(figsize=(across * (SIDE + 0.25), down * (SIDE + 0.1 + 0.15 * most)), layout="constrained")

@@ -70,6 +70,11 @@ def shortened(name: object, longest: int = LONGEST) -> str:
     return f"{text[: longest - tail - 1]}…{text[len(text) - tail :]}"
 
 
+def phrase(text: object, longest: int = 120) -> str:
+    """Running text as drawings hold it: of a million letters, which a saved picture may have, the begin and the end."""
+    return shortened(clean(text), longest)
+
+
 def plain_number(value: float | int | None) -> str:
     """A number with as many digits as are read.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.pictures.canvas import COLOURS, INK, MARKERS, floats, frame
 from unrolled.pictures.kinds import Number, Plot, Series
-from unrolled.pictures.letters import clean, name_of, plain_number, shortened
+from unrolled.pictures.letters import name_of, phrase, plain_number, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,8 +31,8 @@ def draw_plot(picture: Plot) -> Figure:
             ]
     _scale(axes.xaxis, axes.set_xscale, picture.log_x, [x for series in picture.series for x in series.x])
     _scale(axes.yaxis, axes.set_yscale, picture.log_y, [y for series in picture.series for y in series.y])
-    axes.set_xlabel(clean(picture.x_label))
-    axes.set_ylabel(clean(picture.y_label))
+    axes.set_xlabel(phrase(picture.x_label))
+    axes.set_ylabel(phrase(picture.y_label))
     if len(picture.series) > 1 or (picture.series and not picture.series[0].labels and picture.series[0].name):
         _legend(figure, len(picture.series))
     _place_labels(figure, axes, labelled)
