@@ -10,12 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unrolled.core.errors import LONGEST, DataError, UnrolledError, nearest, some
+from unrolled.core.errors import LONGEST, DataError, UnrolledError, UsageError, nearest, some
 from unrolled.data import mat, npz, plain
+from unrolled.data.builtin import is_usual
 from unrolled.data.images import read_idx
 from unrolled.data.named_files import file_of_row
+from unrolled.data.pairs import open_pairs
+from unrolled.data.pairs_config import PairReading
 from unrolled.data.plain import TextFile
 from unrolled.runs import build
+from unrolled.runs.trust import data_of
 from unrolled.training.api import configure
 
 
@@ -103,3 +107,27 @@ def test_built_in_data_is_made_in_bounds(source: str) -> None:
     with pytest.raises(UnrolledError) as caught:
         build.make_task(configure(task, None, source, {})).prepare(source)
     assert len(str(caught.value)) < 6000
+
+
+@pytest.mark.parametrize(("source", "usual"), [
+    ("builtin:adding", True), ("builtin:adding,length=50", True), ("builtin:adding,length=1000,examples=1000", True),
+    ("builtin:adding,length=600,examples=20000", False), ("builtin:adding,length=2,examples=500000", False),
+    ("builtin:adding,length=1000000000", False), ("builtin:adding,length=9,length=1_000_000_000", False),
+    ("builtin:reversal,length=10000", False), ("builtin:shapes,examples=200000", False),
+    ("builtin:dates,examples=999999", False), ("builtin:python-docs", True), ("builtin:no,examples=5", False),
+    ("builtin:shapes,seed=99", True),
+])  # fmt: skip
+def test_a_directory_may_ask_for_built_in_data_of_usual_size_alone(source: str, usual: bool) -> None:
+    assert is_usual(source) is usual
+    if usual:
+        assert data_of(Path("run"), source, None, "again") == source
+    else:
+        with pytest.raises(DataError, match="opened only if you name it"):
+            data_of(Path("run"), source, None, "again")
+    assert data_of(Path("run"), source, source, "again") == source
+
+
+def test_reversal_has_only_so_many_words() -> None:
+    with pytest.raises(UsageError, match="only 26 words of up to 1 letters"):
+        open_pairs("builtin:reversal,length=1,examples=27", PairReading())
+    assert len(list(open_pairs("builtin:reversal,length=1,examples=20", PairReading()))) == 20

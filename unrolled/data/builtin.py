@@ -6,13 +6,15 @@ import os
 import sysconfig
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from unrolled.core.errors import DataError, Misused, UsageError, nearest
 
+SIZES = ("examples", "length")  # settings of generated data
 Loaded = str | list[Path] | list[dict[str, str]]
 
 
@@ -154,6 +156,27 @@ def about(name: str) -> dict[str, Any]:
         "examples": data.examples,
         "columns": list(data.columns),
     }
+
+
+def is_usual(source: str) -> bool:
+    """Whether `builtin:NAME,setting=value` is no more work to make than `builtin:NAME`, whose sizes we chose."""
+    from unrolled.data import captions, labelled_builtin, pair_builtin
+
+    made = {name: each.settings for name, each in (labelled_builtin.PROBLEMS | pair_builtin.PROBLEMS).items()}
+    name, *words = source.removeprefix("builtin:").split(",")
+    usual = {"shapes": captions.SHAPES, **made}.get(name, {})
+    asked = {**usual}
+    for word in words:
+        key, _, value = word.partition("=")
+        with suppress(ValueError):  # what is no number is refused when it is opened
+            asked |= {key: int(value)} if key in SIZES else {}
+    return all(have <= most for have, most in zip(_work(asked), _work(usual), strict=True))
+
+
+def _work(settings: Mapping[str, Any]) -> tuple[int, int]:
+    """Examples, and steps of all of them."""
+    examples, length = (int(settings.get(name, 1)) for name in SIZES)
+    return examples, examples * length
 
 
 def load(name: str) -> Loaded:

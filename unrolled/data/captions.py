@@ -44,6 +44,7 @@ IMAGE_COLUMNS = ("image", "file", "filename", "file_name", "path", "img", "pictu
 CAPTION_COLUMNS = ("caption", "captions", "text", "sentence", "sentences", "description", "comment", "title")
 PART_COLUMNS = ("part", "split", "set")
 MOST_MADE = 200_000  # pictures of builtin:shapes
+SHAPES: dict[str, Any] = {"examples": 12_000, "seed": 0, "held_out": "together"}
 IMAGE_ARRAYS = ("images", "image", "x", "pictures")
 
 
@@ -264,7 +265,7 @@ def _open_builtin(source: str, reading: CaptionReading) -> VectorPairs:
     name, *words = source.removeprefix(BUILTIN).split(",")
     if name != "shapes":
         raise Misused(f"there are no built-in images with captions '{name}'; {nearest(name, ['shapes'])}")
-    settings: dict[str, Any] = {"examples": 12_000, "seed": 0, "held_out": "together"}
+    settings = dict(SHAPES)
     for word in words:
         key, _, value = word.partition("=")
         if key not in settings:

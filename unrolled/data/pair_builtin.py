@@ -100,4 +100,11 @@ def _settings(source: str, words: list[str], known: dict[str, Any]) -> dict[str,
         found[key] = int(value)
     if int(found.get("examples", 1)) > LARGEST:
         raise DataError(f"{source}: at most {LARGEST:,} examples are made")
+    if "length" in known:
+        asked = {**known, **found}
+        there = sum(
+            len(LETTERS) ** n for n in range(1, min(int(asked["length"]), 5) + 1)
+        )  # more than LARGEST from 5 on
+        if int(asked["examples"]) > there:
+            raise Misused(f"{source}: there are only {there:,} words of up to {asked['length']} letters; ask for fewer")
     return found

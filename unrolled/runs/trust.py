@@ -2,7 +2,8 @@
 
 A run or a comparison may come from anybody. Its settings say which data it was trained on, which Python file defines
 its model, which run it began with; all that is only shown. Whoever wants it used names it again, on the same command
-line, and its fingerprint is compared before anything happens. Built-in data is part of this package and needs no name.
+line, and its fingerprint is compared before anything happens. Built-in data is part of this package and needs no name,
+unless its settings ask for more of it than usual.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from unrolled.core import discover
 from unrolled.core.errors import DataError, Interrupted, MissingColumn, Misused, UsageError
 from unrolled.core.front import invocation, option, quoted
 from unrolled.core.opening import CODE, read_bytes, shortened
+from unrolled.data import builtin
 from unrolled.runs.config import RunConfig
 from unrolled.runs.storage.formats import later_release
 from unrolled.runs.storage.manifest import ADVICE
@@ -105,11 +107,16 @@ def fingerprint(path: str | Path) -> str:
     return hashlib.sha256(read_bytes(path, CODE)).hexdigest()
 
 
+def _needs_no_name(source: str) -> bool:
+    """Whether data may be used because a directory names it: built-in, and no more work than its usual settings."""
+    return source.startswith(BUILTIN) and builtin.is_usual(source)
+
+
 def data_of(place: Path, source: str, given: Any, again: str) -> Any:
     """The data to open: what was given, or built-in data; `again` is how to give it."""
     if given is not None:
         return given
-    if source.startswith(BUILTIN):
+    if _needs_no_name(source):
         return source
     if source == MEMORY:
         raise DataError(f"{place}: its data came from memory; give the same data again: {again}")
@@ -120,7 +127,7 @@ def data_of(place: Path, source: str, given: Any, again: str) -> Any:
 
 def resume_command(verb: str, place: Path, source: str, given: Mapping[str, Any]) -> str:
     """How to resume a run or a comparison; data that must be named is part of it."""
-    data = None if source.startswith(BUILTIN) else "DATA" if source in (MEMORY, "") else quoted(shortened(source))
+    data = None if _needs_no_name(source) else "DATA" if source in (MEMORY, "") else quoted(shortened(source))
     return invocation(verb, {"resume": str(place)} | {key: value for key, value in given.items() if value}, data)
 
 
