@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from unrolled.core.causal import Causal, Conditional, Encoder, begin, serial_depth
-from unrolled.core.compose import AsEncoder, Delayed, Each, Read, Residual, Serial, SerialEncoder, without_padding
+from unrolled.core.compose import AsEncoder, Each, Residual, Serial, SerialEncoder, without_padding
 from unrolled.core.errors import UsageError
 from unrolled.layers.recurrent.cells import GRU
 from unrolled.layers.recurrent.recurrent import Recurrent
@@ -185,22 +185,13 @@ class Centred(Encoder):
         return without_padding(x - x.sum(1, keepdim=True) / mask.sum(1)[:, None, None].clamp_min(1), mask), mask
 
 
-class Sum(nn.Module):
-    def forward(self, y, mask):
-        return without_padding(y, mask).sum(1)
-
-
 MASK = torch.arange(5) < torch.tensor([5, 2, 0])[:, None]
 
 ENCODERS = {
     "as encoder": lambda: AsEncoder(Running()),
-    "delayed": lambda: Delayed(3, nn.Linear(4, 3), Running()),
     "as encoder of a serial": lambda: AsEncoder(Serial(nn.Linear(4, 3), Running())),
     "serial of encoders": lambda: SerialEncoder(nn.Linear(4, 3), Running(), Centred(), nn.Linear(3, 2)),
     "serial on tokens": lambda: SerialEncoder(nn.Embedding(7, 3), Centred(), Running()),
-    "read": lambda: Read(Centred(), Sum(), nn.Linear(3, 2)),
-    "read on tokens": lambda: Read(Serial(nn.Embedding(7, 3), Running()), Sum(), nn.Linear(3, 2)),
-    "read of a read": lambda: Read(Read(Running(), Sum(), nn.Linear(3, 4)), Sum(), nn.Linear(4, 2)),
 }
 
 
@@ -231,34 +222,6 @@ def test_holes_in_a_mask_are_refused() -> None:
         AsEncoder(Running())(torch.zeros(1, 3, 3), torch.tensor([[True, False, True]]))
 
 
-def test_one_answer_per_row_also_for_a_row_without_positions() -> None:
-    head = nn.Linear(3, 2)
-    y, mask = Read(Running(), Sum(), head)(torch.randn(3, 5, 3), MASK)
-    assert y.shape == (3, 1, 2)
-    assert mask.tolist() == [[True]] * 3
-    torch.testing.assert_close(y[2, 0], head.bias)
-
-
 def test_serial_depth_of_composed_encoders() -> None:
     assert serial_depth(AsEncoder(Recurrent(GRU(3, 2))), 50) == 50
     assert serial_depth(SerialEncoder(nn.Linear(3, 3), Recurrent(GRU(3, 2)), nn.Dropout(0.1)), 50) == 51
-    assert serial_depth(Read(Recurrent(GRU(3, 2)), Sum(), nn.Linear(2, 2)), 50) == 52
-
-
-def test_delayed_says_what_the_layer_says_later():
-    """y_t = layer(x_1 .. x_T, 0, .. 0)_{t+d}, in a batch of unequal rows as alone."""
-    layer, rows = Recurrent(GRU(2, 3)), [torch.randn(5, 2), torch.randn(2, 2)]
-    x, mask = (
-        nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=7.0),
-        torch.tensor([[1] * 5, [1, 1, 0, 0, 0]]),
-    )
-    y, _ = Delayed(4, layer)(x, mask.bool())
-    for i, row in enumerate(rows):
-        later, _ = layer(torch.cat([row, torch.zeros(4, 2)])[None])
-        assert torch.allclose(y[i, : len(row)], later[0, 4:], atol=1e-6)
-    assert not y[1, 2:].any()
-
-
-def test_an_encoder_cannot_be_delayed():
-    with pytest.raises(UsageError, match="only causal layers"):
-        Delayed(1, SerialEncoder(nn.Linear(2, 2)))

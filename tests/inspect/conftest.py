@@ -12,7 +12,8 @@ from torch import nn
 
 import unrolled
 from unrolled.core.causal import Causal, Conditional
-from unrolled.core.compose import Serial
+from unrolled.core.compose import Each
+from unrolled.layers.parts.assembled import Decoder
 from unrolled.runs.run import Run
 
 LINES = [
@@ -48,12 +49,13 @@ def planted(small: Callable[..., Run]) -> Callable[[Causal | Conditional], Run]:
 
 
 @pytest.fixture(scope="session")
-def around(small: Callable[..., Run]) -> Callable[[nn.Module, int, int], Serial]:
+def around(small: Callable[..., Run]) -> Callable[[nn.Module, int, int], Decoder]:
     """`around(body, d_in, d_out)`: a body between an embedding and a head that fit the lines."""
     n = small("memoryless", {"d_state": 4}).task.ports().n_tokens
 
-    def assemble(body: nn.Module, d_in: int, d_out: int) -> Serial:
+    def assemble(body: nn.Module, d_in: int, d_out: int) -> Decoder:
         torch.manual_seed(0)
-        return Serial(nn.Embedding(n, d_in), body, nn.Linear(d_out, n))
+        causal = body if isinstance(body, Causal) else Each(body)
+        return Decoder(nn.Embedding(n, d_in), causal, nn.Linear(d_out, n))
 
     return assemble

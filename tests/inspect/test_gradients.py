@@ -144,13 +144,12 @@ def test_gradients_of_a_target_are_those_of_the_tasks_loss(small):
     answer = run.inspect("gradients", "a state", {"at": 3})
     model = precise(run.model)
     batch, _ = run.task.example("a state")
-    table, body, head = (layer for layer in model)
-    cell = body.layers[0].cell
+    cell = model.body.layers[0].cell
     h, states = torch.zeros(1, 8, dtype=torch.float64, requires_grad=True), []
-    for x in table(batch.x)[0][0, :4]:
+    for x in model.embedding(batch.x)[0, :4]:
         h = cell(x[None], h)
         states.append(h)
-    loss = nn.functional.cross_entropy(head(h[None])[0][0], batch.y[:, 3])
+    loss = nn.functional.cross_entropy(model.head(h[None])[0], batch.y[:, 3])
     true = torch.stack([g.norm() for g in torch.autograd.grad(loss, states[:-1])])
     torch.testing.assert_close(answer.arrays["state"], true, rtol=1e-9, atol=0)
 

@@ -174,18 +174,18 @@ def test_gates_and_states_of_an_lstm_are_those_computed_by_hand(make: Make) -> N
 def test_an_open_gate_and_a_saturated_state(make: Make) -> None:
     run = make("lstm", d_state=6)
     with torch.no_grad():
-        run.model.get_parameter("layers.1.layers.0.cell.bias_ih")[6:12] = 50.0  # the forget gate
-        run.model.get_parameter("layers.1.layers.0.cell.bias_ih")[18:24] = -50.0  # the output gate
+        run.model.get_parameter("body.layers.0.cell.bias_ih")[6:12] = 50.0  # the forget gate
+        run.model.get_parameter("body.layers.0.cell.bias_ih")[18:24] = -50.0  # the output gate
     figures = {each["gate"]: each for each in run.inspect("gates", "ab").numbers["gates"]}
     assert (figures["forget"]["open"], figures["forget"]["units_always_open"]) == (1.0, 1.0)
     assert (figures["output"]["closed"], figures["output"]["open"]) == (1.0, 0.0)
     elman = make("elman", d_state=6)
     with torch.no_grad():
-        elman.model.get_parameter("layers.1.layers.0.cell.weight_ih").mul_(1e4)
+        elman.model.get_parameter("body.layers.0.cell.weight_ih").mul_(1e4)
     assert elman.inspect("states", "abc").numbers["states"][0]["saturated"] == 1.0
     linear = make("linear-rnn", d_state=6)
     with torch.no_grad():
-        linear.model.get_parameter("layers.1.layers.0.cell.weight_ih").mul_(1e4)
+        linear.model.get_parameter("body.layers.0.cell.weight_ih").mul_(1e4)
     assert linear.inspect("states", "abc").numbers["states"][0]["saturated"] is None  # it has no limits to stand at
 
 

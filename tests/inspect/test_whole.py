@@ -12,10 +12,11 @@ from torch import Tensor, nn
 
 import unrolled
 from tests.inspect.conftest import SETTINGS
-from unrolled.core.compose import Read, SerialEncoder
+from unrolled.core.compose import as_encoder
 from unrolled.core.errors import UsageError
 from unrolled.inspect.tools.looking import look_at, noted
 from unrolled.layers.attention.readouts import Mean
+from unrolled.layers.parts.assembled import Reader
 from unrolled.runs.run import Run
 
 TEXTS = ["a gate", "a cell", "the state", "the layer", "one tick", "one scan"]
@@ -45,10 +46,9 @@ def test_what_is_read_backwards_stands_in_the_order_of_the_input(make: Make) -> 
     run = make("bilstm", {"model.d_state": 3, "model.n_layers": 1})
     look = look_at(run, "the state", 40)
     ahead, back = noted(run, look)["parts"]
-    embedding, body = run.model.body.layers
     with torch.no_grad():
-        x = embedding.causal(look.x)[0]  # [1, T, D]
-        y = body(x, torch.ones(1, x.shape[1], dtype=torch.bool))[0]  # [1, T, 2 N]
+        x = run.model.embedding(look.x)  # [1, T, D]
+        y = run.model.body(x, torch.ones(1, x.shape[1], dtype=torch.bool))[0]  # [1, T, 2 N]
     assert torch.allclose(ahead["state"], y[..., :3], atol=1e-6)
     assert torch.allclose(back["state"], y[..., 3:], atol=1e-6)
     assert "backwards" in run.inspect("gates").reading
@@ -89,7 +89,7 @@ def test_only_the_token_that_is_heard_moves_the_answer(make: Make) -> None:
     torch.manual_seed(0)
     embedding = nn.Embedding(run.task.ports().n_tokens, 4)
     token = int(run.task.inputs.encode("s")[0])
-    model = Read(SerialEncoder(embedding, Hears(embedding, token)), Mean(4), nn.Linear(4, run.task.ports().d_out))
+    model = Reader(embedding, as_encoder(Hears(embedding, token)), Mean(4), nn.Linear(4, run.task.ports().d_out))
     planted = Run(run.directory, run.config, run.task, model.eval())
     moved = planted.inspect("saliency", "the state").arrays["occlusion"]
     assert [t for t, value in enumerate(moved.tolist()) if value != 0] == [4]  # the s

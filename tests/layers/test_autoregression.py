@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
 from unrolled.layers.counting import autoregression
-from unrolled.layers.counting.autoregression import Autoregression, Filter, moments
+from unrolled.layers.counting.autoregression import Autoregression, moments
+from unrolled.layers.parts.filter import Filter
 from unrolled.layers.recurrent.cells import LinearUnit
 from unrolled.layers.recurrent.recurrent import Recurrent
 

@@ -6,10 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from unrolled.core.compose import AsEncoder, Each, SerialEncoder
+from unrolled.core.compose import Each, as_encoder
 from unrolled.core.errors import UsageError
 from unrolled.core.state import Fixed, leaves
 from unrolled.core.trace import trace
+from unrolled.layers.parts.assembled import Decoder, Reader
 from unrolled.layers.parts.decoders import attention_decoder, fixed_context_decoder
 from unrolled.layers.parts.encoder_decoder import Backwards, EncoderDecoder, SourcedSerial
 from unrolled.layers.recurrent.cells import GRU, LSTM
@@ -95,6 +96,8 @@ def test_without_a_source_a_decoder_says_so():
             decoder(torch.randn(2, 1, 3))
     with pytest.raises(UsageError, match="takes a source"):
         SourcedSerial(nn.Linear(2, 2))
+    with pytest.raises(UsageError, match="Each takes no source"):
+        EncoderDecoder(Reader(None, Each(nn.Tanh())), Decoder(None, Each(nn.Linear(2, 2))))
 
 
 def test_backwards_turns_each_row_in_its_own_length():
@@ -107,9 +110,8 @@ def test_backwards_turns_each_row_in_its_own_length():
 
 def test_gradients_reach_the_encoder_and_its_table():
     table = nn.Embedding(9, 5)
-    encoder = AsEncoder(Each(nn.Linear(5, 5)))
-    decoder = SourcedSerial(nn.Linear(3, 3), attention_decoder(SMALL, 3, 5, GRU), nn.Linear(4, 2))
-    model = EncoderDecoder(SerialEncoder(table), encoder, decoder)
+    decoder = Decoder(nn.Linear(3, 3), attention_decoder(SMALL, 3, 5, GRU), nn.Linear(4, 2))
+    model = EncoderDecoder(Reader(table, as_encoder(nn.Linear(5, 5))), decoder)
     state = model.condition(torch.randint(9, (2, 6)), MASK)
     y, _ = model.decoder(torch.randn(2, 7, 3), state)
     y.sum().backward()

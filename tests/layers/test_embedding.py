@@ -6,22 +6,22 @@ import pytest
 import torch
 from torch import nn
 
-from unrolled.layers.parts.embedding import Lookup, QuickTable
+from unrolled.layers.parts.embedding import Table
 
 
-@pytest.mark.parametrize("table", [nn.Embedding, QuickTable])
-def test_a_row_alone_is_the_row_among_others(table: type[nn.Embedding]) -> None:
-    lookup = Lookup(table(7, 5))
+@pytest.mark.parametrize("scale", [1.0, 5**0.5])
+def test_a_row_alone_is_the_row_among_others(scale: float) -> None:
+    table = Table(7, 5, scale)
     tokens = torch.tensor([[3, 6, 0]])
     with torch.no_grad():
-        together, _ = lookup(tokens)
-        alone = [lookup(tokens[:, t : t + 1])[0] for t in range(3)]
+        together = table(tokens)
+        alone = [table(tokens[:, t : t + 1]) for t in range(3)]
     torch.testing.assert_close(torch.cat(alone, 1), together)
-    torch.testing.assert_close(lookup(tokens)[0], together)  # and so with gradients
+    torch.testing.assert_close(table(tokens), together)  # and so with gradients
 
 
-def test_a_quick_table_begins_with_entries_of_size_one_and_moves_further() -> None:
-    table, usual = QuickTable(200, 64), nn.Embedding(200, 64)
+def test_a_scaled_table_begins_with_entries_of_size_one_and_moves_further() -> None:
+    table, usual = Table(200, 64, scale=8.0), nn.Embedding(200, 64)
     tokens = torch.arange(200)
     assert table(tokens).std().item() == pytest.approx(1.0, abs=0.05)
     moved = []

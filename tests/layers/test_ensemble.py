@@ -6,15 +6,16 @@ import pytest
 import torch
 from torch import nn
 
-from unrolled.core.compose import Read, SerialEncoder
+from unrolled.core.compose import as_encoder
 from unrolled.layers.attention.readouts import Mean
+from unrolled.layers.parts.assembled import Reader
 from unrolled.layers.parts.ensemble import Together
 from unrolled.testing import check_encoder
 
 
-def member(seed: int) -> Read:
+def member(seed: int) -> Reader:
     torch.manual_seed(seed)
-    return Read(SerialEncoder(nn.Linear(4, 5), nn.Tanh()), Mean(5), nn.Linear(5, 3))
+    return Reader(nn.Linear(4, 5), as_encoder(nn.Tanh()), Mean(5), nn.Linear(5, 3))
 
 
 def test_it_is_an_encoder():

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.core import discover
-from unrolled.core.compose import Read
 from unrolled.core.spec import Sizes
 from unrolled.layers.attention.readouts import readout_named
+from unrolled.layers.parts.assembled import Reader
 from unrolled.objectives.calibration import expected_calibration_error, fit_temperature, reliability
 from unrolled.objectives.losses import cross_entropy
 
@@ -27,12 +27,11 @@ def model_of(name: str, readout: str, **settings: Any) -> nn.Module:
     module = discover.models.load(name)
     body = module.make(module.Config(**settings), Sizes(D, 2))
     pooled = readout_named(readout, body.d_out)
-    return nn.Sequential(nn.Embedding(V, D), Read(body, pooled, nn.Linear(pooled.d_out, 2)))
+    return Reader(nn.Embedding(V, D), body, pooled, nn.Linear(pooled.d_out, 2))
 
 
 def answer(model: nn.Module, tokens: Tensor, mask: Tensor) -> Tensor:
-    embedding, read = model
-    return read(embedding(tokens), mask)[0][:, 0]  # [B, 2]
+    return model(tokens, mask)[0][:, 0]  # [B, 2]
 
 
 def batch(n: int, longest: int, seed: int) -> tuple[Tensor, Tensor]:

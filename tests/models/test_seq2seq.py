@@ -23,9 +23,7 @@ def test_the_encoder_reads_both_ways_where_it_is_attended_to():
     assert not isinstance(made(context="start").encoder, BidirectionalStack)
     assert not isinstance(made(bidirectional=False).encoder, BidirectionalStack)
     both = made(context="start", bidirectional=True)
-    assert (
-        both.decoder.layers[0].readout.d_out == 2 * both.encoder.d_out
-    )  # both ends, where each direction has read all
+    assert both.decoder.readout.d_out == 2 * both.encoder.d_out  # both ends, where each direction has read all
 
 
 @pytest.mark.parametrize("cell", ["gru", "lstm", "elman"])

@@ -8,10 +8,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from unrolled.core.compose import AsEncoder, Ending
+from unrolled.core.compose import AsEncoder
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import Sizes
+from unrolled.layers.attention.readouts import Last
 from unrolled.layers.conv.conv import CausalConv, NormedConv
+from unrolled.layers.parts.assembled import Reader
 from unrolled.models.tcn import TCN, Block, Config, make
 from unrolled.testing import check_causal
 
@@ -168,8 +170,8 @@ def test_the_short_way_to_the_last_output(form, weight_norm, kernel, length):
         mask = torch.arange(length) < torch.tensor(lengths)[:, None]
         y = AsEncoder(body)(x, mask)[0]
         last = torch.stack([y[b, n - 1] if n else torch.zeros_like(y[b, 0]) for b, n in enumerate(lengths)])
-        ending, begun = Ending(body)(x, mask)
-        assert ending.shape == (4, 1, 6) and begun[:, 0].tolist() == [n > 0 for n in lengths]
+        ending, answered = Reader(None, body, Last(6))(x, mask)
+        assert ending.shape == (4, 1, 6) and answered.all()
         torch.testing.assert_close(ending[:, 0], last)
         torch.testing.assert_close(
             torch.autograd.grad(ending.square().sum(), x)[0], torch.autograd.grad(last.square().sum(), x)[0]

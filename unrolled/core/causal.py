@@ -26,6 +26,7 @@ class Causal(nn.Module):
     """
 
     d_in: int | None = None  # the width of x; None: any, or tokens
+    d_out: int = 0  # the width of y, which a body must say; 0: not said
 
     receptive_field: int | None = None  # how many inputs up to t reach y[:, t]; None: the whole past
     state_grows: bool = False  # full attention: True; recurrence, convolution, windowed attention: False
@@ -95,6 +96,7 @@ class Encoder(nn.Module):
     """
 
     d_in: int | None = None  # the width of x; None: any, or tokens
+    d_out: int = 0  # the width of y, which a body must say; 0: not said
 
     def __call__(self, x: Tensor, mask: Any) -> tuple[Tensor, Tensor]:
         if self.d_in is not None and x.dim() == 3 and x.size(2) != self.d_in:
@@ -118,6 +120,7 @@ class Conditional(nn.Module):
     """p(target | source): `condition` makes the decoder's initial state, then `decoder(target_in, state)`."""
 
     decoder: Causal
+    d_out: int = 0  # of what the decoder gives; 0: not said
 
     def condition(self, source: Any, mask: Tensor | None) -> State:
         raise NotImplementedError(f"{type(self).__name__} must define condition(source, mask) -> state")

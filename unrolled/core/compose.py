@@ -6,10 +6,7 @@ law of padding, by which what stands there, NaN included, changes neither a valu
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
-
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from unrolled.core.causal import Causal, Encoder, serial_depth
 from unrolled.core.errors import UsageError
@@ -119,8 +116,7 @@ class AsEncoder(Encoder):
         self.causal = causal
         self.receptive_field = causal.receptive_field
         self.max_length = causal.max_length
-        if hasattr(causal, "d_out"):
-            self.d_out = causal.d_out
+        self.d_out = causal.d_out
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         require_right_padding(mask, "a causal layer")
@@ -129,25 +125,6 @@ class AsEncoder(Encoder):
 
     def serial_steps(self, length: int) -> int:
         return serial_depth(self.causal, length)
-
-
-@runtime_checkable
-class Acceptor(Protocol):
-    """A causal layer that has a shorter way to its last output, [B, 1, D'], than by all of them."""
-
-    def ending(self, x: Tensor, mask: Tensor) -> Tensor: ...
-
-
-class Ending(AsEncoder):
-    """The last output of an `Acceptor` alone: y [B, 1, D'], zero for a row without a real step."""
-
-    causal: Acceptor  # type: ignore[assignment]  # which is a causal layer too
-
-    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        require_right_padding(mask, "a causal layer")
-        begun = mask.any(1, keepdim=True)  # [B, 1]
-        y = self.causal.ending(without_padding(x, mask), mask)
-        return without_padding(y, begun), begun
 
 
 def as_encoder(layer: nn.Module) -> Encoder:
@@ -170,56 +147,9 @@ class SerialEncoder(Encoder):
     def __init__(self, *layers: nn.Module) -> None:
         super().__init__()
         self.layers = nn.ModuleList(as_encoder(layer) for layer in layers)
-        if layers and hasattr(layers[-1], "d_out"):
-            self.d_out = layers[-1].d_out
+        self.d_out = int(self.layers[-1].d_out) if layers else 0  # type: ignore[arg-type]
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         for layer in self.layers:
             x, mask = layer(x, mask)
         return x, mask
-
-
-class Delayed(SerialEncoder):
-    """Causal layers that may wait: y_t is what they say `delay` steps later, when they have seen x up to t + delay.
-
-    Behind the end of each row they read zeros, so that every step is answered, also of a short row beside a long one.
-
-    >>> import torch
-    >>> y, _ = Delayed(2, nn.Identity())(torch.arange(1.0, 5).view(1, 4, 1), torch.ones(1, 4, dtype=torch.bool))
-    >>> y.flatten().tolist()
-    [3.0, 4.0, 0.0, 0.0]
-    """
-
-    def __init__(self, delay: int, *layers: nn.Module) -> None:
-        super().__init__(*layers)
-        if not all(isinstance(layer, AsEncoder) for layer in self.layers):
-            raise UsageError("only causal layers can be delayed; an encoder has seen all when it answers")
-        self.delay = delay
-
-    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        x = F.pad(without_padding(x, mask), (0, 0) * (x.dim() - 2) + (0, self.delay))  # [B, T + delay, ..]
-        y, _ = super().forward(x, F.pad(mask, (self.delay, 0), value=True))
-        return without_padding(y[:, self.delay :], mask), mask
-
-
-class Read(Encoder):
-    """One answer for a whole sequence: body -> readout -> head, y [B, 1, d_out] with a mask of ones [B, 1].
-
-    The body is an encoder, a causal layer or a plain module; the readout maps (y [B, S, D], mask) to [B, D'] (see
-    `layers/attention/readouts.py`), the head [B, D'] to [B, d_out]. A row without a real position is answered too: by
-    what the head makes of the readout's zeros.
-    """
-
-    def __init__(self, body: nn.Module, readout: nn.Module, head: nn.Module) -> None:
-        super().__init__()
-        self.body = as_encoder(body)
-        self.readout = readout
-        self.head = head
-
-    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        answer = self.head(self.readout(*self.body(x, mask)))  # [B, d_out]
-        return answer.unsqueeze(1), mask.new_ones(len(mask), 1)  # [B, 1, d_out], [B, 1]
-
-    def serial_steps(self, length: int) -> int:
-        """The body, a readout and a head: the two last are one step each."""
-        return serial_depth(self.body, length) + 2

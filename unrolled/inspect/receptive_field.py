@@ -18,13 +18,13 @@ from torch import Tensor
 
 from unrolled.core import config
 from unrolled.core.causal import Encoder, decoder_of
-from unrolled.core.compose import AsEncoder, SerialEncoder
 from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.core.task import Model
 from unrolled.data.batch import Batch
 from unrolled.inspect.tools.dependence import Dependence, dependence
 from unrolled.inspect.tools.example import example_of
 from unrolled.inspect.tools.opened import by_position, longest
+from unrolled.layers.parts.assembled import Reader
 from unrolled.pictures.kinds import Plot, Series
 from unrolled.runs.run import Run
 
@@ -51,15 +51,13 @@ def applies(run: Run) -> str | None:
 
 
 def _is_causal(body: Encoder) -> bool:
-    return isinstance(body, SerialEncoder) and all(isinstance(layer, AsEncoder) for layer in body.layers)
+    return isinstance(body, Reader) and body.causal() is not None
 
 
 def claimed(body: Model) -> int | None:
     """How many inputs a model says that an output depends on; None: the whole past."""
-    if isinstance(body, SerialEncoder):
-        fields: list[Any] = [layer.receptive_field for layer in body.layers]
-        return None if None in fields else 1 + sum(field - 1 for field in fields)
-    decoder: Any = decoder_of(body)
+    live = body.causal() if isinstance(body, Reader) else body
+    decoder: Any = decoder_of(live)  # type: ignore[arg-type]
     field: int | None = decoder.receptive_field
     return field
 

@@ -16,7 +16,6 @@ from pydantic import model_validator
 
 from unrolled.core import config, discover
 from unrolled.core.causal import Causal
-from unrolled.core.compose import as_encoder
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import ModelSpec, Role, Sizes, serves
 from unrolled.layers.parts.decoders import fixed_context_decoder
@@ -75,8 +74,8 @@ class Config(config.Config):
 def make(config: Config, sizes: Sizes) -> Halves:
     reader, writer = config.reader(), config.writer()
     reads, writes = reader.config.parse(config.encoder_settings), writer.config.parse(config.decoder_settings)
-    encoder = as_encoder(reader.make(reads, Sizes(sizes.d_source, sizes.d_out)))
-    width = int(encoder.d_out)  # type: ignore[arg-type]
+    encoder = reader.make(reads, Sizes(sizes.d_source, sizes.d_out))
+    width = encoder.d_out
     decoder: Causal
     if writer.attend is not None and config.context == "attention":
         decoder = writer.attend(writes, sizes.d_in, width)

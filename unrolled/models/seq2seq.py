@@ -19,7 +19,7 @@ from pydantic import Field
 
 from unrolled.core import config
 from unrolled.core.causal import Causal, Encoder
-from unrolled.core.compose import AsEncoder, SerialEncoder
+from unrolled.core.compose import SerialEncoder
 from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.layers.parts.decoders import attention_decoder, fixed_context_decoder
 from unrolled.layers.parts.encoder_decoder import Backwards, Halves
@@ -58,12 +58,12 @@ def make(config: Config, sizes: Sizes) -> Halves:
     attends, cell = config.context == "attention", CELLS[config.cell]
     both = attends if config.bidirectional is None else config.bidirectional
     common = {"d_state": config.d_state, "n_layers": config.n_layers, "dropout": config.dropout}
-    encoder: Encoder = (
+    encoder: Encoder | Causal = (
         bidirectional_stack(BidirectionalConfig(**common), sizes.d_source, cell)
         if both
-        else AsEncoder(stack(RecurrentConfig(**common), sizes.d_source, cell))
+        else stack(RecurrentConfig(**common), sizes.d_source, cell)
     )
-    width = int(encoder.d_out)  # type: ignore[arg-type]
+    width = encoder.d_out
     if config.reversed_source:  # what is attended to stands in the order of the source again
         encoder = SerialEncoder(Backwards(), encoder, *([Backwards()] if attends else []))
     own = RecurrentConfig(**common)

@@ -5,28 +5,26 @@ from __future__ import annotations
 from typing import Any, cast
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import nn
 
 from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional, Encoder
-from unrolled.core.compose import Acceptor, Delayed, Each, Ending, Read, Serial, SerialEncoder
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import Asks, ModelSpec, Ports, Sizes, SourcePorts, misfit, reading
 from unrolled.core.task import Model, Task
-from unrolled.layers.attention import packed
 from unrolled.layers.attention.readouts import readout_named
-from unrolled.layers.counting.autoregression import Autoregression, Filter
+from unrolled.layers.counting.autoregression import Autoregression
 from unrolled.layers.counting.bag_of_words import Bag
+from unrolled.layers.parts.assembled import Decoder, Reader
 from unrolled.layers.parts.char_words import SpeltWords
 from unrolled.layers.parts.conditioning import Started
 from unrolled.layers.parts.dropout import WordDropout
-from unrolled.layers.parts.embedding import Affine, Lookup, QuickTable
-from unrolled.layers.parts.encoder_decoder import EncoderDecoder, Halves, SourcedSerial
+from unrolled.layers.parts.embedding import Affine, Borrowed, OneHot, Table, TiedHead
+from unrolled.layers.parts.encoder_decoder import EncoderDecoder, Halves
 from unrolled.layers.parts.ensemble import Together
+from unrolled.layers.parts.filter import Filter
 from unrolled.runs.config import Ends, RunConfig
-from unrolled.runs.parts import part
 
 BODIES: dict[str, tuple[Any, str]] = {
     "causal": (Causal, "a Causal"), "encoder": (Encoder, "an Encoder"),
@@ -35,31 +33,6 @@ BODIES: dict[str, tuple[Any, str]] = {
 READ_SCALE, FEW = 0.1, 1000
 """The size of token vectors that a reader begins with where there are more than a few tokens: a word that is seen only
 some times then moves far enough to count. Letters are seen often, and begin with vectors of size 1."""
-
-
-class OneHot(nn.Module):
-    """Token k -> the unit vector e_k."""
-
-    unit: Tensor
-
-    def __init__(self, n_tokens: int) -> None:
-        super().__init__()
-        self.register_buffer("unit", torch.eye(n_tokens), persistent=False)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        return F.embedding(tokens, self.unit)  # [B, T, V]
-
-
-class TiedHead(nn.Module):
-    """logits = h E^T + b, where E is the embedding table of the input."""
-
-    def __init__(self, embedding: nn.Embedding, n_tokens: int) -> None:
-        super().__init__()
-        self.embedding = embedding
-        self.bias = nn.Parameter(torch.zeros(n_tokens))
-
-    def forward(self, h: Tensor) -> Tensor:
-        return packed.linear(h, self.embedding.weight[: len(self.bias)], self.bias)  # [B, T, V]
 
 
 def import_models(config: RunConfig) -> None:
@@ -126,8 +99,7 @@ def _put_together(config: RunConfig, ports: Ports) -> Model:
         return _reader(config, ports, spec)
     if spec.kind == "conditional":
         return _pair(config, ports, spec)
-    decoder = _assemble(config, ports, spec)
-    return Started(decoder, ports.n_tokens) if ports.n_classes else decoder
+    return _decoder(config, ports, spec)
 
 
 def _made(config: RunConfig, spec: ModelSpec, sizes: Sizes) -> Any:
@@ -137,10 +109,56 @@ def _made(config: RunConfig, spec: ModelSpec, sizes: Sizes) -> Any:
     if not isinstance(made, expected):
         file, found = discover.models.load(config.model).__file__, type(made).__name__
         raise UsageError(f"{file}: kind is '{spec.kind}', but make returns {found}; expected {word}")
-    if not isinstance(made, Halves | Conditional) and not isinstance(getattr(made, "d_out", None), int):
+    if not isinstance(made, Halves | Conditional) and not (isinstance(made.d_out, int) and made.d_out):
         file = discover.models.load(config.model).__file__
         raise UsageError(f"{file}: what make returns has no d_out, the width of its output")
     return made
+
+
+def _decoder(config: RunConfig, ports: Ports, spec: ModelSpec) -> Causal | Conditional:
+    """A model of what comes next, which a class may start."""
+    ends, n_in = config.ends, ports.n_tokens + ports.n_classes
+    entry: nn.Module | None
+    if reading(spec.reads, ports.offers) == "embedded":
+        entry, width = _entry(ports.d_in, n_in, ends)
+    else:  # it reads what the task gives, without a layer in between
+        entry, width = None, ports.d_in or n_in
+    body = _made(config, spec, Sizes(width, ports.d_out))
+    head = None if spec.owns_head or entry is None else _head(entry, body, ports, ends)
+    before = [] if entry is None else _dropout(ends)
+    behind = [] if head is None else _dropout(ends)
+    if not ports.n_classes:
+        return Decoder(entry, body, head, before=before, behind=behind)
+    lent = None if head is None else Borrowed(head)
+    return Started(Decoder(entry, body, lent, before=before, behind=behind), ports.n_tokens, head)
+
+
+def _pair(config: RunConfig, ports: Ports, spec: ModelSpec) -> Conditional:
+    """An encoder that reads the source and a decoder that writes the target, each behind a layer that makes vectors."""
+    ends, source = config.ends, cast(SourcePorts, ports.source)
+    if spec.owns_head:  # a whole model, solved from sources and targets as they are
+        d_source = source.n_tokens if source.d_in is None else source.d_in
+        return cast(Conditional, _made(config, spec, Sizes(ports.n_tokens, ports.d_out, d_source)))
+    entry, width = _entry(ports.d_in, ports.n_tokens, ends, scale=ends.d_embedding**0.5)
+    read, d_source = _source_entry(ends, source, spec, entry)
+    halves: Halves = _made(config, spec, Sizes(width, ports.d_out, d_source))
+    head = _head(entry, halves.decoder, ports, ends)
+    words = [WordDropout(ends.target_dropout)] if ends.target_dropout else []
+    before, behind = [*words, *_dropout(ends)], _dropout(ends)
+    decoder = Decoder(entry, halves.decoder, Borrowed(head), before=before, behind=behind)
+    encoder = Reader(read, halves.encoder, before=[] if read is None else _dropout(ends))
+    return EncoderDecoder(encoder, decoder, head)
+
+
+def _source_entry(ends: Ends, source: SourcePorts, spec: ModelSpec, target: nn.Module) -> tuple[nn.Module | None, int]:
+    """What makes vectors of the source, and how wide these are; the table of the target where that is shared."""
+    if reading(spec.reads_source, source.offers) == "numbers":  # it reads what the task gives, without a layer
+        return None, cast(int, source.d_in)
+    if not ends.shared:
+        return _entry(source.d_in, source.n_tokens, ends, scale=ends.d_embedding**0.5)
+    if not source.shared or not isinstance(target, Table):
+        raise UsageError("shared needs one vocabulary for source and target, and input = embedding")
+    return target, target.embedding_dim
 
 
 def _reader(config: RunConfig, ports: Ports, spec: ModelSpec) -> Encoder:
@@ -148,24 +166,19 @@ def _reader(config: RunConfig, ports: Ports, spec: ModelSpec) -> Encoder:
     ends = config.ends
     if spec.owns_head:  # it is fitted to the input as it is
         whole = _made(config, spec, Sizes(ports.d_in or ports.n_tokens, ports.d_out))
-        return whole if isinstance(whole, Encoder) else _filter(config, ports, whole)
+        return Reader(None, whole) if isinstance(whole, Encoder) else _filter(config, ports, whole)
     entry, width = _reading_entry(ports, ends, spec)
-    body = part("encoder.body", _made(config, spec, Sizes(width, ports.d_out)))
-    d_body = int(body.d_out)
-    if ports.answers == "whole" and ports.readout == "last" and isinstance(body, Acceptor):
-        body = Ending(cast(Causal, body))
-    front = [entry, *_dropout(ends), body, *_dropout(ends)]
-    if ports.answers == "each" and not is_aligned(body, width):
+    body = _made(config, spec, Sizes(width, ports.d_out))
+    each = ports.answers == "each"
+    if each and not is_aligned(body, width):
         raise UsageError(
             f"the model '{config.model}' has fewer outputs than positions, but the task '{config.task}' needs one "
             "for each position"
         )
-    if ports.answers == "each" or isinstance(entry, Bag):
-        layers = [*front, _linear(d_body, ports.d_out)]
-        late = ports.delay and isinstance(body, Causal)
-        return Delayed(ports.delay, *layers) if late else SerialEncoder(*layers)
-    readout = part("head.readout", readout_named(ports.readout, d_body))
-    return Read(SerialEncoder(*front), readout, _linear(int(readout.d_out), ports.d_out))
+    readout = None if each or isinstance(entry, Bag) else readout_named(ports.readout, body.d_out)
+    head = nn.Linear(body.d_out if readout is None else readout.d_out, ports.d_out)
+    delay = ports.delay if each and isinstance(body, Causal) else 0
+    return Reader(entry, body, readout, head, before=_dropout(ends), behind=_dropout(ends), delay=delay)
 
 
 def _filter(config: RunConfig, ports: Ports, body: Any) -> Encoder:
@@ -175,98 +188,44 @@ def _filter(config: RunConfig, ports: Ports, body: Any) -> Encoder:
             f"{discover.models.load(config.model).__file__}: a causal model has a closed form for series only as an "
             f"Autoregression; remove '{ports.targets}' from closed_form"
         )
-    return Filter(ports.delay, part("encoder.body", body))
+    return Filter(ports.delay, body)
 
 
-def _reading_entry(ports: Ports, ends: Ends, spec: ModelSpec) -> tuple[nn.Module, int]:
+def _reading_entry(ports: Ports, ends: Ends, spec: ModelSpec) -> tuple[nn.Module | None, int]:
     """What makes vectors of the input of a reader, and how wide these are."""
     way = reading(spec.reads, ports.offers, bool(ports.letters))
     if way == "numbers":  # it reads what the task gives, without a layer in between
-        return nn.Identity(), cast(int, ports.d_in)
+        return None, cast(int, ports.d_in)
     if way in ("counts", "tf-idf"):
-        bag = part("encoder.embedding", Bag(ports.n_tokens, way))
-        return bag, bag.d_out
-    if not ports.letters:
-        entry, width = _entry(ports.d_in, ports.n_tokens, ends)
-        if isinstance(entry, nn.Embedding) and ports.n_tokens > FEW:
-            entry.weight.detach().mul_(READ_SCALE)
-        return part("encoder.embedding", entry), width
-    spelt = SpeltWords(ports.n_tokens, ports.letters, ends.d_embedding, dropout=ends.dropout / 2)
-    spelt.words.weight.detach().mul_(READ_SCALE)
-    return part("encoder.embedding", spelt), spelt.d_out
+        return Bag(ports.n_tokens, way), ports.n_tokens
+    if ports.letters:
+        spelt = SpeltWords(ports.n_tokens, ports.letters, ends.d_embedding, dropout=ends.dropout / 2)
+        spelt.words.weight.detach().mul_(READ_SCALE)
+        return spelt, spelt.d_out
+    entry, width = _entry(ports.d_in, ports.n_tokens, ends)
+    if isinstance(entry, Table) and ports.n_tokens > FEW:
+        entry.weight.detach().mul_(READ_SCALE)
+    return entry, width
 
 
-def _assemble(config: RunConfig, ports: Ports, spec: ModelSpec) -> Causal:
-    n_in, ends = ports.n_tokens + ports.n_classes, config.ends
-    if reading(spec.reads, ports.offers) != "embedded":  # it reads what the task gives, without a layer in between
-        return part("decoder.body", cast(Causal, _made(config, spec, Sizes(ports.d_in or n_in, ports.d_out))))
-    entry, width = _entry(ports.d_in, n_in, ends)
-    part("decoder.embedding", entry)
-    body = part("decoder.body", cast(Causal, _made(config, spec, Sizes(width, ports.d_out))))
-    first = Lookup(entry) if isinstance(entry, nn.Embedding) else Each(entry)
-    layers: list[nn.Module] = [first, *_dropout(ends), body]
-    if not spec.owns_head:
-        head = _head(entry, body, ports, ends)
-        layers += [*_dropout(ends), Affine(head) if isinstance(head, nn.Linear) else Each(head)]
-    return Serial(*layers)
-
-
-def _pair(config: RunConfig, ports: Ports, spec: ModelSpec) -> Conditional:
-    """An encoder that reads the source and a decoder that writes the target, each behind a layer that makes vectors."""
-    ends, source = config.ends, cast(SourcePorts, ports.source)
-    if spec.owns_head:  # a whole model, solved from sources and targets as they are
-        d_source = source.n_tokens if source.d_in is None else source.d_in
-        return cast(Conditional, _made(config, spec, Sizes(ports.n_tokens, ports.d_out, d_source)))
-    entry, width = _entry(ports.d_in, ports.n_tokens, ends, QuickTable)
-    front, d_source = _source_entry(ends, source, spec, entry)
-    halves: Halves = _made(config, spec, Sizes(width, ports.d_out, d_source))
-    part("decoder.embedding", entry)
-    body = part("decoder.body", halves.decoder)
-    head = _head(entry, body, ports, ends)
-    first = Lookup(entry) if isinstance(entry, nn.Embedding) else Each(entry)
-    last = Affine(head) if isinstance(head, nn.Linear) else Each(head)
-    front_of_body = [*([Each(WordDropout(ends.target_dropout))] if ends.target_dropout else []), *_dropout(ends)]
-    decoder = SourcedSerial(first, *front_of_body, body, *_dropout(ends), last, d_out=ports.d_out)
-    return EncoderDecoder(SerialEncoder(*front), part("encoder.body", halves.encoder), decoder)
-
-
-def _source_entry(ends: Ends, source: SourcePorts, spec: ModelSpec, target: nn.Module) -> tuple[list[nn.Module], int]:
-    """What makes vectors of the source, and how wide these are; the table of the target where that is shared."""
-    if reading(spec.reads_source, source.offers) == "numbers":  # it reads what the task gives, without a layer
-        return [], cast(int, source.d_in)
-    if ends.shared:
-        if not source.shared or not isinstance(target, nn.Embedding):
-            raise UsageError("shared needs one vocabulary for source and target, and input = embedding")
-        return [target, *_dropout(ends)], target.embedding_dim
-    entry, width = _entry(source.d_in, source.n_tokens, ends, QuickTable)
-    return [part("encoder.embedding", entry), *_dropout(ends)], width
-
-
-def _entry(
-    d_in: int | None, n_tokens: int, ends: Ends, table: type[nn.Embedding] = nn.Embedding
-) -> tuple[nn.Module, int]:
+def _entry(d_in: int | None, n_tokens: int, ends: Ends, scale: float = 1.0) -> tuple[nn.Module, int]:
     """What makes vectors of the input, and how wide these are."""
     if ends.input == "embedding":
         width = ends.d_embedding
-        return (table(n_tokens, width) if d_in is None else nn.Linear(d_in, width)), width
+        return (Table(n_tokens, width, scale) if d_in is None else nn.Linear(d_in, width)), width
     return (OneHot(n_tokens), n_tokens) if d_in is None else (nn.Identity(), d_in)
 
 
 def _dropout(ends: Ends) -> list[nn.Module]:
-    return [Each(nn.Dropout(ends.dropout))] if ends.dropout else []
+    return [nn.Dropout(ends.dropout)] if ends.dropout else []
 
 
-def _head(entry: nn.Module, body: Causal, ports: Ports, ends: Ends) -> nn.Module:
-    width = int(body.d_out)  # type: ignore[arg-type]
+def _head(entry: nn.Module, body: Any, ports: Ports, ends: Ends) -> nn.Module:
     if not ends.tied:
-        return _linear(width, ports.d_out)
-    if not isinstance(entry, nn.Embedding) or entry.embedding_dim != width:
-        raise UsageError(f"tied needs input = embedding and d_embedding = {width}, the body's output width")
-    return part("head", TiedHead(entry, ports.d_out))
-
-
-def _linear(width: int, d_out: int) -> nn.Linear:
-    return part("head", nn.Linear(width, d_out))
+        return Affine(body.d_out, ports.d_out)
+    if not isinstance(entry, Table) or entry.embedding_dim != body.d_out:
+        raise UsageError(f"tied needs input = embedding and d_embedding = {body.d_out}, the body's output width")
+    return TiedHead(entry, ports.d_out)
 
 
 def count_parameters(model: nn.Module) -> int:

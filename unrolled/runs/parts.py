@@ -1,54 +1,30 @@
-"""Parts of a whole model by name, whatever model and task it was put together from.
+"""Weights by name, which is the name of the part they are in, whatever model and task it was put together from.
 
-    encoder.embedding   what makes vectors of the input that is read        decoder.embedding   of the tokens so far
-    encoder.body        the body that reads                                 decoder.body        the body that writes
-    head                what makes answers of vectors
+    embedding           what makes vectors of the input        readout   what makes one vector of many
+    body                what a model file makes                head      what makes answers of vectors
 
-A model of what comes next has a decoder and a head, one that answers has an encoder and a head, one that writes a
-target has all. So a weight has the same name in two models whose bodies are the same, wherever they stand and whatever
-stands between them: by these names weights are taken from a saved run and kept fixed.
+A model with a source has two halves, `encoder.embedding` and `encoder.body` for what it reads, `decoder.embedding` and
+`decoder.body` for what it writes. A model without one is itself a half: one that reads whole sequences an encoder, one
+of what comes next a decoder. So weights are taken from a saved run by adding or dropping the name of the half, and kept
+fixed by the name with it or without.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from unrolled.core.causal import Encoder
 from unrolled.core.errors import UsageError, nearest
 from unrolled.core.task import Vocabulary
 
 HEAD = "head"
 ALL_BUT_HEAD = "everything-but-the-head"
-
-M = TypeVar("M", bound=nn.Module)
-
-
-def part(name: str, module: M) -> M:
-    """The module, marked as a part of the whole."""
-    module._unrolled_part = name  # type: ignore[assignment]  # a plain word beside the module's tensors
-    return module
-
-
-def names(model: nn.Module) -> dict[str, str]:
-    """The name by part of every tensor in the model's state dict; a tensor in no part keeps its own name.
-
-    >>> names(part("head", nn.Linear(2, 3)))
-    {'weight': 'head.weight', 'bias': 'head.bias'}
-    """
-    marked = {
-        f"{path}." if path else "": str(module._unrolled_part)
-        for path, module in model.named_modules(remove_duplicate=False)
-        if hasattr(module, "_unrolled_part")
-    }
-    result = {}
-    for own in model.state_dict():
-        paths = [path for path in marked if own.startswith(path)]
-        path = max(paths, key=len, default=None)  # the innermost: a tied head holds the table of the input
-        result[own] = own if path is None else f"{marked[path]}.{own[len(path) :]}"
-    return result
+HALVES = ("encoder", "decoder")
+ENDS = ("readout", HEAD)  # a readout with weights belongs to the head
 
 
 def part_of(name: str) -> str:
@@ -58,7 +34,25 @@ def part_of(name: str) -> str:
     ('encoder.body', 'head')
     """
     words = name.split(".")
-    return ".".join(words[:2]) if words[0] in ("encoder", "decoder") else words[0]
+    return ".".join(words[:2]) if words[0] in HALVES else words[0]
+
+
+def in_half(name: str, model: nn.Module) -> str:
+    """The name with its half, which a model without a source is itself.
+
+    >>> in_half("body.weight", nn.Linear(2, 3)), in_half("head.bias", nn.Linear(2, 3))
+    ('decoder.body.weight', 'head.bias')
+    """
+    half = "encoder" if isinstance(model, Encoder) else "decoder"
+    return f"{half}.{name}" if part_of(name) in ("embedding", "body") else name
+
+
+def tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Every tensor that is saved, once: a table that both halves share under its first name."""
+    found: dict[int, tuple[str, Tensor]] = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        found.setdefault(id(tensor), (name, tensor))
+    return dict(found.values())
 
 
 # ---- taking
@@ -111,13 +105,13 @@ def take(
 
     `means` and `meant` are what the rows of tables and heads stand for here and there.
     """
-    theirs, own_tensors = saved.state_dict(), model.state_dict()
-    there = {name: theirs[own] for own, name in names(saved).items()}
+    there = {in_half(name, saved): tensor for name, tensor in saved.state_dict().items()}
     took, left = [], {}
     with torch.no_grad():
-        for own, name in names(model).items():
-            other, here = counterpart(name, there), own_tensors[own]
-            vocabulary, before = means.get(part_of(name)), meant.get(part_of(other))
+        for name, here in tensors(model).items():
+            wanted = in_half(name, model)
+            other = counterpart(wanted, there)
+            vocabulary, before = means.get(part_of(wanted)), meant.get(part_of(other))
             if other not in there:
                 left[name] = "there was none"
             elif there[other].shape != here.shape:
@@ -127,7 +121,7 @@ def take(
             else:
                 here.copy_(there[other])
                 took.append(name)
-    return Taken(list(dict.fromkeys(took)), left)
+    return Taken(took, left)
 
 
 def _shape(tensor: Tensor) -> str:
@@ -157,19 +151,15 @@ class Frozen(NamedTuple):
 
 def freeze(model: nn.Module, words: Sequence[str]) -> Frozen:
     """Take the named parts out of training; see `chosen` for the words."""
-    by_own = names(model)
-    fixed = set(chosen(list(by_own.values()), words))
-    found = []
-    for own, parameter in model.named_parameters(remove_duplicate=False):
-        if by_own[own] in fixed:
-            parameter.requires_grad_(False)
-            found.append(by_own[own])
+    every = {in_half(name, model): parameter for name, parameter in model.named_parameters(remove_duplicate=False)}
+    fixed = {id(every[name].requires_grad_(False)) for name in chosen(list(every), words)}
+    found = [name for name, parameter in model.named_parameters() if id(parameter) in fixed]
     parameters = list(model.parameters())
     trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
     if words and not trained:
         raise UsageError(f"nothing is left to train: freeze = {', '.join(words)} names all of the model")
     still = list(_still(model)) if words else []
-    return Frozen(trained, sum(parameter.numel() for parameter in parameters), list(dict.fromkeys(found)), still)
+    return Frozen(trained, sum(parameter.numel() for parameter in parameters), found, still)
 
 
 def chosen(tensors: Sequence[str], words: Sequence[str]) -> Iterator[str]:
@@ -180,9 +170,9 @@ def chosen(tensors: Sequence[str], words: Sequence[str]) -> Iterator[str]:
     """
     for word in words:
         if word == ALL_BUT_HEAD:
-            found = [name for name in tensors if part_of(name) != HEAD]
+            found = [name for name in tensors if part_of(name) not in ENDS]
         else:
-            found = [n for n in tensors if f"{n}.".startswith(f"{word}.") or part_of(n).split(".")[-1] == word]
+            found = [name for name in tensors if _named(name, word)]
         if not found:
             raise UsageError(
                 f"there is no part '{word}' of this model to freeze; {nearest(word, _known(tensors, word))}"
@@ -190,14 +180,25 @@ def chosen(tensors: Sequence[str], words: Sequence[str]) -> Iterator[str]:
         yield from found
 
 
+def _named(name: str, word: str) -> bool:
+    """Whether a word is the beginning of a name, with its half or without, or stands for the part it is in."""
+    return any(f"{each}.".startswith(f"{word}.") for each in _forms(name)) or (word == HEAD and part_of(name) in ENDS)
+
+
+def _forms(name: str) -> tuple[str, str]:
+    """A name with its half and without."""
+    half, _, rest = name.partition(".")
+    return name, rest if half in HALVES else name
+
+
 def _known(tensors: Iterable[str], word: str) -> set[str]:
     """Words that would have been understood; below a part only as deep as the word goes."""
     known = {ALL_BUT_HEAD}
-    for name in tensors:
-        whole, pieces = part_of(name), name.split(".")
-        known |= {whole, whole.split(".")[0], whole.split(".")[-1]}
+    for name in (form for each in tensors for form in _forms(each)):
+        whole = part_of(name)
+        known |= {whole, whole.split(".")[0]}
         if word.startswith(f"{whole}."):
-            known.add(".".join(pieces[: word.count(".") + 1]))
+            known.add(".".join(name.split(".")[: word.count(".") + 1]))
     return known
 
 

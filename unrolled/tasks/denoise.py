@@ -22,7 +22,6 @@ from torch import Tensor
 
 from unrolled.core import task
 from unrolled.core.causal import Causal
-from unrolled.core.compose import AsEncoder, Delayed, Serial, SerialEncoder
 from unrolled.core.errors import UsageError
 from unrolled.core.forward import device_of, evaluated
 from unrolled.core.spec import Ports
@@ -33,6 +32,7 @@ from unrolled.data.labelled_prepare import encode_input
 from unrolled.data.noise import FreshNoise, with_noise
 from unrolled.data.reading import Answers, Noise
 from unrolled.emissions.point import Point
+from unrolled.layers.parts.assembled import Reader
 from unrolled.objectives import numbers
 from unrolled.pictures import kinds
 from unrolled.tasks import _labelled
@@ -194,8 +194,7 @@ class Ticks:
     """A trained model on a stream: a step in, and out what it can say by now."""
 
     def __init__(self, model: Any) -> None:
-        self.layer = causal_inside(model)
-        self.delay = model.delay if isinstance(model, Delayed) else 0
+        self.layer, self.delay = running(model)
         self.device = device_of(model)
         self.n_read, self.state = 0, None
 
@@ -213,10 +212,10 @@ class Ticks:
         self.n_read, self.state = 0, None
 
 
-def causal_inside(model: Any) -> Causal:
-    """The layers of a trained model as one causal layer; a model that looks ahead has none."""
-    layers: list[Any] = list(model.layers) if isinstance(model, SerialEncoder) else [model]
-    if not all(isinstance(layer, AsEncoder) for layer in layers):
+def running(model: Any) -> tuple[Causal, int]:
+    """A trained model as one causal layer, and the ticks by which it answers late; one that looks ahead has none."""
+    live = model.causal() if isinstance(model, Reader) else None
+    if live is None:
         raise UsageError("this model reads a series to its end before it answers, so it cannot run live; train a "
                          "causal one, such as gru or tcn")  # fmt: skip
-    return Serial(*(layer.causal for layer in layers))
+    return live, model.delay

@@ -13,10 +13,11 @@ from torch import Tensor, nn
 
 from unrolled.core import state as tree
 from unrolled.core.causal import Causal, Conditional, decoder_of
-from unrolled.core.compose import AsEncoder, Each, Read, Residual, Serial, SerialEncoder
+from unrolled.core.compose import AsEncoder, Each, Residual, Serial, SerialEncoder
 from unrolled.core.errors import UsageError
 from unrolled.core.forward import device_of
 from unrolled.core.state import State
+from unrolled.layers.parts.assembled import Decoder, Reader
 
 ROWS, STEPS = 3, 7  # the batch that is tried
 LARGE = 1e6  # a large finite value: what stands in the future, in the padding or in another row
@@ -131,11 +132,13 @@ def own_input(layer: nn.Module) -> tuple[int | None, int | None]:
     if isinstance(layer, nn.LayerNorm | nn.RMSNorm):
         return layer.normalized_shape[-1], None
     parts = {Serial: "layers", Each: "module", Residual: "layer",
-             SerialEncoder: "layers", AsEncoder: "causal", Read: "body"}  # fmt: skip
+             SerialEncoder: "layers", AsEncoder: "causal"}  # fmt: skip
     for kind, name in parts.items():
         if isinstance(layer, kind):
             inner = getattr(layer, name)
             return own_input(inner[0] if isinstance(inner, nn.ModuleList) else inner)
+    if isinstance(layer, Decoder | Reader):
+        return own_input(layer.body if layer.embedding is None else layer.embedding)
     if isinstance(layer, nn.Sequential) and len(layer):
         return own_input(layer[0])
     return None, None

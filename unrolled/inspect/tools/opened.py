@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from unrolled.core.causal import Causal, Encoder, begin, decoder_of
-from unrolled.core.compose import AsEncoder, Delayed, Each, Ending, Read, Serial, SerialEncoder
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State, detach
 from unrolled.core.task import Batch, Model
+from unrolled.layers.parts.assembled import Decoder, Reader, read
 
 CLOSED = "this model counts tokens and has no vectors inside, so there are no gradients to follow"
 
@@ -60,22 +60,8 @@ def longest(model: Model) -> int | None:
 
 
 def by_position(model: Model) -> Model:
-    """The model up to where it answers at each position: of one that answers once, what its readout reads.
-
-    A layer that gives its last output alone (`Ending`) is asked for all of them, one that waits (`Delayed`) for what it
-    says at once.
-    """
-    if isinstance(model, Delayed):
-        return SerialEncoder(*model.layers).train(model.training)
-    if not isinstance(model, Read):
-        return model
-    body = model.body
-    if not isinstance(body, SerialEncoder) or not any(isinstance(layer, Ending) for layer in body.layers):
-        return body
-    layers: list[Any] = [
-        AsEncoder(cast(Causal, layer.causal)) if isinstance(layer, Ending) else layer for layer in body.layers
-    ]
-    return SerialEncoder(*layers).train(body.training)
+    """The model up to where it answers at each position: of one that answers once, what its readout reads."""
+    return model.by_position() if isinstance(model, Reader) else model
 
 
 def answers_by_position(model: Model, look: Tensor) -> bool:
@@ -89,12 +75,9 @@ def answers_by_position(model: Model, look: Tensor) -> bool:
 
 def why_closed(model: Model, reads_vectors: bool) -> str | None:
     """Why a model cannot be opened; None: it can. A model of tokens must begin with a layer that makes vectors."""
-    if isinstance(model, Encoder):
-        front = by_position(model)
-        begins = isinstance(front, SerialEncoder) and isinstance(front.layers[0], AsEncoder)
-    else:
-        decoder = decoder_of(model)
-        begins = isinstance(decoder, Serial) and isinstance(next(iter(decoder)), Each)
+    half = decoder_of(model)
+    embedding = half.embedding if isinstance(half, Decoder | Reader) else None
+    begins = embedding is not None and not isinstance(embedding, Encoder)
     return None if reads_vectors or begins else CLOSED
 
 
@@ -106,23 +89,13 @@ def open_model(model: Model, batch: Batch) -> Opened:
         return Opened(batch.x.detach().to(_dtype(model), copy=True).requires_grad_(), decoder, state)
     if why_closed(model, reads_vectors=False) is not None:
         raise UsageError(CLOSED)
-    if isinstance(model, Encoder):
-        return _open_encoder(model, batch.x)
-    assert isinstance(decoder, Serial)
-    entry, *rest = decoder
-    vectors = entry(batch.x)[0].detach().clone().requires_grad_()  # [1, T, D]
-    return Opened(vectors, Serial(*rest), None if state is None else state[1:])
-
-
-def _open_encoder(model: Encoder, x: Tensor) -> Opened:
-    front = by_position(model)
-    assert isinstance(front, SerialEncoder)
-    entry, *rest = front.layers
-    vectors = Whole(entry)(x)[0].detach().clone().requires_grad_()  # type: ignore[arg-type]  # [1, T, D]
-    behind: Encoder = SerialEncoder(*rest)
-    if isinstance(model, Read):
-        behind = Read(behind, model.readout, model.head)
-    return Opened(vectors, Whole(behind), None)
+    half = model if isinstance(model, Reader) else decoder
+    assert isinstance(half, Decoder | Reader)
+    assert half.embedding is not None
+    all_real = torch.ones(batch.x.shape[:2], dtype=torch.bool, device=batch.x.device)
+    vectors = read(half.embedding, batch.x, all_real)[0].detach().clone().requires_grad_()  # [1, T, D]
+    rest = half.behind_embedding()
+    return Opened(vectors, Whole(rest) if isinstance(rest, Encoder) else rest, state)
 
 
 def precise(model: Model) -> Any:

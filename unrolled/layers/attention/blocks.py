@@ -70,7 +70,7 @@ class Block(nn.Module):
         self.norm_1 = nn.LayerNorm(attention.d_in)
         self.norm_2 = nn.LayerNorm(attention.d_in)
         self.dropout = nn.Dropout(dropout)
-        self.d_in = self.d_out = attention.d_in
+        self.d_in, self.d_out = attention.d_in, int(attention.d_in)  # type: ignore[arg-type]
 
     def run(self, x: Tensor, carried: State | Tensor) -> tuple[Tensor, State | Tensor]:
         if self.norm == "pre":
@@ -125,7 +125,7 @@ class DecoderBlock(Causal):
         self.norm = norm
         self.norm_1, self.norm_2, self.norm_3 = (nn.LayerNorm(attention.d_in) for _ in range(3))
         self.dropout = nn.Dropout(dropout)
-        self.d_in = self.d_out = attention.d_in
+        self.d_in, self.d_out = attention.d_in, int(attention.d_in)  # type: ignore[arg-type]
         self.receptive_field = attention.receptive_field
         self.state_grows = attention.state_grows
 

@@ -27,11 +27,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from unrolled.core.compose import Delayed
 from unrolled.core.errors import DataError
-from unrolled.core.task import Known
 from unrolled.layers.conv.conv import ROWS, CausalConv
 
 SMALL = 1 << 18  # numbers of a lagged matrix that is solved as it is
@@ -71,27 +68,6 @@ class Autoregression(CausalConv):
         with torch.no_grad():
             self.weight.copy_(torch.from_numpy(W.transpose(2, 0, 1).copy()))
             self.bias.copy_(torch.from_numpy(b))
-
-
-class Filter(Delayed):
-    """An autoregression fitted to targets at each step: a linear filter of x_{t+d-s+1} .. x_{t+d}, d the delay."""
-
-    def __init__(self, delay: int, body: Autoregression) -> None:
-        super().__init__(delay, body)
-        self.order = body.order
-
-    def solve(self, batches: Known, held_out: Known = ()) -> None:
-        """From series, mask and targets [B, T, D']: the weights of the least mean square of all that is predicted.
-
-        The target of step t is predicted d steps later; zeros stand before the start and behind the end.
-        """
-        d, before, series, targets = self.delay, self.order - 1, [], []
-        for x, mask, y in batches:
-            for row, goal, n in zip(x, y, mask.sum(1).tolist()):
-                series.append(F.pad(row[:n], (0, 0, before, d))[d:])  # [s - 1 + n, D]
-                targets.append(F.pad(goal[:n], (0, 0, before, 0)))  # [s - 1 + n, D']
-        body: Any = self.layers[0]
-        body.causal.solve(series, targets, ahead=0)
 
 
 ROWS.add(Autoregression)

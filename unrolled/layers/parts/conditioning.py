@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unrolled.core.causal import Causal, Conditional
 from unrolled.core.compose import Serial
@@ -21,9 +21,10 @@ class Started(Conditional):
     behind is the decoder's initial state. So it serves every causal model, whatever its state is made of.
     """
 
-    def __init__(self, decoder: Causal, n_tokens: int) -> None:
+    def __init__(self, decoder: Causal, n_tokens: int, head: nn.Module | None = None) -> None:
         super().__init__()
         self.decoder = decoder
+        self.head = head  # that the decoder has `Borrowed`
         self.n_tokens = n_tokens
 
     def condition(self, source: Tensor, mask: Tensor | None = None) -> State:

@@ -1,61 +1,88 @@
-"""What stands before and behind a body, quick at one tick of one row: a table looked up, an affine map."""
+"""What stands before and behind a body, quick at one tick of one row: tables and affine maps."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from unrolled.core.compose import Each
-from unrolled.core.state import State
 from unrolled.layers.attention import packed
 from unrolled.layers.recurrent.tick import affine, arrays, bare, is_plain, plain
 
 
-class QuickTable(nn.Embedding):
-    """x = sqrt(D) E_w with entries of E from N(0, 1/D): vectors of size 1 in each entry (Vaswani et al. 2017, 3.4).
+class Borrowed(NamedTuple):
+    """A module that stands elsewhere in the model: used here, but neither saved nor counted a second time."""
 
-    So one step of an optimiser like Adam moves them sqrt(D) times as far as it would move entries of that size.
+    module: nn.Module
+
+    def __call__(self, x: Tensor) -> Tensor:
+        y: Tensor = self.module(x)
+        return y
+
+
+class Table(nn.Embedding):
+    """x = s E_w with the scale s; the entries of E begin with N(0, 1/s^2), so that those of x have size 1.
+
+    With s = sqrt(D) (Vaswani et al. 2017, 3.4) one step of an optimiser like Adam moves x sqrt(D) times as far as with
+    s = 1. Vectors are taken from one table to another by what they are behind the scale.
     """
 
-    def __init__(self, n_tokens: int, width: int) -> None:
+    def __init__(self, n_tokens: int, width: int, scale: float = 1.0) -> None:
         super().__init__(n_tokens, width)
-        self.scale = width**0.5
-        self.weight.detach().div_(self.scale)
+        self.scale = scale
+        if scale != 1:
+            self.weight.detach().div_(scale)
 
     def forward(self, input: Tensor) -> Tensor:
-        return super().forward(input) * self.scale
-
-
-class Lookup(Each):
-    """Tokens [B, T] -> rows of a table [B, T, D]."""
-
-    module: nn.Embedding
-
-    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        table: Any = self._modules["module"]  # self.module would cost a microsecond
-        if x.numel() == 1 and x.is_cpu and not torch.is_grad_enabled() and is_plain(x) and table.max_norm is None:
-            quick = type(table) is QuickTable
-            weights, token = arrays(table, QuickTable if quick else nn.Embedding, None, "weight"), int(x.item())
+        if input.numel() == 1 and input.is_cpu and not torch.is_grad_enabled() and self.max_norm is None:
+            weights, token = arrays(self, Table, None, "weight") if is_plain(input) else None, int(input.item())
             if weights is not None and 0 <= token < len(weights["weight"]):
-                row = weights["weight"][token]
-                row = row * table.scale if quick else row.copy()  # [D] in memory of its own
-                return torch.from_numpy(row.reshape(*x.shape, -1)), ()  # [1, 1, D]
-        return table(x), ()
+                row = weights["weight"][token] * self.scale  # [D] in memory of its own
+                return torch.from_numpy(row.reshape(*input.shape, -1))  # [1, 1, D]
+        x = super().forward(input)
+        return x if self.scale == 1 else x * self.scale
 
 
-class Affine(Each):
+class OneHot(nn.Module):
+    """Token k -> the unit vector e_k."""
+
+    unit: Tensor
+
+    def __init__(self, n_tokens: int) -> None:
+        super().__init__()
+        self.register_buffer("unit", torch.eye(n_tokens), persistent=False)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return F.embedding(tokens, self.unit)  # [B, T, V]
+
+
+class Affine(nn.Linear):
     """y = W x + b at every position."""
 
-    module: nn.Linear
-
-    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        if x.dim() == 3 and x.numel() == x.size(2) and not torch.is_grad_enabled():
-            linear: Any = self._modules["module"]  # self.module would cost a microsecond
-            weights = arrays(linear, nn.Linear, x.dtype, "weight") if plain(x, x) else None
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() == 3 and input.numel() == input.size(2) and not torch.is_grad_enabled():
+            weights = arrays(self, Affine, input.dtype, "weight") if plain(input, input) else None
             if weights is not None:
-                return torch.from_numpy(affine(weights, x.numpy()[0, 0])[None, None]), ()  # [1, 1, D']
-        if not bare(self.module, nn.Linear, "weight"):
-            return self.module(x), ()
-        return packed.linear(x, self.module.weight, self.module.bias), ()
+                return torch.from_numpy(affine(weights, input.numpy()[0, 0])[None, None])  # [1, 1, D']
+        if not bare(self, Affine, "weight"):
+            return super().forward(input)
+        return packed.linear(input, self.weight, self.bias)
+
+
+class TiedHead(nn.Module):
+    """logits = h E^T + b, where E is the embedding table of the input."""
+
+    def __init__(self, embedding: nn.Embedding, n_tokens: int) -> None:
+        super().__init__()
+        self.table = Borrowed(embedding)
+        self.bias = nn.Parameter(torch.zeros(n_tokens))
+
+    def forward(self, h: Tensor) -> Tensor:
+        E: Tensor = self.table.module.weight  # type: ignore[assignment]
+        return packed.linear(h, E[: len(self.bias)], self.bias)  # [B, T, V]
+
+    def tick_multiply_adds(self, position: int) -> int:
+        """As a head with a table of its own."""
+        return len(self.bias) * int(self.table.module.embedding_dim)  # type: ignore[arg-type]

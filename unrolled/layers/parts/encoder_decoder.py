@@ -8,11 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.core.causal import Causal, Conditional, Encoder, serial_depth
-from unrolled.core.compose import Serial, SerialEncoder, require_right_padding, without_padding
+from unrolled.core.compose import Serial, as_encoder, require_right_padding, without_padding
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.state import State
+from unrolled.layers.parts.assembled import Decoder
 from unrolled.layers.parts.conditioning import Sourced
 from unrolled.layers.recurrent.recurrent import reverse
 
@@ -20,11 +21,12 @@ from unrolled.layers.recurrent.recurrent import reverse
 class Halves(NamedTuple):
     """What a model of the kind conditional makes: two bodies, without the layers that stand before and behind them.
 
-    The encoder maps [B, S, d_source] and its mask to [B, S', D]. The decoder is a causal layer [B, T, d_in] -> [B, T,
-    d_out] with an attribute d_out and a method `start(encoded [B, S', D], mask [B, S']) -> State` (`Sourced`).
+    The encoder, which may be a causal layer, maps [B, S, d_source] and its mask to [B, S', D]. The decoder is a causal
+    layer [B, T, d_in] -> [B, T, d_out] with an attribute d_out and a method `start(encoded [B, S', D], mask [B, S']) ->
+    State` (`Sourced`).
     """
 
-    encoder: Encoder
+    encoder: Encoder | Causal
     decoder: Causal
 
 
@@ -35,7 +37,7 @@ class SourcedSerial(Serial):
 
     def __init__(self, *layers: nn.Module, d_out: int | None = None) -> None:
         super().__init__(*layers)
-        self.d_out = getattr(layers[-1], "d_out", None) if d_out is None else d_out
+        self.d_out = int(self.layers[-1].d_out) if d_out is None else d_out  # type: ignore[arg-type]
         self.starting = [isinstance(layer, Sourced) and layer.source == "source" for layer in self]
         if not any(self.starting):
             raise UsageError("no layer of this decoder takes a source: one must have start(encoded, mask) -> state")
@@ -57,39 +59,47 @@ class Backwards(Encoder):
 
 
 class EncoderDecoder(Conditional):
-    """p(target | source): source -> source_entry -> encoder, once; what it gives starts the decoder.
+    """p(target | source): the source is read once; what the encoder gives starts the decoder.
 
-    The decoder is embedding, body, head, one after the other. The source is tokens [B, S] or vectors [B, S, D], its
-    mask [B, S] True = real; None: all.
+    The source is tokens [B, S] or vectors [B, S, D], its mask [B, S] True = real; None: all. A head that the decoder
+    has `Borrowed` is a part of the whole, so that the parts are encoder, decoder, head.
     """
 
-    def __init__(self, source_entry: SerialEncoder, encoder: Encoder, decoder: SourcedSerial) -> None:
+    def __init__(self, encoder: Encoder, decoder: Causal, head: nn.Module | None = None) -> None:
         super().__init__()
-        self.source_entry = source_entry
+        body = _body(decoder)
+        if not isinstance(body, Sourced) or body.source != "source":
+            raise UsageError(f"{type(body).__name__} takes no source: it must have start(encoded, mask) -> state")
         self.encoder = encoder
-        self.decoder: SourcedSerial = decoder
+        self.decoder = decoder
         self.d_out = decoder.d_out
+        self.head = head
 
     def encode(self, source: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The encoded source [B, S', D] and its mask [B, S']."""
         if mask is None:
             mask = torch.ones(source.shape[:2], dtype=torch.bool, device=source.device)
-        encoded: tuple[Tensor, Tensor] = self.encoder(*self.source_entry(source, mask))
+        encoded: tuple[Tensor, Tensor] = self.encoder(source, mask)
         return encoded
 
     def condition(self, source: Tensor, mask: Tensor | None = None) -> State:
-        return self.decoder.start(*self.encode(source, mask))
+        body: Any = _body(self.decoder)
+        return body.start(*self.encode(source, mask))
 
     def serial_steps(self, length: int) -> int:
         """The source, as long as the target, is read before the target is written."""
-        parts = [*self.source_entry.layers, self.encoder, self.decoder]
-        return sum(serial_depth(part, length) for part in parts)
+        return serial_depth(self.encoder, length) + serial_depth(self.decoder, length)
+
+
+def _body(decoder: Causal) -> Causal:
+    """What takes the source: the state of a `Decoder` is its body's."""
+    return decoder.body if isinstance(decoder, Decoder) else decoder
 
 
 def body_of(spec: ModelSpec, config: Config, sizes: Sizes) -> nn.Module:
     """What a declared model makes; both halves of one with a source joined."""
     body: Any = spec.make(config, sizes)
     if isinstance(body, Halves):
-        return EncoderDecoder(SerialEncoder(), body.encoder, SourcedSerial(body.decoder))
+        return EncoderDecoder(as_encoder(body.encoder), body.decoder)
     whole: nn.Module = body
     return whole
