@@ -187,6 +187,8 @@ def test_numbers_are_answered_by_their_mean(tmp_path):
         assert run.predict([series])[0]["prediction"] == pytest.approx(np.mean(said), rel=1e-4)
     assert run.result["valid"]["mse"] == pytest.approx(np.mean([each.result["valid"]["mse"] for each in members]))
     assert run.result["valid"]["tokens"] == 48
+    with pytest.raises(UsageError, match="2 models that answer together; start from one of them"):
+        unrolled.train("builtin:maximum,length=8,examples=60", out=tmp_path / "on", from_run=run.path)
 
 
 def test_how_sure_to_be_is_learned_from_all_folds(tmp_path):

@@ -13,6 +13,7 @@ from unrolled.core.causal import begin
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import Ports, SourcePorts
 from unrolled.core.task import Vocabulary
+from unrolled.layers.parts.embedding import Table
 from unrolled.runs import parts
 from unrolled.runs.build import build
 from unrolled.runs.config import Ends, RunConfig
@@ -150,6 +151,50 @@ def test_halves_are_added_and_dropped() -> None:
     started = made(NEXT._replace(n_classes=2), seed=5)
     taken = parts.take(started, writing, {}, {})
     assert {parts.part_of(name) for name in taken.took} == {"decoder.body", "head"}  # two tokens more
+
+
+def tables(model: nn.Module) -> dict[str, Table]:
+    return {name: layer for name, layer in parts.input_layers(model).items() if isinstance(layer, Table)}
+
+
+MANY = 1200  # tokens for which a reader begins with small vectors
+SCALED: dict[str, tuple[Ports, Ports]] = {
+    "written, then for a source": (NEXT, PAIRS),
+    "for a source, then written": (PAIRS, NEXT),
+    "for a source twice": (PAIRS, PAIRS),
+    "written, then read": (NEXT._replace(n_tokens=MANY), WHOLE._replace(n_tokens=MANY)),
+    "read, then written": (WHOLE._replace(n_tokens=MANY), NEXT._replace(n_tokens=MANY)),
+    "read, then for a source": (WHOLE, PAIRS),
+}
+
+
+@pytest.mark.parametrize(("there", "here"), SCALED.values(), ids=SCALED)
+def test_vectors_that_reach_the_body_are_what_they_were(there: Ports, here: Ports) -> None:
+    saved, model = (made(p, seed, "seq2seq" if p.source else "gru") for seed, p in enumerate((there, here)))
+    before = {name: table(torch.arange(9)) for name, table in tables(saved).items()}
+    taken = parts.take(model, saved, {}, {})
+    assert tables(model)
+    for name, table in tables(model).items():
+        torch.testing.assert_close(table(torch.arange(9)), before[parts.counterpart(name, before)])
+    assert {name for name in parts.tensors(model) if "embedding" in name} <= set(taken.took)
+
+
+def test_a_table_that_is_also_the_head_keeps_its_scale_or_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"both tied .* multiplied by 2.24 times as much, .* leave out .*tied"):
+        parts.take(made(PAIRS, model="seq2seq", tied=True), made(NEXT, tied=True), {}, {})
+    model, saved = made(PAIRS, 1, "seq2seq", tied=True), made(PAIRS, 2, "seq2seq", tied=True)
+    assert "decoder.embedding.weight" in parts.take(model, saved, {}, {}).took
+    for tied in (True, False):  # where only one of them is tied, the vectors are kept and the head is another
+        model, saved = made(PAIRS, 1, "seq2seq", tied=tied), made(NEXT, 2, tied=not tied)
+        parts.take(model, saved, {}, {})
+        torch.testing.assert_close(model.decoder.embedding(torch.arange(9)), saved.embedding(torch.arange(9)))  # type: ignore[union-attr,operator]
+
+
+def test_a_matrix_is_no_table() -> None:
+    """Five channels to five entries, and five tokens of five entries: the same shape, another meaning."""
+    taken = parts.take(made(Ports(5, 5)), made(Ports(0, 5, d_in=5)), {}, {})
+    assert taken.left["embedding.weight"] == "an input layer of another kind"
+    assert "body.layers.0.cell.weight_ih" in taken.took
 
 
 @pytest.mark.parametrize(("words", "trained"), [

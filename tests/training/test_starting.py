@@ -127,6 +127,33 @@ def test_a_decoder_stays_while_another_encoder_learns_to_show_it_images(tmp_path
     assert not all(torch.equal(before[name], after[name]) for name in after if name.startswith("encoder."))
 
 
+def test_token_vectors_keep_their_size_where_a_table_is_scaled(old: Run, file: Path, tmp_path: Path) -> None:
+    """A writer starts both halves of a translation, and these a writer again: each token by its name."""
+    pairs = [{"source": f"ab{i % 7}c{i}", "target": f"c{i}b{i % 7}"} for i in range(60)]
+    settings = {"steps": 4, "split": "60/20/20", "vocabularies": "joint", "encoder": "gru", "decoder": "gru"}
+    settings |= {f"{half}.d_state": old.config.model_settings["d_state"] for half in ("encoder", "decoder")}
+    given = {"task": "translate", "model": "encdec", "settings": settings}
+    pair, said = train(pairs, tmp_path / "pair", from_run=old.path, freeze="embedding", **given)
+    assert "tensors taken: encoder.embedding (1), encoder.body (4)" in "\n".join(said)
+    again, _ = train(file, tmp_path / "again", from_run=pair.path, task="next-token", freeze="embedding", model="gru")
+
+    def vectors(table: Any, codec: Any) -> dict[str, torch.Tensor]:
+        rows = table(torch.arange(codec.size)[None])[0].detach()
+        return {codec.name(i): rows[i] for i in range(codec.size)}
+
+    known = vectors(old.model.embedding, old.task.codec)
+    assert torch.stack([*known.values()]).std().item() > 0.5
+    for table, codec in (
+        (pair.model.encoder.embedding, pair.task.source_codec),
+        (pair.model.decoder.embedding, pair.task.codec),
+        (again.model.embedding, again.task.codec),
+    ):
+        found = vectors(table, codec)
+        assert found.keys() == known.keys()
+        for name, row in found.items():
+            torch.testing.assert_close(row, known[name], msg=name)
+
+
 def test_what_is_begun_anew_is_not_frozen(old: Run, file: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"embedding\.weight cannot be frozen, for it is begun anew .*body"):
         train(file, tmp_path / "run", from_run=old.path, freeze="decoder", settings={"tokens": "byte"})

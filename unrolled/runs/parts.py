@@ -19,11 +19,14 @@ from torch import Tensor, nn
 
 from unrolled.core.causal import Encoder
 from unrolled.core.errors import UsageError, nearest
+from unrolled.core.front import setting
 from unrolled.core.task import Vocabulary
+from unrolled.layers.parts.embedding import Table, TiedHead
 
 HEAD = "head"
 ALL_BUT_HEAD = "everything-but-the-head"
 HALVES = ("encoder", "decoder")
+TABLES = ("encoder.embedding", "decoder.embedding")
 ENDS = ("readout", HEAD)  # a readout with weights belongs to the head
 
 
@@ -103,25 +106,57 @@ def take(
 ) -> Taken:
     """Copy into the model every tensor of a saved one that has the same name by part, the same shape and meaning.
 
-    `means` and `meant` are what the rows of tables and heads stand for here and there.
+    `means` and `meant` are what the rows of tables and heads stand for here and there. Tables that scale their entries
+    differently are converted, so that what reaches the body is what it was.
     """
     there = {in_half(name, saved): tensor for name, tensor in saved.state_dict().items()}
+    inputs, before = input_layers(model), input_layers(saved)
     took, left = [], {}
-    with torch.no_grad():
-        for name, here in tensors(model).items():
-            wanted = in_half(name, model)
-            other = counterpart(wanted, there)
-            vocabulary, before = means.get(part_of(wanted)), meant.get(part_of(other))
-            if other not in there:
-                left[name] = "there was none"
-            elif there[other].shape != here.shape:
-                left[name] = f"of another shape, {_shape(there[other])} where {_shape(here)} is wanted"
-            elif vocabulary is not None and before is not None and vocabulary.meaning() != before.meaning():
-                left[name] = "of another vocabulary"
-            else:
-                here.copy_(there[other])
-                took.append(name)
+    for name, here in tensors(model).items():
+        wanted = in_half(name, model)
+        other = counterpart(wanted, there)
+        why = _misfit(here, there.get(other), means.get(part_of(wanted)), meant.get(part_of(other)))
+        own, theirs = inputs.get(part_of(wanted)), before.get(part_of(other))
+        if why is None and type(own) is not type(theirs):
+            why = "an input layer of another kind"
+        if why is not None:
+            left[name] = why
+            continue
+        factor = 1.0
+        if isinstance(own, Table) and isinstance(theirs, Table):
+            factor = theirs.scale / own.scale
+            _require_one_use(factor, model, saved)
+        with torch.no_grad():
+            here.copy_(there[other] if factor == 1 else there[other] * factor)
+        took.append(name)
     return Taken(took, left)
+
+
+def input_layers(model: nn.Module) -> dict[str, nn.Module]:
+    """What makes vectors of the input of each half."""
+    found = {in_half(name, model): module for name, module in model.named_modules(remove_duplicate=False)}
+    return {name: module for name, module in found.items() if name in TABLES}
+
+
+def _misfit(here: Tensor, there: Tensor | None, means: Vocabulary | None, meant: Vocabulary | None) -> str | None:
+    """Why a tensor is not taken; None: it is."""
+    if there is None:
+        return "there was none"
+    if there.shape != here.shape:
+        return f"of another shape, {_shape(there)} where {_shape(here)} is wanted"
+    if means is not None and meant is not None and means.meaning() != meant.meaning():
+        return "of another vocabulary"
+    return None
+
+
+def _require_one_use(factor: float, model: nn.Module, saved: nn.Module) -> None:
+    """Vectors can be converted to another scale; not where the same numbers are the weights of the head too."""
+    tied = [any(isinstance(module, TiedHead) for module in each.modules()) for each in (model, saved)]
+    if factor != 1 and all(tied):
+        raise UsageError(
+            "the tables of the saved run and of this model are both tied to the head, but this one is multiplied by "
+            f"{1 / factor:.3g} times as much: no factor keeps both vectors and head; leave out {setting('tied')}"
+        )
 
 
 def _shape(tensor: Tensor) -> str:

@@ -2,7 +2,7 @@
 
 settings      tokens and the width of the input's vectors; where the model is the same one, all of its own
 vocabularies  what a token is stays what it was, where the data is of the same kind, so that tables mean the same
-weights       every tensor with the same name by part and the same shape (runs/parts.py)
+weights       every tensor with the same name by part and the same shape; vectors keep their size (runs/parts.py)
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch import nn
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.task import Task, Vocabulary
+from unrolled.layers.parts.ensemble import Together
 from unrolled.runs import parts
 from unrolled.runs.build import make_task
 from unrolled.runs.config import RunConfig
@@ -23,8 +24,6 @@ from unrolled.runs.run import Run
 from unrolled.runs.storage import manifest
 from unrolled.runs.storage.checkpoint import Checkpoints
 from unrolled.runs.storage.directory import RunDirectory
-
-TABLES = ("encoder.embedding", "decoder.embedding")
 
 
 def given_origin(settings: Mapping[str, Any], recipe: Mapping[str, Any]) -> str | None:
@@ -47,14 +46,14 @@ def inherited(saved: RunConfig, model: str) -> dict[str, Any]:
 
 def offer_vocabularies(task: Task, found: Mapping[str, Vocabulary]) -> None:
     """Let a task that has read nothing yet use the vocabularies of a saved run."""
-    known = {table: parts.counterpart(table, found) for table in TABLES}
+    known = {table: parts.counterpart(table, found) for table in parts.TABLES}
     task.reuse({table: found[name] for table, name in known.items() if name in found})
 
 
 def facts(task: Task, saved: Run) -> dict[str, Any]:
     """For the config of the new run: which weights it began with, and which tables are read as they were there."""
     before, now = saved.task.vocabularies(), task.vocabularies()
-    names = {table: parts.counterpart(table, before) for table in TABLES if table in now}
+    names = {table: parts.counterpart(table, before) for table in parts.TABLES if table in now}
     kept = [t for t, name in names.items() if name in before and now[t].codec.to_json() == before[name].codec.to_json()]
     return {"from_run_sha256": fingerprint(saved), "from_vocabularies": kept}
 
@@ -70,6 +69,8 @@ def offer_own(run: RunDirectory, config: RunConfig, task: Task) -> None:
 
 def take_weights(model: nn.Module, task: Task, saved: Run) -> parts.Taken:
     """Copy what fits; nothing that fits is an error."""
+    if isinstance(saved.model, Together):
+        raise UsageError(f"{saved.path}: {saved.config.members} models that answer together; start from one of them")
     taken = parts.take(model, saved.model, task.vocabularies(), saved.task.vocabularies())
     if not taken.took:
         reasons = "; ".join(f"{name} is {why}" for name, why in list(taken.left.items())[:3])
