@@ -180,7 +180,7 @@ def test_vectors_that_reach_the_body_are_what_they_were(there: Ports, here: Port
 
 
 def test_a_table_that_is_also_the_head_keeps_its_scale_or_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"both tied .* multiplied by 2.24 times as much, .* leave out .*tied"):
+    with pytest.raises(UsageError, match=r"both tied .* scaled 2.24 times as much, .* leave out .*tied"):
         parts.take(made(PAIRS, model="seq2seq", tied=True), made(NEXT, tied=True), {}, {})
     model, saved = made(PAIRS, 1, "seq2seq", tied=True), made(PAIRS, 2, "seq2seq", tied=True)
     assert "decoder.embedding.weight" in parts.take(model, saved, {}, {}).took

@@ -154,8 +154,8 @@ def _require_one_use(factor: float, model: nn.Module, saved: nn.Module) -> None:
     tied = [any(isinstance(module, TiedHead) for module in each.modules()) for each in (model, saved)]
     if factor != 1 and all(tied):
         raise UsageError(
-            "the tables of the saved run and of this model are both tied to the head, but this one is multiplied by "
-            f"{1 / factor:.3g} times as much: no factor keeps both vectors and head; leave out {setting('tied')}"
+            "the tables of the saved run and of this model are both tied to the head, but this one is scaled "
+            f"{1 / factor:.3g} times as much, and no factor keeps both vectors and head; leave out {setting('tied')}"
         )
 
 

@@ -1,0 +1,132 @@
+"""Which parts stand around the body of a model, by what a task asks of it.
+
+    Decoder          what comes next: (embedding), body, (head)
+    Started          the same, started by a class: decoder, (head)
+    EncoderDecoder   with a source: encoder, decoder, head
+    Reader           the whole is read first: (embedding), body, (readout), (head)
+
+Initial weights are a function of the seed because parts are made in one order: the table of the decoder, that of the
+encoder, the bodies, readout, head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from torch import nn
+
+from unrolled.core.causal import Causal, Conditional, Encoder
+from unrolled.core.errors import UsageError
+from unrolled.core.spec import ModelSpec, Ports, Reads, Sizes, SourcePorts, reading
+from unrolled.core.task import Model
+from unrolled.layers.attention.readouts import readout_named
+from unrolled.layers.counting.bag_of_words import Bag
+from unrolled.layers.parts.assembled import Decoder, Reader
+from unrolled.layers.parts.char_words import SpeltWords
+from unrolled.layers.parts.conditioning import Started
+from unrolled.layers.parts.dropout import WordDropout
+from unrolled.layers.parts.embedding import Affine, Borrowed, OneHot, Table, TiedHead
+from unrolled.layers.parts.encoder_decoder import EncoderDecoder, Halves
+from unrolled.layers.parts.filter import Filter
+from unrolled.runs.config import Ends
+
+READ_SCALE, FEW = 0.1, 1000
+"""The size of token vectors that a reader begins with where there are more than a few tokens: a word that is seen only
+some times then moves far enough to count. Letters are seen often, and begin with vectors of size 1."""
+
+Make = Callable[[Sizes], Any]
+Input = tuple[nn.Module | None, int]
+"""What makes vectors of an input, and how wide these are; None: the body reads what the task gives."""
+
+
+def assemble(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Model:
+    """What `make` makes between the parts that fit the task."""
+    if ports.answers != "next":
+        return _reader(spec, make, ports, ends)
+    if spec.kind == "conditional":
+        return _pair(spec, make, ports, ends)
+    return _decoder(spec, make, ports, ends)
+
+
+def _decoder(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Causal | Conditional:
+    way = reading(spec.reads, ports.offers)
+    embedding, width = _input(way, ports.d_in, ports.n_tokens + ports.n_classes, ends)
+    body = make(Sizes(width, ports.d_out))
+    head = None if spec.owns_head or embedding is None else _head(embedding, body, ports, ends)
+    before, behind = _dropout(embedding, ends), _dropout(head, ends)
+    if not ports.n_classes:
+        return Decoder(embedding, body, head, before=before, behind=behind)
+    lent = None if head is None else Borrowed(head)
+    return Started(Decoder(embedding, body, lent, before=before, behind=behind), ports.n_tokens, head)
+
+
+def _pair(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Conditional:
+    """An encoder that reads the source and a decoder that writes the target, each behind a layer that makes vectors."""
+    source, scale = cast(SourcePorts, ports.source), ends.d_embedding**0.5
+    if spec.owns_head:  # a whole model, fitted to sources and targets as they are
+        return cast(Conditional, make(Sizes(ports.n_tokens, ports.d_out, source.d_in or source.n_tokens)))
+    embedding, width = _input("embedded", ports.d_in, ports.n_tokens, ends, scale)
+    way = reading(spec.reads_source, source.offers)
+    shared = ends.shared and way == "embedded"
+    if shared and not (source.shared and isinstance(embedding, Table)):
+        raise UsageError("shared needs one vocabulary for source and target, and input = embedding")
+    read, d_source = (embedding, width) if shared else _input(way, source.d_in, source.n_tokens, ends, scale)
+    halves: Halves = make(Sizes(width, ports.d_out, d_source))
+    head = _head(embedding, halves.decoder, ports, ends)
+    words = [WordDropout(ends.target_dropout)] if ends.target_dropout else []
+    before, behind = [*words, *_dropout(embedding, ends)], _dropout(head, ends)
+    decoder = Decoder(embedding, halves.decoder, Borrowed(head), before=before, behind=behind)
+    return EncoderDecoder(Reader(read, halves.encoder, before=_dropout(read, ends)), decoder, head)
+
+
+def _reader(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Encoder:
+    """A model that has read the whole before it answers, for the sequence or at each of its positions."""
+    if spec.owns_head:  # it is fitted to the input as it is
+        whole = make(Sizes(ports.d_in or ports.n_tokens, ports.d_out))
+        return Reader(None, whole) if isinstance(whole, Encoder) else Filter(ports.delay, whole)
+    embedding, width = _read_input(spec, ports, ends)
+    body = make(Sizes(width, ports.d_out))
+    each = ports.answers == "each"
+    readout = None if each or isinstance(embedding, Bag) else readout_named(ports.readout, body.d_out)
+    head = nn.Linear(body.d_out if readout is None else readout.d_out, ports.d_out)
+    before, behind = _dropout(head, ends), _dropout(head, ends)
+    delay = ports.delay if each and isinstance(body, Causal) else 0
+    return Reader(embedding, body, readout, head, before=before, behind=behind, delay=delay)
+
+
+def _read_input(spec: ModelSpec, ports: Ports, ends: Ends) -> Input:
+    """The input of a reader: rare words begin small, and may be spelt."""
+    way = reading(spec.reads, ports.offers, bool(ports.letters))
+    if way in ("counts", "tf-idf"):
+        return Bag(ports.n_tokens, way), ports.n_tokens
+    if way == "embedded" and ports.letters:
+        spelt = SpeltWords(ports.n_tokens, ports.letters, ends.d_embedding, dropout=ends.dropout / 2)
+        spelt.words.weight.detach().mul_(READ_SCALE)
+        return spelt, spelt.d_out
+    embedding, width = _input(way, ports.d_in, ports.n_tokens, ends)
+    if isinstance(embedding, Table) and ports.n_tokens > FEW:
+        embedding.weight.detach().mul_(READ_SCALE)
+    return embedding, width
+
+
+def _input(way: Reads | None, d_in: int | None, n_tokens: int, ends: Ends, scale: float = 1.0) -> Input:
+    if way != "embedded":
+        return None, d_in or n_tokens
+    if ends.input == "embedding":
+        width = ends.d_embedding
+        return (Table(n_tokens, width, scale) if d_in is None else nn.Linear(d_in, width)), width
+    return (OneHot(n_tokens), n_tokens) if d_in is None else (nn.Identity(), d_in)
+
+
+def _dropout(part: nn.Module | None, ends: Ends) -> list[nn.Module]:
+    """Between the body and a part that is there."""
+    return [nn.Dropout(ends.dropout)] if ends.dropout and part is not None else []
+
+
+def _head(embedding: nn.Module | None, body: Any, ports: Ports, ends: Ends) -> nn.Module:
+    if not ends.tied:
+        return Affine(body.d_out, ports.d_out)
+    if not isinstance(embedding, Table) or embedding.embedding_dim != body.d_out:
+        raise UsageError(f"tied needs input = embedding and d_embedding = {body.d_out}, the body's output width")
+    return TiedHead(embedding, ports.d_out)
