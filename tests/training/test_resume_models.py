@@ -193,9 +193,9 @@ def test_a_state_of_another_form_is_refused(tmp_path: Path) -> None:
     loop = make("a stream", "tcn", tmp_path)
     found = loop.checkpoints.latest()
     assert found is not None
-    carried, structure = flatten((None, torch.zeros(3, 4)))
+    carried, structure = flatten((None, None, torch.zeros(3, 4)))
     tensors = {name: value for name, value in found.tensors.items() if not name.startswith("state.")}
     tensors |= {f"state.{name}": value for name, value in carried.items()}
     loop.checkpoints.save(STOP, tensors, found.facts | {"structure": structure})
-    with pytest.raises(DataError, match="the saved state has a tuple of 2 where the model has a tuple"):
+    with pytest.raises(DataError, match="the saved state has a tuple of 3 where the model has a tuple"):
         loop.resume()
