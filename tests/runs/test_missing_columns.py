@@ -93,7 +93,7 @@ def test_a_column_that_the_data_lacks(name: str, tmp_path: Path) -> None:
         again = load(run.path, trained_on=lacking)
         with pytest.raises(DataError, match=f"there is no column '{column}', which the run reads"):
             again.evaluate()
-        with pytest.raises(UsageError, match=f"there is no column '{column}' for settings="):
+        with pytest.raises(UsageError, match=f"there is no column '{column}' for "):
             train(lacking, task, model, out=tmp_path / "not", settings=settings)
 
 
@@ -104,7 +104,7 @@ def test_an_array_that_a_file_lacks(tmp_path: Path) -> None:
     run = load(train(tmp_path / "a.npz", "classify", "prior", out=tmp_path / "run", settings=asked).path)
     for told in verdict(run, "predict", tmp_path / "b.npz"):
         assert told.startswith(f"{tmp_path / 'b.npz'}: there is no array 'level', which the run reads; "), told
-    with pytest.raises(UsageError, match="there is no array 'level' for settings="):
+    with pytest.raises(UsageError, match="there is no array 'level' for "):
         train(tmp_path / "b.npz", "classify", "prior", out=tmp_path / "not", settings=asked)
 
 
