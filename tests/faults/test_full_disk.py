@@ -88,9 +88,9 @@ class Trial:
     command: Writing
     folder: Path
 
-    def run(self, *words: object, full_at: int | None = None) -> Ended:
+    def run(self, *words: object, **full: int) -> Ended:
         env = {"UNROLLED_CACHE": str(self.folder / "cache")}
-        return self.server.run(*words or self.command.words, cwd=self.folder, env=env, full_at=full_at)
+        return self.server.run(*words or self.command.words, cwd=self.folder, env=env, **full)
 
     def begin(self) -> Trial:
         if self.command.needs:
@@ -141,10 +141,10 @@ def trial(server: ModuleType, made: Path, name: str, folder: Path) -> Trial:
 # ---- from the k-th file call on
 
 
-def out_of_room(server: ModuleType, made: Path, name: str, folder: Path, number: int) -> None:
+def out_of_room(server: ModuleType, made: Path, name: str, folder: Path, **full: int) -> None:
     found = trial(server, made, name, folder)
     before = contents(folder)
-    found.check(found.run(full_at=number), before)
+    found.check(found.run(**full), before)
     found.finish()
     shutil.rmtree(folder)
 
@@ -172,7 +172,7 @@ SOME = {
 @pytest.mark.parametrize("name", SOME)
 def test_no_room_at_a_file_call(server: ModuleType, made: Path, tmp_path: Path, name: str) -> None:
     for number in SOME[name]:
-        out_of_room(server, made, name, tmp_path / str(number), number)
+        out_of_room(server, made, name, tmp_path / str(number), full_at=number)
 
 
 @pytest.mark.long
@@ -182,7 +182,30 @@ def test_no_room_at_every_file_call(
     server: ModuleType, made: Path, calls: Callable[[str], int], tmp_path: Path, name: str, chunk: int
 ) -> None:
     for number in range(1 + chunk, calls(name) + 1, CHUNKS):
-        out_of_room(server, made, name, tmp_path / str(number), number)
+        out_of_room(server, made, name, tmp_path / str(number), full_at=number)
+
+
+# ---- in a process of a comparison
+
+
+def test_no_room_in_a_worker(server: ModuleType, made: Path, tmp_path: Path) -> None:
+    """Its checkpoint finds none; it is told as if the command itself had met it."""
+    found = trial(server, made, "compare", tmp_path)
+    ended = found.run(full_worker_at=30)
+    found.check(ended, contents(made))
+    assert ended.code == 5 and ended.worker_names, ended.err
+    assert "resume with" in ended.err
+    found.finish()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_no_room_at_every_file_call_of_a_worker(server: ModuleType, made: Path, tmp_path: Path, chunk: int) -> None:
+    whole = trial(server, made, "compare", tmp_path / "whole").run()
+    assert whole.code == 0 and whole.worker_names, whole.err
+    for number in range(1 + chunk, len(whole.worker_names) + 1, CHUNKS):
+        out_of_room(server, made, "compare", tmp_path / str(number), full_worker_at=number)
 
 
 # ---- a disk of its own
