@@ -160,10 +160,11 @@ def test_targets_in_a_file_of_their_own_are_named_again(tmp_path: Path) -> None:
     assert ended.code == 3 and "--target-file" in ended.err and str(tmp_path / "a.tgt") not in ended.opened
     again = ("--target-file", tmp_path / "a.tgt")
     assert run("evaluate", "run", "--trained-on", "a.src", *again, cwd=tmp_path).code == 0
+    assert run("evaluate", "run", "--trained-on", "a.src", "--target-file", "a.tgt", cwd=tmp_path).code == 0
     unfinished(tmp_path / "run")
-    ended = run("train", "a.src", "--resume", "run", cwd=tmp_path)
-    assert ended.code == 3 and "--target-file" in ended.err
-    assert run("train", "a.src", "--resume", "run", *again, cwd=tmp_path).code == 0
+    for given in ((), ("--target-file", "a.src")):
+        assert run("train", "a.src", "--resume", "run", *given, cwd=tmp_path).code == 3
+    assert run("train", "a.src", "--resume", "run", "--target-file", "./a.tgt", cwd=tmp_path).code == 0
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../secret.png", "deep/../../secret.png", "link.png", "deep/link.png"])

@@ -259,3 +259,16 @@ def test_a_second_trainer_is_refused(fit, tmp_path):
     (run.path / "result.json").unlink()
     with in_use(run.path), pytest.raises(UsageError, match="in use by another process"):
         unrolled.train(tmp_path / "text.txt", resume=run.path)
+
+
+def test_data_that_was_prepared_again_is_told(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A note that the run has from its start is not repeated."""
+    monkeypatch.setenv("UNROLLED_CACHE", str(tmp_path / "cache"))
+    interrupted(text, tmp_path / "run")
+    largest = max((tmp_path / "cache").rglob("*"), key=lambda path: path.stat().st_size if path.is_file() else -1)
+    largest.write_bytes(bytes(largest.stat().st_size))
+    said: list[str] = []
+    shown = Quiet()
+    monkeypatch.setattr(shown, "say", said.append)
+    unrolled.train([text], resume=tmp_path / "run", progress=shown)
+    assert sum("prepared again" in each for each in said) == 1

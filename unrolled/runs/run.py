@@ -24,7 +24,7 @@ from unrolled.runs.config import RunConfig
 from unrolled.runs.results import read_result
 from unrolled.runs.selection import read_table, select
 from unrolled.runs.storage.directory import CONFIG, TABLE, RunDirectory
-from unrolled.runs.trust import data_of, opening, own_file_of, paths_among, reading, saved
+from unrolled.runs.trust import data_of, is_same, opening, own_file_of, paths_among, reading, saved
 
 
 class Run:
@@ -104,7 +104,9 @@ class Run:
         again = invocation(verb, {"trained_on": shortened(self.config.source)}, quoted(str(self.path)))
         source = data_of(self.path, self.config.source, self.trained_on, again)
         named = paths_among(self.config.task_settings).get("target_file")
-        if named != self.target_file:
+        if named is None and self.target_file is not None:
+            raise UsageError(f"{self.path}: was trained without a file of targets; leave out {option('target_file')}")
+        if named is not None and not is_same(self.target_file, named):
             flag = option("target_file", shortened(named))
             raise DataError(f"{self.path}: its targets are in a file that is opened only if you name it; add {flag}")
         if not prepare_again(self.directory, self.config, self.task, source):

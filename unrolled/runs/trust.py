@@ -9,6 +9,7 @@ unless its settings ask for more of it than usual.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -141,6 +142,11 @@ def resume_training(place: Path, config: RunConfig) -> str:
 def stopped(where: str, place: Path, config: RunConfig) -> Interrupted:
     """That training was stopped, and how to resume it."""
     return Interrupted(f"{where}; resume with: {resume_training(place, config)}")
+
+
+def is_same(given: str | Path | None, before: str) -> bool:
+    """Whether a path that was given is the saved one, however it is spelt; neither is opened."""
+    return given is not None and os.path.realpath(given) == os.path.realpath(before)
 
 
 def is_path(key: str) -> bool:

@@ -210,7 +210,7 @@ def _named_again(run: RunDirectory, config: RunConfig, given: Mapping[str, Any])
         if given.get(name) is None:
             again = resume_training(run.path, config)
             raise DataError(f"{run.path}: its {name} is {shortened(before)}, opened only if you name it: {again}")
-        if name == "target_file" and str(given[name]) != before:
+        if name == "target_file" and not trust.is_same(given[name], before):
             raise DataError(f"{given[name]}: not the file of targets that this run began with, {shortened(before)}")
     if "from_run" in named:
         return config.model_copy(update={"start": config.start.updated({"from_run": str(given["from_run"])})})
@@ -244,8 +244,8 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
         task.prepare(data)
     elif not prepare_again(run, config, task, data):
         raise DataError(f"{run.path}: the data has changed since this run began; give it back or start a new run")
-    for note in [] if resuming else task.facts().get("notes", []):
-        shown.say(f"note: {note}")
+    before = run.read_json("data.json")["facts"].get("notes") if resuming else []
+    _told([note for note in task.facts().get("notes", []) if note not in (before or [])], shown)
     require_room(config, task)
     model = build.build(config, task.ports(), task.ACCEPTS)
     closed_form.require_weights(config, task, model)
