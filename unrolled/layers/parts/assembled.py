@@ -10,7 +10,7 @@ between parts has no weights, so what stands there changes no name. A part may b
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -46,13 +46,14 @@ class Decoder(Causal):
             self.d_in = embedding.in_features
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        embedding, head = self.embedding, self.head
+        own: Any = self._modules  # self.body and the like would cost a microsecond each
+        embedding, head = own.get("embedding"), own.get("head", self.__dict__.get("head"))
         if embedding is not None:
             x = embedding(x)
-        for layer in self.before:
+        for layer in own["before"]._modules.values():
             x = layer(x)
-        y, state = self.body(x, state)
-        for layer in self.behind:
+        y, state = own["body"](x, state)
+        for layer in own["behind"]._modules.values():
             y = layer(y)
         return y if head is None else head(y), state
 
