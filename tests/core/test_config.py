@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -235,3 +236,14 @@ def test_the_public_check_can_fail(config, words):
     with pytest.raises(LawBroken, match=words) as caught:
         check_config(config)
     assert caught.value.law == "config"
+
+
+@pytest.mark.parametrize("value", ["9" * 100_000, "[" * 100_000, "x" * 100_000], ids=lambda text: text[0])
+def test_a_value_of_100_kb_is_answered_shortly(value: str, tmp_path: Path) -> None:
+    assert parse_assignments([f"steps={value}"]) == {"steps": value}
+    with pytest.raises(UsageError) as told:
+        parse_assignments([value])
+    assert len(str(told.value)) < 500
+    (tmp_path / "recipe.toml").write_text(f"steps = {value}\n")
+    with pytest.raises(UsageError, match="recipe"):
+        read_toml(tmp_path / "recipe.toml")

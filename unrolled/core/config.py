@@ -91,7 +91,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         return tomllib.loads(read_bytes(path, CODE).decode("utf-8"))
     except DataError as error:
         raise UsageError(f"cannot be read as a recipe file: {error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not a TOML recipe ({error})") from None
 
 
@@ -132,10 +132,10 @@ def parse_assignments(pairs: Iterable[str]) -> dict[str, Any]:
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or not key.strip():
-            raise UsageError(f"'{pair}' is not of the form key=value")
+            raise UsageError(f"'{shortened(pair)}' is not of the form key=value")
         try:
             result[key.strip()] = json.loads(text)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):  # also a number of more than 4300 digits, and very deep lists
             result[key.strip()] = text
     return result
 
