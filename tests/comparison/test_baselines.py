@@ -79,7 +79,7 @@ def test_of_much_sorted_data_every_class_is_seen(tmp_path, monkeypatch):
     monkeypatch.setattr(closed_form, "TOKENS", 400)
     settings = {"split": "60/20/20", "threads": 1, "column": "text", "target": "label"}
     run = unrolled.train(texts(), "classify", "prior", out=tmp_path / "run", settings=settings)
-    [p] = {tuple(round(float(q), 3) for q in row.softmax(-1)[:2]) for row in run.model.answer[None]}
+    [p] = {tuple(round(float(q), 3) for q in row.softmax(-1)[:2]) for row in run.model.body.answer[None]}
     assert min(p) > 0.3
     assert "classify" not in run.result["notes"][0] and "prior was fitted to" in run.result["notes"][0]
 
@@ -94,7 +94,7 @@ def test_what_was_chosen_is_told_and_kept(tmp_path):
     fixed = unrolled.train(texts(), "classify", "logistic", out=tmp_path / "fixed",
                            settings=settings | {"regularisation": strength})  # fmt: skip
     assert fixed.result["chosen"] == {} and fixed.result["notes"] == []
-    torch.testing.assert_close(fixed.model.weight, run.model.weight, rtol=0, atol=0)
+    torch.testing.assert_close(fixed.model.body.weight, run.model.body.weight, rtol=0, atol=0)
 
 
 def test_with_folds_the_choice_reads_no_fold_that_is_scored(tmp_path):

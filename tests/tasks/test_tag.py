@@ -115,7 +115,7 @@ def test_a_saved_run_is_the_same_run(run: Run, file: Path) -> None:
 
 
 def test_words_that_were_never_seen_have_no_vector_of_their_own(run: Run) -> None:
-    table = run.model.layers[0].causal.module.words.weight
+    table = run.model.embedding.words.weight
     assert not table[1].any() and table[2:].any(dim=1).all()
 
 
@@ -136,7 +136,7 @@ def test_a_tag_that_training_never_shows_counts_as_wrong(run: Run, tmp_path: Pat
 def test_tags_have_an_output_where_training_shows_them_and_nats_are_of_the_p_beside_them(run: Run) -> None:
     names = ["B-PER", "B-THING", "I-PER", "O"]
     assert run.task.answers.names == run.directory.read_json("figures/confusion.json")["columns"] == names
-    assert run.model.layers[-1].causal.module.out_features == 4
+    assert run.model.head.out_features == 4
     right = [line for line in run.directory.read_lines("predictions.jsonl") if line["prediction"] == line["target"]]
     assert right
     for line in right:
