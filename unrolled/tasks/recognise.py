@@ -62,14 +62,14 @@ class Task(_sensed.SensedTask):
     SCORE: ClassVar[str] = "character_error_rate"
     FIGURES: ClassVar[tuple[str, ...]] = ("character_error_rate", "word_error_rate", "exact_match", "nats")
     JUDGED_BY: ClassVar[tuple[Metric, ...]] = (CHARACTER_ERRORS, WORD_ERRORS, EXACT)
-    ACCEPTS: ClassVar[tuple[str, ...]] = ("conditional",)
+    ACCEPTS: ClassVar[tuple[str, ...]] = ("conditional", "encoder", "causal")
     READING: ClassVar[type[RecognitionReading]] = RecognitionReading
 
     config: Config
     reading: RecognitionReading
 
     def __new__(cls, config: Config, data: DataConfig) -> Task:  # noqa: ARG004
-        return super().__new__(FrameTask if config.objective == "ctc" else cls)
+        return super().__new__(ByFrames if config.objective == "ctc" else ByAttention)
 
     def __init__(self, config: Config, data: DataConfig) -> None:
         super().__init__(config, data, config.pairs)
@@ -142,7 +142,13 @@ class Task(_sensed.SensedTask):
         return {"samples": table} | ({} if found is None else {"alignment": found})
 
 
-class FrameTask(Task):
+class ByAttention(Task):
+    """A model writes for the source token by token."""
+
+    ACCEPTS: ClassVar[tuple[str, ...]] = ("conditional",)
+
+
+class ByFrames(Task):
     """By CTC: a model answers at every frame, and what the frames say is merged to a text."""
 
     ACCEPTS: ClassVar[tuple[str, ...]] = ("encoder", "causal")
