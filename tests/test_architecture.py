@@ -173,9 +173,11 @@ def code_lines(file: Path) -> int:
 ids = {"ids": lambda file: str(file.relative_to(PACKAGE))}
 
 
-@pytest.mark.parametrize("file", FILES, **ids)
-def test_imports_go_one_way(file):
-    found = trespasses(file.read_text(encoding="utf-8"), module_name(file), file.name == "__init__.py")
+TEXTS = {file: file.read_text(encoding="utf-8") for file in FILES}
+
+
+def test_imports_go_one_way():
+    found = [each for f, text in TEXTS.items() for each in trespasses(text, module_name(f), f.name == "__init__.py")]
     assert not found, "\n".join(found)
 
 
@@ -204,9 +206,8 @@ def test_the_walk_sees_what_is_not_allowed(module, line, allowed):
     assert bool(trespasses(line, module)) is not allowed
 
 
-@pytest.mark.parametrize("file", FILES, **ids)
-def test_imports_go_one_way_inside_rooms(file):
-    assert steps_up(file.read_text(encoding="utf-8"), module_name(file)) == []
+def test_imports_go_one_way_inside_rooms():
+    assert [each for file, text in TEXTS.items() for each in steps_up(text, module_name(file))] == []
 
 
 def test_rooms_inside_rooms_have_their_place():
@@ -248,9 +249,8 @@ def test_cycles_are_seen():
     assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [{"b", "c"}]
 
 
-@pytest.mark.parametrize("file", FILES, **ids)
-def test_nothing_private_leaves_its_room(file):
-    assert private(file.read_text(encoding="utf-8"), module_name(file)) == []
+def test_nothing_private_leaves_its_room():
+    assert [each for file, text in TEXTS.items() for each in private(text, module_name(file))] == []
 
 
 def test_private_names_are_seen():
@@ -260,9 +260,9 @@ def test_private_names_are_seen():
     assert not private("from __future__ import annotations", "unrolled.tasks.translate")
 
 
-@pytest.mark.parametrize("file", [f for f in FILES if f.name not in ("discover.py", "spec.py")], **ids)
-def test_no_attribute_of_a_model_file_is_asked_for_by_name(file):
-    assert asked_by_name(file.read_text(encoding="utf-8")) == []
+def test_no_attribute_of_a_model_file_is_asked_for_by_name():
+    others = {file: text for file, text in TEXTS.items() if file.name not in ("discover.py", "spec.py")}
+    assert {module_name(file): found for file, text in others.items() if (found := asked_by_name(text))} == {}
 
 
 def test_attributes_asked_for_by_name_are_seen():
@@ -284,23 +284,26 @@ def test_every_room_has_its_place():
     assert rooms - {"__init__"} <= set(RANK)
 
 
-@pytest.mark.parametrize("file", FILES, **ids)
-def test_no_drawer_for_everything(file):
-    words = set(file.stem.lower().split("_")) | set(file.parent.name.lower().split("_"))
-    assert not words & {"utils", "util", "helpers", "helper", "common", "misc"}
+@pytest.mark.parametrize("word", ["utils", "util", "helpers", "helper", "common", "misc"])
+def test_no_drawer_for_everything(word):
+    assert [f for f in FILES if word in (*f.stem.lower().split("_"), *f.parent.name.lower().split("_"))] == []
 
 
-@pytest.mark.parametrize("file", FILES, **ids)
-def test_files_are_neither_too_large_nor_nearly_empty(file):
-    text = file.read_text(encoding="utf-8")
-    length = len(text.splitlines())
-    assert length <= LONGEST, f"{length} lines; split it where a second idea begins"
-    tree = ast.parse(text)
+def test_files_are_neither_too_large_nor_nearly_empty():
+    assert [each for file in FILES for each in out_of_proportion(file)] == []
+
+
+def out_of_proportion(file: Path) -> Iterator[str]:
+    length, tree = len(TEXTS[file].splitlines()), ast.parse(TEXTS[file])
+    if length > LONGEST:
+        yield f"{file}: {length} lines; split it where a second idea begins"
     names = [node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
-    assert len(names) <= MOST_NAMES, f"{len(names)} classes and functions"
-    if file.name != "__init__.py":
-        assert code_lines(file) >= LEAST_CODE, "nearly empty"
-        assert ast.get_docstring(tree), "a file begins with a sentence on what it is for"
+    if len(names) > MOST_NAMES:
+        yield f"{file}: {len(names)} classes and functions"
+    if file.name != "__init__.py" and code_lines(file) < LEAST_CODE:
+        yield f"{file}: nearly empty"
+    if file.name != "__init__.py" and not ast.get_docstring(tree):
+        yield f"{file}: a file begins with a sentence on what it is for"
 
 
 def test_lines_of_code_are_counted_without_words(tmp_path):
@@ -440,11 +443,10 @@ def opens(text: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("file", FILES, **ids)
-def test_files_are_opened_in_one_place(file):
+def test_files_are_opened_in_one_place():
     """A named pipe or a device in place of a file must not be waited for: see core/opening.py."""
-    if file.relative_to(PACKAGE).as_posix() not in OPENS:
-        assert opens(file.read_text(encoding="utf-8")) == []
+    others = {file: text for file, text in TEXTS.items() if file.relative_to(PACKAGE).as_posix() not in OPENS}
+    assert {module_name(file): found for file, text in others.items() if (found := opens(text))} == {}
 
 
 def test_calls_that_open_files_are_seen():

@@ -29,6 +29,7 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 OWN = (
     sys.prefix,
     sys.base_prefix,
+    os.path.realpath(sys.prefix),
     str(Path(unrolled.__file__).parent),
     str(Path(__file__).parents[1]),
     "/proc/",

@@ -272,15 +272,16 @@ def test_a_full_disk_leaves_the_old_and_says_so(saved: Checkpoints, tmp_path: Pa
     assert n > 5
 
 
-def test_two_hundred_kills(tmp_path: Path):
+@pytest.mark.parametrize("n", [60, pytest.param(200, marks=pytest.mark.long)])
+def test_many_kills(tmp_path: Path, n: int):
     script = Path(__file__).with_name("kill_writer.py")
-    command = [sys.executable, str(script), str(tmp_path / "run"), "200"]
+    command = [sys.executable, str(script), str(tmp_path / "run"), str(n)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     facts = json.loads(done.stdout)
     assert facts["wrong"] == []
-    assert facts["kills"] == 200
-    assert facts["within_a_write"] >= 10  # the kills did come while something was being written
+    assert facts["kills"] == n
+    assert facts["within_a_write"] >= n // 20  # the kills did come while something was being written
     assert facts["left"] == []
 
 

@@ -51,7 +51,7 @@ ALL: list[Any] = [
     bad("predict: text to a run of series", "predict series-run a.txt", {"a.txt": "hello\n"}, "a.txt"),
     bad("predict: series of 1e300", "predict series-run a.npz", {"a.npz": npz(x=np.full((3, 4), 1e300))}, "1e+300"),
     bad("evaluate: empty", "evaluate classify-run a.csv", {"a.csv": ""}, "a.csv", "empty"),
-    asks("evaluate: no target", "evaluate classify-run a.csv", {"a.csv": "text\nword\n"}, "a.csv", "label"),
+    bad("evaluate: no target", "evaluate classify-run a.csv", {"a.csv": "text\nword\n"}, "a.csv", "label"),
     bad("evaluate: empty target", "evaluate classify-run a.csv", {"a.csv": LABELS + "x,\n"}, "line 42, column 'label'"),
     bad("evaluate: bad bytes", "evaluate token-run a.txt", {"a.txt": b"good\nbad\xff\n" * 9}, "a.txt, line 2", "0xFF"),
     bad("evaluate: empty text", "evaluate token-run a.txt", {"a.txt": ""}, "a.txt", "empty"),
