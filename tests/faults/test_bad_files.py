@@ -29,6 +29,7 @@ from unrolled.training.api import configure
 SECONDS = 60.0  # after which a trial hangs; the first one waits for the server
 LONGEST = 1000  # characters of an answer that refuses
 SLOW = 2.0  # seconds of the processor that a refusal may take
+RATE = 1e6  # bytes a second, at which a fault at the end of a large file is found at least
 SHOWN = 1.0  # those above are printed
 PEAK = 1 << 30  # bytes of memory that a refusal may take, with all that is imported
 
@@ -158,4 +159,5 @@ def test_every_command(
     if case.code:
         took[case.name] = ended.processor
         assert ended.peak <= PEAK, f"{ended.peak:,} bytes"
-        assert ended.processor <= SLOW, f"{ended.processor:.1f} s of the processor"
+        size = sum(file.stat().st_size for file in tmp_path.iterdir() if file.is_file())
+        assert ended.processor <= SLOW + size / RATE, f"{ended.processor:.1f} s of the processor for {size:,} bytes"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.faults.corpus.arrays import ROLL, npz
-from tests.faults.corpus.case import asks, bad, good
+from tests.faults.corpus.case import bad, good
 from tests.faults.corpus.images import drawn, saved
 from tests.faults.corpus.sounds import TONE, sound
 from tests.faults.corpus.tables import LABELS
@@ -26,9 +26,9 @@ ALL: list[Any] = [
     ),
     bad("predict: pipe", "predict classify-run a.csv", {"a.csv": os.mkfifo}, "a.csv", "pipe"),
     bad("predict: no such file", "predict classify-run nowhere.csv", {}, "nowhere.csv", "no such file"),
-    asks("predict: no such column", "predict classify-run a.csv", {"a.csv": "body\na\n"}, "a.csv", "text", "body"),
+    bad("predict: no such column", "predict classify-run a.csv", {"a.csv": "body\na\n"}, "a.csv", "text", "body"),
     bad("predict: png to a run of texts", "predict classify-run a.png", {"a.png": saved(drawn())}, "a.png"),
-    asks("predict: npz to a run of texts", "predict classify-run a.npz", {"a.npz": npz(x=np.zeros((3, 4)))}, "text"),
+    bad("predict: npz to a run of texts", "predict classify-run a.npz", {"a.npz": npz(x=np.zeros((3, 4)))}, "text"),
     good(
         "predict: other columns", "predict classify-run a.csv", {"a.csv": "x,text,label\n1,word,none\n"}, '"prediction"'
     ),
