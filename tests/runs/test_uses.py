@@ -18,6 +18,7 @@ from unrolled.core import discover
 from unrolled.data.shapes import picture
 from unrolled.report.page import write_report
 from unrolled.runs.run import Run
+from unrolled.runs.uses import data_words, own_words
 
 QUICK = {"steps": 2, "batch_size": 8, "warmup": 1, "threads": 1, "d_embedding": 8, "split": "60/20/20"}
 UNITS = {"classify": "examples", "regress": "examples", "tag": "words", "denoise": "steps", "next-frame": "frames"}
@@ -125,3 +126,8 @@ def test_commands_of_the_card_and_the_report_run(case: tuple[Run, Path]) -> None
         assert done.stdout
         if words[0] == "evaluate":
             assert re.search(rf"[\d,]+\s+{unit}\b", done.stdout)
+
+
+def test_what_a_saved_config_says_may_be_anything() -> None:
+    assert own_words(10**30) == f" --with {10**30}"
+    assert shlex.split(data_words(["a b"])) == ["['a b']"]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 MOST_NAMES = 40  # that a sentence lists where one of them was probably meant
 MOST_SHOWN = 12  # that it lists of the names which some data has
 LONGEST_NAME = 60  # characters of a name that it shows
-LONGEST = 2000  # characters of a sentence
+LONGEST = 1500  # characters of a sentence
 
 
 class UnrolledError(Exception):

@@ -94,7 +94,7 @@ def ends(picture: Tokens) -> tuple[float, float]:
     if low < 0:
         reach = max(-low, high)
         return -reach, reach
-    return low, high if high > low else low + 1.0
+    return low, high if high > low else low + max(1.0, 1e-6 * low)  # 1 is lost beside a large number
 
 
 def strength(value: Number, low: float, high: float) -> float:

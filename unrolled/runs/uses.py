@@ -20,11 +20,11 @@ def commands(config: Mapping[str, Any], result: Mapping[str, Any], place: str) -
     return [*found, ("evaluate again", again + more), ("look inside", inside + more)]
 
 
-def data_words(source: str | None) -> str:
-    """The data of a run as a command takes it."""
-    return shlex.quote(source) if source and source != "memory" else "DATA"
+def data_words(source: Any) -> str:
+    """The data of a run as a command takes it; what a saved config says may be anything."""
+    return shlex.quote(str(source)) if source and source != "memory" else "DATA"
 
 
-def own_words(own_file: str | None) -> str:
+def own_words(own_file: Any) -> str:
     """The user's file of the model, behind a command."""
-    return f" --with {shlex.quote(own_file)}" if own_file else ""
+    return f" --with {shlex.quote(str(own_file))}" if own_file else ""
