@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from unrolled.core.batch import SOURCE, TARGET, Batch
 from unrolled.core.causal import Causal, Conditional, Encoder, decoder_of
 from unrolled.core.compose import Each, Serial
 from unrolled.core.forward import carries, device_of, evaluated, evaluating, forward, outputs, start
 from unrolled.core.state import State
-from unrolled.data.batch import Batch
 from unrolled.layers.recurrent.cells import LSTM
 from unrolled.layers.recurrent.recurrent import Recurrent
 
@@ -53,7 +53,8 @@ class Mean(Encoder):
 
 
 def batch(x: Tensor = X, **parts: object) -> Batch:
-    return Batch(x, x, **parts)  # type: ignore[arg-type]
+    named = {f"{name}s": {SOURCE: parts.pop(name)} for name in ("source", "source_mask") if name in parts}
+    return Batch(x, targets={TARGET: x}, **parts, **named)  # type: ignore[arg-type]
 
 
 # ---- the mode and the device

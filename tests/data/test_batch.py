@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unrolled.core.errors import DataError
+from unrolled.core.tokens import EMPTY, START, STOP
 from unrolled.data.batch import Examples, StreamRows, Windows, evaluation_batches, example_batches
-from unrolled.data.codec import EMPTY, START, STOP
 from unrolled.data.config import DataConfig
 from unrolled.data.prepare import prepare
 from unrolled.data.section import Section, section_from

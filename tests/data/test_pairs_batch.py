@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from unrolled.core.errors import DataError
-from unrolled.data.codec import EMPTY, START, STOP
+from unrolled.core.tokens import EMPTY, START, STOP
 from unrolled.data.pairs_batch import PairExamples, pad_pairs, pair_batches, section_of_pairs
 
 

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unrolled.core.errors import DataError
+from unrolled.core.tokens import UNKNOWN
 from unrolled.data import builtin
-from unrolled.data.codec import UNKNOWN, CharCodec, Codec
+from unrolled.data.codec import CharCodec, Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.describe import describe
 from unrolled.data.prepare import prepare, prepare_all

@@ -16,7 +16,7 @@ import pytest
 from torch import Tensor
 
 from tests.small import DATA, QUICK
-from unrolled.core.task import Batch
+from unrolled.core.batch import Batch
 from unrolled.runs import build
 from unrolled.training.api import configure
 
@@ -43,7 +43,8 @@ def weighed(values: Any) -> float:
 
 
 def canonical_batch(batch: Batch) -> dict[str, Any]:
-    return {name: canonical(getattr(batch, name)) for name in ("x", "y", "mask", "source", "source_mask")}
+    parts = {"x": batch.x, "y": batch.y, "mask": batch.y_mask, "source": batch.source, "source_mask": batch.source_mask}
+    return {name: canonical(tensor) for name, tensor in parts.items()}
 
 
 def frozen(label: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from unrolled.core.causal import Causal
-from unrolled.data.codec import UNKNOWN
+from unrolled.core.tokens import UNKNOWN
 from unrolled.inspect.saliency import integrated_gradients
 
 

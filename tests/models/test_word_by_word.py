@@ -10,7 +10,7 @@ import torch
 
 from unrolled.core.causal import begin
 from unrolled.core.spec import Sizes
-from unrolled.data.codec import START, STOP, UNKNOWN
+from unrolled.core.tokens import START, STOP, UNKNOWN
 from unrolled.data.config import DataConfig
 from unrolled.decode.choose import greedy
 from unrolled.decode.rollout import collect, rollout

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from unrolled.objectives.losses import EMPTY, cross_entropy, l1, mse, token_losses
+from unrolled.core.tokens import EMPTY
+from unrolled.objectives.losses import cross_entropy, l1, mse, token_losses
 
 B, T, V = 3, 5, 7
 

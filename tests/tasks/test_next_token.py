@@ -11,7 +11,7 @@ import torch
 import unrolled
 from unrolled.core.causal import begin
 from unrolled.core.errors import UsageError
-from unrolled.data.codec import START, STOP
+from unrolled.core.tokens import START, STOP
 from unrolled.runs.run import Run
 
 QUICK = {"steps": 15, "d_state": 10, "d_embedding": 6, "batch_size": 4, "length": 8, "warmup": 2, "threads": 1}

@@ -10,11 +10,11 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from unrolled.core.batch import Batch
 from unrolled.core.causal import Causal, Conditional, Encoder, begin, decoder_of
 from unrolled.core.state import State, clone
-from unrolled.core.task import Batch, Model
+from unrolled.core.task import Model
 
-AnyBatch = TypeVar("AnyBatch", bound=Batch)
 Piece = TypeVar("Piece")
 
 
@@ -98,7 +98,7 @@ def forward(model: Model, batch: Batch, state: State = None) -> tuple[Tensor, St
     return torch.cat([y, rest], dim=1), kept
 
 
-def outputs(model: Model, batches: Iterable[AnyBatch]) -> Iterator[tuple[AnyBatch, Tensor]]:
+def outputs(model: Model, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Tensor]]:
     """Each batch, on the device of the model, with its outputs as in `forward`, without dropout and gradients.
 
     The state is carried on wherever a batch asks for it. Between batches the model is in the mode it was in.

@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from unrolled.core.batch import Batch
 from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.config import Config
 from unrolled.core.emission import Emission
@@ -107,27 +108,6 @@ class Vocabulary(NamedTuple):
     def meaning(self) -> tuple[str, tuple[str, ...]]:
         """Equal where rows stand for the same."""
         return self.codec.to_json(), self.names
-
-
-class Batch(Protocol):
-    """Inputs and targets of one step; `fresh` starts from the initial state, `keep` is where the carried state is."""
-
-    @property
-    def x(self) -> Tensor: ...
-    @property
-    def y(self) -> Tensor: ...
-    @property
-    def source(self) -> Tensor | None: ...
-    @property
-    def source_mask(self) -> Tensor | None: ...
-    @property
-    def mask(self) -> Tensor | None: ...
-    @property
-    def fresh(self) -> bool: ...
-    @property
-    def keep(self) -> int | None: ...
-    def to(self, device: torch.device | str) -> Self: ...
-    def first(self, n: int) -> Self: ...
 
 
 class Sampler(Protocol):
@@ -299,7 +279,7 @@ class Task:
 
     def loss(self, y: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Training loss as (total, count)."""
-        return self.emission.loss(y, batch.y, batch.mask)
+        return self.emission.loss(y, batch.y, batch.y_mask)
 
     def evaluate(
         self, model: Any, split: str, limit: int | None = None, ledger: Ledger | None = None

@@ -8,8 +8,7 @@ Sample order is a function of (seed, epoch). Padding is on the right, always.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -17,57 +16,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unrolled.core.batch import SOURCE, TARGET, Batch
 from unrolled.core.errors import DataError
 from unrolled.core.front import option
-from unrolled.data.codec import EMPTY, START, STOP
+from unrolled.core.tokens import EMPTY, START, STOP
 from unrolled.data.epochs import AlikeInLength, pooled, random_of
 from unrolled.data.section import Section
 
 WARM_UP = 256  # tokens of context before a row of an evaluation that carries its state
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Rows of tokens, or of vectors, with what is to be predicted from them."""
-
-    x: Tensor
-    """[B, T] long, or [B, T, D]"""
-    y: Tensor
-    """[B, T] long; EMPTY where nothing is to be predicted; or [B, T, D]"""
-    source: Tensor | None = None
-    """[B] long: the class that each row starts from; or what each row is made from, [B, S] long or [B, S, D]"""
-    fresh: bool = True
-    """True: from the initial state; False: from the state that the batch before left"""
-    keep: int | None = None
-    """the state to carry on is the one after the first `keep` positions; None: after all"""
-    rows: Tensor | None = None
-    """[B] long: which examples of the section these are"""
-    places: Tensor | None = None
-    """[B] long: where in a stream x[:, 0] stands"""
-    mask: Tensor | None = None
-    """[B, T] True where vectors are to be predicted; None for tokens, where EMPTY says it"""
-    source_mask: Tensor | None = None
-    """[B, S] True where the source is real; None: everywhere"""
-
-    def to(self, device: torch.device | str) -> Batch:
-        return self._each(lambda tensor: tensor.to(device, non_blocking=True))
-
-    def first(self, n: int) -> Batch:
-        """The first n rows."""
-        return self._each(lambda tensor: tensor[:n])
-
-    def _each(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
-        return replace(self, **{name: change(tensor) for name, tensor in tensors.items()})  # type: ignore[arg-type]
-
-    @property
-    def real(self) -> Tensor:
-        """[B, T] True where something is to be predicted."""
-        return self.y != EMPTY if self.mask is None else self.mask
-
-    @property
-    def n_targets(self) -> int:
-        return int(self.real.sum())
 
 
 def _gather(section: Section, starts: NDArray[np.int64], length: int, ahead: int) -> tuple[Tensor, Tensor]:
@@ -144,7 +100,7 @@ class StreamRows(Sampler):
         x, y = _gather(self.section, starts, self.back, self.ahead)  # [B, back]
         if i > 0:
             y[:, : self.back - self.length] = EMPTY  # predicted by the batches before
-        return Batch(x, y, fresh=i == 0, keep=None if self.back == self.length else self.length)
+        return Batch(x, targets={TARGET: y}, fresh=i == 0, keep=None if self.back == self.length else self.length)
 
 
 class Windows(Sampler):
@@ -169,7 +125,8 @@ class Windows(Sampler):
         epoch, i = divmod(step, self.steps_per_epoch)
         offset, order = self._epoch(epoch)
         starts = offset + order[i * self.batch_size : (i + 1) * self.batch_size] * self.length
-        return Batch(*_gather(self.section, starts, self.length, self.ahead))
+        x, y = _gather(self.section, starts, self.length, self.ahead)
+        return Batch(x, targets={TARGET: y})
 
 
 def _window_order(seed: int, epoch: int, windows: int, slack: int) -> tuple[int, NDArray[np.int64]]:
@@ -209,8 +166,10 @@ def pad_examples(section: Section, rows: NDArray[np.int64], ahead: int = 1) -> B
         n = len(whole) - ahead  # positions with a target
         x[i, : max(n, 1)] = whole[: max(n, 1)]
         y[i, : max(n, 0)] = whole[ahead:]
-    source = None if section.classes is None else torch.from_numpy(section.classes[rows].astype(np.int64))
-    return Batch(torch.from_numpy(x), torch.from_numpy(y), source, rows=torch.from_numpy(np.array(rows, np.int64)))
+    classes = section.classes
+    sources = {} if classes is None else {SOURCE: torch.from_numpy(classes[rows].astype(np.int64))}
+    numbers = torch.from_numpy(np.array(rows, np.int64))
+    return Batch(torch.from_numpy(x), targets={TARGET: torch.from_numpy(y)}, sources=sources, rows=numbers)
 
 
 def pad_frames(section: Section, rows: NDArray[np.int64], ahead: int = 1) -> Batch:
@@ -228,7 +187,8 @@ def pad_frames(section: Section, rows: NDArray[np.int64], ahead: int = 1) -> Bat
         y[i, : max(n, 0)] = row[ahead - 1 :]
         mask[i, : max(n, 0)] = True
     numbers = torch.from_numpy(np.array(rows, np.int64))
-    return Batch(torch.from_numpy(x), torch.from_numpy(y), rows=numbers, mask=torch.from_numpy(mask))
+    targets, masks = {TARGET: torch.from_numpy(y)}, {TARGET: torch.from_numpy(mask)}
+    return Batch(torch.from_numpy(x), targets=targets, target_masks=masks, rows=numbers)
 
 
 def example_batches(section: Section, batch_size: int, ahead: int = 1) -> Iterator[Batch]:
@@ -280,7 +240,8 @@ def _carried_batches(section: Section, batch_size: int, length: int, ahead: int,
                 x[row, : end - begin] = section.tokens[begin:end]
             if counted < end:
                 y[row, counted - begin : end - begin] = section.tokens[counted + ahead : end + ahead]
-        yield Batch(torch.from_numpy(x), torch.from_numpy(y), fresh=chunk == 0, places=torch.from_numpy(start + chunk))
+        there = torch.from_numpy(start + chunk)
+        yield Batch(torch.from_numpy(x), targets={TARGET: torch.from_numpy(y)}, places=there, fresh=chunk == 0)
 
 
 def _window_batches(section: Section, batch_size: int, length: int, ahead: int, context: int) -> Iterator[Batch]:
@@ -294,4 +255,4 @@ def _window_batches(section: Section, batch_size: int, length: int, ahead: int, 
         start = np.minimum(number * stride, positions - length)  # [B] the last window ends with the text
         x, y = _gather(section, start, length, ahead)  # [B, T]
         y[torch.arange(length) < torch.from_numpy(done - start)[:, None]] = EMPTY
-        yield Batch(x, y, places=torch.from_numpy(start))
+        yield Batch(x, targets={TARGET: y}, places=torch.from_numpy(start))

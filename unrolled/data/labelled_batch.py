@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from unrolled.core.batch import TARGET, Batch
+from unrolled.core.tokens import EMPTY
 from unrolled.data.answers import NO_ANSWER
-from unrolled.data.batch import Batch
-from unrolled.data.codec import EMPTY
 from unrolled.data.epochs import AlikeInLength, pooled
 
 
@@ -100,8 +100,8 @@ def pad_labelled(section: LabelledSection, rows: NDArray[np.int64]) -> Batch:
         if section.aligned:
             y[i, : lengths[i]] = section.answer(int(row))
     return Batch(
-        torch.from_numpy(x), torch.from_numpy(np.ascontiguousarray(y)),
-        rows=torch.from_numpy(np.array(rows, np.int64)), mask=torch.from_numpy(mask),
+        torch.from_numpy(x), torch.from_numpy(mask), {TARGET: torch.from_numpy(np.ascontiguousarray(y))},
+        rows=torch.from_numpy(np.array(rows, np.int64)),
     )  # fmt: skip
 
 

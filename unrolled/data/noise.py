@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from unrolled.core.batch import Batch
 from unrolled.core.errors import DataError
-from unrolled.data.batch import Batch
 from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.labelled_batch import LabelledBatches
 from unrolled.data.pieces import windows_of

@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from unrolled.core.batch import SOURCE, TARGET, Batch
 from unrolled.core.errors import DataError
 from unrolled.core.front import option
-from unrolled.data.batch import Batch
-from unrolled.data.codec import EMPTY, START, STOP, UNKNOWN
+from unrolled.core.tokens import EMPTY, START, STOP, UNKNOWN
 from unrolled.data.epochs import Epochs, Whole
 from unrolled.data.section import Section
 
@@ -149,8 +149,8 @@ def pad_pairs(section: PairSection, rows: Whole) -> Batch:
         y[i, len(target)] = STOP if section.ends is None or section.ends[row] else EMPTY
     mask = np.arange(S) < section.source_lengths[rows][:, None]  # [B, S]
     return Batch(
-        torch.from_numpy(x), torch.from_numpy(y), torch.from_numpy(source),
-        rows=torch.from_numpy(np.array(rows, np.int64)), source_mask=torch.from_numpy(mask),
+        torch.from_numpy(x), targets={TARGET: torch.from_numpy(y)}, sources={SOURCE: torch.from_numpy(source)},
+        source_masks={SOURCE: torch.from_numpy(mask)}, rows=torch.from_numpy(np.array(rows, np.int64)),
     )  # fmt: skip
 
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
-from unrolled.data.codec import UNKNOWN, Codec
+from unrolled.core.tokens import UNKNOWN
+from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.labelled import PARTS
 from unrolled.data.labelled_prepare import lengths_of

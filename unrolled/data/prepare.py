@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, UsageError, nearest, some
 from unrolled.core.front import option
+from unrolled.core.tokens import UNKNOWN
 from unrolled.data import store
 from unrolled.data.cache import place_of
 from unrolled.data.cells import shown
-from unrolled.data.codec import FILE, UNKNOWN, Codec, NumberCodec
+from unrolled.data.codec import FILE, Codec, NumberCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.passes import changed
 from unrolled.data.section import Section, SectionWriter, stored_sections

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.data.codec import UNKNOWN
+from unrolled.core.tokens import UNKNOWN
 from unrolled.data.store import Draft, Entry
 
 COUNTS = ("n_chars", "n_bytes", "n_unknown", "is_stream")

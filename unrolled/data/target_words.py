@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unrolled.data.codec import UNKNOWN, Codec
+from unrolled.core.tokens import UNKNOWN
+from unrolled.data.codec import Codec
 from unrolled.data.pairs_batch import PairSection
 
 LOOKED_AT = 2000  # targets, evenly spread

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from unrolled.core.errors import UsageError
 from unrolled.core.opening import parse_json
-from unrolled.data.codec import SPECIALS, UNKNOWN, Codec, Ids
+from unrolled.core.tokens import UNKNOWN
+from unrolled.data.codec import SPECIALS, Codec, Ids
 from unrolled.data.config import BYTE_VALUES, DataConfig
 
 WORD = re.compile(r" ?\w+(?:['’]\w+)*| ?[^\w\s]|\s")

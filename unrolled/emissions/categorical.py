@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from unrolled.core.emission import Chooser, Trial
+from unrolled.core.tokens import EMPTY
 from unrolled.decode.choose import make_chooser, token_log_prob
 from unrolled.decode.config import Sampling
 from unrolled.objectives import calibration, losses
@@ -29,7 +30,7 @@ class Categorical:
     n_noise: ClassVar[int] = 1
 
     d_out: int
-    ignore: int = losses.EMPTY
+    ignore: int = EMPTY
     smoothing: float = 0.0
     prior: Tensor | None = None  # [V]
     weights: Tensor | None = None  # [V]
@@ -68,4 +69,4 @@ class Categorical:
 
 
 TOKENS = torch.tensor([[3, 1, 4, 2], [2, 2, 0, 0]])
-TINY = Trial(Categorical(5), TOKENS, TOKENS != losses.EMPTY)
+TINY = Trial(Categorical(5), TOKENS, TOKENS != EMPTY)

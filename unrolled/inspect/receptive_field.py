@@ -17,10 +17,10 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import config
+from unrolled.core.batch import Batch
 from unrolled.core.causal import Encoder, decoder_of
 from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.core.task import Model
-from unrolled.data.batch import Batch
 from unrolled.inspect.tools.dependence import Dependence, dependence
 from unrolled.inspect.tools.example import example_of
 from unrolled.inspect.tools.opened import by_position, longest
@@ -65,7 +65,7 @@ def claimed(body: Model) -> int | None:
 def longer(batch: Batch, T: int) -> Batch:
     """The example repeated to T positions; what is to be predicted plays no part here."""
     x = batch.x.repeat(1, -(-T // batch.x.shape[1]), *[1] * (batch.x.dim() - 2))[:, :T]  # [1, T] or [1, T, D]
-    return replace(batch, x=x, y=x, mask=None)
+    return replace(batch, x=x, mask=None, targets={}, target_masks={})
 
 
 def reach(model: Model, batch: Batch, inputs: int, directions: int) -> tuple[Tensor, Dependence]:

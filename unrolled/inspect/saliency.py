@@ -23,11 +23,11 @@ from torch import Tensor
 
 from unrolled.core import config
 from unrolled.core import state as tree
+from unrolled.core.batch import Batch
 from unrolled.core.forward import forward
 from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.core.task import Model
-from unrolled.data.batch import Batch
-from unrolled.data.codec import UNKNOWN
+from unrolled.core.tokens import UNKNOWN
 from unrolled.inspect.tools.dependence import ROUNDING, rows_at_once
 from unrolled.inspect.tools.example import Target, exact, example_of, labels, rows_of, target_of
 from unrolled.inspect.tools.opened import Opened, flows, open_model, precise, why_closed

@@ -14,11 +14,11 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import config
+from unrolled.core.batch import Batch
 from unrolled.core.errors import UsageError
 from unrolled.core.forward import outputs
 from unrolled.core.inspection import Answer, QuestionSpec
-from unrolled.data.batch import Batch
-from unrolled.data.codec import EMPTY
+from unrolled.core.tokens import EMPTY
 from unrolled.inspect.tools.example import example_of
 from unrolled.objectives.losses import token_losses
 from unrolled.pictures.kinds import Table, Tokens

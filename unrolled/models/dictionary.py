@@ -17,7 +17,7 @@ from pydantic import Field
 
 from unrolled.core import config
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.data.codec import UNKNOWN
+from unrolled.core.tokens import UNKNOWN
 from unrolled.layers.counting.lexicon import Pairs, WordByWord, Worded
 
 MOST = 6_000_000  # pairs of a source and a target token that are looked at: bounds memory and time

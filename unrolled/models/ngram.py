@@ -25,7 +25,7 @@ from pydantic import Field
 from unrolled.core import config
 from unrolled.core.errors import DataError
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.data.codec import EMPTY, START, STOP
+from unrolled.core.tokens import EMPTY, START, STOP
 from unrolled.layers.counting.ngram import NGram
 
 NEVER = (EMPTY, START)  # tokens that are not predicted

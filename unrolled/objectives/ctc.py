@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from unrolled.core.errors import DataError
-from unrolled.objectives.losses import EMPTY
+from unrolled.core.tokens import EMPTY
 
 BLANK = EMPTY
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-EMPTY = 0  # the id of <empty>, which fills the padding
+from unrolled.core.tokens import EMPTY
 
 
 def token_losses(

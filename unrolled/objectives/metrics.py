@@ -10,7 +10,7 @@ import math
 from torch import Tensor
 
 from unrolled.core.errors import DataError
-from unrolled.objectives.losses import EMPTY
+from unrolled.core.tokens import EMPTY
 
 
 def mean(total: float, count: float) -> float:

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from torch import Tensor
 
-from unrolled.core import task
+from unrolled.core.batch import TARGET, Batch
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
-from unrolled.data.batch import Batch
 from unrolled.data.pairs_batch import PairExamples, PairSection, pair_batches
 
 TOKENS = 8192  # positions of a batch
@@ -19,7 +18,7 @@ TOKENS = 8192  # positions of a batch
 def as_frames(batch: Batch) -> Batch:
     """A batch of pairs as frames x [B, S, D] with their mask, and targets y [B, T] without <start> and <stop>."""
     assert batch.source is not None
-    return Batch(batch.source, batch.x[:, 1:], rows=batch.rows, mask=batch.source_mask)
+    return Batch(batch.source, batch.source_mask, {TARGET: batch.x[:, 1:]}, rows=batch.rows)
 
 
 class FrameExamples:
@@ -56,7 +55,7 @@ def check_frames(section: PairSection, part: str) -> None:
         )
 
 
-def mask_of(y: Tensor, batch: task.Batch) -> Tensor:
+def mask_of(y: Tensor, batch: Batch) -> Tensor:
     """Which outputs [B, S, V] are real: those of the frames, one by one."""
     assert batch.mask is not None
     if y.shape[1] != batch.mask.shape[1]:

@@ -18,11 +18,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unrolled.core.batch import Batch
 from unrolled.core.errors import DataError, UsageError, listed
 from unrolled.core.metric import Metric
 from unrolled.core.task import Ledger
-from unrolled.data.batch import Batch
-from unrolled.data.codec import EMPTY
+from unrolled.core.tokens import EMPTY
 from unrolled.data.epochs import Whole
 from unrolled.data.pairs_batch import PairSection
 from unrolled.data.target_words import TargetWords

@@ -15,11 +15,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from unrolled.core import config, task
+from unrolled.core.batch import Batch
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.forward import outputs
 from unrolled.core.spec import Asks, Ports
 from unrolled.data.answers import NO_ANSWER, AnswerCodec, ClassCodec, NumberScaler, load_answers
-from unrolled.data.batch import Batch
 from unrolled.data.beside import with_beside
 from unrolled.data.cells import as_number, as_series, as_words, shown
 from unrolled.data.codec import Codec
@@ -200,7 +200,7 @@ class LabelledTask(task.Task):
     def _readout(self) -> str:
         return "last"
 
-    def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
+    def loss(self, y: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """Of a model that answers for the whole, the one output; otherwise those at real positions."""
         whole = _where(self.answers_are) == "whole"
         return self.emission.loss(y[:, 0], batch.y) if whole else super().loss(y, batch)

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unrolled.core import task
+from unrolled.core.batch import Batch
 from unrolled.core.causal import Causal, Conditional
 from unrolled.core.forward import outputs
-from unrolled.data.batch import Batch, example_batches
+from unrolled.data.batch import example_batches
 from unrolled.data.config import DataConfig
 from unrolled.data.section import Section
 
@@ -61,7 +62,7 @@ class NextTask(task.Task):
         """The figures of a section, or of about `limit` positions of it."""
         sums = Sums()
         for batch, y in outputs(model, self.batches(model, section)):
-            nats = self.emission.losses(y, batch.y, batch.mask).double()  # [B, T]
+            nats = self.emission.losses(y, batch.y, batch.y_mask).double()  # [B, T]
             sums.update({"nats": float(nats.sum()), "tokens": batch.n_targets, **self.counted(batch, y, nats)})
             if ledger is not None:
                 unit = "" if batch.places is None else f"pieces of {PIECE} tokens"
@@ -90,7 +91,7 @@ class NextTask(task.Task):
         for batch, y in outputs(model, batches):
             assert batch.rows is not None
             rows = batch.rows.cpu().numpy()
-            nats[rows] = self.emission.losses(y, batch.y, batch.mask).double().sum(1).cpu().numpy()
+            nats[rows] = self.emission.losses(y, batch.y, batch.y_mask).double().sum(1).cpu().numpy()
             counts[rows] = batch.real.sum(1).cpu().numpy()
         return nats, counts
 

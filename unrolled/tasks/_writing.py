@@ -8,13 +8,14 @@ from typing import Any, NamedTuple, TypedDict
 import torch
 from torch import Tensor, nn
 
+from unrolled.core.batch import Batch
 from unrolled.core.causal import Conditional
 from unrolled.core.errors import UsageError
 from unrolled.core.forward import evaluating, start
 from unrolled.core.front import option
+from unrolled.core.tokens import EMPTY, START, STOP, UNKNOWN
 from unrolled.core.trace import trace
-from unrolled.data.batch import Batch
-from unrolled.data.codec import EMPTY, START, STOP, UNKNOWN, Codec
+from unrolled.data.codec import Codec
 from unrolled.data.pairs_batch import PairSection, pair_batches
 from unrolled.decode.config import Sampling
 from unrolled.decode.rollout import Candidate

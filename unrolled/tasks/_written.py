@@ -19,14 +19,15 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import config, task
+from unrolled.core.batch import Batch
 from unrolled.core.causal import Conditional
 from unrolled.core.emission import Emission
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.forward import outputs
 from unrolled.core.front import option
 from unrolled.core.metric import Metric
-from unrolled.data.batch import Batch
-from unrolled.data.codec import STOP, Codec
+from unrolled.core.tokens import STOP
+from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs_batch import PairExamples, PairSection, pair_batches, section_of_pairs
 from unrolled.data.pairs_prepare import Longest, PairData

@@ -20,6 +20,7 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import config, task
+from unrolled.core.batch import Batch
 from unrolled.core.causal import Causal, Conditional
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.forward import evaluating
@@ -28,7 +29,7 @@ from unrolled.core.opening import read_json
 from unrolled.core.outside import write_new
 from unrolled.core.spec import Asks, Ports
 from unrolled.data import pianoroll
-from unrolled.data.batch import Batch, Examples, example_batches
+from unrolled.data.batch import Examples, example_batches
 from unrolled.data.config import DataConfig
 from unrolled.data.given import values_of
 from unrolled.data.midi import midi_bytes

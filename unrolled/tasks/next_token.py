@@ -20,13 +20,15 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import config, task
+from unrolled.core.batch import TARGET, Batch
 from unrolled.core.causal import Causal, Conditional, begin, decoder_of
 from unrolled.core.errors import DataError, UsageError, nearest
 from unrolled.core.forward import carries, evaluated, evaluating, outputs
 from unrolled.core.front import option
 from unrolled.core.spec import Asks, Ports
-from unrolled.data.batch import Batch, Examples, StreamRows, Windows, evaluation_batches, example_batches
-from unrolled.data.codec import EMPTY, START, STOP, UNKNOWN, Codec
+from unrolled.core.tokens import EMPTY, START, STOP, UNKNOWN
+from unrolled.data.batch import Examples, StreamRows, Windows, evaluation_batches, example_batches
+from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.prepare import TextData, prepare, prepare_all
 from unrolled.data.section import Section, frequencies, section_from
@@ -264,7 +266,7 @@ class Task(_next.NextTask):
             return batch
         x = torch.where(batch.x == START, self._line_end(), batch.x)
         y = torch.where(batch.y == STOP, EMPTY, batch.y)
-        return dataclasses.replace(batch, x=x, y=y)
+        return dataclasses.replace(batch, x=x, targets={TARGET: y})
 
     def _line_end(self) -> int:
         """What a stream is begun with: the end of a line, or whatever token there is."""

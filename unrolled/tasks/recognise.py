@@ -21,12 +21,12 @@ import torch
 from torch import Tensor
 
 from unrolled.core import task
+from unrolled.core.batch import Batch
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.forward import outputs
 from unrolled.core.front import option
 from unrolled.core.metric import Metric
 from unrolled.core.spec import Asks, Ports
-from unrolled.data.batch import Batch
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs_batch import PairExamples, PairSection
 from unrolled.data.pairs_prepare import Longest
@@ -173,7 +173,7 @@ class ByFrames(Task):
         assert isinstance(pairs, PairExamples)
         return _frames.FrameExamples(pairs)
 
-    def loss(self, y: Tensor, batch: task.Batch) -> tuple[Tensor, Tensor]:
+    def loss(self, y: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         return self.emission.loss(y, batch.y, _frames.mask_of(y, batch))
 
     def look_at_training(self, model: Any) -> None:

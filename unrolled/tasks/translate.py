@@ -22,7 +22,8 @@ from unrolled.core import task
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.spec import Asks, Ports, SourcePorts
-from unrolled.data.codec import UNKNOWN, Codec
+from unrolled.core.tokens import UNKNOWN
+from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs import open_pairs
 from unrolled.data.pairs_batch import PairSection

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from unrolled.core.batch import Batch
 from unrolled.core.forward import carries
-from unrolled.core.task import Batch, Model, Sampler, Task
+from unrolled.core.task import Model, Sampler, Task
 from unrolled.runs.config import RunConfig
 
 

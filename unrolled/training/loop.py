@@ -17,12 +17,13 @@ import torch
 from torch import Tensor
 
 from unrolled.core import state as states
+from unrolled.core.batch import Batch
 from unrolled.core.causal import Encoder, decoder_of
 from unrolled.core.errors import DataError, Diverged, NotTrained
 from unrolled.core.forward import carries, forward, start
 from unrolled.core.front import option
 from unrolled.core.state import State
-from unrolled.core.task import Batch, Model, Task
+from unrolled.core.task import Model, Task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.parts import Frozen
 from unrolled.runs.storage.checkpoint import Checkpoints, flatten, unflatten

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from unrolled.core import state as tree
+from unrolled.core.batch import Batch
 from unrolled.core.forward import forward
 from unrolled.core.task import Model
-from unrolled.data.batch import Batch
 from unrolled.inspect.tools.example import cut, exact, rows_of
 from unrolled.inspect.tools.opened import Opened, flows, open_model, precise, why_closed
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from unrolled.core.batch import Batch
 from unrolled.core.errors import UsageError
 from unrolled.core.task import Explained, Task
-from unrolled.data.batch import Batch
 from unrolled.inspect.tools.opened import longest
 from unrolled.runs.run import Run
 
@@ -26,7 +26,6 @@ class Example(NamedTuple):
 def example_of(run: Run, value: object, length: int) -> Example:
     """An input as the task reads it, but for what comes after its first `length` positions."""
     batch, names = run.task.example(value)
-    assert isinstance(batch, Batch)
     length = min(length, longest(run.model) or length)
     left_out = "" if len(names) <= length else f" Of {len(names)} positions the first {length} were read."
     return Example(cut(batch.to("cpu"), 0, length), names[:length], left_out)
@@ -34,9 +33,17 @@ def example_of(run: Run, value: object, length: int) -> Example:
 
 def cut(batch: Batch, begin: int, end: int) -> Batch:
     """The positions from `begin` up to `end` of a batch; an answer for all of them stays."""
-    mask = None if batch.mask is None else batch.mask[:, begin:end]
-    y = batch.y if batch.y.dim() == 1 else batch.y[:, begin:end]
-    return replace(batch, x=batch.x[:, begin:end], y=y, mask=mask)
+
+    def part(tensor: Tensor) -> Tensor:
+        return tensor if tensor.dim() == 1 else tensor[:, begin:end]
+
+    return replace(
+        batch,
+        x=part(batch.x),
+        mask=None if batch.mask is None else part(batch.mask),
+        targets={name: part(target) for name, target in batch.targets.items()},
+        target_masks={name: part(mask) for name, mask in batch.target_masks.items()},
+    )
 
 
 def exact(batch: Batch) -> Batch:
@@ -45,18 +52,13 @@ def exact(batch: Batch) -> Batch:
     def double(tensor: Tensor) -> Tensor:
         return tensor.double() if tensor.is_floating_point() else tensor
 
-    return replace(batch, x=double(batch.x), source=None if batch.source is None else double(batch.source))
+    sources = {name: double(source) for name, source in batch.sources.items()}
+    return replace(batch, x=double(batch.x), sources=sources)
 
 
 def rows_of(batch: Batch, n: int) -> Batch:
     """A batch of one row, n times."""
-
-    def spread(tensor: Tensor | None) -> Tensor | None:
-        return None if tensor is None else tensor.repeat_interleave(n, dim=0)
-
-    x, y = batch.x.repeat_interleave(n, dim=0), batch.y.repeat_interleave(n, dim=0)
-    source, known = spread(batch.source), spread(batch.source_mask)
-    return replace(batch, x=x, y=y, source=source, rows=None, mask=spread(batch.mask), source_mask=known)
+    return replace(batch.map(lambda tensor: tensor.repeat_interleave(n, dim=0)), rows=None)
 
 
 def loss_at(task: Task, y: Tensor, batch: Batch, at: int) -> Tensor:

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.core import discover
+from unrolled.core.batch import SOURCE, Batch
 from unrolled.core.causal import Encoder
 from unrolled.core.forward import evaluating, forward
 from unrolled.core.front import setting
 from unrolled.core.spec import Sizes
 from unrolled.core.state import clone
 from unrolled.core.trace import Seen, trace
-from unrolled.data.batch import Batch
 from unrolled.inspect.tools.opened import longest, start
 from unrolled.layers.parts.encoder_decoder import body_of
 from unrolled.layers.recurrent.recurrent import Bidirectional
@@ -129,7 +129,7 @@ def _tiny(name: str) -> tuple[nn.Module, Seen]:
     tokens, numbers = torch.zeros(1, 2, dtype=torch.long), torch.zeros(1, 2, 4)
     x, source = (tokens if reads[0] == "tokens" else numbers for reads in (spec.reads, spec.reads_source))
     with evaluating(body), trace() as seen:
-        forward(body, Batch(x, x, source))
+        forward(body, Batch(x, sources={SOURCE: source}))
     return body, seen
 
 

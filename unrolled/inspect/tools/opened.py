@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from unrolled.core.batch import Batch
 from unrolled.core.causal import Causal, Encoder, begin, decoder_of
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State, detach
-from unrolled.core.task import Batch, Model
+from unrolled.core.task import Model
 from unrolled.layers.parts.assembled import Decoder, Reader, read
 
 CLOSED = "this model counts tokens and has no vectors inside, so there are no gradients to follow"

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from unrolled.core.causal import Causal
 from unrolled.core.state import State
+from unrolled.core.tokens import EMPTY
 
-EMPTY = 0  # stands in the state where there is no past; no context contains it
 NEVER = -1e4  # stands for log 0: finite, but exp(NEVER) is 0
 PIECE = 1 << 21  # numbers worked on at once
 
@@ -63,7 +63,7 @@ class NGram(Causal):
         if bool(((x < 0) | (x >= self.d_in)).any()):
             raise IndexError(f"a token lies outside the vocabulary of {self.d_in}")
         (B, T), n = x.shape, self.order - 1
-        past = x.new_full((B, n), EMPTY) if state is None else state
+        past = x.new_full((B, n), EMPTY) if state is None else state  # no context contains EMPTY
         tokens = torch.cat([past, x], dim=1)  # [B, n + T]
         node = torch.zeros_like(x)  # [B, T]: the longest known context at every position, so far the root
         known = torch.ones_like(x, dtype=torch.bool)

@@ -11,9 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.core.compose import without_padding
+from unrolled.core.tokens import EMPTY, UNKNOWN
 from unrolled.layers.parts.dropout import WordDropout
-
-EMPTY, UNKNOWN = 0, 1  # the ids of padding and of what training never showed, among words and letters
 
 
 class SpeltWords(nn.Module):
