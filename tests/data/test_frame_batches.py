@@ -15,12 +15,12 @@ ROLLS = [(RANDOM.random((n, 5)) < 0.5).astype(np.uint8) for n in (4, 1, 7, 3, 3,
 @pytest.mark.parametrize("ahead", [1, 2, 4])
 def test_input_and_target_are_shifted(ahead: int) -> None:
     batch = pad_examples(section_of(ROLLS), np.arange(6), ahead)
-    assert batch.mask is not None
+    assert batch.y_mask is not None
     assert batch.x.shape == batch.y.shape == (6, 10 - ahead, 5)
     for i, roll in enumerate(ROLLS):
         whole = np.concatenate([np.zeros((1, 5)), roll])
         n = max(len(whole) - ahead, 0)
-        assert batch.mask[i].tolist() == [t < n for t in range(10 - ahead)]
+        assert batch.y_mask[i].tolist() == [t < n for t in range(10 - ahead)]
         np.testing.assert_array_equal(batch.y[i, :n], whole[ahead:])
         np.testing.assert_array_equal(batch.x[i, :n], whole[:n])
         assert not batch.x[i, max(n, 1) :].any() and not batch.y[i, n:].any()
@@ -43,4 +43,4 @@ def test_batches_for_figures_are_of_like_lengths() -> None:
     batches = list(example_batches(section_of(ROLLS), 2))
     assert [batch.x.shape[1] for batch in batches] == [3, 4, 9]
     moved = batches[0].to("cpu")
-    assert moved.mask is not None
+    assert moved.y_mask is not None

@@ -1,5 +1,11 @@
-"""The ids of the special tokens, the same in every codec of tokens."""
+"""The special tokens: first in every codec of tokens, with the same ids, because models and losses know them."""
 
 from __future__ import annotations
 
-EMPTY, UNKNOWN, START, STOP = 0, 1, 2, 3  # padding, what training never showed, and the ends of an example
+EMPTY = 0  # padding
+UNKNOWN = 1  # what training never showed
+START = 2  # before an example
+STOP = 3  # behind an example
+SPECIALS = ("<empty>", "<unknown>", "<start>", "<stop>")  # their names, by id
+BYTE_VALUES = 256  # what a byte can be: so many tokens follow the special ones where every text can be written
+NO_ANSWER = -1  # the class or tag where none is known, or there is no word

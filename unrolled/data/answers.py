@@ -27,7 +27,6 @@ from unrolled.data.labelled import Labelled
 from unrolled.data.reading import Answers
 
 FILE = "answers.json"
-NO_ANSWER = -1  # where a tag or a class is not known, or there is no word
 Label = str | bool | int | float
 TYPES: dict[str, type] = {"text": str, "integer": int, "float": float, "boolean": bool}
 

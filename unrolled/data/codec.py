@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.opening import JSON, json_text, parse_json, read_text
 from unrolled.core.outside import write_new
-from unrolled.core.tokens import UNKNOWN
-from unrolled.data.config import BYTE_VALUES, DataConfig
+from unrolled.core.tokens import BYTE_VALUES, SPECIALS, UNKNOWN
+from unrolled.data.config import DataConfig
 
-SPECIALS = ("<empty>", "<unknown>", "<start>", "<stop>")
 FILE = "tokenizer.json"
 
 Ids = NDArray[np.int64]

@@ -7,9 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from unrolled.core.config import Config
-
-BYTE_VALUES = 256
-N_SPECIALS = 4  # <empty> <unknown> <start> <stop>
+from unrolled.core.tokens import BYTE_VALUES, SPECIALS
 
 
 class DataConfig(Config):
@@ -60,10 +58,10 @@ class DataConfig(Config):
 
     @model_validator(mode="after")
     def _check_vocabulary(self) -> Self:
-        if self.tokens == "bpe" and self.vocabulary < BYTE_VALUES + N_SPECIALS:
+        if self.tokens == "bpe" and self.vocabulary < BYTE_VALUES + len(SPECIALS):
             raise ValueError(
                 f"vocabulary = {self.vocabulary} is too small for bpe: "
-                f"{BYTE_VALUES} bytes and {N_SPECIALS} special tokens are always in it"
+                f"{BYTE_VALUES} bytes and {len(SPECIALS)} special tokens are always in it"
             )
         return self
 

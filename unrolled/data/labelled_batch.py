@@ -17,8 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from unrolled.core.batch import TARGET, Batch
-from unrolled.core.tokens import EMPTY
-from unrolled.data.answers import NO_ANSWER
+from unrolled.core.tokens import EMPTY, NO_ANSWER
 from unrolled.data.epochs import AlikeInLength, pooled
 
 

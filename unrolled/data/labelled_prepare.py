@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, UsageError, some
 from unrolled.core.front import option
+from unrolled.core.tokens import NO_ANSWER
 from unrolled.data.answers import (
-    NO_ANSWER,
     AnswerCodec,
     ClassCodec,
     NumberScaler,

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError
 from unrolled.core.opening import JSON, json_text, parse_json, read_text
 from unrolled.core.outside import write_new
-from unrolled.core.tokens import EMPTY, UNKNOWN
-from unrolled.data.codec import SPECIALS
+from unrolled.core.tokens import EMPTY, SPECIALS, UNKNOWN
 
 FILE = "words.json"
 

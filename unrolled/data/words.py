@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from unrolled.core.errors import UsageError
 from unrolled.core.opening import parse_json
-from unrolled.core.tokens import UNKNOWN
-from unrolled.data.codec import SPECIALS, Codec, Ids
-from unrolled.data.config import BYTE_VALUES, DataConfig
+from unrolled.core.tokens import BYTE_VALUES, SPECIALS, UNKNOWN
+from unrolled.data.codec import Codec, Ids
+from unrolled.data.config import DataConfig
 
 WORD = re.compile(r" ?\w+(?:['’]\w+)*| ?[^\w\s]|\s")
 MOST_COUNTED = 1_000_000  # different words that are counted at a time; rarer ones give way, so memory has a bound

@@ -19,7 +19,8 @@ from unrolled.core.batch import Batch
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.forward import outputs
 from unrolled.core.spec import Asks, Ports
-from unrolled.data.answers import NO_ANSWER, AnswerCodec, ClassCodec, NumberScaler, load_answers
+from unrolled.core.tokens import NO_ANSWER
+from unrolled.data.answers import AnswerCodec, ClassCodec, NumberScaler, load_answers
 from unrolled.data.beside import with_beside
 from unrolled.data.cells import as_number, as_series, as_words, shown
 from unrolled.data.codec import Codec

@@ -21,7 +21,8 @@ from torch.nn import functional as F
 
 from unrolled.core import task
 from unrolled.core.metric import Metric
-from unrolled.data.answers import NO_ANSWER, ClassCodec
+from unrolled.core.tokens import NO_ANSWER
+from unrolled.data.answers import ClassCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.labelled_batch import LabelledSection
 from unrolled.data.reading import Answers

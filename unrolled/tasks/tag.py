@@ -19,8 +19,8 @@ from torch import Tensor
 
 from unrolled.core import task
 from unrolled.core.metric import Metric
-from unrolled.core.tokens import UNKNOWN
-from unrolled.data.answers import NO_ANSWER, TagCodec
+from unrolled.core.tokens import NO_ANSWER, UNKNOWN
+from unrolled.data.answers import TagCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.labelled import Labelled
 from unrolled.data.labelled_batch import LabelledSection
