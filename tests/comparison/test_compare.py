@@ -25,6 +25,7 @@ from unrolled.core.errors import DataError, Interrupted, NotTrained, UsageError
 from unrolled.report.listing import list_all
 from unrolled.runs.build import make_task
 from unrolled.runs.config import RunConfig
+from unrolled.runs.guess import guess_task
 from unrolled.runs.selection import read_table
 from unrolled.training import api as training
 from unrolled.training.signals import StopFlag
@@ -258,11 +259,11 @@ def test_wrong_wishes_are_told_before_any_run(text, tmp_path, settings, sentence
 
 def test_a_setting_that_few_tasks_have_tells_the_task(tmp_path):
     rows = [{"text": f"one {i}", "genres": "war;love" if i % 2 else ""} for i in range(20)]
-    assert plans.guess_task(rows, {})[0] == "next-token"
-    assert plans.guess_task(rows, {"target": "genres", "separator": ";"})[0] == "classify"
+    assert guess_task(rows, {})[0] == "next-token"
+    assert guess_task(rows, {"target": "genres", "separator": ";"})[0] == "classify"
     with pytest.raises(UsageError, match="name one of classify, denoise, regress and tag, which have target, with"):
-        plans.guess_task(rows, {"target": "genres"})  # some of these answers are empty
-    assert plans.guess_task(rows, {"order": 3, "model.window": 8})[0] == "next-token"  # models have these too
+        guess_task(rows, {"target": "genres"})  # some of these answers are empty
+    assert guess_task(rows, {"order": 3, "model.window": 8})[0] == "next-token"  # models have these too
 
 
 def test_a_short_time_is_not_spent_on_held_out_data(tmp_path):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from unrolled.data.labelled_guess import guess_answers
+from unrolled.data.look import look
 from unrolled.data.reading import Reading
 
 FILES = {
@@ -31,27 +32,27 @@ FILES = {
 def test_files(name, tmp_path):
     text, expected = FILES[name]
     (tmp_path / name).write_text(text)
-    assert guess_answers(tmp_path / name, Reading()) == expected
+    assert guess_answers(look(tmp_path / name), Reading()) == expected
 
 
 def test_other_sources(tmp_path):
-    assert guess_answers("builtin:digits", Reading()) == "class"
-    assert guess_answers("builtin:adding,length=10", Reading()) == "numbers"
-    assert guess_answers("builtin:sinusoids", Reading()) == "series"
-    assert guess_answers("builtin:python-docs", Reading()) is None
-    assert guess_answers((np.ones((3, 4)), [0.5, 1.5, 2]), Reading()) == "numbers"
-    assert guess_answers((np.ones((3, 4)), ["a", "b", "c"]), Reading()) == "class"
-    assert guess_answers((np.ones((3, 4)), np.zeros((3, 4, 1))), Reading()) == "series"
-    assert guess_answers([{"text": "x", "labels": "a|b"}], Reading(separator="|")) == "classes"
-    assert guess_answers(tmp_path, Reading()) is None
-    assert guess_answers(["just", "texts"], Reading()) is None
+    assert guess_answers(look("builtin:digits"), Reading()) == "class"
+    assert guess_answers(look("builtin:adding,length=10"), Reading()) == "numbers"
+    assert guess_answers(look("builtin:sinusoids"), Reading()) == "series"
+    assert guess_answers(look("builtin:python-docs"), Reading()) is None
+    assert guess_answers(look((np.ones((3, 4)), [0.5, 1.5, 2])), Reading()) == "numbers"
+    assert guess_answers(look((np.ones((3, 4)), ["a", "b", "c"])), Reading()) == "class"
+    assert guess_answers(look((np.ones((3, 4)), np.zeros((3, 4, 1)))), Reading()) == "series"
+    assert guess_answers(look([{"text": "x", "labels": "a|b"}]), Reading(separator="|")) == "classes"
+    assert guess_answers(look(tmp_path), Reading()) is None
+    assert guess_answers(look(["just", "texts"]), Reading()) is None
 
 
 def test_a_column_that_is_left_over_is_no_answer(tmp_path):
     rows = [{"text": f"line {i}", "n": i} for i in range(30)]
     path = tmp_path / "lines.jsonl"
     path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-    assert guess_answers(path, Reading()) is None
-    assert guess_answers(path, Reading(target="n")) == "numbers"
+    assert guess_answers(look(path), Reading()) is None
+    assert guess_answers(look(path), Reading(target="n")) == "numbers"
     (tmp_path / "page.xml").write_text("<page>some text</page>\n" * 9, encoding="utf-8")
-    assert guess_answers(tmp_path / "page.xml", Reading()) is None
+    assert guess_answers(look(tmp_path / "page.xml"), Reading()) is None

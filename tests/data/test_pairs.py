@@ -10,6 +10,7 @@ import pytest
 
 from unrolled.core.errors import DataError, MissingColumn, UsageError
 from unrolled.data.config import DataConfig
+from unrolled.data.look import look
 from unrolled.data.pairs import open_pairs
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_files import sources_in
@@ -196,20 +197,22 @@ def test_held_out_and_fraction_limit_what_is_used():
 
 def test_a_guess_tells_pairs_from_classes(tmp_path):
     pairs = [(f"satz nummer {i}", f"sentence number {i}") for i in range(60)]
-    assert guess_pairs(pairs, {}) is not None
-    assert guess_pairs(lines(tmp_path / "p.tsv", *("\t".join(p) for p in pairs)), {}).certainty > 0.8
+    assert guess_pairs(look(pairs), {}) is not None
+    assert guess_pairs(look(lines(tmp_path / "p.tsv", *("\t".join(p) for p in pairs))), {}).certainty > 0.8
     csv = lines(tmp_path / "p.csv", "source,target", *(",".join(p) for p in pairs))
-    assert guess_pairs(csv, {}).certainty > 0.8
+    assert guess_pairs(look(csv), {}).certainty > 0.8
     few = lines(tmp_path / "c.csv", "source,target", *(f"text {i},class{i % 3}" for i in range(60)))
-    assert guess_pairs(few, {}) is None
-    assert guess_pairs(lines(tmp_path / "c.tsv", *(f"text {i}\tclass{i % 3}" for i in range(60))), {}) is None
-    assert guess_pairs(lines(tmp_path / "n.csv", "source,target", *(f"text {i},{i}" for i in range(60))), {}) is None
-    assert guess_pairs(lines(tmp_path / "u.csv", "title,body", *(",".join(p) for p in pairs)), {}) is None
-    assert guess_pairs(csv, {"target": "target"}) is None
-    assert guess_pairs("builtin:dates", {}) is not None
-    assert guess_pairs("builtin:digits", {}) is None
-    assert guess_pairs([f"text {i}" for i in range(9)], {}) is None
-    assert guess_pairs(np.zeros(3), {}) is None
+    assert guess_pairs(look(few), {}) is None
+    assert guess_pairs(look(lines(tmp_path / "c.tsv", *(f"text {i}\tclass{i % 3}" for i in range(60)))), {}) is None
+    assert (
+        guess_pairs(look(lines(tmp_path / "n.csv", "source,target", *(f"text {i},{i}" for i in range(60)))), {}) is None
+    )
+    assert guess_pairs(look(lines(tmp_path / "u.csv", "title,body", *(",".join(p) for p in pairs))), {}) is None
+    assert guess_pairs(look(csv), {"target": "target"}) is None
+    assert guess_pairs(look("builtin:dates"), {}) is not None
+    assert guess_pairs(look("builtin:digits"), {}) is None
+    assert guess_pairs(look([f"text {i}" for i in range(9)]), {}) is None
+    assert guess_pairs(look(np.zeros(3)), {}) is None
     for language in ("de", "en"):
         lines(tmp_path / f"train.{language}", *(p[language == "en"] for p in pairs))
-    assert guess_pairs(tmp_path, {}).certainty > 0.8
+    assert guess_pairs(look(tmp_path), {}).certainty > 0.8

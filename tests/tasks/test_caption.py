@@ -150,16 +150,17 @@ def test_words_before_can_be_hidden_in_training(tmp_path: Path) -> None:
 
 
 def test_the_task_is_guessed(tmp_path: Path) -> None:
+    from unrolled.data.look import look
     from unrolled.tasks.caption import Task
 
-    assert Task.guess(DATA, {}) is not None
-    assert Task.guess("builtin:dates", {}) is None
+    assert Task.guess(look(DATA), {}) is not None
+    assert Task.guess(look("builtin:dates"), {}) is None
     Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
-    assert Task.guess(tmp_path, {}) is None
+    assert Task.guess(look(tmp_path), {}) is None
     (tmp_path / "captions.csv").write_text("image,caption\na.png,black\n")
-    assert Task.guess(tmp_path, {}) is not None
-    assert Task.guess(tmp_path / "captions.csv", {}) is not None
-    assert Task.guess(tmp_path, {"target": "caption"}) is None
+    assert Task.guess(look(tmp_path), {}) is not None
+    assert Task.guess(look(tmp_path / "captions.csv"), {}) is not None
+    assert Task.guess(look(tmp_path), {"target": "caption"}) is None
 
 
 def test_columns_of_other_tasks_are_refused(tmp_path: Path) -> None:

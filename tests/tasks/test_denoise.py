@@ -10,8 +10,8 @@ import torch
 
 import unrolled
 from tests.commands import run_unrolled
-from unrolled.comparison.plan import guess_task
 from unrolled.core.errors import DataError, UsageError
+from unrolled.runs.guess import guess_task
 from unrolled.runs.run import Run
 
 QUICK = {"steps": 60, "d_state": 16, "d_embedding": 8, "batch_size": 16, "lr": 0.02, "warmup": 2, "threads": 1}

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import unrolled
-from unrolled.comparison.plan import guess_task
 from unrolled.core.errors import DataError
+from unrolled.runs.guess import guess_task
 from unrolled.runs.run import Run
 
 QUICK = {"steps": 120, "d_state": 16, "d_embedding": 8, "batch_size": 32, "lr": 0.01, "warmup": 2, "threads": 1}

@@ -11,11 +11,11 @@ import torch
 import unrolled
 from tests.commands import run_unrolled
 from unrolled.cli.live import answer_live
-from unrolled.comparison.plan import guess_task
 from unrolled.core.errors import DataError, UsageError
 from unrolled.models.tag_counts import Config as CountsConfig
 from unrolled.models.tag_counts import TagCounts
 from unrolled.objectives.spans import spans
+from unrolled.runs.guess import guess_task
 from unrolled.runs.run import Run
 
 QUICK = {"steps": 80, "d_state": 16, "d_embedding": 8, "batch_size": 16, "lr": 0.02, "warmup": 2, "threads": 1,

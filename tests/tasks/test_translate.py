@@ -13,7 +13,7 @@ import torch
 import unrolled
 from unrolled.cli.inspect import _read as typed
 from unrolled.comparison.config import CompareConfig
-from unrolled.comparison.plan import chosen_models, guess_task
+from unrolled.comparison.plan import chosen_models
 from unrolled.core.causal import begin
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.task import Ledger
@@ -24,6 +24,7 @@ from unrolled.decode.config import GREEDY, Sampling
 from unrolled.objectives.corpus import value_of
 from unrolled.runs.build import build
 from unrolled.runs.config import RunConfig
+from unrolled.runs.guess import guess_task
 from unrolled.tasks import _judged, translate
 from unrolled.training.mixing import mixed
 

@@ -22,7 +22,6 @@ from unrolled.comparison.plan import (
     baseline_jobs,
     by_model,
     chosen_models,
-    guess_task,
     in_folds,
     model_jobs,
     of_task,
@@ -39,6 +38,7 @@ from unrolled.core.task import Task
 from unrolled.report.page import write_report
 from unrolled.runs.build import make_task
 from unrolled.runs.config import given_once
+from unrolled.runs.guess import guess_task
 from unrolled.runs.results import RESULT, read_result
 from unrolled.runs.run import Run, load
 from unrolled.runs.selection import read_table

@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel
+from pydantic import AfterValidator
 
 from unrolled.comparison.config import SIZES, CompareConfig, fractions_of
 from unrolled.comparison.match import TOLERANCE, Sized, match_widths
 from unrolled.core import discover
 from unrolled.core.config import Config
-from unrolled.core.errors import UsageError, listed
+from unrolled.core.errors import UsageError
 from unrolled.core.front import option
 from unrolled.core.opening import shortened
 from unrolled.core.spec import PRESETS, Asks, ModelSpec, misfit
 from unrolled.core.task import Task
-from unrolled.runs.config import Budget, RunConfig, leaf_paths
+from unrolled.runs.config import Budget
 
 ALWAYS = "memoryless"  # what memory is worth
 PATIENCE = 8  # evaluations without a better score, where runs may end early
@@ -81,27 +81,6 @@ class Plan(Config):
     def rounds(self) -> int:
         """How many runs each process trains one after the other."""
         return -(-self.n_trained // self.at_once)
-
-
-def guess_task(data: Any, settings: Mapping[str, Any]) -> tuple[str, str]:
-    """The task that the data is most surely for, of those that have the settings, and why."""
-    given = {key.rsplit(".", 1)[-1]: value for key, value in settings.items()}
-    known = {name: _words(discover.tasks.load(name).Config) for name in discover.tasks.names()}
-    of_models = [_words(discover.model(name).config) for name in discover.models.names()]
-    told = (given.keys() & set().union(*known.values())) - set().union(_words(RunConfig), *of_models)
-    able = [name for name, words in known.items() if told <= words] or list(known)
-    guesses = {name: discover.tasks.load(name).Task.guess(data, given) for name in able}
-    sure = {name: guess for name, guess in guesses.items() if guess is not None}
-    if not sure:
-        those = f" of {listed(able)}, which have {listed(sorted(told))}," if told else ""
-        raise UsageError(f"the data does not show which task it is for; name one{those} with {option('task')}")
-    best = max(sure, key=lambda name: sure[name].certainty)
-    return best, sure[best].why
-
-
-def _words(config: type[BaseModel]) -> set[str]:
-    """The last words of all settings."""
-    return {path.rsplit(".", 1)[-1] for path in leaf_paths(config)}
 
 
 def by_model(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from unrolled.comparison.worker import ENDS
-from unrolled.core.front import option
+from unrolled.runs.guess import Guessed
 from unrolled.training.progress import clock, short_number
 
 if TYPE_CHECKING:
@@ -179,9 +179,7 @@ class Live(Lines):
 
 def headline(plan: Plan, folder: Path) -> str:
     models = list(dict.fromkeys(job.model for job in plan.jobs if job.kind == "model"))
-    task = f"task {plan.task}"
-    if plan.guessed:
-        task += f" (guessed, for {plan.guessed}; {option('task', 'NAME')} overrules it)"
+    task = f"task {Guessed(plan.task, plan.guessed) if plan.guessed else plan.task}"
     return "\n".join([f"{folder}: {plan.data}, {task}; {', '.join(models)}", *(f"note: {note}" for note in plan.notes)])
 
 

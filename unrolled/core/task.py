@@ -314,8 +314,9 @@ class Task:
         raise NotImplementedError
 
     @classmethod
-    def guess(cls, source: Any, given: Mapping[str, Any]) -> Guess | None:
-        """Whether some data is for this task; `given` are the settings by their last word. Looks at its beginning."""
+    def guess(cls, look: Any, given: Mapping[str, Any]) -> Guess | None:
+        """Whether some data is for this task, by one look at it (data/look.py); `given` are the settings by their last
+        word."""
         raise NotImplementedError
 
     def pictures(self, model: Any, split: str) -> dict[str, Any]:

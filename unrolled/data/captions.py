@@ -30,6 +30,7 @@ from unrolled.core.task import Guess
 from unrolled.data.csv_table import CsvTable
 from unrolled.data.given import table_of
 from unrolled.data.labelled import ALL, BUILTIN, IMAGES, ending_of, given_part
+from unrolled.data.look import Look
 from unrolled.data.named_files import file_of_row
 from unrolled.data.npz import load_npz
 from unrolled.data.pairs import Pair
@@ -333,32 +334,25 @@ def _pictures_of(table: Table, folder: Path | None, reading: CaptionReading) -> 
             yield str(file)
 
 
-def guess_captions(source: Any) -> Guess | None:
+def guess_captions(look: Look) -> Guess | None:
     """Whether some data is images with captions."""
-    if isinstance(source, str) and source.startswith(BUILTIN):
-        name = source.removeprefix(BUILTIN).split(",")[0]
-        return Guess(0.95, "it is built-in images with captions") if name == "shapes" else None
-    if isinstance(source, Mapping):
-        return Guess(0.9, "it has images and captions") if _has_both(source) else None
-    if not isinstance(source, str | os.PathLike):
+    if look.builtin:
+        return Guess(0.95, "it is built-in images with captions") if look.builtin == "shapes" else None
+    if look.arrays:
+        return Guess(0.9, "it has images and captions") if _has_both(look.arrays) else None
+    if look.folder is not None:
+        files = look.beside()
+        told = any(file.name.lower().startswith("caption") and ending_of(file) in TABLES for file in files)
+        shown = any(ending_of(file) in (*IMAGES, ".npz") for file in files) or look.has_folder("images")
+        return Guess(0.95, "it is a folder of images with captions") if told and shown else None
+    if look.table is None or not look.is_file:
         return None
-    path = Path(source)
     try:
-        if path.is_dir():
-            files = [file for file in path.iterdir() if file.is_file()]
-            told = any(file.name.lower().startswith("caption") and ending_of(file) in TABLES for file in files)
-            shown = any(ending_of(file) in (*IMAGES, ".npz") for file in files) or (path / "images").is_dir()
-            return Guess(0.95, "it is a folder of images with captions") if told and shown else None
-        if ending_of(path) == ".npz" and path.is_file():
-            return Guess(0.9, "it has images and captions") if _has_both(load_npz(path)) else None
-        table = open_table(path) if path.is_file() else None
-        if table is None:
-            return None
-        _, image, _, _ = _columns(table, CaptionReading())
-        first = str(next(iter(table.rows([image])))[1][0]) if image else ""
-        return Guess(0.95, "its rows name images and captions") if ending_of(Path(first)) in IMAGES else None
-    except (UnrolledError, OSError):
+        _, image, _, _ = _columns(look.table, CaptionReading())
+        first = str(next(look.table.rows([image]), (0, ("",)))[1][0]) if image else ""
+    except UnrolledError:
         return None
+    return Guess(0.95, "its rows name images and captions") if ending_of(Path(first)) in IMAGES else None
 
 
 def _has_both(arrays: Mapping[str, Any]) -> bool:

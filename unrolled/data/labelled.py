@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -131,6 +131,11 @@ def part_in(name: str) -> str | None:
     return found[0] if found else None
 
 
+def is_part(name: Any) -> bool:
+    """Whether a name is that of a part."""
+    return str(name).strip().lower() in _PART_WORDS
+
+
 def given_part(value: Any, place: str) -> str:
     """The part that a cell or a file name gives."""
     part = _PART_WORDS.get(str(value).strip().lower())
@@ -197,7 +202,7 @@ def join_parts(parts: Mapping[str, LabelledSource], name: str) -> LabelledSource
 def _open_path(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
     if path.is_dir():
         return _open_folder(path, reading, answers)
-    if not path.exists() and (pair := _beside(path)):
+    if not path.exists() and (pair := beside(path)):
         return join_parts({part: _open_path(file, reading, answers) for part, file in pair.items()}, str(path))
     TextFile(path).require()
     ending = ending_of(path)
@@ -224,7 +229,7 @@ def _open_path(path: Path, reading: Reading, answers: Answers) -> LabelledSource
     return open_lines(path, answers, reading.separator)
 
 
-def _beside(path: Path) -> dict[str, Path]:
+def beside(path: Path) -> dict[str, Path]:
     """`data/GunPoint` for data/GunPoint_TRAIN.ts and data/GunPoint_TEST.ts."""
     try:
         found = sorted(p for p in path.parent.iterdir() if re.fullmatch(re.escape(path.name) + r"[-_.]\w+\..+", p.name))
@@ -257,13 +262,17 @@ def _set_name(path: Path) -> Path:
     return path.with_name(re.split(r"[-_.]", path.name)[0])
 
 
-def _open_files(files: list[Path], folder: Path, name: str, reading: Reading, answers: Answers) -> LabelledSource:
-    """Many files: sounds, images, or texts; what there is most of, and a note on the others."""
-    texts = (".txt", *(CONLL if answers == "tags" else ()))
+def most_of(files: Iterable[Path], texts: tuple[str, ...] = (".txt",)) -> tuple[str, list[Path]]:
+    """What there is most of among files: sounds, images or texts, and which they are."""
     families = {"sound": SOUNDS, "image": IMAGES, "text": texts}
     held = {kind: [path for path in files if ending_of(path) in endings] for kind, endings in families.items()}
     kind = max(held, key=lambda each: len(held[each]))
-    chosen = held[kind]
+    return kind, held[kind]
+
+
+def _open_files(files: list[Path], folder: Path, name: str, reading: Reading, answers: Answers) -> LabelledSource:
+    """Many files: sounds, images, or texts; what there is most of, and a note on the others."""
+    kind, chosen = most_of(files, (".txt", *(CONLL if answers == "tags" else ())))
     if not chosen:
         found = some(sorted({path.suffix or "files without an ending" for path in files}))
         raise DataError(f"{folder}: found only {found}; name one of these files, or give .txt, .wav or .png files")

@@ -1,78 +1,123 @@
-"""Whether some data has answers, and of what kind: for tasks that are asked if a source is meant for them."""
+"""Whether some data has targets, and of what kind: for tasks that are asked if a source is meant for them."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from unrolled.core.errors import UnrolledError
 from unrolled.data.cells import is_number
-from unrolled.data.labelled import BUILTIN, CONLL, ending_of, open_labelled
-from unrolled.data.labelled_arrays import ANSWER_ARRAYS
-from unrolled.data.labelled_table import TARGETS
-from unrolled.data.plain import TextFile
+from unrolled.data.labelled import CONLL, LabelledSource, ending_of, most_of
+from unrolled.data.labelled_arrays import ANSWER_ARRAYS, open_arrays
+from unrolled.data.labelled_table import TARGETS, open_columns
+from unrolled.data.look import Look
+from unrolled.data.named_files import named_files
 from unrolled.data.reading import Answers, Reading, names_of
 
 LOOKED_AT = 300  # examples
-ENDINGS = (".csv", ".tsv", ".jsonl", ".json", ".ndjson", ".parquet", ".ts", ".npz")  # of files that may hold answers
 MOST_WHOLE = 20  # different whole numbers that are still taken for classes
+NOISY = {"noisy", "clean"}  # folders of sounds that belong together by name
 
 
-def guess_answers(source: Any, reading: Reading) -> Answers | None:
-    """The kind of answers that the beginning of a source shows; None: it shows none, so it is no labelled data."""
-    if isinstance(source, str) and source.startswith(BUILTIN):
-        return _builtin(source)
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        if path.is_file() and ending_of(path) in CONLL:
-            return "tags"
-        if path.is_file() and ending_of(path) == ".txt":
-            return _lines(source, reading)
-        if path.is_file() and ending_of(path) not in ENDINGS:
-            return None
-    for answers in _order(reading):
-        found = _answers(source, reading, answers)
-        if found is not None:
-            return _numbers_or_class(found) if answers == "class" else answers
-    return None
+def guess_answers(look: Look, reading: Reading) -> Answers | None:
+    """The kind of targets that a source shows; None: it shows none, so it is no labelled data."""
+    found: Answers | None = look.once(("answers", reading), lambda: _guess(look.first, reading))
+    return found
+
+
+def _guess(look: Look, reading: Reading) -> Answers | None:
+    if look.builtin:
+        return _builtin(look.builtin)
+    if look.folder is not None:
+        return _by_names(look, reading)
+    if look.suffix in CONLL and look.lines:
+        return "tags"
+    if look.suffix == ".ts":
+        return _of_header(look.lines)
+    if look.suffix == ".txt":
+        return _of_line(next(iter(look.lines), ""))
+    tried = {answers: _answers(look, reading, answers) for answers in _order(reading)}
+    best = max(tried, key=lambda answers: tried[answers].fits)
+    found = tried[best].answers
+    return None if not found else _numbers_or_class(found) if best == "class" else best
 
 
 def _order(reading: Reading) -> tuple[Answers, ...]:
     return ("classes",) if reading.separator is not None else ("class", "numbers", "tags", "series")
 
 
-def _answers(source: Any, reading: Reading, answers: Answers) -> list[Any] | None:
+class _Tried(NamedTuple):
+    """The first targets, read as of one kind."""
+
+    answers: list[str]
+    whole: bool  # all of them are of that kind
+
+    @property
+    def fits(self) -> tuple[bool, int]:
+        """The first kind that all are of, otherwise the one that most are: a bad cell makes no other task of it."""
+        return (True, 0) if self.answers and self.whole else (False, len(self.answers))
+
+
+def _answers(look: Look, reading: Reading, answers: Answers) -> _Tried:
+    found: list[str] = []
     try:
-        opened = open_labelled(source, reading, answers)
-        chosen = {name.lower() for name in names_of(opened.reading.target)}
-        if reading.target is None and chosen and not chosen & {*TARGETS[answers], *ANSWER_ARRAYS}:
-            return None  # a column that is left over, such as a number of the row, is no sign of an answer
-        return [example.answer for example in islice(opened, LOOKED_AT)]
+        opened = _opened(look, reading, answers)
+        chosen = set() if opened is None else {name.lower() for name in names_of(opened.reading.target)}
+        if opened is None or (reading.target is None and chosen and not chosen & {*TARGETS[answers], *ANSWER_ARRAYS}):
+            return _Tried([], False)  # a column that is left over, such as a number of the row, is no sign of a target
+        for example in islice(opened, LOOKED_AT):
+            found.append(example.answer)
+    except UnrolledError:
+        return _Tried(found, False)
+    return _Tried(found, True)
+
+
+def _opened(look: Look, reading: Reading, answers: Answers) -> LabelledSource | None:
+    if look.table is not None:
+        return open_columns(look.table, reading, answers)
+    if not look.arrays:
+        return None
+    return open_arrays(look.source if isinstance(look.source, tuple) else look.arrays, look.name, reading, answers)
+
+
+def _builtin(name: str) -> Answers | None:
+    from unrolled.data.labelled_builtin import PROBLEMS
+
+    return "class" if name == "digits" else PROBLEMS[name].answers if name in PROBLEMS else None
+
+
+def _by_names(look: Look, reading: Reading) -> Answers | None:
+    """What the names of the files in a folder say."""
+    assert look.folder is not None
+    if any("-ubyte" in path.name for path in look.beside()):
+        return "class"
+    kind, files = most_of(look.files)
+    if not files:
+        return "tags" if any(ending_of(path) in CONLL for path in look.files) else None
+    if kind == "sound" and {path.relative_to(look.folder).parts[0] for path in files} == NOISY:
+        return "series"
+    if kind == "text" and reading.pattern is None and all(path.parent == look.folder for path in files):
+        return "class" if len(files) > 1 else None
+    try:
+        named = named_files(files, look.folder, reading, "class")
+        return _numbers_or_class(file.answer for file in named[:LOOKED_AT])
     except UnrolledError:
         return None
 
 
-def _builtin(source: str) -> Answers | None:
-    from unrolled.data.labelled_builtin import PROBLEMS
+def _of_header(lines: Sequence[str]) -> Answers | None:
+    """The lines of a .ts file before its data say what the labels are."""
+    told = {tuple(line.lower().split()[:2]) for line in lines if line.startswith("@")}
+    return "class" if ("@classlabel", "true") in told else "numbers" if ("@targetlabel", "true") in told else None
 
-    name = source.removeprefix(BUILTIN).split(",")[0]
-    return "class" if name == "digits" else PROBLEMS[name].answers if name in PROBLEMS else None
 
-
-def _lines(source: Any, reading: Reading) -> Answers | None:
-    """A plain text is a stream to most tasks: only __label__ at its start, or a mark on every word, say otherwise."""
-    for answers in ("class", "classes"):
-        found = open_labelled(source, reading, answers)
-        try:
-            first = next(iter(found)).answer
-        except UnrolledError:
-            continue
-        line = next(TextFile(source).lines(), "")
-        return answers if first and line.startswith("__label__") else None
-    return None
+def _of_line(line: str) -> Answers | None:
+    """A plain text is a stream to most tasks: only __label__ at its start says otherwise."""
+    first, second = [*line.split()[:2], "", ""][:2]
+    if not first.startswith("__label__"):
+        return None
+    return "classes" if second.startswith("__label__") else "class"
 
 
 def _numbers_or_class(found: Iterable[str]) -> Answers:

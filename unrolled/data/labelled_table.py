@@ -58,14 +58,15 @@ def open_table_file(path: Path, reading: Reading, answers: Answers) -> LabelledS
     return open_columns(table, reading, answers)
 
 
-def table_in(path: Path) -> Table | None:
+def table_in(path: Path, file: TextFile | None = None) -> Table | None:
     """A table in a file; numbers without a header line get the column names 1, 2, 3, ... None: it is no table."""
-    table = open_table(path)
+    file = file or TextFile(path)
+    table = open_table(path, file)
     if isinstance(table, CsvTable):
         delimiter = "\t" if ".tsv" in path.suffixes else ","
-        first = next((line for line in TextFile(path).lines() if line.strip()), "").split(delimiter)
+        first = next((line for line in file.lines() if line.strip()), "").split(delimiter)
         if len(first) > 1 and all(is_number(cell) for cell in first):
-            table = Headerless(TextFile(path), delimiter, len(first))
+            table = Headerless(file, delimiter, len(first))
     return table
 
 

@@ -32,6 +32,7 @@ from unrolled.data.labelled import (
     open_labelled,
 )
 from unrolled.data.labelled_arrays import open_arrays
+from unrolled.data.look import Look
 from unrolled.data.named_files import file_of_row
 from unrolled.data.npz import load_npz
 from unrolled.data.pairs import Pair
@@ -220,26 +221,21 @@ def _cells_of(table: Table, folder: Path | None, column: str) -> Iterator[Any]:
         yield str(file)
 
 
-def guess_recognition(source: Any) -> Guess | None:
+def guess_recognition(look: Look) -> Guess | None:
     """Whether some data is clips with a table of transcripts, or strokes with texts."""
-    if not isinstance(source, str | os.PathLike):
-        return None
-    path = Path(source)
+    if look.folder is not None:
+        told = any(ending_of(file) in TABLES for file in look.beside())
+        heard = any(ending_of(file) in SOUNDS for file in look.beside())
+        return Guess(0.9, "it is a folder of clips with a table of texts") if told and heard else None
     try:
-        if path.is_dir():
-            files = [file for file in path.iterdir() if file.is_file()]
-            told = any(ending_of(file) in TABLES for file in files)
-            heard = any(ending_of(file) in SOUNDS for file in files)
-            return Guess(0.9, "it is a folder of clips with a table of texts") if told and heard else None
-        table = open_table(path) if path.is_file() and ending_of(path) in TABLES else None
-        if table is None:
-            return None
-        cells = dict(zip(table.columns(), next(iter(table.rows(table.columns())))[1]))
-    except (UnrolledError, OSError, StopIteration):
+        names = [] if look.table is None else look.table.columns()
+        cells = next(look.table.rows(names), (0, ()))[1] if look.table is not None else ()
+    except UnrolledError:
         return None
-    for name, cell in cells.items():
+    for name, cell in zip(names, cells):
         if name.lower() in STROKE_COLUMNS[:2] and isinstance(cell, list):
             return Guess(0.9, f"its column '{name}' holds strokes of a pen")
-        if name.lower() in CLIP_COLUMNS and isinstance(cell, str) and ending_of(Path(cell)) in SOUNDS:
+        is_clip = isinstance(cell, str) and ending_of(Path(cell)) in SOUNDS
+        if look.is_file and name.lower() in CLIP_COLUMNS and is_clip:
             return Guess(0.9, f"its column '{name}' names clips of sound")
     return None

@@ -241,10 +241,10 @@ class ParquetTable(FrameTable):
             raise DataError(f"{self._file.name}: this parquet file is damaged ({reason}); write it again") from None
 
 
-def open_table(path: Path) -> Table | None:
+def open_table(path: Path, file: TextFile | None = None) -> Table | None:
     """The table in a file, told by its ending (packed or not); None: the ending is not that of a table."""
     ending = Path(unpacked(path.name.lower())).suffix
-    file = TextFile(path)
+    file = file or TextFile(path)
     if ending in (".csv", ".tsv"):
         return CsvTable(file, "\t" if ending == ".tsv" else ",")
     if ending in (".jsonl", ".ndjson"):

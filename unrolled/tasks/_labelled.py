@@ -37,6 +37,7 @@ from unrolled.data.labelled_prepare import (
     prepare_labelled,
     unspaced,
 )
+from unrolled.data.look import Look
 from unrolled.data.reading import Answers, Kind, Reading
 from unrolled.data.tables import Example
 from unrolled.data.word_list import FILE as WORDS
@@ -95,9 +96,9 @@ class LabelledTask(task.Task):
     # ---- data
 
     @classmethod
-    def guess(cls, source: Any, given: Mapping[str, Any]) -> task.Guess | None:
-        found = guess_answers(source, Reading.parse({key: given[key] for key in Reading.model_fields if key in given}))
-        return task.Guess(0.8, f"its examples come with answers ({found})") if found in cls.KINDS else None
+    def guess(cls, look: Look, given: Mapping[str, Any]) -> task.Guess | None:
+        found = guess_answers(look, Reading.parse({key: given[key] for key in Reading.model_fields if key in given}))
+        return task.Guess(0.8, f"its examples have targets ({found})") if found in cls.KINDS else None
 
     def prepare(self, source: Any) -> None:
         answers = self._answers_of(source)

@@ -25,6 +25,7 @@ from unrolled.core.trace import trace
 from unrolled.data.captions import as_rows, guess_captions, open_captions, pictures_in
 from unrolled.data.config import DataConfig
 from unrolled.data.inline_images import HEAD, from_text, to_text
+from unrolled.data.look import Look
 from unrolled.data.pixels import Pixels, coloured, fitted, read_image
 from unrolled.data.tables import Example
 from unrolled.data.vector_pairs import CaptionReading, VectorPairs
@@ -54,8 +55,8 @@ class Task(_sensed.SensedTask):
         super().__init__(config, data, config.pairs)
 
     @classmethod
-    def guess(cls, source: Any, given: Mapping[str, Any]) -> task.Guess | None:
-        return None if cls.is_for_others(given) else guess_captions(source)
+    def guess(cls, look: Look, given: Mapping[str, Any]) -> task.Guess | None:
+        return None if cls.is_for_others(given) else guess_captions(look)
 
     def open(self, source: Any, reading: Any) -> VectorPairs:
         return open_captions(source, reading)

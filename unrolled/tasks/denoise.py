@@ -29,6 +29,7 @@ from unrolled.data.answers import SeriesScaler
 from unrolled.data.labelled import BUILTIN, LabelledSource, open_labelled
 from unrolled.data.labelled_batch import LabelledBatches, LabelledSection
 from unrolled.data.labelled_prepare import encode_input
+from unrolled.data.look import Look
 from unrolled.data.noise import FreshNoise, with_noise
 from unrolled.data.reading import Answers, Noise
 from unrolled.emissions.point import Point
@@ -61,8 +62,8 @@ class Task(_labelled.LabelledTask):
     answers: SeriesScaler
 
     @classmethod
-    def guess(cls, source: Any, given: Mapping[str, Any]) -> task.Guess | None:
-        return task.Guess(0.95, "noise is to be put on it") if given.get("noise") else super().guess(source, given)
+    def guess(cls, look: Look, given: Mapping[str, Any]) -> task.Guess | None:
+        return task.Guess(0.95, "noise is to be put on it") if given.get("noise") else super().guess(look, given)
 
     def prepare(self, source: Any) -> None:
         """With as many channels in as out, both are on the scale of the clean series: doing nothing is then y = x."""

@@ -32,6 +32,7 @@ from unrolled.data import pianoroll
 from unrolled.data.batch import Examples, example_batches
 from unrolled.data.config import DataConfig
 from unrolled.data.given import values_of
+from unrolled.data.look import Look
 from unrolled.data.midi import midi_bytes
 from unrolled.data.pianoroll import KEYS, LOWEST, Roll, RollData, check_roll, prepare_rolls, read_rolls, section_of
 from unrolled.data.section import Section
@@ -152,9 +153,8 @@ class Task(_next.NextTask):
         return Bits(self.width)
 
     @classmethod
-    def guess(cls, source: Any, given: Mapping[str, Any]) -> task.Guess | None:  # noqa: ARG003
-        suffix = Path(source).suffix if isinstance(source, str | Path) else ""
-        return task.Guess(0.5, f"{suffix} files hold piano rolls") if suffix in (".npz", ".mat") else None
+    def guess(cls, look: Look, given: Mapping[str, Any]) -> task.Guess | None:  # noqa: ARG003
+        return task.Guess(0.5, f"{look.suffix} files hold piano rolls") if look.suffix in (".npz", ".mat") else None
 
     def baselines(self) -> list[task.Baseline]:
         words = {0: "key frequencies", 1: "key by key"}

@@ -30,6 +30,7 @@ from unrolled.core.tokens import EMPTY, START, STOP, UNKNOWN
 from unrolled.data.batch import Examples, StreamRows, Windows, evaluation_batches, example_batches
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
+from unrolled.data.look import Look
 from unrolled.data.prepare import TextData, prepare, prepare_all
 from unrolled.data.section import Section, frequencies, section_from
 from unrolled.data.tables import Example
@@ -150,7 +151,7 @@ class Task(_next.NextTask):
         return Categorical(self.codec.size, smoothing=self.config.label_smoothing, prior=self._prior, never=never)
 
     @classmethod
-    def guess(cls, source: Any, given: Mapping[str, Any]) -> task.Guess | None:  # noqa: ARG003
+    def guess(cls, look: Look, given: Mapping[str, Any]) -> task.Guess | None:  # noqa: ARG003
         if given.get("condition") is not None:
             return task.Guess(0.9, "a class is to start each text")
         return task.Guess(0.1, "text can always be continued")

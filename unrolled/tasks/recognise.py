@@ -28,6 +28,7 @@ from unrolled.core.front import option
 from unrolled.core.metric import Metric
 from unrolled.core.spec import Asks, Ports
 from unrolled.data.config import DataConfig
+from unrolled.data.look import Look
 from unrolled.data.pairs_batch import PairExamples, PairSection
 from unrolled.data.pairs_prepare import Longest
 from unrolled.data.recognition import guess_recognition, open_recognition, sources_in
@@ -75,8 +76,8 @@ class Task(_sensed.SensedTask):
         super().__init__(config, data, config.pairs)
 
     @classmethod
-    def guess(cls, source: Any, given: Mapping[str, Any]) -> task.Guess | None:
-        return None if cls.is_for_others(given) else guess_recognition(source)
+    def guess(cls, look: Look, given: Mapping[str, Any]) -> task.Guess | None:
+        return None if cls.is_for_others(given) else guess_recognition(look)
 
     def open(self, source: Any, reading: Any) -> VectorPairs:
         return open_recognition(source, reading)

@@ -25,6 +25,7 @@ from unrolled.core.spec import Asks, Ports, SourcePorts
 from unrolled.core.tokens import UNKNOWN
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
+from unrolled.data.look import Look
 from unrolled.data.pairs import open_pairs
 from unrolled.data.pairs_batch import PairSection
 from unrolled.data.pairs_config import PairReading
@@ -92,8 +93,8 @@ class Task(_written.WrittenTask):
     # ---- data
 
     @classmethod
-    def guess(cls, source: Any, given: Mapping[str, Any]) -> task.Guess | None:
-        return guess_pairs(source, given)
+    def guess(cls, look: Look, given: Mapping[str, Any]) -> task.Guess | None:
+        return guess_pairs(look, given)
 
     def prepare(self, source: Any) -> None:
         if self.data.column is not None or self.data.condition is not None:
