@@ -26,11 +26,7 @@ from tests.faults import workers
 from tests.faults.calls import Fault, disturb
 
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload([
-    "torch", "sklearn.linear_model", "unrolled.cli.train", "unrolled.cli.compare", "unrolled.training.api",
-    "unrolled.comparison.api", "unrolled.report.page", "unrolled.pictures.plot", "unrolled.pictures.grid",
-    "matplotlib.figure", "matplotlib.backends.backend_svg", "torch._dynamo", "torch.utils.tensorboard",
-])  # fmt: skip
+PROCESSES.set_forkserver_preload(["tests.preload"])
 SECONDS = 240.0
 LOOK = 0.02  # seconds between two looks at the memory of a trial
 
@@ -66,10 +62,12 @@ def attempt(
     fault: Fault | None = None,
     after: tuple[float, int] | None = None,
     forked: bool = False,
+    code: str | None = None,
 ) -> Ended:
     """`unrolled WORDS` to its end, whatever that is. `after`: a signal is sent so many seconds after its start.
 
-    `forked`: the processes of a comparison are forked from it, so that they need not load everything again.
+    `forked`: the processes of a comparison are forked from it, so that they need not load everything again. `code`:
+    this Python is run instead of the command line.
     """
     place = Path(cwd or Path.cwd())
     around = os.environ | {"COLUMNS": "160", "TERM": "dumb"} | dict(env or {})
@@ -78,7 +76,7 @@ def attempt(
         streams[0].write_bytes(stdin)
         given = [streams[0], Path(stdout) if stdout else streams[1], *streams[2:]]
         process = PROCESSES.Process(
-            target=_child, args=([str(word) for word in words], str(place), around, given, fault, forked)
+            target=_child, args=([str(word) for word in words], str(place), around, given, fault, forked, code)
         )
         begin = time.monotonic()
         process.start()
@@ -95,10 +93,10 @@ def attempt(
 
 
 def run_unrolled(
-    *words: object, code: int = 0, cwd: Path | None = None, stdin: str | None = None
+    *words: object, code: int = 0, cwd: Path | None = None, stdin: str | None = None, forked: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """`unrolled WORDS`; the exit code must be `code`, and a failure must never show a traceback."""
-    ended = attempt(*words, cwd=cwd, stdin=(stdin or "").encode())
+    ended = attempt(*words, cwd=cwd, stdin=(stdin or "").encode(), forked=forked)
     if ended.late:
         raise TimeoutError(f"unrolled {' '.join(map(str, words))} took more than {SECONDS} s")
     assert ended.code == code, f"exit {ended.code}, not {code}\n{ended.out}\n{ended.err}"
@@ -140,9 +138,15 @@ def _memory(pid: int) -> int:
 
 
 def _child(
-    words: list[str], cwd: str, env: dict[str, str], streams: list[Path], fault: Fault | None, forked: bool
+    words: list[str],
+    cwd: str,
+    env: dict[str, str],
+    streams: list[Path],
+    fault: Fault | None,
+    forked: bool,
+    code: str | None,
 ) -> None:
-    """What the command line does in a process of its own."""
+    """What the command line, or `code`, does in a process of its own."""
     from unrolled.cli.main import main
 
     os.chdir(cwd)
@@ -162,7 +166,7 @@ def _child(
         workers.fork_instead(calls)
     os.write(told, b"begin\n")
     try:
-        main()
+        main() if code is None else exec(compile(code, "<code>", "exec"), {"__name__": "__main__"})
     finally:
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         seconds = sum(each.ru_utime + each.ru_stime for each in used)

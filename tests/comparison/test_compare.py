@@ -13,6 +13,7 @@ import time
 import pytest
 
 import unrolled
+from tests.commands import run_unrolled
 from unrolled.cli.table import print_comparison
 from unrolled.comparison import plan as plans
 from unrolled.comparison.api import Comparison, make_plan
@@ -48,11 +49,17 @@ def memory(text):
     return [text.read_text(encoding="utf-8")]
 
 
+def compared(text, out, **settings):
+    """A comparison by processes of its own, as the command line makes one; they are forked (tests/commands.py)."""
+    told = [word for key, value in (FAST | settings).items() for word in ("--set", f"{key}={value}")]
+    run_unrolled("compare", text, "-o", out, *told, forked=True)
+    return Comparison(out, trained_on=text)
+
+
 @pytest.fixture(scope="module")
 def done(text, tmp_path_factory):
     """One finished comparison of two models and two seeds, by two processes."""
-    out = tmp_path_factory.mktemp("comparison") / "words"
-    return unrolled.compare(text, out=out, settings={**FAST, "seeds": 2, "jobs": 2})
+    return compared(text, tmp_path_factory.mktemp("comparison") / "words", seeds=2, jobs=2)
 
 
 def test_every_row_is_there_and_sorted(done):
@@ -130,7 +137,7 @@ def test_a_model_without_a_step_is_named_and_never_ranked(memory, tmp_path, monk
 
 
 def test_the_same_steps_give_the_same_scores(done, text, tmp_path):
-    again = unrolled.compare(text, out=tmp_path / "again", settings={**FAST, "models": "elman", "jobs": 1})
+    again = compared(text, tmp_path / "again", models="elman", jobs=1)
     for folder in ("elman-0", "memoryless-0", "baseline-6-gram"):
         assert again.run(folder).result["test"] == done.run(folder).result["test"]
 
@@ -140,7 +147,8 @@ def test_a_comparison_can_be_resumed(done, tmp_path):
     shutil.copytree(done.path, folder)
     shutil.rmtree(folder / "tcn-1")
     (folder / "table.json").unlink()
-    again = unrolled.compare(done.trained_on, resume=folder)
+    run_unrolled("compare", done.trained_on, "--resume", folder, forked=True)
+    again = Comparison(folder)
     assert [(row["label"], row["score"]) for row in again.rows] == [(row["label"], row["score"]) for row in done.rows]
 
 
@@ -232,7 +240,7 @@ def test_sizes_agree_within_five_percent(text, size):
 
 
 def test_a_matched_run_has_the_size_that_was_planned(memory, tmp_path):
-    settings = {"steps": 2, "models": "elman,transformer", "match": "params", "size": "small", **MEMORY}
+    settings = {"steps": 1, "models": "elman,transformer", "match": "params", "size": "small", "length": 16, **MEMORY}
     found = unrolled.compare(memory, out=tmp_path / "out", settings=settings)
     counts = [row["parameters"] for row in found.rows if row["kind"] == "model"]
     assert len(counts) == 3
@@ -297,9 +305,9 @@ def test_a_setting_may_be_for_one_model(memory, tmp_path):
             make_plan(memory, None, {"models": "elman", **MEMORY, **own})
 
 
-def test_a_budget_that_is_too_short_is_refused(text, tmp_path):
+def test_a_budget_that_is_too_short_is_refused(memory, tmp_path):
     with pytest.raises(UsageError, match="too short for"):
-        unrolled.compare(text, out=tmp_path / "out", settings={"time": 2, "models": "elman"})
+        unrolled.compare(memory, out=tmp_path / "out", settings={"time": 2, "models": "elman", **MEMORY})
 
 
 def test_what_is_no_comparison_is_refused(tmp_path, done):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from tests.commands import run_unrolled
+from tests.commands import attempt, run_unrolled
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -31,11 +28,13 @@ def quick(command: str) -> str:
     """The same command with a budget that a test can afford."""
     command = re.sub(r"--(budget|epochs|steps) \S+", "--steps 5", command)
     command = command.replace("builtin:dates", "builtin:dates,examples=200")
+    if " train " in command and "--resume" not in command:
+        command += " --set batch_size=8"
     if " train builtin:python-docs " in command:
         command += " --held-out 2000"
     if " compare " in command and "--resume" not in command:
         command = re.sub(r"--(models|seeds) \S+", "", command)
-        command += " --models elman --jobs 1 --held-out 2000 --set threads=1"
+        command += " --models elman --jobs 1 --held-out 2000 --set threads=1 --set batch_size=8"
     return command.replace("--max-tokens 400", "--max-tokens 20")
 
 
@@ -57,18 +56,16 @@ def test_commands(_name: str, block: str, folder: Path) -> None:
         stdin = shlex.split(before)[1] + "\n" if before else None
         words = shlex.split(quick(command))
         assert words[0] == "unrolled", line
-        run_unrolled(*words[1:], cwd=folder, stdin=stdin)
+        run_unrolled(*words[1:], cwd=folder, stdin=stdin, forked=True)
 
 
 @pytest.mark.parametrize(("name", "block"), [pytest.param(*b, id=b[0]) for b in blocks("python")])
 def test_python(name: str, block: str, folder: Path) -> None:
-    block = re.sub(r"\bsteps=\d+", "steps=5", block)
+    block = re.sub(r"\bsteps=\d+", "steps=5, batch_size=8", block)
     block = re.sub(r'\bmodels="[^"]*"', 'models="elman", jobs=1, held_out=2000', block)
     block = block.replace('"builtin:python-docs"', '"poems.txt"')  # the commands try the large one
-    done = subprocess.run(
-        [sys.executable, "-c", block], capture_output=True, text=True, cwd=folder, env=os.environ, timeout=240
-    )
-    assert done.returncode == 0, f"{name}\n{done.stderr}"
+    done = attempt(cwd=folder, forked=True, code=block)
+    assert done.code == 0, f"{name}\n{done.err}"
 
 
 def test_the_two_commands_are_there() -> None:

@@ -66,6 +66,7 @@ def assert_same(a: Path, b: Path) -> None:
     assert lines(a) == lines(b)
 
 
+@pytest.mark.long
 def test_killed_at_random_moments(file: Path, whole: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     process = start(file, "-o", broken, *OPTIONS)
@@ -85,6 +86,7 @@ def test_killed_at_random_moments(file: Path, whole: Path, tmp_path: Path) -> No
     assert_same(whole, broken)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_asked_to_stop(file: Path, whole: Path, tmp_path: Path, number: int) -> None:
     broken = tmp_path / "broken"

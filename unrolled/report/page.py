@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import unrolled
 from unrolled.core.errors import UnrolledError, UsageError
@@ -24,7 +25,11 @@ from unrolled.report.words import fact_words, size_words, title_words, units_wor
 from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory
 
+if TYPE_CHECKING:
+    from jinja2 import Template
+
 NAME = "report.html"
+FOLDER = resources.files("unrolled.report")
 MOST_BYTES = 1_500_000  # of pictures that runs bring along; the rest stays in their folders
 
 
@@ -78,28 +83,34 @@ def write_report(paths: Sequence[str | Path], out: str | Path | None = None) -> 
     return target
 
 
-def make_page(groups: list[Group]) -> str:
-    """The page as text."""
+@cache
+def template() -> Template:
+    """The page without its sections, compiled once."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
-
-    from unrolled.pictures.draw import STYLE
 
     def fit(value: Any) -> Any:
         return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
-    folder = resources.files("unrolled.report")
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=fit
     )
     environment.filters |= {"title_words": title_words, "fact_words": fact_words, "units_words": units_words}
+    return environment.from_string(FOLDER.joinpath("page.html.jinja").read_text(encoding="utf-8"))
+
+
+def make_page(groups: list[Group]) -> str:
+    """The page as text."""
+    from markupsafe import Markup
+
+    from unrolled.pictures.draw import STYLE
+
     budget = Budget(MOST_BYTES)
     sections = [_section(group, f"g{number}", budget) for number, group in enumerate(groups)]
-    template = environment.from_string(folder.joinpath("page.html.jinja").read_text(encoding="utf-8"))
-    return template.render(
+    return template().render(
         sections=sections,
         title=groups[0].title if len(groups) == 1 else f"{len(groups)} groups of runs",
-        style=Markup(STYLE + folder.joinpath("page.css").read_text(encoding="utf-8")),
+        style=Markup(STYLE + FOLDER.joinpath("page.css").read_text(encoding="utf-8")),
         version=unrolled.__version__,
         html=Markup,
     )
