@@ -10,7 +10,8 @@ import soundfile
 from PIL import Image
 
 from unrolled.core.errors import DataError, UsageError
-from unrolled.data.labelled import open_labelled, part_in
+from unrolled.data.given_splits import part_in
+from unrolled.data.labelled import open_labelled
 from unrolled.data.reading import ImageReading, Reading, SoundReading
 
 

@@ -28,6 +28,8 @@ GROUPS = {
 @with_options(GROUPS)
 def command(
     data: Annotated[str | None, typer.Argument(help="A file, a folder, or builtin:NAME (see `unrolled data`).")] = None,
+    valid: Annotated[str | None, typer.Option(help="Validation data; default: a share of DATA (--split).")] = None,
+    test: Annotated[str | None, typer.Option(help="Test data, never trained on; default: likewise.")] = None,
     task: Annotated[str | None, typer.Option(help="What to learn; guessed from the data when not given.")] = None,
     out: Annotated[str | None, typer.Option("-o", "--out", help="The directory; default: comparisons/DATA.")] = None,
     set_: Annotated[list[str], typer.Option("--set", help="key=value, any setting of all runs alike.")] = [],  # noqa: B006
@@ -54,7 +56,8 @@ def command(
         from unrolled.comparison.view import for_terminal
 
         found = compare(
-            data, task, out=out, settings=settings, own_file=with_, resume=resume, view=for_terminal(), started=started
+            data, task, out=out, settings=settings, own_file=with_, resume=resume, view=for_terminal(), started=started,
+            valid=valid, test=test,
         )  # fmt: skip
     if json:
         print_json({"comparison": str(found.path), **found.table})

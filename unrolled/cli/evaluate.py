@@ -18,6 +18,12 @@ def command(
     trained_on: Annotated[
         str | None, typer.Option(help="The data that the run was trained on, for its held-out part and the baselines.")
     ] = None,
+    valid: Annotated[
+        str | None, typer.Option(help="With --trained-on: its validation data, if training was given some.")
+    ] = None,
+    test: Annotated[
+        str | None, typer.Option(help="With --trained-on: its test data, if training was given some.")
+    ] = None,
     target_file: Annotated[
         str | None, typer.Option(help="With --trained-on: the file of its targets, if it was trained with one.")
     ] = None,
@@ -39,7 +45,7 @@ def command(
     from unrolled.cli.table import print_figures
     from unrolled.runs.run import load
 
-    opened = load(run, own_file=with_, device=device, trained_on=trained_on)
+    opened = load(run, own_file=with_, device=device, trained_on=trained_on, valid=valid, test=test)
     opened.target_file = target_file
     figures, baselines = opened.evaluate_beside(data, split)
     if json:

@@ -37,6 +37,8 @@ MODEL = "[default: lstm, or that of --from]"
 @with_options(GROUPS)
 def command(
     data: Annotated[str | None, typer.Argument(help="A file, a folder, or builtin:NAME (see `unrolled data`).")] = None,
+    valid: Annotated[str | None, typer.Option(help="Validation data; default: a share of DATA (--split).")] = None,
+    test: Annotated[str | None, typer.Option(help="Test data, never trained on; default: likewise.")] = None,
     task: Annotated[str | None, typer.Option(help=f"What to learn; `unrolled tasks` lists them. {TASK}")] = None,
     model: Annotated[str | None, typer.Option(help=f"Which model; `unrolled models` lists them. {MODEL}")] = None,
     encoder: Annotated[str | None, typer.Option(help="Of --model encdec: which model reads the source.")] = None,
@@ -71,7 +73,7 @@ def command(
 
         run = train(
             data, task, model, out=out, settings=settings, recipe=recipe, own_file=with_, resume=resume,
-            progress=for_terminal(),
+            progress=for_terminal(), valid=valid, test=test,
         )  # fmt: skip
         _write_report(run.path)
     if json:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -26,6 +24,7 @@ from unrolled.comparison.plan import (
     model_jobs,
     of_task,
     own_budget,
+    repeat_command,
     sizes_of,
 )
 from unrolled.comparison.table import make_table
@@ -35,6 +34,7 @@ from unrolled.core import discover
 from unrolled.core.errors import CannotWrite, Interrupted, UsageError
 from unrolled.core.front import option
 from unrolled.core.task import Task
+from unrolled.data.given_splits import MEMORY, given_sources, names_of_sources, with_given
 from unrolled.report.page import write_report
 from unrolled.runs.build import make_task
 from unrolled.runs.config import given_once
@@ -45,7 +45,16 @@ from unrolled.runs.selection import read_table
 from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.storage.locks import LOCK, in_use, is_idle
-from unrolled.runs.trust import data_of, fingerprint, is_path, opening, own_file_of, paths_among, resume_command
+from unrolled.runs.trust import (
+    data_of,
+    fingerprint,
+    is_path,
+    named_beside,
+    opening,
+    own_file_of,
+    paths_among,
+    resume_command,
+)
 from unrolled.training.api import configure
 from unrolled.training.progress import clock
 from unrolled.training.signals import StopFlag, stop_at_once
@@ -91,17 +100,19 @@ def compare(
     view: View | None = None,
     command: str | None = None,
     started: float | None = None,
+    valid: Any = None,
+    test: Any = None,
     **more: Any,
 ) -> Comparison:
     """Train several models on the same data under equal conditions, and select one on validation data.
 
     Settings of the comparison (`models="lstm,gru", time="10m", seeds=3`) and of all its runs alike (`tokens="bpe",
     batch_size=16`) are keyword arguments; those of single models go into `settings`, {"gru.d_state": 64}, where all
-    others may be too. Every run is an ordinary run
-    directory below `out`. The time is counted from `started`, of `time.monotonic()`, or from now.
+    others may be too; `valid` and `test` are data, as for `train`. Every run is an ordinary run directory below `out`.
+    The time is counted from `started`, of `time.monotonic()`, or from now.
     """
     started = time.monotonic() if started is None else started
-    view, settings = view or Silent(), given_once(settings, more)
+    view, settings, data = view or Silent(), given_once(settings, more), with_given(data, valid, test)
     if resume is not None:
         if out is not None or not all(map(is_path, settings)):
             raise UsageError(
@@ -111,13 +122,14 @@ def compare(
         read_plan(folder)  # before anything is put there
         with stop_at_once(), in_use(folder):
             plan = read_plan(folder)
-            again = resume_command("compare", folder, plan.data, {"own_file": plan.own_file})
-            data = data_of(folder, plan.data, data, again)
+            named = {"own_file": plan.own_file, **named_beside(plan.given)}
+            again = resume_command("compare", folder, plan.data, named)
+            data = data_of(folder, plan.data, plan.given, data, again)
             require_named(folder, plan, paths_among(settings))
             own_file_of(folder, plan.own_file, plan.own_file_sha256, own_file)
             _do_all(folder, plan, Given(data, own_file, resumed=True), view, command, started)
     else:
-        if data is None:
+        if "train" not in given_sources(data):
             raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
         with stop_at_once():
             plan = make_plan(data, task, settings, own_file)
@@ -141,8 +153,8 @@ class Given(NamedTuple):
 def _do_all(folder: Path, plan: Plan, given: Given, view: View, command: str | None, started: float) -> None:
     """Every run of a plan that is not done yet, and the table."""
     atomic.sweep(folder)
-    named = isinstance(given.data, str | Path)
-    engine: Engine = Processes(plan.at_once, plan.threads) if named else Inline(given.data)
+    in_memory = MEMORY in names_of_sources(given.data).values()
+    engine: Engine = Inline(given.data) if in_memory else Processes(plan.at_once, plan.threads)
     work = _Work(folder, plan, given, engine, view, command or repeat_command(plan), started)
     try:
         work.all()
@@ -159,7 +171,7 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
     apart = {name: own_budget(name, own_settings, asked) for name, own_settings in apart.items()}
     guessed = None
     if task is None:
-        task, guessed = guess_task(data, rest)
+        task, guessed = guess_task(given_sources(data)["train"], rest)
     rest = of_task(task, rest)
     prepared = make_task(configure(task, "memoryless", data, {**rest, "seed": 0}))
     prepared.prepare(data)
@@ -177,11 +189,12 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
             raise UsageError(f"folds are for tasks with given answers ({', '.join(able)}), not for {task}")
         jobs = in_folds(jobs, asked.folds, prepared.FOLD)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    source = str(data) if isinstance(data, str | Path) else "memory"
-    at_once = 1 if source == "memory" else min(asked.jobs or min(cores, MOST_AT_ONCE), len(jobs))
+    named = names_of_sources(data)
+    at_once = 1 if MEMORY in named.values() else min(asked.jobs or min(cores, MOST_AT_ONCE), len(jobs))
     held_out, more = _held_out(asked, rest, prepared, _n_trained(jobs) / at_once)
     return Plan(
-        data=source, task=task, guessed=guessed, asked=asked, settings=rest | held_out, apart=apart, jobs=jobs,
+        data=named.pop("train"), given=named, task=task, guessed=guessed, asked=asked, settings=rest | held_out,
+        apart=apart, jobs=jobs,
         at_once=at_once, threads=int(rest.get("threads") or _threads(cores // at_once)), notes=[*notes, *more],
         own_file=None if own_file is None else str(own_file),
         own_file_sha256=None if own_file is None else fingerprint(own_file),
@@ -210,20 +223,6 @@ def _held_out(
         return {}, []
     where = " and ".join(larger)
     return {"held_out": most}, [f"scores are on {most:,} {task.UNIT} of {where}; {option('held_out')} changes that"]
-
-
-def repeat_command(plan: Plan) -> str:
-    """The command line that does this again."""
-    words = ["unrolled", "compare", plan.data, "--task", plan.task]
-    defaults = CompareConfig()
-    for name, value in plan.asked:
-        if value != getattr(defaults, name):
-            flag = {"time": "--budget"}.get(name, f"--{name}")
-            words += [flag, f"{value:g}s" if name == "time" else str(value)]
-    alone = {f"{model}.{key}": value for model, own in plan.apart.items() for key, value in own.items()}
-    for key, value in (plan.settings | alone).items():
-        words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
-    return shlex.join([*words, *(["--with", plan.own_file] if plan.own_file else [])])
 
 
 def _free_name(plan: Plan) -> Path:
@@ -286,7 +285,8 @@ class _Work:
         return Interrupted(f"stopped and saved; resume with: {self._again()}")
 
     def _again(self) -> str:
-        return resume_command("compare", self.folder, self.plan.data, {"own_file": self.given.own_file})
+        named = {"own_file": self.given.own_file, **named_beside(self.plan.given)}
+        return resume_command("compare", self.folder, self.plan.data, named)
 
     def _phase(self, kind: str, flag: StopFlag) -> None:
         """All runs of a kind; those of one model's folds before they are joined."""
@@ -377,9 +377,9 @@ class _Work:
             "baselines": {} if job.kind == "baseline" else self._baselines(job.fold),
         }  # fmt: skip
 
-    def _data(self) -> str:
-        """What is in an order: a name, or that the data is in this process."""
-        return str(self.given.data) if isinstance(self.given.data, str | Path) else "memory"
+    def _data(self) -> str | dict[str, str]:
+        """What is in an order: names, or that the data is in this process."""
+        return names if len(names := names_of_sources(self.given.data)) > 1 else names["train"]
 
     def _baselines(self, fold: int | None) -> dict[str, Any]:
         """The figures of the baselines that came to an end, on the same fold, as every run keeps them."""

@@ -18,7 +18,7 @@ from unrolled.report.page import NAME as PAGE
 from unrolled.report.page import write_report
 from unrolled.runs.selection import read_table
 from unrolled.runs.storage.directory import TABLE, RunDirectory
-from unrolled.runs.trust import resume_command
+from unrolled.runs.trust import named_beside, resume_command
 
 CLASSES = {kind.exit_code: kind for kind in (UsageError, DataError, Diverged, CannotWrite, OutOfMemory)}
 SHOWN = 3  # causes in the sentence; the table has all of them
@@ -84,7 +84,7 @@ def none_trained(folder: Path, plan: Plan, table: Mapping[str, Any], failed: Map
     if any(row["not_trained"] for row in table["rows"]):
         codes.add(UsageError.exit_code)
     if codes != {Diverged.exit_code}:
-        again = resume_command("compare", folder, plan.data, {"own_file": plan.own_file})
+        again = resume_command("compare", folder, plan.data, {"own_file": plan.own_file, **named_beside(plan.given)})
         text += f"; once the cause is gone, try again with: {again}"
     return CLASSES.get(codes.pop() if len(codes) == 1 else UnrolledError.exit_code, UnrolledError)(text)
 

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
@@ -21,6 +23,7 @@ from unrolled.core.opening import shortened
 from unrolled.core.spec import PRESETS, Asks, ModelSpec, misfit
 from unrolled.core.task import Task
 from unrolled.runs.config import Budget
+from unrolled.runs.trust import named_beside
 
 ALWAYS = "memoryless"  # what memory is worth
 PATIENCE = 8  # evaluations without a better score, where runs may end early
@@ -55,6 +58,8 @@ class Plan(Config):
     """All that was decided before the first run."""
 
     data: str
+    given: dict[Literal["valid", "test"], str] = {}
+    """Where validation and test data came from, if they were given beside it."""
     task: str
     guessed: str | None
     asked: CompareConfig
@@ -221,3 +226,18 @@ def sizes_of(asked: CompareConfig, names: list[str], task: Task) -> tuple[dict[s
                 + f"; leave one out with {option('models')}, or take another {option('size')}"
             )
     return found, notes
+
+
+def repeat_command(plan: Plan) -> str:
+    """The command line that does this again."""
+    words = ["unrolled", "compare", plan.data, "--task", plan.task]
+    defaults = CompareConfig()
+    for name, value in plan.asked:
+        if value != getattr(defaults, name):
+            flag = {"time": "--budget"}.get(name, f"--{name}")
+            words += [flag, f"{value:g}s" if name == "time" else str(value)]
+    alone = {f"{model}.{key}": value for model, own in plan.apart.items() for key, value in own.items()}
+    for key, value in (plan.settings | alone).items():
+        words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
+    words += [word for part, name in named_beside(plan.given).items() for word in (f"--{part}", name)]
+    return shlex.join([*words, *(["--with", plan.own_file] if plan.own_file else [])])

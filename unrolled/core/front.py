@@ -15,7 +15,7 @@ from typing import Any, Literal
 Reader = Literal["python", "command line"]
 
 FLAGS = {"own_file": "--with", "from_run": "--from", "time": "--budget", "out": "-o"}  # others have their own name
-ARGUMENTS = frozenset({"task", "model", "out", "recipe", "own_file", "resume", "from_run", "freeze"})
+ARGUMENTS = frozenset({"task", "model", "out", "recipe", "own_file", "resume", "from_run", "freeze", "valid", "test"})
 """Of `train` and `compare`, beside the settings that are arguments too."""
 
 _reading: list[Reader] = ["python"]

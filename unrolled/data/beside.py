@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unrolled.core.errors import listed
-from unrolled.data.labelled import part_in
+from unrolled.core.front import option
+from unrolled.data.given_splits import part_in
 
 ARCHIVE = re.compile(r"(.+)_TRAIN(\..+)")  # the UCR and UEA archives: GunPoint_TRAIN.ts and GunPoint_TEST.ts
 
@@ -37,9 +38,10 @@ def with_beside(source: Any) -> Beside:
     if not others:
         return Beside(source, [])
     names, many = listed(sorted(each.name for each in others)), len(others) > 1
+    asked = " and ".join(sorted({option(str(part_in(each.name)), each) for each in others}))
     return Beside(source, [
         f"{names} beside {path.name} {'are' if many else 'is'} not used: a split is cut from {path.name}; to use "
-        f"{'them' if many else 'it'}, put train, valid and test files into a folder of their own and name the folder"
+        f"{'them' if many else 'it'}, add {asked}"
     ])  # fmt: skip
 
 

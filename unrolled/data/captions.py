@@ -29,11 +29,12 @@ from unrolled.core.opening import shortened
 from unrolled.core.task import Guess
 from unrolled.data.csv_table import CsvTable
 from unrolled.data.given import table_of
-from unrolled.data.labelled import ALL, BUILTIN, IMAGES, ending_of, given_part
+from unrolled.data.given_splits import ALL, given_part, sources_by_split
+from unrolled.data.labelled import BUILTIN, IMAGES, ending_of
 from unrolled.data.look import Look
 from unrolled.data.named_files import file_of_row
 from unrolled.data.npz import load_npz
-from unrolled.data.pairs import Pair
+from unrolled.data.pairs import Pair, open_splits
 from unrolled.data.pixels import Pixels, coloured, fitted, read_image, white_of
 from unrolled.data.plain import TextFile, named_path
 from unrolled.data.shapes import HELD_OUT, ShapePictures, shape_pictures
@@ -62,6 +63,8 @@ def open_captions(source: Any, reading: CaptionReading) -> VectorPairs:
     """Whatever was handed over as images with captions."""
     if isinstance(source, str) and source.startswith(BUILTIN):
         return _open_builtin(source, reading)
+    if (sources := sources_by_split(source)) is not None:
+        return open_splits(source, sources, reading, open_captions)
     if isinstance(source, tuple) and len(source) == 2:
         source = {"images": source[0], "captions": source[1]}
     if isinstance(source, Mapping):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -22,6 +22,9 @@ class DataConfig(Config):
 
     condition: str | None = None
     """a column of classes to start the model from; for lines of .txt files the column `file` is the file's name"""
+
+    part: Annotated[str, Field(coerce_numbers_to_str=True)] | None = None
+    """a column that says which split a row is for: train, valid or test"""
 
     tokens: Literal["char", "byte", "word", "bpe"] = "char"
     """what a token is: a character, a byte of UTF-8, a word, or a piece learned by byte-pair encoding"""

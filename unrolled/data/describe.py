@@ -7,7 +7,7 @@ from typing import Any
 
 from unrolled.data.config import DataConfig
 from unrolled.data.prepare import prepare
-from unrolled.data.text import open_source
+from unrolled.data.split_text import open_text
 
 N_EXAMPLES = 3
 N_TOKENS = 24
@@ -17,13 +17,14 @@ N_CHARACTERS = 200
 def describe(source: Any, config: DataConfig) -> dict[str, Any]:
     """The facts of `prepare`, which training will find again, and the first examples as text and as tokens."""
     data = prepare(source, config)
-    opened = open_source(source, config)
+    opened = next(iter(open_text(source, config).by_split().values()))
     first: list[tuple[Any, str | None, str | None]]
     if opened.is_stream:
         first = [(piece[:N_CHARACTERS], None, None) for piece in islice(opened.pieces(), 1)]
     else:
         first = [
-            (text[:N_CHARACTERS], label, opened.place(n)) for text, label, n in islice(opened.examples(), N_EXAMPLES)
+            (each.text[:N_CHARACTERS], each.label, opened.place(each.number))
+            for each in islice(opened.examples(), N_EXAMPLES)
         ]
     shown = [
         {

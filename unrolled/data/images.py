@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, UsageError, some
-from unrolled.data.labelled import PARTS, Labelled, LabelledSource, join_parts, part_in
+from unrolled.data.given_splits import PARTS, part_in
+from unrolled.data.labelled import Labelled, LabelledSource, join_parts
 from unrolled.data.named_files import named_files
 from unrolled.data.pixels import read_image, white_of
 from unrolled.data.plain import TextFile

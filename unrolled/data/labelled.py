@@ -21,17 +21,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError, UsageError, listed, nearest, some
+from unrolled.core.errors import DataError, UsageError, listed, some
 from unrolled.core.front import option
-from unrolled.data.cells import LARGEST, shown
+from unrolled.data.cells import LARGEST
+from unrolled.data.given_splits import ALL, PARTS, named_by_split, opened_alike, part_in, settled, sources_by_split
 from unrolled.data.plain import TextFile, named_path, unpacked
 from unrolled.data.reading import Answers, Kind, Reading
 
-ALL = "all"
-PARTS = ("train", "valid", "test")
 BUILTIN = "builtin:"
-_PART_WORDS = {"train": "train", "training": "train", "valid": "valid", "validation": "valid", "val": "valid",
-               "dev": "valid", "test": "test", "t10k": "test"}  # fmt: skip
 SOUNDS = (".wav", ".flac", ".ogg")
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 CONLL = (".conll", ".conllu", ".iob", ".iob2", ".bio")
@@ -120,30 +117,6 @@ def check_series(values: NDArray[Any], place: str) -> None:
         )
 
 
-def part_in(name: str) -> str | None:
-    """The part that a file or folder name speaks of at its beginning or end.
-
-    >>> part_in("GunPoint_TRAIN.ts"), part_in("t10k-images-idx3-ubyte.gz"), part_in("dev"), part_in("contest.csv")
-    ('train', 'test', 'valid', None)
-    """
-    words = [word for word in re.split(r"[^a-z0-9]+", name.split(".")[0].lower()) if word]
-    found = [_PART_WORDS[word] for word in words[:1] + words[-1:] if word in _PART_WORDS]
-    return found[0] if found else None
-
-
-def is_part(name: Any) -> bool:
-    """Whether a name is that of a part."""
-    return str(name).strip().lower() in _PART_WORDS
-
-
-def given_part(value: Any, place: str) -> str:
-    """The part that a cell or a file name gives."""
-    part = _PART_WORDS.get(str(value).strip().lower())
-    if part is None:
-        raise DataError(f"{place}: found {shown(value)} where a part belongs; {nearest(str(value), PARTS)}")
-    return part
-
-
 def ending_of(path: Path) -> str:
     """`.csv` of `a.csv` and of the packed `a.csv.gz`, in small letters."""
     return Path(unpacked(path.name.lower())).suffix
@@ -169,11 +142,14 @@ def _open(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
         from unrolled.data.labelled_builtin import open_builtin
 
         return open_builtin(source, answers)
+    sources = sources_by_split(source)
+    if sources is not None:
+        name = str(source) if isinstance(source, str | os.PathLike) else "the data"
+        parts = opened_alike(sources, lambda each: _open(each, reading, answers),
+                             lambda each, first: _open(each, _as_in(first, each, reading), answers))  # fmt: skip
+        return join_parts(parts, name)
     if isinstance(source, str | os.PathLike):
         return _open_path(named_path(source), reading, answers)
-    if isinstance(source, Mapping) and source and set(source) <= set(_PART_WORDS):
-        parts = {_PART_WORDS[name]: _open(each, reading, answers) for name, each in source.items()}
-        return join_parts(parts, "the data")
     if isinstance(source, Mapping | tuple):
         from unrolled.data.labelled_arrays import open_arrays
 
@@ -181,6 +157,12 @@ def _open(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
     from unrolled.data.labelled_table import open_rows
 
     return open_rows(source, reading, answers)
+
+
+def _as_in(first: LabelledSource, source: Any, reading: Reading) -> Reading:
+    """How the source of a split is read beside another: by the columns found there; arrays have names of their own."""
+    has_columns = not isinstance(source, tuple | Mapping)
+    return (first.reading if has_columns else reading).updated({"part": None})
 
 
 def join_parts(parts: Mapping[str, LabelledSource], name: str) -> LabelledSource:
@@ -193,7 +175,8 @@ def join_parts(parts: Mapping[str, LabelledSource], name: str) -> LabelledSource
 
     def read() -> Iterator[Labelled]:
         for part, source in parts.items():
-            yield from (example._replace(part=part) for example in source)
+            for example in source:
+                yield example._replace(part=settled(example.part, part, parts, example.place))
             result.notes.update(source.notes)
 
     return result
@@ -226,7 +209,7 @@ def _open_path(path: Path, reading: Reading, answers: Answers) -> LabelledSource
         return _open_files([path], path.parent, str(path), reading, answers)
     from unrolled.data.labelled_text import open_lines
 
-    return open_lines(path, answers, reading.separator)
+    return open_lines(path, reading, answers)
 
 
 def beside(path: Path) -> dict[str, Path]:
@@ -245,12 +228,8 @@ def _open_folder(folder: Path, reading: Reading, answers: Answers) -> LabelledSo
         from unrolled.data.images import open_idx
 
         return open_idx(folder, reading, answers)
-    by_part = [(part_in(path.name), path) for path in entries]
-    if len(entries) > 1 and all(part for part, _ in by_part):
-        if len({part for part, _ in by_part}) < len(entries):
-            raise UsageError(f"{folder}: several files are for one part; name one set, such as {_set_name(entries[0])}")
-        parts = {str(part): _open_path(path, reading, answers) for part, path in by_part}
-        return join_parts({part: parts[part] for part in PARTS if part in parts}, str(folder))
+    if named_by_split(folder):  # and not one file for each, which is a source by split
+        raise UsageError(f"{folder}: several files are for one part; name one set, such as {_set_name(entries[0])}")
     files = sorted((p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(".")),
                    key=lambda path: path.relative_to(folder).as_posix())  # fmt: skip
     if not files:

@@ -25,7 +25,8 @@ from unrolled.core.errors import DataError, MissingColumn, Misused, UsageError, 
 from unrolled.core.front import option
 from unrolled.data.cells import as_class, as_classes, as_number, as_series, shown
 from unrolled.data.gaps import fill
-from unrolled.data.labelled import PARTS, Labelled, LabelledSource, join_parts
+from unrolled.data.given_splits import PARTS
+from unrolled.data.labelled import Labelled, LabelledSource, join_parts
 from unrolled.data.npz import load_npz
 from unrolled.data.reading import Answers, ImageReading, Kind, Names, Reading, as_names, names_of
 

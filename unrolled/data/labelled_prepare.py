@@ -29,7 +29,8 @@ from unrolled.data.answers import (
 )
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
-from unrolled.data.labelled import PARTS, Labelled, LabelledSource
+from unrolled.data.given_splits import PARTS
+from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.labelled_batch import LabelledSection, section_of
 from unrolled.data.passes import Steady
 from unrolled.data.reading import Answers, Fold, Kind

@@ -32,7 +32,8 @@ from unrolled.data.cells import (
 )
 from unrolled.data.csv_table import CsvTable, Headerless
 from unrolled.data.gaps import fill
-from unrolled.data.labelled import ALL, Labelled, LabelledSource, given_part
+from unrolled.data.given_splits import ALL, given_part
+from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.plain import TextFile
 from unrolled.data.reading import Answers, Kind, Names, Reading, as_names, names_of
 from unrolled.data.tables import ListTable, Table, frame_table, open_table

@@ -17,7 +17,8 @@ import numpy as np
 
 from unrolled.core.errors import DataError, UsageError, some
 from unrolled.data.cells import as_class, as_classes, as_number
-from unrolled.data.labelled import ALL, Labelled, LabelledSource
+from unrolled.data.given_splits import ALL
+from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.named_files import named_files
 from unrolled.data.plain import TextFile, unpacked
 from unrolled.data.reading import Answers, Reading
@@ -36,7 +37,7 @@ def open_folder(files: Sequence[Path], folder: Path, reading: Reading, answers: 
         for path, answer, group, part in found:
             yield Labelled(TextFile(path).text(), answer, str(path), group, part)
 
-    return LabelledSource(str(folder), "text", answers, read)
+    return LabelledSource(str(folder), "text", answers, read, {}, reading)
 
 
 def _file_per_class(files: Sequence[Path], folder: Path, reading: Reading, answers: Answers) -> LabelledSource:
@@ -60,12 +61,12 @@ def _file_per_class(files: Sequence[Path], folder: Path, reading: Reading, answe
         if blank:
             source.notes[f"{blank} blank lines were left out"] = None
 
-    source = LabelledSource(str(folder), "text", answers, read)
+    source = LabelledSource(str(folder), "text", answers, read, {}, reading)
     source.notes[f"{folder}: the classes are the names of the files, with an example a line"] = None
     return source
 
 
-def open_lines(path: Path, answers: Answers, separator: str | None) -> LabelledSource:
+def open_lines(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
     """A file of lines: fastText where the first line begins with __label__, otherwise text, a tab and the label."""
     file = TextFile(path)
     first = next((line for line in file.lines() if line.strip()), "")
@@ -81,12 +82,12 @@ def open_lines(path: Path, answers: Answers, separator: str | None) -> LabelledS
                 continue
             place = f"{path}, line {number}"
             text, answer = split(line, place, answers)
-            yield Labelled(text, _answer(answer, answers, separator, place), place, None, ALL)
+            yield Labelled(text, _answer(answer, answers, reading.separator, place), place, None, ALL)
         if blank:
             source.notes[f"{blank} blank lines were left out"] = None
         source.notes.update(file.notes)
 
-    source = LabelledSource(str(path), "text", answers, read)
+    source = LabelledSource(str(path), "text", answers, read, {}, reading)
     return source
 
 

@@ -12,7 +12,8 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.data.cells import as_class, as_number, is_number, shown
 from unrolled.data.gaps import fill
-from unrolled.data.labelled import ALL, Labelled, given_part
+from unrolled.data.given_splits import ALL, given_part
+from unrolled.data.labelled import Labelled
 from unrolled.data.labelled_table import answer_of, step_value
 from unrolled.data.reading import Answers, Reading
 from unrolled.data.tables import Table

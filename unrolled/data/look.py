@@ -16,7 +16,8 @@ from typing import Any
 from unrolled.core.errors import UnrolledError
 from unrolled.data.csv_table import CsvTable
 from unrolled.data.given import table_of
-from unrolled.data.labelled import BUILTIN, PARTS, beside, ending_of, given_part, is_part, part_in
+from unrolled.data.given_splits import PARTS, given_part, is_part, part_in
+from unrolled.data.labelled import BUILTIN, beside, ending_of
 from unrolled.data.labelled_table import table_in
 from unrolled.data.npz import load_npz
 from unrolled.data.plain import TextFile, named_path

@@ -13,7 +13,7 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.opening import shortened
 from unrolled.data.cells import as_number
-from unrolled.data.labelled import ALL, given_part, part_in
+from unrolled.data.given_splits import ALL, given_part, part_in
 from unrolled.data.name_pattern import groups_in
 from unrolled.data.reading import Answers, Reading
 

@@ -17,14 +17,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
 
-from unrolled.core.errors import DataError, Misused
+from unrolled.core.errors import DataError, Misused, listed, some
 from unrolled.core.front import option
 from unrolled.data.codec import Codec, check_text
 from unrolled.data.config import DataConfig
-from unrolled.data.labelled import ALL, BUILTIN, PARTS, given_part
+from unrolled.data.given_splits import ALL, PARTS, opened_alike, settled, sources_by_split
+from unrolled.data.labelled import BUILTIN
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.plain import named_path
 
@@ -78,6 +79,9 @@ class PairSource:
         self.skipped[sentence] = None
 
 
+Pairs = TypeVar("Pairs", bound=PairSource)
+
+
 def trouble(pair: Pair) -> str | None:
     """Why a pair cannot be used; None: it can."""
     for side, text in (("source", pair.source), ("target", pair.target)):
@@ -102,11 +106,12 @@ def open_pairs(source: Any, reading: PairReading) -> PairSource:
         from unrolled.data.pair_builtin import open_builtin
 
         return open_builtin(source, reading)
+    if (sources := sources_by_split(source)) is not None:
+        return open_splits(source, sources, reading, open_pairs)
+    if isinstance(source, Mapping):
+        raise Misused(f"a mapping of pairs has the names {listed(PARTS)}, found {some(map(str, source)) or 'nothing'}")
     if isinstance(source, str | os.PathLike):
         return files.open_path(named_path(source), reading)
-    if isinstance(source, Mapping):
-        parts = {given_part(name, "the data"): open_pairs(each, reading) for name, each in source.items()}
-        return join_parts({part: parts[part] for part in PARTS if part in parts}, "the data")
     if isinstance(source, list | tuple) and source and not isinstance(source[0], Mapping):
         return _open_tuples(source, reading)
     return files.open_rows(source, reading)
@@ -125,16 +130,26 @@ def _open_tuples(rows: Any, reading: PairReading) -> PairSource:
     return PairSource("the list", read, reading)
 
 
-def join_parts(parts: Mapping[str, PairSource], name: str) -> PairSource:
+def open_splits(source: Any, sources: Mapping[str, Any], reading: Any, opener: Callable[[Any, Any], Pairs]) -> Pairs:
+    """A source that gives its splits; those beside training are read by the columns found there."""
+    as_there = {"part_column": None, "target_file": None}
+    parts = opened_alike(sources, lambda each: opener(each, reading),
+                         lambda each, first: opener(each, first.reading.updated(as_there)))  # fmt: skip
+    return join_parts(parts, str(source) if isinstance(source, str | os.PathLike) else "the data")
+
+
+def join_parts(parts: Mapping[str, Pairs], name: str) -> Pairs:
     """Sources that are a part each, as one."""
     if not parts:
         raise DataError(f"{name}: there is no part train in it")
     first = next(iter(parts.values()))
-    whole = PairSource(name, lambda: read(), first.reading)
+    whole = replace(first, name=name, read=lambda: read(), notes={}, skipped={})
 
     def read() -> Iterator[Pair]:
         for part, source in parts.items():
-            yield from (pair._replace(part=part) for pair in source.read())
+            for pair in source.read():
+                yield pair._replace(part=settled(pair.part, part, parts, pair.place))
             whole.notes.update(source.notes)
+            whole.skipped.update(source.skipped)
 
     return whole

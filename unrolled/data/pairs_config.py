@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 from unrolled.core.config import Config
 from unrolled.data.reading import Name
@@ -34,3 +34,7 @@ class PairReading(Config):
 
     skip_bad: bool = False
     """leave out pairs that cannot be used (a side is missing, or too long), count and list them; otherwise refuse"""
+
+    def with_part(self, column: str | None) -> Self:
+        """The same with a column of splits, where that is named as for data of any kind."""
+        return self if column is None or self.part_column is not None else self.updated({"part_column": column})

@@ -12,7 +12,8 @@ from unrolled.core.errors import DataError, MissingColumn, UsageError, nearest, 
 from unrolled.core.front import option
 from unrolled.data.csv_table import CsvTable, Headerless
 from unrolled.data.given import table_of, values_of
-from unrolled.data.labelled import ALL, PARTS, ending_of, given_part, part_in
+from unrolled.data.given_splits import ALL, PARTS, given_part, part_in
+from unrolled.data.labelled import ending_of
 from unrolled.data.pairs import Pair, PairSource, join_parts
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.plain import TextFile, unpacked

@@ -9,7 +9,7 @@ from typing import Any
 from unrolled.core.errors import UnrolledError
 from unrolled.core.task import Guess
 from unrolled.data.cells import is_number
-from unrolled.data.labelled import part_in
+from unrolled.data.given_splits import part_in
 from unrolled.data.look import Look
 from unrolled.data.pairs import Pair, PairSource, open_pairs
 from unrolled.data.pairs_config import PairReading

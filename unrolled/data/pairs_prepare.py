@@ -7,6 +7,7 @@ validation and test the texts too, for what is written is compared with them. Pa
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from unrolled.core.front import option
 from unrolled.core.tokens import UNKNOWN
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
-from unrolled.data.labelled import PARTS
+from unrolled.data.given_splits import PARTS
 from unrolled.data.labelled_prepare import lengths_of
 from unrolled.data.pairs import Pair, PairSource
 from unrolled.data.pairs_batch import PairSection, section_of_pairs
@@ -234,6 +235,9 @@ def _fingerprint(sections: Mapping[str, PairSection], first: Any, second: Codec)
         digest.update(f"{part} {section.n_examples}\n".encode())
         for array in (section.source, section.source_offsets, section.target, section.target_offsets):
             digest.update(np.ascontiguousarray(array).tobytes())
+        for ids, texts in zip((section.source, section.target), section.texts or ()):
+            if ids.ndim == 1 and (ids == UNKNOWN).any():  # ids that do not tell texts apart
+                digest.update(json.dumps(list(texts)).encode())
     for codec in (first, second):
         digest.update(codec.to_json().encode())
     return digest.hexdigest()[:32]

@@ -17,6 +17,7 @@ import io
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,16 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError, some
 from unrolled.data.cells import shown
 from unrolled.data.config import DataConfig
+from unrolled.data.given_splits import (
+    ALL,
+    PARTS,
+    given_among,
+    how_split,
+    notes_on,
+    own_shares,
+    settled,
+    sources_by_split,
+)
 from unrolled.data.json_values import json_of
 from unrolled.data.mat import read_mat
 from unrolled.data.npz import load_npz
@@ -34,8 +45,6 @@ from unrolled.data.section import Section
 from unrolled.data.split import row_key, split_rows
 
 KEYS, LOWEST = 88, 21  # of a piano, and the MIDI number of the lowest: A0
-PARTS = ("train", "valid", "test")
-ALL = "all"
 SUFFIXES = ".npz, .json, .json.gz and .mat"
 
 Roll = NDArray[np.uint8]  # [T, D]
@@ -166,9 +175,20 @@ def _in_memory(source: Any) -> Iterator[tuple[str, str, Any]]:
 
 
 def read_rolls(source: Any) -> Rolls:
-    """All sequences of a file, a list of arrays [time, keys], or a dict of such lists by part."""
-    if not isinstance(source, str | Path):
-        return check_all(_in_memory(source), "the data")
+    """All sequences of a file, a list of arrays [time, keys], or of files or such lists by split."""
+    return check_all(_sequences(source), str(source) if isinstance(source, str | PathLike) else "the data")
+
+
+def _sequences(source: Any) -> Iterator[tuple[str, str, Any]]:
+    sources = sources_by_split(source)
+    if sources is not None and any(isinstance(each, str | PathLike) for each in sources.values()):
+        for part, each in sources.items():
+            for own, place, values in _sequences(each):
+                yield settled(own, part, sources, place), place, values
+        return
+    if not isinstance(source, str | PathLike):
+        yield from _in_memory(source)
+        return
     path = named_path(source)
     TextFile(path).require()
     suffix = path.suffixes[-2:] if path.suffix == ".gz" else [path.suffix]
@@ -176,7 +196,7 @@ def read_rolls(source: Any) -> Rolls:
     reader = readers.get("".join(suffix).lower())
     if reader is None:
         raise DataError(f"{source}: piano rolls are {SUFFIXES} files")
-    return check_all(reader(path), str(source))
+    yield from reader(path)
 
 
 # ---- sections
@@ -189,19 +209,23 @@ def section_of(rolls: Sequence[Roll]) -> Section:
 
 
 def prepare_rolls(source: Any, config: DataConfig) -> RollData:
-    """Read and check a source; its own parts are kept, otherwise it is split by `config`."""
-    rolls = read_rolls(source)
-    name = str(source) if isinstance(source, str | Path) else "the data"
-    given = ALL not in rolls
-    if not given:
-        rolls = _split(rolls[ALL], config, name)
-    missing = [part for part in ("train", "valid") if part not in rolls]
-    if missing:
-        raise DataError(f"{name}: there is no part {' and no part '.join(missing)}; it has {', '.join(rolls)}")
+    """Read and check a source; its own splits are kept, those that it does not give are cut by `config`."""
+    rolls, shares = read_rolls(source), config.shares()
+    name = str(source) if isinstance(source, str | PathLike) else "the data"
+    given = given_among({part: len(found) for part, found in rolls.items()}, name)
+    own = own_shares(shares, given)
+    if len(own) > 1:
+        rolls |= _split(rolls.pop("train" if given else ALL), own, config, name)
     rolls = {part: rolls[part] for part in PARTS if part in rolls}
     sections = {part: section_of(found) for part, found in rolls.items()}
     width = sections["train"].tokens.shape[1]
-    facts = {"source": name, "keys": width, "split_is": "given" if given else config.split, **_facts(sections, rolls)}
+    facts = {
+        "source": name,
+        "keys": width,
+        "split_is": how_split(shares, given, config.split),
+        **_facts(sections, rolls),
+    }
+    facts["notes"] += notes_on(shares, given)
     fingerprint = _fingerprint(sections)
     for part, section in sections.items():
         held_out = min(1.0, (config.held_out or section.n_tokens) / section.n_tokens)
@@ -209,8 +233,7 @@ def prepare_rolls(source: Any, config: DataConfig) -> RollData:
     return RollData(sections, width, facts, fingerprint)
 
 
-def _split(rolls: list[Roll], config: DataConfig, name: str) -> Rolls:
-    shares = config.shares()
+def _split(rolls: list[Roll], shares: Mapping[str, float], config: DataConfig, name: str) -> Rolls:
     keys = np.array([row_key(roll, None, config.seed) for roll in rolls], np.uint64)
     side = split_rows(keys, shares, name)
     return {part: [roll for roll, s in zip(rolls, side) if s == i] for i, part in enumerate(shares)}

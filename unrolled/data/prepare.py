@@ -13,6 +13,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, Self
 
 import numpy as np
@@ -26,13 +27,16 @@ from unrolled.data.cache import place_of
 from unrolled.data.cells import shown
 from unrolled.data.codec import FILE, Codec, NumberCodec
 from unrolled.data.config import DataConfig
+from unrolled.data.given_splits import ALL, PARTS, given_among, notes_on, own_shares
 from unrolled.data.passes import changed
 from unrolled.data.section import Section, SectionWriter, stored_sections
 from unrolled.data.split import cut_pieces, row_key, split_rows, stream_cuts, together
+from unrolled.data.split_text import lines_again, open_text
 from unrolled.data.store import Draft, Entry
 from unrolled.data.text import TextSource, open_source
 
 WHOLE = {"all": 1.0}
+UNUSED = ("ahead", "split", "fraction", "held_out")  # settings that what is stored does not depend on
 FORMAT = 1  # of fingerprints, which saved runs keep
 
 
@@ -60,7 +64,7 @@ def prepare(
 
     A codec that is only `offered` is used where it cuts data of this kind into the tokens that are asked for.
     """
-    opened = open_source(source, config)
+    opened = open_text(source, config)
     opened.leave_out_copies()
     wanted = NumberCodec.kind if opened.numbers else config.tokens
     if codec is None and offered is not None and offered.kind == wanted:
@@ -86,7 +90,8 @@ def _used(section: Section, name: str, config: DataConfig, codec: Codec) -> Sect
 
 def prepare_all(source: Any, config: DataConfig, codec: Codec, labels: list[str] | None = None) -> Section:
     """The whole of another source as one section, in its own order, in the tokens and classes of a saved run."""
-    return _prepare(open_source(source, config), config, WHOLE, codec, labels or []).sections["all"]
+    opened = open_source(source, config.updated({"part": None}))
+    return _prepare(opened, config, WHOLE, codec, labels or []).sections["all"]
 
 
 def _prepare(
@@ -139,7 +144,7 @@ def _fingerprint(
         "format": FORMAT,
         "name": known.get("name"),
         "content": digest,
-        "config": config.model_dump(exclude={"ahead", "split", "fraction", "held_out"}),
+        "config": config.model_dump(exclude={*UNUSED, *(() if config.part else ("part",))}),
         "shares": dict(shares),
         "codec": codec.to_json() if codec else None,
         "labels": known.get("labels"),
@@ -153,6 +158,9 @@ class _Builder:
 
     def __init__(self, source: TextSource, config: DataConfig, shares: Mapping[str, float], draft: Draft) -> None:
         self.source, self.config, self.shares, self.draft = source, config, shares, draft
+        self.names = list(shares)  # of the sections; those of given splits are added
+        self.given: list[str] = []
+        self.leaks: dict[str, str] = {}
         self.facts: dict[str, Any] = {}
         self.too_long: Counter[str] = Counter()
         self.writers: list[SectionWriter] = []
@@ -165,39 +173,54 @@ class _Builder:
             writer.close()
 
     def build_stream(self, codec: Codec | None) -> None:
-        total = sum(len(piece) for piece in self.source.pieces())
-        cuts = stream_cuts(total, self.shares)
+        sources = dict(self.source.by_split())
+        own = self._own_shares([part for part in sources if part != ALL])
+        main = sources.pop("train" if "train" in sources else ALL)
+        total = sum(len(piece) for piece in main.pieces())
+        cuts = stream_cuts(total, own)
         if min(np.diff([0, *cuts])) == 0:
-            self._too_small(total)
-        codec = codec or self._fit(self._training_pieces(cuts))
-        writers = self._open_writers(codec)
-        for section, piece in cut_pieces(self.source.pieces(), cuts):
-            writers[section].add_text(codec.encode(piece), *_sizes(piece))
-        if min(writer.n_tokens for writer in writers) <= self.config.ahead:
-            self._too_small(total)
-        self.facts = {"rows": 1, "duplicates": None, "lengths": None, "cuts": dict(zip(self.shares, cuts))}
+            self._too_small(total, own)
+        codec = codec or self._fit(_beginning(main, cuts))
+        writers = dict(zip(self.names, self._open_writers(codec)))
+        for section, piece in cut_pieces(main.pieces(), cuts):
+            writers[list(own)[section]].add_text(codec.encode(piece), *_sizes(piece))
+        if min(writers[part].n_tokens for part in own) <= self.config.ahead:
+            self._too_small(total, own)
+        for part, given in sources.items():
+            for piece in given.pieces():
+                writers[part].add_text(codec.encode(piece), *_sizes(piece))
+            if writers[part].n_tokens <= self.config.ahead:
+                raise DataError(
+                    f"{given.name}: too small for {part}, there is nothing to predict in it; give more text"
+                )
+        self.leaks = lines_again(main, sources)
+        self.facts = {"rows": 1, "duplicates": None, "lengths": None, "cuts": dict(zip(own, cuts))}
         self._finish(codec, [])
 
-    def _training_pieces(self, cuts: list[int]) -> Iterator[Any]:
-        for section, piece in cut_pieces(self.source.pieces(), cuts):
-            if section > 0:
-                return
-            yield piece
+    def _own_shares(self, given: list[str]) -> dict[str, float]:
+        """How the training data is cut, beside the splits that are given; settles which sections there are."""
+        own = own_shares(self.shares, given)
+        self.given = given
+        self.names = [part for part in PARTS if part in own or part in given] if given else list(own)
+        return own
 
-    def _too_small(self, total: int) -> None:
-        parts = "/".join(f"{100 * share:g}" for share in self.shares.values())
+    def _too_small(self, total: int, own: Mapping[str, float]) -> None:
+        parts = "/".join(f"{100 * share:.3g}" for share in own.values())
         raise DataError(
             f"{self.source.name}: too small to split, a part of {total} characters cut {parts} has nothing to predict; "
             f"give more text or another {option('split')}"
         )
 
     def build_rows(self, codec: Codec | None, labels: list[str] | None) -> None:
-        keys, texts, classes = self._scan()
+        keys, texts, classes, parts = self._scan()
         labels = self._labels(classes, len(keys)) if labels is None else labels
-        if self.shares is WHOLE:
-            side = np.zeros(len(keys), np.uint8)
-        else:
-            side = split_rows(together(keys, texts), self.shares, self.source.name)
+        own = self._own_shares(given_among(Counter(parts), self.source.name))
+        side = np.array([self.names.index(part) if part in self.names else 0 for part in parts], np.uint8)
+        if len(own) > 1:
+            rows = np.flatnonzero(side == 0)
+            found = split_rows(together(keys[rows], texts[rows]), own, self.source.name)
+            side[rows] = np.array([self.names.index(part) for part in own])[found]
+        self.leaks = _again(texts, side, self.names)
         codec = codec or self._fit(text for text, *_, section in self._sided(side) if section == 0)
         writers = self._open_writers(codec)
         number_of = {label: i for i, label in enumerate(labels)}
@@ -209,7 +232,7 @@ class _Builder:
         self.facts = {
             "rows": len(keys),
             "classes": dict(sorted(classes.items())) if classes else None,
-            "duplicates": _duplicates(keys, side, list(self.shares)),
+            "duplicates": _duplicates(keys, side, self.names),
             "texts_in_several_classes": _n_in_several(keys, texts) if classes else None,
             "lengths": _lengths(np.concatenate([writer.lengths() for writer in writers])),
             "truncated": self.too_long["truncated"],
@@ -217,15 +240,16 @@ class _Builder:
         }
         self._finish(codec, labels)
 
-    def _scan(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], Counter[str]]:
-        """The first pass: every row checked, keyed with its class and without, its class counted."""
-        keys, texts, classes = array("Q"), array("Q"), Counter[str]()
-        for text, label, _ in self.source.examples():
+    def _scan(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], Counter[str], list[str]]:
+        """The first pass: every row checked, keyed with its class and without, its class counted, its split."""
+        keys, texts, classes, parts = array("Q"), array("Q"), Counter[str](), []
+        for text, label, _, part in self.source.examples():
+            parts.append(part)
             keys.append(row_key(text, label, self.config.seed))
             texts.append(keys[-1] if label is None else row_key(text, None, self.config.seed))
             if label is not None:
                 classes[label] += 1
-        return np.frombuffer(keys, np.uint64), np.frombuffer(texts, np.uint64), classes
+        return np.frombuffer(keys, np.uint64), np.frombuffer(texts, np.uint64), classes, parts
 
     def _labels(self, classes: Counter[str], n_rows: int) -> list[str]:
         column = self.config.condition
@@ -243,7 +267,7 @@ class _Builder:
 
     def _sided(self, side: NDArray[np.uint8]) -> Iterator[tuple[Any, str | None, int, int]]:
         for example, section in zip(self.source.examples(), side.tolist(), strict=True):
-            yield *example, section
+            yield *example[:3], section
 
     def _add(self, codec: Codec, writer: SectionWriter, text: Any, label: int | None, number: int) -> None:
         ids = codec.encode(text)
@@ -273,12 +297,12 @@ class _Builder:
         return (NumberCodec if self.source.numbers else Codec).fit(texts, self.config)
 
     def _open_writers(self, codec: Codec) -> list[SectionWriter]:
-        self.writers = [SectionWriter(self.draft, name, codec.size, self.source.is_stream) for name in self.shares]
+        self.writers = [SectionWriter(self.draft, name, codec.size, self.source.is_stream) for name in self.names]
         return self.writers
 
     def _finish(self, codec: Codec, labels: list[str]) -> None:
         source, writers = self.source, self.writers
-        sections = {name: writer.finish() for name, writer in zip(self.shares, writers)}
+        sections = {name: writer.finish() for name, writer in zip(self.names, writers)}
         facts = {
             "source": source.name,
             "examples": source.examples_are,
@@ -291,13 +315,15 @@ class _Builder:
             "tokens": sum(writer.n_tokens for writer in writers),
             "characters": sum(writer.n_chars for writer in writers),
             "bytes": sum(writer.n_bytes for writer in writers),
-            "split": {name: _section_facts(writer) for name, writer in zip(self.shares, writers)},
+            "split": {name: _section_facts(writer) for name, writer in zip(self.names, writers)},
             "notes": [*source.notes(), *self._notes(labels)],
         }
         self.draft.write(FILE, codec.to_json().encode())
         self.draft.finish({"sections": sections, "labels": labels, "facts": facts})
 
     def _notes(self, labels: list[str]) -> Iterator[str]:
+        yield from self.leaks.values()
+        yield from notes_on(self.shares, self.given)
         if source_is_builtin(self.source):
             yield f"the text is that of Python {sys.version_info.major}.{sys.version_info.minor}"
         if self.shares is not WHOLE and labels:
@@ -308,6 +334,11 @@ class _Builder:
             yield f"{self.too_long['truncated']} examples were truncated to {self.config.max_length} tokens"
         if self.too_long["split"]:
             yield f"{self.too_long['split']} examples were split into pieces of {self.config.max_length} tokens"
+
+
+def _beginning(source: TextSource, cuts: list[int]) -> Iterator[Any]:
+    """The pieces of a stream up to the first cut."""
+    return (piece for _, piece in takewhile(lambda each: each[0] == 0, cut_pieces(source.pieces(), cuts)))
 
 
 def source_is_builtin(source: TextSource) -> bool:
@@ -339,6 +370,14 @@ def _duplicates(keys: NDArray[np.uint64], side: NDArray[np.uint8], names: list[s
     """Rows that repeat an earlier one, in all and by the section they went to with it."""
     repeated = {name: int((side == i).sum() - len(np.unique(keys[side == i]))) for i, name in enumerate(names)}
     return {"all": sum(repeated.values()), **({} if names == ["all"] else repeated)}
+
+
+def _again(texts: NDArray[np.uint64], side: NDArray[np.uint8], names: list[str]) -> dict[str, str]:
+    """By split, a sentence on rows whose text is in training too, which is so only where splits are given."""
+    leaks = {part: int(np.isin(texts[side == i], texts[side == 0]).sum()) for i, part in enumerate(names) if i}
+    return {
+        part: f"{n} texts of {part} are in train too, because the splits are given" for part, n in leaks.items() if n
+    }
 
 
 def _n_in_several(keys: NDArray[np.uint64], texts: NDArray[np.uint64]) -> int:

@@ -22,20 +22,13 @@ from unrolled.core.opening import shortened
 from unrolled.core.task import Guess
 from unrolled.data.captions import column_of, table_in
 from unrolled.data.given import table_of
-from unrolled.data.labelled import (
-    ALL,
-    PARTS,
-    SOUNDS,
-    LabelledSource,
-    ending_of,
-    given_part,
-    open_labelled,
-)
+from unrolled.data.given_splits import ALL, PARTS, given_part, sources_by_split
+from unrolled.data.labelled import SOUNDS, LabelledSource, ending_of, open_labelled
 from unrolled.data.labelled_arrays import open_arrays
 from unrolled.data.look import Look
 from unrolled.data.named_files import file_of_row
 from unrolled.data.npz import load_npz
-from unrolled.data.pairs import Pair
+from unrolled.data.pairs import Pair, open_splits
 from unrolled.data.plain import TextFile, named_path
 from unrolled.data.reading import Reading
 from unrolled.data.sound import features, read_clip
@@ -50,10 +43,9 @@ TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 
 def open_recognition(source: Any, reading: RecognitionReading) -> VectorPairs:
     """Whatever was handed over as sounds or strokes with their texts."""
+    if (sources := sources_by_split(source)) is not None:
+        return open_splits(source, sources, reading, open_recognition)
     if isinstance(source, Mapping):
-        if source and set(source) <= {*PARTS, "val", "dev", "validation"}:
-            parts = {given_part(name, "the data"): open_recognition(each, reading) for name, each in source.items()}
-            return _joined(parts)
         return _open_arrays(dict(source), "the data", reading)
     if isinstance(source, list):
         return open_stroke_table(ListTable(source), reading)
@@ -69,19 +61,6 @@ def open_recognition(source: Any, reading: RecognitionReading) -> VectorPairs:
     if table is None:
         raise DataError(f"{path}: expected a folder of sounds, an .npz file, or one of {', '.join(TABLES)}")
     return _open_table(table, path.parent, reading)
-
-
-def _joined(parts: Mapping[str, VectorPairs]) -> VectorPairs:
-    first = next(iter(parts.values()))
-
-    def read() -> Iterator[Pair]:
-        for part, each in parts.items():
-            yield from (pair._replace(part=part) for pair in each.read())
-            whole.notes.update(each.notes)
-            whole.skipped.update(each.skipped)
-
-    whole = VectorPairs("the data", read, first.reading)
-    return whole
 
 
 # ---- sounds
@@ -195,7 +174,7 @@ def sources_in(source: Any, reading: RecognitionReading) -> Iterator[Any]:
     path = Path(source) if isinstance(source, str | os.PathLike) else None
     if path is not None and path.is_file() and ending_of(path) == ".npz":
         source = load_npz(path)
-    if isinstance(source, Mapping) and not set(source) <= {*PARTS, "val", "dev", "validation"}:
+    if isinstance(source, Mapping) and sources_by_split(source) is None:
         column = reading.source_column or next((key for key in ARRAYS if key in source), None)
         opened = open_arrays(source, str(path or "the data"), Reading(column=column, sound=reading.sound), "none")
         return (example.input for example in opened)

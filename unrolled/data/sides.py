@@ -19,7 +19,8 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.data.answers import CLASS_CODECS
 from unrolled.data.config import DataConfig
-from unrolled.data.labelled import ALL, PARTS, Labelled
+from unrolled.data.given_splits import given_among, how_split, notes_on, own_shares
+from unrolled.data.labelled import Labelled
 from unrolled.data.reading import Answers, Fold
 from unrolled.data.split import by_position, fold_shares, grouped, row_key, stratified, together
 
@@ -104,32 +105,21 @@ def sides(
     """The number of the part of every example (-1: left out), the names of the parts, and facts of the split."""
     shares = config.shares()
     side = np.full(len(keep), -1, np.int64)
-    given = [part for part in PARTS if scan.counts[part]]
-    if given and scan.counts[ALL]:
-        raise DataError(f"{name}: some examples are for no part, others for {', '.join(given)}; say it for all or none")
-    if given and "train" not in given:
-        raise DataError(f"{name}: there is no part train; it has {', '.join(given)}")
-    how = "given" if given else config.split
-    names = given or list(shares)
+    given = given_among(scan.counts, name)
+    how, own = how_split(shares, given, config.split), own_shares(shares, given)
+    names = [*(given or ["train"]), *(part for part in own if part != "train")]
     for number, part in enumerate(given):
         side[np.array([each == part for each in scan.parts]) & keep] = number
-    open_rows = np.flatnonzero(keep if not given else side == 0)
-    if not given or "valid" not in given:
-        if given:  # validation is taken from training, in the proportion of the split
-            valid = shares["valid"] / (shares["train"] + shares["valid"])
-            wanted = {"train": 1 - valid, "valid": valid}
-            names = [*given, "valid"]
-            how = "given, validation taken from the training part"
-        else:
-            wanted = shares
-        own = _split(scan, open_rows, wanted, config.seed, name)
-        side[open_rows] = np.where(own == 1, len(given), 0) if given else own
+    open_rows = np.flatnonzero(side == 0 if given else keep)
+    if len(own) > 1:
+        side[open_rows] = np.array([names.index(part) for part in own])[_split(scan, open_rows, own, config.seed, name)]
     if fold.of is not None:
         how = _cross(scan, side, names, fold, config.seed, name)
     left_out = _leave_out(scan, side, names, [part for part in given if fold.of is None or part == "test"], name)
     facts = {"examples": int((side >= 0).sum()), "dropped": int((~keep).sum()), "split_is": how}
     found = _repeats(scan, side, names)
-    return side, names, facts | found | {"notes": [*found["notes"], *left_out]}
+    taken = notes_on(shares, [*given, "valid"] if given and fold.of is not None else given)
+    return side, names, facts | found | {"notes": [*found["notes"], *left_out, *taken]}
 
 
 def _split(scan: Scan, rows: NDArray[np.int64], shares: Mapping[str, float], seed: int, name: str) -> NDArray[np.uint8]:

@@ -22,7 +22,7 @@ from unrolled.core.errors import DataError, MissingColumn
 from unrolled.core.front import option
 from unrolled.data.cells import as_number, is_gap, is_number
 from unrolled.data.csv_table import CsvTable, Headerless
-from unrolled.data.labelled import ALL, given_part
+from unrolled.data.given_splits import ALL, given_part
 from unrolled.data.pairs import Pair
 from unrolled.data.plain import TextFile
 from unrolled.data.tables import Table

@@ -18,6 +18,7 @@ from unrolled.core.errors import DataError, MissingColumn, Misused, UsageError, 
 from unrolled.core.front import option
 from unrolled.data.cells import kind_of, shown
 from unrolled.data.csv_table import CsvTable
+from unrolled.data.given_splits import ALL, given_part
 from unrolled.data.json_values import json_of
 from unrolled.data.panics import without_panic
 from unrolled.data.passes import changed
@@ -32,6 +33,7 @@ class Example(NamedTuple):
     text: Any
     label: str | None
     number: int
+    part: str = ALL
 
 
 class Table(Protocol):
@@ -260,26 +262,27 @@ def has_names(table: Table) -> bool:
     return not isinstance(next(records, (0, None))[1], str)
 
 
-def choose_columns(table: Table, column: str | None, condition: str | None) -> tuple[str, str | None]:
-    """Which columns hold the text and the class; a choice that is not plain is asked for, not guessed."""
+def choose_column(table: Table, column: str | None, condition: str | None, part: str | None = None) -> str:
+    """Which column holds the text, beside those of the class and of the split; a choice that is not plain is asked
+    for, not guessed."""
     names = table.columns()
-    for setting, wanted in (("column", column), ("data.condition", condition)):
+    for setting, wanted in (("column", column), ("data.condition", condition), ("part", part)):
         if wanted is not None and wanted not in names:
             raise MissingColumn(table.name, wanted, option(setting), names)
     if column is None:
-        others = [name for name in names if name != condition]
+        others = [name for name in names if name not in (condition, part)]
         if len(others) != 1 and "text" not in others:
             known = f"it has {some(names)}"
             raise UsageError(f"{table.name}: say which column holds the text with {option('column')}; {known}")
         column = others[0] if len(others) == 1 else "text"
     if column == condition:
         raise UsageError(f"{table.name}: column '{column}' cannot be both the text and the condition")
-    return column, condition
+    return column
 
 
-def table_examples(table: Table, column: str, condition: str | None) -> Iterator[Example]:
-    """Every row, checked: a text that is not empty, and a class where a condition was asked for."""
-    for number, cells in table.rows([column] if condition is None else [column, condition]):
+def table_examples(table: Table, column: str, condition: str | None, part: str | None = None) -> Iterator[Example]:
+    """Every row, checked: a text that is not empty, a class and a split where a column of these was asked for."""
+    for number, cells in table.rows([column, *(name for name in (condition, part) if name is not None)]):
         text = cells[0]
         if not isinstance(text, str) or not text:
             found = "an empty cell" if text is None or text == "" else f"{kind_of(text)} ({shown(text)})"
@@ -288,7 +291,8 @@ def table_examples(table: Table, column: str, condition: str | None) -> Iterator
         label = None
         if condition is not None:
             label = _label(cells[1], table, number, condition)
-        yield Example(text, label, number)
+        side = ALL if part is None else given_part(cells[-1], f"{table.place(number)}, column '{part}'")
+        yield Example(text, label, number, side)
 
 
 def _label(cell: Any, table: Table, number: int, condition: str) -> str:

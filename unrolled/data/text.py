@@ -10,24 +10,25 @@ from __future__ import annotations
 import hashlib
 import os
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from unrolled.core.errors import DataError, Misused, UsageError, some
+from unrolled.core.errors import DataError, Misused, UsageError, listed, some
 from unrolled.core.front import option
 from unrolled.data import builtin
 from unrolled.data.cells import as_text
 from unrolled.data.config import DataConfig
+from unrolled.data.given_splits import ALL
 from unrolled.data.plain import PIECE, TextFile, named_path, unpacked
 from unrolled.data.tables import (
     Example,
     FrameTable,
     ListTable,
     Table,
-    choose_columns,
+    choose_column,
     has_names,
     open_table,
     table_examples,
@@ -69,6 +70,10 @@ class TextSource:
         """A fingerprint of the content."""
         raise NotImplementedError
 
+    def by_split(self) -> Mapping[str, TextSource]:
+        """The sources of the splits where they are given; all under ALL where not."""
+        return {ALL: self}
+
     def leave_out_copies(self) -> None:
         """Before reading: of equal files of a stream only the first is read, because a stream is split by position."""
 
@@ -91,8 +96,7 @@ class FileSource(TextSource):
         self._skipped = skipped
         self._copies: list[TextFile] = []
         self._condition = config.condition
-        if config.column is not None:
-            raise UsageError(f"{name}: plain text has no columns, so leave out {option('column')}")
+        _require_no_columns(f"{name}: plain text has", config.updated({"condition": None}))
         if config.condition is not None and self.is_stream:
             lines = option("examples", "lines")
             raise UsageError(f"{name}: a stream has no classes; with {lines} the condition 'file' is possible")
@@ -120,7 +124,7 @@ class FileSource(TextSource):
         self._starts = []
         for text in self._texts:
             self._starts.append(number)
-            label = _stem(text.path) if self._condition else None
+            label = unpacked(text.path.name).removesuffix(".txt") if self._condition else None
             for line in text.lines():
                 number += 1
                 if line.strip():
@@ -135,6 +139,10 @@ class FileSource(TextSource):
         i = bisect_left(self._starts, number) - 1
         return f"{self._texts[i].name}, line {number - self._starts[i]}"
 
+    def by_split(self) -> Mapping[str, TextSource]:
+        """The sources of the splits where they are given; all under ALL where not."""
+        return {ALL: self}
+
     def leave_out_copies(self) -> None:
         if not self.is_stream:
             return
@@ -143,7 +151,7 @@ class FileSource(TextSource):
         self._texts = [text for text in self._texts if first[text.digest()] in (text, None)]
 
     def digest(self) -> str:
-        found = [f"{_stem(text.path)} {text.digest()}" for text in self._texts]
+        found = [f"{unpacked(text.path.name).removesuffix('.txt')} {text.digest()}" for text in self._texts]
         return _digest_of([*found, f"without {len(self._copies)} copies"] if self._copies else found)
 
     def notes(self) -> list[str]:
@@ -161,10 +169,6 @@ class FileSource(TextSource):
             raise DataError(f"{self.name}: {what}; there is nothing to learn from")
 
 
-def _stem(path: Path) -> str:
-    return unpacked(path.name).removesuffix(".txt")
-
-
 class TableSource(TextSource):
     """A table: an example a row, or all its texts as one stream with a line end after each."""
 
@@ -174,11 +178,12 @@ class TableSource(TextSource):
         super().__init__(examples, chosen)
         self.name, self.files = table.name, [table.name]
         self._table = table
-        self._column, self._condition = choose_columns(table, config.column, config.condition)
+        self._column = choose_column(table, config.column, config.condition, config.part)
+        self._condition, self._part = config.condition, config.part
         self.column = self._column if has_names(table) else None
-        if config.condition is not None and self.is_stream:
-            rows = f"{option('examples', 'rows')} with {option('data.condition')}"
-            raise UsageError(f"{table.name}: a stream has no classes; use {rows}")
+        if self.is_stream and (config.condition or config.part):
+            rows = f"{option('examples', 'rows')} with {option('data.condition' if config.condition else 'part')}"
+            raise UsageError(f"{table.name}: a stream has no {'classes' if config.condition else 'rows'}; use {rows}")
 
     def pieces(self) -> Iterator[str]:
         held, size = [], 0
@@ -193,7 +198,7 @@ class TableSource(TextSource):
 
     def examples(self) -> Iterator[Example]:
         found = False
-        for example in table_examples(self._table, self._column, self._condition):
+        for example in table_examples(self._table, self._column, self._condition, self._part):
             found = True
             as_text(example.text, f"{self._table.place(example.number)}, column '{self._column}'")
             yield example
@@ -216,10 +221,7 @@ class StringSource(TextSource):
     def __init__(self, text: str, name: str, config: DataConfig) -> None:
         examples, chosen = _choose(config.examples, "stream", "stream", "one text is a stream", name)
         super().__init__(examples, chosen)
-        if config.column is not None or config.condition is not None:
-            raise UsageError(
-                f"{name}: one text has no columns, so leave out {option('column')} and {option('data.condition')}"
-            )
+        _require_no_columns(f"{name}: one text has", config)
         self.name, self.files = name, [name]
         self._text = text
 
@@ -241,10 +243,7 @@ class NumberSource(TextSource):
         also = () if is_stream else ("lines",)
         name = "the array"
         super().__init__(*_choose(config.examples, own, own, f"these numbers are {own}", name, also))
-        if config.column is not None or config.condition is not None:
-            raise UsageError(
-                f"{name}: numbers have no columns, so leave out {option('column')} and {option('data.condition')}"
-            )
+        _require_no_columns(f"{name}: numbers have", config)
         self.name, self.files = name, [name]
         self._arrays = arrays
 
@@ -269,6 +268,12 @@ class NumberSource(TextSource):
             for start in range(0, len(array), PIECE):
                 result.update(array[start : start + PIECE].astype(np.int64).tobytes())
         return result.hexdigest()
+
+
+def _require_no_columns(what: str, config: DataConfig) -> None:
+    given = {"column": config.column, "part": config.part, "data.condition": config.condition}
+    if any(given.values()):
+        raise UsageError(f"{what} no columns, so leave out {listed(option(each) for each in given if given[each])}")
 
 
 def _choose(asked: str, own: str, other: str, why: str, name: str, also: tuple[str, ...] = ()) -> tuple[str, str]:

@@ -21,7 +21,7 @@ AT_ONCE = 256  # examples that are read together
 def bound(source: Any, config: DataConfig, column: str | None) -> DataConfig:
     """How other data than that of training is read: tables by the column that training read, where it has names."""
     named = column is not None and config.column is None and _table(source) is not None
-    return config.updated({"column": column}) if named else config
+    return config.updated({"part": None, **({"column": column} if named else {})})
 
 
 def _table(source: Any) -> Table | None:
@@ -36,6 +36,7 @@ def _table(source: Any) -> Table | None:
 
 def inputs_in(source: Any, config: DataConfig, column: str | None = None) -> Iterator[Example]:
     """Texts to go on from or to score: bare in a list, or the lines or rows of data, by the columns of training."""
+    config = config.updated({"part": None})
     table = _table(source)
     if table is not None:
         there = config.condition in table.columns()

@@ -30,7 +30,7 @@ def open_ts(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
     if answers not in ("class", "numbers", "none"):
         raise UsageError(f"{path}: a .ts file gives a class or a number for each series, not {answers}")
     file = TextFile(path)
-    return LabelledSource(str(path), "series", answers, lambda: _read(file, reading, answers), file.notes)
+    return LabelledSource(str(path), "series", answers, lambda: _read(file, reading, answers), file.notes, reading)
 
 
 def _read(file: TextFile, reading: Reading, answers: Answers) -> Iterator[Labelled]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -58,6 +59,7 @@ class RecognitionReading(PairReading):
         return text
 
 
+@dataclass
 class VectorPairs(PairSource):
     """Vectors and texts that can be read again and again."""
 

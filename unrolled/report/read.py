@@ -15,7 +15,7 @@ from unrolled.runs.results import read_result
 from unrolled.runs.selection import read_table
 from unrolled.runs.storage.directory import CONFIG, TABLE, RunDirectory
 from unrolled.runs.storage.manifest import NAME as MANIFEST
-from unrolled.runs.trust import resume_command
+from unrolled.runs.trust import named_beside, resume_command
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,9 @@ def read_finished_run(path: Path) -> RunFacts:
     if run.notes:
         raise DataError(run.notes[0])
     if not run.is_finished:
-        again = resume_command("train", path, str(run.config.get("source", "")), {})
+        given = run.config.get("given")
+        named = named_beside(given if isinstance(given, dict) else {})
+        again = resume_command("train", path, str(run.config.get("source", "")), named)
         raise DataError(f"{path} is not finished, so there is nothing to report; resume it with: {again}")
     return run
 

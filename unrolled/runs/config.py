@@ -163,6 +163,8 @@ class RunConfig(Config):
     """Which model; see `unrolled models`."""
     source: str = ""
     """Where the data came from: a path, builtin:NAME, or memory for data passed from Python."""
+    given: dict[Literal["valid", "test"], str] = {}
+    """Where validation and test data came from, if they were given beside it."""
     own_file: str | None = None
     """The user's file that defines the model (--with), by name; loading asks for it again."""
     own_file_sha256: str | None = None

@@ -17,6 +17,7 @@ from unrolled.core.front import invocation, option, quoted, reader
 from unrolled.core.inspection import Answer
 from unrolled.core.opening import shortened
 from unrolled.core.task import Model, Task
+from unrolled.data.given_splits import with_given
 from unrolled.runs import fitting
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.build import build, make_task
@@ -24,7 +25,7 @@ from unrolled.runs.config import RunConfig
 from unrolled.runs.results import read_result
 from unrolled.runs.selection import read_table, select
 from unrolled.runs.storage.directory import CONFIG, TABLE, RunDirectory
-from unrolled.runs.trust import data_of, is_same, opening, own_file_of, paths_among, reading, saved
+from unrolled.runs.trust import data_of, is_same, named_beside, opening, own_file_of, paths_among, reading, saved
 
 
 class Run:
@@ -101,13 +102,14 @@ class Run:
         if self._prepared:
             return
         verb = "evaluate" if reader() == "command line" else "load"
-        again = invocation(verb, {"trained_on": shortened(self.config.source)}, quoted(str(self.path)))
-        source = data_of(self.path, self.config.source, self.trained_on, again)
-        named = paths_among(self.config.task_settings).get("target_file")
-        if named is None and self.target_file is not None:
+        named = {"trained_on": shortened(self.config.source), **named_beside(self.config.given)}
+        again = invocation(verb, named, quoted(str(self.path)))
+        source = data_of(self.path, self.config.source, self.config.given, self.trained_on, again)
+        targets = paths_among(self.config.task_settings).get("target_file")
+        if targets is None and self.target_file is not None:
             raise UsageError(f"{self.path}: was trained without a file of targets; leave out {option('target_file')}")
-        if named is not None and not is_same(self.target_file, named):
-            flag = option("target_file", shortened(named))
+        if targets is not None and not is_same(self.target_file, targets):
+            flag = option("target_file", shortened(targets))
             raise DataError(f"{self.path}: its targets are in a file that is opened only if you name it; add {flag}")
         if not prepare_again(self.directory, self.config, self.task, source):
             raise DataError(
@@ -250,12 +252,18 @@ def config_in(directory: RunDirectory) -> RunConfig:
 
 
 def load(
-    path: str | Path, own_file: str | Path | None = None, device: str | None = None, trained_on: Any = None
+    path: str | Path,
+    own_file: str | Path | None = None,
+    device: str | None = None,
+    trained_on: Any = None,
+    valid: Any = None,
+    test: Any = None,
 ) -> Run:
     """Open a run directory, or the model that a comparison selected on validation data.
 
     A damaged one is refused before any of it is used. No code and no data is opened because the directory names it:
-    `own_file` is the file that defines its model, `trained_on` the data to evaluate its held-out splits of.
+    `own_file` is the file that defines its model, `trained_on` the data to evaluate its held-out splits of,
+    with `valid` and `test` where these were given to training.
     """
     directory = RunDirectory.open(_best_of(Path(path)))
     config = config_in(directory)
@@ -264,7 +272,7 @@ def load(
     own_file_of(directory.path, config.own_file, config.own_file_sha256, own_file)
     with opening(directory.path, config.versions.get("unrolled")):
         run = _opened(directory, config)
-    run.trained_on = trained_on
+    run.trained_on = with_given(trained_on, valid, test)
     return run
 
 

@@ -22,11 +22,12 @@ from unrolled.core.errors import DataError, Interrupted, MissingColumn, Misused,
 from unrolled.core.front import invocation, option, quoted
 from unrolled.core.opening import CODE, read_bytes, shortened
 from unrolled.data import builtin
+from unrolled.data.given_splits import MEMORY, given_sources
 from unrolled.runs.config import RunConfig
 from unrolled.runs.storage.formats import later_release
 from unrolled.runs.storage.manifest import ADVICE
 
-BUILTIN, MEMORY = "builtin:", "memory"
+BUILTIN = "builtin:"
 
 
 @contextmanager
@@ -113,10 +114,23 @@ def _needs_no_name(source: str) -> bool:
     return source.startswith(BUILTIN) and builtin.is_usual(source)
 
 
-def data_of(place: Path, source: str, given: Any, again: str) -> Any:
-    """The data to open: what was given, or built-in data; `again` is how to give it."""
-    if given is not None:
-        return given
+def data_of(place: Path, source: str, beside: Mapping[Any, str], given: Any, again: str) -> Any:
+    """The data to open: what was given, or built-in data; `beside` names the splits that were given to training,
+    which are given again, and `again` is how to do so."""
+    found = given_sources(given)
+    if "train" not in found:
+        found = {"train": _own_data(place, source, again), **found}
+    for part, name in beside.items():
+        if part not in found:
+            where = "came from memory" if name == MEMORY else f"is {shortened(name)}, opened only if you name it"
+            raise DataError(f"{place}: its {part} data {where}; give it again: {again}")
+    more = next((part for part in found if part != "train" and part not in beside), None)
+    if more is not None and source != MEMORY:
+        raise UsageError(f"{place}: was trained without {more} data of its own; leave out {option(more)}")
+    return found if len(found) > 1 else found["train"]
+
+
+def _own_data(place: Path, source: str, again: str) -> str:
     if _needs_no_name(source):
         return source
     if source == MEMORY:
@@ -132,10 +146,16 @@ def resume_command(verb: str, place: Path, source: str, given: Mapping[str, Any]
     return invocation(verb, {"resume": str(place)} | {key: value for key, value in given.items() if value}, data)
 
 
+def named_beside(given: Mapping[Any, str]) -> dict[str, str]:
+    """The options that name given splits again."""
+    named = sorted(given.items(), reverse=True)  # valid, test
+    return {str(part): "DATA" if name == MEMORY else shortened(str(name)) for part, name in named}
+
+
 def resume_training(place: Path, config: RunConfig) -> str:
     """The command that resumes a run."""
     own = {"own_file": discover.models.file(config.model) or config.own_file, "from_run": config.start.from_run}
-    own |= paths_among(config.task_settings)
+    own |= paths_among(config.task_settings) | named_beside(config.given)
     return resume_command("train", place, config.source, own)
 
 

@@ -91,7 +91,8 @@ class LabelledTask(task.Task):
 
     def _asked_reading(self) -> Reading:
         given = self.config.reading
-        return given if given.column or not self.data.column else given.updated({"column": self.data.column})
+        told = {name: value for name in ("column", "part") if (value := getattr(self.data, name)) is not None}
+        return given.updated({name: value for name, value in told.items() if getattr(given, name) is None})
 
     # ---- data
 

@@ -54,7 +54,8 @@ class SensedTask(_written.WrittenTask):
         if self.data.column is not None or self.data.condition is not None:
             two = f"{option('source_column')} and {option('target_column')}"
             raise UsageError(f"this task has two columns: give {two} instead of {option('column')}")
-        opened = self.open(source, self.reading.updated({"target_file": self.asked_file}))
+        asked = self.reading.updated({"target_file": self.asked_file})
+        opened = self.open(source, asked.with_part(self.data.part))
         codecs = (self.source_codec, self.codec) if hasattr(self, "codec") else (None, self._offered)
         self.pairs = prepare_pairs(opened, self.data, codecs)
         self.source_codec, self.codec = self.pairs.source_codec, self.pairs.target_codec

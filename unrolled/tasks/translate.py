@@ -100,7 +100,7 @@ class Task(_written.WrittenTask):
         if self.data.column is not None or self.data.condition is not None:
             two = f"{option('source_column')} and {option('target_column')}"
             raise UsageError(f"pairs have two columns: give {two} instead of {option('column')}")
-        opened = open_pairs(source, self.config.pairs)
+        opened = open_pairs(source, self.config.pairs.with_part(self.data.part))
         codecs = (self.source_codec, self.codec) if hasattr(self, "codec") else (None, None)
         self.pairs = prepare_pairs(opened, self.data, codecs)
         self.source_codec, self.codec = self.pairs.source_codec, self.pairs.target_codec

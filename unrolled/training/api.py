@@ -21,6 +21,7 @@ from unrolled.core.forward import start
 from unrolled.core.front import invocation, option
 from unrolled.core.opening import shortened
 from unrolled.core.task import Ledger, Model, Task
+from unrolled.data.given_splits import given_sources, names_of_sources, with_given
 from unrolled.runs import build, closed_form, cost, parts, trust
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.card import write_card
@@ -56,6 +57,8 @@ def train(
     baselines: Mapping[str, Any] | None = None,
     from_run: str | Path | None = None,
     freeze: str | Sequence[str] = (),
+    valid: Any = None,
+    test: Any = None,
     **more: Any,
 ) -> Run:
     """Train a model on a task and return the saved run: `train("poems.txt", model="gru", steps=500, d_state=128)`.
@@ -66,14 +69,14 @@ def train(
     was interrupted; its settings are kept, but data that is not built-in, `own_file` and `from_run` are given again:
     nothing is opened or executed because a directory names it. `baselines` are figures that were measured before on
     the same data, {label: {split: figures}}, so that they need not be measured again.
-
+    `valid` and `test` are data in the same forms, of which nothing is trained on; what is not given is cut from `data`.
     `from_run` is a saved run to begin with: its weights wherever they fit, its tokens where the data is of their kind.
     `freeze` names what is not trained: encoder, decoder, embedding, body, head, everything-but-the-head, or the
     beginning of a weight's name. The task is next-token and the model an lstm, or those of `from_run`.
     """
     started = time.monotonic()
     shown = progress or Quiet()
-    settings = given_once(settings, more)
+    settings, data = given_once(settings, more), with_given(data, valid, test)
     if from_run is not None and resume is None:
         settings["start.from_run"] = str(from_run)
     if freeze:
@@ -87,7 +90,7 @@ def train(
         return _resume(Path(resume), data, own_file, again, shown, started)
     if own_file is not None:
         model = discover.models.add_file(own_file)
-    if data is None:
+    if "train" not in given_sources(data):
         raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
     config = configure(task, model, data, settings, recipe, own_file)
     with stop_at_once(), _begun(Path(out) if out is not None else _free_name(config), shown) as run:
@@ -135,8 +138,9 @@ def configure(
     config = assemble(settings, values, advice, spec.config, of_task.Config)
     if config.members > 1:
         raise UsageError(f"models that answer together are made by: {invocation('compare', {'folds': 5}, 'DATA')}")
-    source = str(data) if isinstance(data, str | Path) else "memory"
-    facts: dict[str, Any] = {"task": task, "model": model, "source": source, "versions": versions()}
+    given = names_of_sources(data)
+    facts: dict[str, Any] = {"task": task, "model": model, "source": given.pop("train"), "given": given}
+    facts["versions"] = versions()
     if own_file is not None:
         facts |= {"own_file": Path(own_file).name, "own_file_sha256": fingerprint(own_file)}
     facts |= {"threads": config.threads or torch.get_num_threads(), "device": pick_device(config.device)}
@@ -179,7 +183,7 @@ def _resume(
         run.tidy()
         shown.say(f"{path}: this run is finished")
         return load(path, own_file=own_file, trained_on=data)
-    data = data_of(path, config.source, data, resume_training(path, config))
+    data = data_of(path, config.source, config.given, data, resume_training(path, config))
     own_file_of(path, config.own_file, config.own_file_sha256, own_file)
     for name, now in versions().items():
         if config.versions.get(name) != now:
