@@ -120,11 +120,11 @@ def test_built_in_data_is_made_in_bounds(source: str) -> None:
 def test_a_directory_may_ask_for_built_in_data_of_usual_size_alone(source: str, usual: bool) -> None:
     assert is_usual(source) is usual
     if usual:
-        assert data_of(Path("run"), source, None, "again") == source
+        assert data_of(Path("run"), source, {}, None, "again") == source
     else:
         with pytest.raises(DataError, match="opened only if you name it"):
-            data_of(Path("run"), source, None, "again")
-    assert data_of(Path("run"), source, source, "again") == source
+            data_of(Path("run"), source, {}, None, "again")
+    assert data_of(Path("run"), source, {}, source, "again") == source
 
 
 def test_reversal_has_only_so_many_words() -> None:
