@@ -86,7 +86,7 @@ def test_what_is_not_text_is_read_from_a_file(frame_run: Path, capsys: pytest.Ca
     (("attenton",), "did you mean 'attention'"),
     (("attention",), "has no answer for"),
     (("gates", None, ["lenght=4"]), "did you mean 'length'"),
-    (("gates", None, ["length=0"]), "a whole number >= 1"),
+    (("gates", None, ["length=0"]), "an integer >= 1"),
     (("gates", None, ["layer=2"]), "has 1 gated layer"),
     ((None, None, ["length=4"]), "are for a question"),
 ], ids=str)  # fmt: skip

@@ -147,7 +147,7 @@ def test_the_best_of_one_is_the_plain_rollout(make_toy: Make) -> None:
     toy, prompt = make_toy(V), torch.tensor([[1, 2], [4, 4]])
     (one,), (two,) = best_of(1, toy, toy.start(2), prompt, None, draw, STOP, 8, seed=9)
     assert [one, two] == collect(rollout(toy, toy.start(2), prompt, None, draw, STOP, 8, seed=9))
-    with pytest.raises(UsageError, match="best of 0"):
+    with pytest.raises(UsageError, match="best_of = 0"):
         best_of(0, toy, toy.start(2), prompt, None, draw, STOP, 8)
 
 

@@ -178,3 +178,13 @@ def test_an_answer_is_saved_and_leaves_the_run_whole(tiny: Callable[[str, str], 
     again = save_answer(words, run.path / "inspect" / "gates")  # in the place of the first: its pictures go
     assert {path.name for path in (run.path / "inspect" / "gates").iterdir()} == {path.name for path in again}
     assert "<table" in next(path for path in again if path.suffix == ".html").read_text()
+
+
+def test_all_questions_look_at_a_run_by_one_reading(tiny: Callable[[str, str], Run]) -> None:
+    """Whether each of them has an answer is asked of the same three positions, which the model reads once."""
+    run, read = unrolled.load(tiny("next-token", "lstm").path), []
+    hook = run.model.register_forward_hook(lambda *_: read.append(1))
+    assert all(run.unanswered(name) is None for name in ("gates", "states"))
+    assert run.unanswered("attention")
+    hook.remove()
+    assert len(read) == 1

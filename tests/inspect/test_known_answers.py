@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from torch import Tensor, nn
 
 import unrolled
 from unrolled.core import discover
+from unrolled.core.batch import SOURCE, Batch
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import Sizes
 from unrolled.inspect import attention, parameters, positions, states
-from unrolled.inspect.tools.looking import Look, noted, principal_plane
+from unrolled.inspect.tools.looking import Look, principal_plane
 from unrolled.layers.attention.attention import CausalSelfAttention
 from unrolled.layers.parts.encoder_decoder import body_of
 from unrolled.models import transformer
@@ -120,12 +122,12 @@ def test_attention_says_when_rows_do_not_sum_to_one() -> None:
 def test_attention_to_a_source_is_target_by_source(make: Make) -> None:
     run = make("transformer", **SMALL)
     source, x = tokens(run, "dcbadcb"), tokens(run, "ab")
-    look = Look(x, source, ["<start>", "a", "b"], "")
+    look = Look(run.model, Batch(x, sources={SOURCE: source}), ["<start>", "a", "b"])
     run.task.source_names = lambda ids: [run.task.codec.name(int(token)) for token in ids]
     rows, columns, label = attention.axes(torch.full((3, source.shape[1]), 1 / 8), look, run)
     assert (rows, columns) == (["a", "b", "<stop>"], ["<start>", *"dcbadcb"])  # what is written at each position
     assert "source" in label
-    with_past = attention.axes(torch.full((3, 5), 0.2).tril(2), look._replace(source=None), run)
+    with_past = attention.axes(torch.full((3, 5), 0.2).tril(2), replace(look, batch=Batch(x)), run)
     assert with_past[1] == ["-2", "-1", "<start>", "a", "b"]
 
 
@@ -192,8 +194,7 @@ def test_an_open_gate_and_a_saturated_state(make: Make) -> None:
 def test_the_gated_units_of_wavenet_are_filter_times_gate(make: Make) -> None:
     run = make("wavenet", d_model=3, d_skip=4, n_dilations=2)
     answer = run.inspect("gates", "abcd")
-    look = Look(tokens(run, "abcd"), None, ["<start>", *"abcd"], "")
-    (z,) = noted(run, look)["gated"]
+    (z,) = Look(run.model, Batch(tokens(run, "abcd")), ["<start>", *"abcd"]).seen["gated"]
     made = [answer.arrays[f"layer_{i}_filter"] * answer.arrays[f"layer_{i}_gate"] for i in (1, 2)]
     torch.testing.assert_close(torch.cat(made, dim=1), z[0])
     assert {each["gate"] for each in answer.numbers["gates"]} == {"gate"}

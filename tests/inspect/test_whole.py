@@ -14,7 +14,7 @@ import unrolled
 from tests.inspect.conftest import SETTINGS
 from unrolled.core.compose import as_encoder
 from unrolled.core.errors import UsageError
-from unrolled.inspect.tools.looking import look_at, noted
+from unrolled.inspect.tools.looking import look_at
 from unrolled.layers.attention.readouts import Mean
 from unrolled.layers.parts.assembled import Reader
 from unrolled.runs.run import Run
@@ -45,7 +45,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
 def test_what_is_read_backwards_stands_in_the_order_of_the_input(make: Make) -> None:
     run = make("bilstm", {"model.d_state": 3, "model.n_layers": 1})
     look = look_at(run, "the state", 40)
-    ahead, back = noted(run, look)["parts"]
+    ahead, back = look.seen["parts"]
     with torch.no_grad():
         x = run.model.embedding(look.x)  # [1, T, D]
         y = run.model.body(x, torch.ones(1, x.shape[1], dtype=torch.bool))[0]  # [1, T, 2 N]

@@ -140,7 +140,7 @@ def test_heads_that_cannot_be() -> None:
         SelfAttention(MultiHead(6, 2), rotary=Rotary())
     with pytest.raises(UsageError, match="5 heads do not divide the width 8"):
         MultiHead(8, n_heads=5)
-    with pytest.raises(UsageError, match="sees at least itself"):
+    with pytest.raises(UsageError, match="at least 1, the position itself"):
         CausalSelfAttention(Simple(3), window=0)
 
 

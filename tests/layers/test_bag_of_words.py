@@ -42,7 +42,7 @@ def test_the_same_vectors_as_scikit_learn(features, vectorizer):
 
 
 def test_what_else_there_is_is_refused():
-    with pytest.raises(UsageError, match="allowed is counts or tf-idf"):
+    with pytest.raises(UsageError, match="expected counts or tf-idf"):
         Bag(4, "words")
 
 

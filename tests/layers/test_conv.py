@@ -269,7 +269,7 @@ def test_weight_norm_is_alive() -> None:
 
 
 def test_sizes_that_cannot_be() -> None:
-    with pytest.raises(UsageError, match="dilation = 0 is not possible"):
+    with pytest.raises(UsageError, match="invalid value dilation = 0"):
         CausalConv(3, 4, 2, dilation=0)
     with pytest.raises(UsageError, match="kernel = 0"):
         CausalConv(3, 4, 0)

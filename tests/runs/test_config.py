@@ -62,8 +62,14 @@ def test_by_hand_beats_recipe_beats_advice_beats_default() -> None:
 
 
 def test_settings_of_the_model_are_checked_by_its_own_config() -> None:
-    with pytest.raises(UsageError, match=r"model\.width = 0 .*>= 1"):
+    with pytest.raises(UsageError, match=r"model\.width = 0: .*>= 1"):
         made({"width": 0})
+
+
+@pytest.mark.parametrize("betas", [[0.9, 1], [-0.1, 0.9], [0.9, True], [float("nan"), 0.9]])
+def test_decays_are_below_one(betas: list[float]) -> None:
+    with pytest.raises(UsageError, match=r"betas: invalid value .* each >= 0 and < 1|betas.* = nan"):
+        made({"betas": betas})
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("5m", 300), ("1.5h", 5400), ("20", 20), (7, 7)])

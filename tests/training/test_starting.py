@@ -73,7 +73,7 @@ def test_a_pre_trained_body_classifies(old: Run, tmp_path: Path) -> None:
     before, after = tensors(old), tensors(run)
     for name in (name for name in after if not name.startswith("head.")):
         assert torch.equal(after[name], before[name]), name
-    assert "tensors taken: embedding (1), body (4); begun anew: head" in "\n".join(said)
+    assert "tensors taken: embedding (1), body (4); newly initialised: head" in "\n".join(said)
     head = sum(tensor.numel() for name, tensor in after.items() if name.startswith("head."))
     assert f"{head:,} of {run.result['parameters']:,} parameters are trained" in "\n".join(said)
     assert run.result["trained_parameters"] == head
@@ -101,7 +101,7 @@ def test_an_encoder_stays_while_its_decoder_is_trained(tmp_path: Path) -> None:
     widths = {"d_state": 8, "d_embedding": 8}
     first, _ = train(pairs, tmp_path / "first", task="translate", model="seq2seq", settings=settings | widths)
     run, said = train(pairs[:40], tmp_path / "run", from_run=first.path, freeze="encoder", settings=settings)
-    assert "begun anew" not in said[0]
+    assert "newly initialised" not in said[0]
     assert run.config.from_vocabularies == ["encoder.embedding", "decoder.embedding"]
     before, after = tensors(first), tensors(run)
     same = {name for name in after if torch.equal(before[name], after[name])}
@@ -119,7 +119,7 @@ def test_a_decoder_stays_while_another_encoder_learns_to_show_it_images(tmp_path
     data = (images, ["a red circle" if i % 2 else "a green one" for i in range(12)])
     fewer = {"steps": 2, "batch_size": 8}
     run, said = train(data, tmp_path / "run", from_run=first.path, freeze="decoder", settings=fewer)
-    assert "begun anew" not in "\n".join(said)
+    assert "newly initialised" not in "\n".join(said)
     assert run.config.from_vocabularies == ["decoder.embedding"]
     assert run.task.codec.to_json() == first.task.codec.to_json()
     before, after = tensors(first), tensors(run)
@@ -155,7 +155,7 @@ def test_token_vectors_keep_their_size_where_a_table_is_scaled(old: Run, file: P
 
 
 def test_what_is_begun_anew_is_not_frozen(old: Run, file: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"embedding\.weight cannot be frozen, for it is begun anew .*body"):
+    with pytest.raises(UsageError, match=r"embedding\.weight cannot be frozen, because it is newly initialised .*body"):
         train(file, tmp_path / "run", from_run=old.path, freeze="decoder", settings={"tokens": "byte"})
     assert not (tmp_path / "run").exists()
 
@@ -231,7 +231,7 @@ def test_tokens_said_by_hand_are_not_those_of_the_saved_run(old: Run, file: Path
     run, said = train(file, tmp_path / "run", from_run=old.path, settings={"tokens": "byte"})
     assert run.task.codec.kind == "byte"
     assert run.config.from_vocabularies == []
-    assert "taken: body (4); begun anew: embedding: of another shape" in said[0]
+    assert "taken: body (4); newly initialised: embedding: of another shape" in said[0]
 
 
 def test_data_of_another_kind_has_its_own_vocabulary(old: Run, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def _plain(value: Any) -> str:
 def _metavar(words: str) -> str:
     if words.startswith("one of "):
         return words.removeprefix("one of ").replace(", ", "|")
-    for word, sign in (("whole number", "INTEGER"), ("true or false", "true|false"), ("a number", "NUMBER")):
+    for word, sign in (("an integer", "INTEGER"), ("true or false", "true|false"), ("a number", "NUMBER")):
         if word in words:
             return sign
     return "TEXT"

@@ -168,7 +168,7 @@ def allowed(field: FieldInfo) -> str:
 
 
 def _type_words(annotation: Any) -> str:
-    names = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
+    names = {int: "an integer", float: "a number", str: "text", bool: "true or false", type(None): "null"}
     if annotation in names:
         return names[annotation]
     choices = get_args(annotation)
@@ -205,7 +205,7 @@ def explain(error: ValidationError, cls: type[BaseModel]) -> str:
         return f"{place or cls.__name__}: {shortened(first['msg'].removeprefix('Value error, '))}"
     if first["type"] == "value_error":
         return f"{place}: {shortened(first['msg'].removeprefix('Value error, '))}"
-    return f"{place} = {shortened(repr(first['input']))} is not possible: allowed is {allowed(field)}"
+    return f"invalid value {place} = {shortened(repr(first['input']))}: expected {allowed(field)}"
 
 
 def _locate(cls: type[BaseModel], location: tuple[int | str, ...]) -> tuple[type[BaseModel], FieldInfo | None]:

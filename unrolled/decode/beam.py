@@ -99,7 +99,7 @@ def beam_search(
     prompt = prompt[:, None] if prompt.dim() == 1 else prompt
     lengths = check_prompt(prompt, lengths, max_steps)
     if not 1 <= n_best <= width:
-        raise UsageError(f"n_best = {n_best} with width = {width} is not possible: take 1 <= n_best <= width")
+        raise UsageError(f"invalid value n_best = {n_best} with width = {width}: expected 1 <= n_best <= width")
     t, stops, never = int(lengths.min()), token_ids(stop), list(forbidden)
     given, until = prompt.cpu().numpy(), lengths.cpu().numpy()  # [B, P], [B]
     found = [_Found(n_best, max_steps, length_penalty) for _ in range(len(prompt))]

@@ -51,7 +51,7 @@ def prefix_search(
     width: prefixes that are kept after each frame; tokens_per_frame: the likeliest ones, that may continue a prefix.
     """
     if not 1 <= n_best <= width or tokens_per_frame < 1:
-        raise UsageError(f"n_best = {n_best} with width = {width} is not possible: take 1 <= n_best <= width")
+        raise UsageError(f"invalid value n_best = {n_best} with width = {width}: expected 1 <= n_best <= width")
     log_q = torch.log_softmax(logits.masked_fill(~mask.unsqueeze(-1), 0).double(), dim=-1)  # [B, S, V]
     results = []
     for b, length in enumerate(mask.sum(1).tolist()):

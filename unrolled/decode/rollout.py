@@ -175,7 +175,7 @@ def best_of(
 ) -> list[list[Candidate]]:
     """n rollouts of every row, best first by log P; the prompt is read once. Sample 0 is the row's plain rollout."""
     if n < 1:
-        raise UsageError(f"best of {n} samples is not possible: take at least 1")
+        raise UsageError(f"invalid value best_of = {n}: expected at least 1")
     lengths, of = check_prompt(prompt, lengths, max_steps), of or Tokens()
     rows = torch.arange(len(prompt)) if rows is None else rows.cpu()
     numbers = (rows[:, None] + SAMPLE * torch.arange(n)).flatten()  # [B * n]
@@ -196,7 +196,7 @@ def token_ids(stop: int | Collection[int]) -> list[int]:
 def check_prompt(prompt: Tensor, lengths: Tensor | None, max_steps: int) -> Tensor:
     """The lengths [B] of the prompts, each between 1 and P."""
     if max_steps < 1:
-        raise UsageError(f"max_steps = {max_steps} is not possible: generate at least 1 step")
+        raise UsageError(f"invalid value max_steps = {max_steps}: expected at least 1")
     if prompt.dim() != 2 + prompt.is_floating_point() or len(prompt) == 0:
         wanted = "[rows, steps, D]" if prompt.is_floating_point() else "[rows, tokens]"
         raise UsageError(f"a prompt has the shape {wanted} with at least one row, not {list(prompt.shape)}")

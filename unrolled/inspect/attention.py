@@ -17,7 +17,7 @@ from torch import Tensor
 from unrolled.core import config
 from unrolled.core.errors import UsageError
 from unrolled.core.inspection import Answer, QuestionSpec
-from unrolled.inspect.tools.looking import Look, glance, look_at, models_where, noted, reads_whole, rounded
+from unrolled.inspect.tools.looking import Look, glance, look_at, models_where, reads_whole, rounded
 from unrolled.pictures.alignment import is_of_source
 from unrolled.pictures.kinds import Heatmap
 from unrolled.runs.run import Run
@@ -35,7 +35,7 @@ class Config(config.Config):
 
 
 def applies(run: Run) -> str | None:
-    if noted(run, glance(run))["attention"]:
+    if glance(run).seen["attention"]:
         return None
     attending = models_where(lambda _, seen: bool(seen["attention"]))
     return f"no layer of this {run.config.model} attends; models that do: {', '.join(attending)}"
@@ -43,10 +43,10 @@ def applies(run: Run) -> str | None:
 
 def ask(run: Run, value: Any, config: Config) -> Answer:
     look = look_at(run, value, config.length)
-    layers = [weights[0].double().cpu() for weights in noted(run, look)["attention"]]  # [H, T, S] each
+    layers = [weights[0].double().cpu() for weights in look.seen["attention"]]  # [H, T, S] each
     number = config.layer or len(layers)
     if number > len(layers):
-        raise UsageError(f"layer = {number} is not possible: this model attends in {len(layers)} layer(s)")
+        raise UsageError(f"invalid value layer = {number}: this model attends in {len(layers)} layer(s)")
     off = max(deviation(alpha) for alpha in layers)
     heads = [
         {"layer": i, "head": h, **figures(alpha, at := axes(alpha, look, run)[2]), "looks_at": at}

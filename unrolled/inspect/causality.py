@@ -18,8 +18,7 @@ from torch import Tensor
 from unrolled.core import config
 from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.inspect.tools.dependence import dependence
-from unrolled.inspect.tools.example import example_of
-from unrolled.inspect.tools.looking import glance, reads_whole
+from unrolled.inspect.tools.looking import glance, look_at, reads_whole
 from unrolled.inspect.tools.opened import answers_by_position, by_position
 from unrolled.pictures.kinds import Heatmap
 from unrolled.runs.run import Run
@@ -45,7 +44,8 @@ def beyond(strength: Tensor) -> Tensor:
 
 
 def ask(run: Run, value: Any, config: Config) -> Answer:
-    batch, names, left_out = example_of(run, value, config.length)
+    look = look_at(run, value, config.length)
+    batch, names, left_out = look.batch.to("cpu"), look.names, look.left_out
     T = len(names)
     found = dependence(by_position(run.model), batch, range(T), config.directions)
     above = beyond(found.strength)

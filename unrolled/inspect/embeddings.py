@@ -53,7 +53,7 @@ def applies(run: Run) -> str | None:
 def ask(run: Run, value: Any, config: Config) -> Answer:
     found = tables(run.model)
     if config.table > len(found):
-        raise UsageError(f"table = {config.table} is not possible: this model has {len(found)}")
+        raise UsageError(f"invalid value table = {config.table}: this model has {len(found)}")
     table = named(run, *found[config.table - 1])
     x = look_at(run, value, 10_000).x
     x = x if x.is_floating_point() or x.dim() == 2 else x[..., 0]  # letters come behind the word

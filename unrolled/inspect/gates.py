@@ -15,7 +15,7 @@ from torch import Tensor
 from unrolled.core import config
 from unrolled.core.errors import UsageError
 from unrolled.core.inspection import Answer, QuestionSpec
-from unrolled.inspect.tools.looking import both_ways, glance, look_at, models_where, noted, rounded
+from unrolled.inspect.tools.looking import both_ways, glance, look_at, models_where, rounded
 from unrolled.pictures.kinds import Heatmap, Plot, Series
 from unrolled.runs.run import Run
 
@@ -33,7 +33,7 @@ class Config(config.Config):
 
 
 def applies(run: Run) -> str | None:
-    if noted(run, glance(run))["gates"]:
+    if glance(run).seen["gates"]:
         return None
     gated = models_where(lambda _, seen: bool(seen["gates"]))
     return f"no layer of this {run.config.model} has gates; models that have: {', '.join(gated)}"
@@ -41,12 +41,12 @@ def applies(run: Run) -> str | None:
 
 def ask(run: Run, value: Any, config: Config) -> Answer:
     look = look_at(run, value, config.length)
-    seen = noted(run, look)
+    seen = look.seen
     layers = [{name: z[0].float().cpu() for name, z in gates.items()} for gates in seen["gates"]]  # [T, N] each
     cells = [parts["cell"][0].float().cpu() for parts in seen["parts"] if "cell" in parts]  # [T, N] each
     number = config.layer or len(layers)
     if number > len(layers):
-        raise UsageError(f"layer = {number} is not possible: this model has {len(layers)} gated layer(s)")
+        raise UsageError(f"invalid value layer = {number}: this model has {len(layers)} gated layer(s)")
     gates = [{name: z for name, z in layer.items() if is_gate(z)} for layer in layers]
     counted = [
         {"layer": i, "gate": name, **figures(z)} for i, layer in enumerate(gates, 1) for name, z in layer.items()

@@ -30,7 +30,8 @@ from unrolled.core.errors import UsageError
 from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.core.state import State
 from unrolled.inspect.tools.dependence import by_gradient, norm
-from unrolled.inspect.tools.example import Target, example_of, loss_at, pick_target, target_name, target_of
+from unrolled.inspect.tools.example import Target, loss_at, pick_target, target_name, target_of
+from unrolled.inspect.tools.looking import look_at
 from unrolled.inspect.tools.opened import Opened, flows, open_model, precise, why_closed
 from unrolled.layers.recurrent.cells import Cell
 from unrolled.pictures.kinds import Plot, Series
@@ -126,7 +127,8 @@ def spectral_radii(model: nn.Module) -> dict[str, float]:
 
 
 def ask(run: Run, value: Any, config: Config) -> Answer:
-    batch, _, left_out = example_of(run, value, config.length)
+    look = look_at(run, value, config.length)
+    batch, left_out = look.batch.to("cpu"), look.left_out
     opened = open_model(precise(run.model), batch)
     if not flows(opened):
         raise UsageError("the outputs of this model have no gradients with respect to its inputs")

@@ -22,7 +22,7 @@ from unrolled.core.causal import Encoder, decoder_of
 from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.core.task import Model
 from unrolled.inspect.tools.dependence import Dependence, dependence
-from unrolled.inspect.tools.example import example_of
+from unrolled.inspect.tools.looking import look_at
 from unrolled.inspect.tools.opened import by_position, longest
 from unrolled.layers.parts.assembled import Reader
 from unrolled.pictures.kinds import Plot, Series
@@ -99,8 +99,8 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
     model = by_position(run.model)
     claim = claimed(model)
     T = min(config.length, longest(model) or config.length, UNCLAIMED if claim is None else claim + BEYOND)
-    example = example_of(run, value, config.length)
-    by_lag, found = reach(model, longer(example.batch, T), config.inputs, config.directions)
+    batch = look_at(run, value, config.length).batch.to("cpu")
+    by_lag, found = reach(model, longer(batch, T), config.inputs, config.directions)
     reached = torch.nonzero(by_lag)
     measured = int(reached.max()) + 1 if len(reached) else 0
     numbers: dict[str, Any] = {

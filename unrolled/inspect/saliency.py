@@ -29,7 +29,8 @@ from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.core.task import Model
 from unrolled.core.tokens import UNKNOWN
 from unrolled.inspect.tools.dependence import ROUNDING, rows_at_once
-from unrolled.inspect.tools.example import Target, exact, example_of, labels, rows_of, target_of
+from unrolled.inspect.tools.example import Target, exact, labels, rows_of, target_of
+from unrolled.inspect.tools.looking import look_at
 from unrolled.inspect.tools.opened import Opened, flows, open_model, precise, why_closed
 from unrolled.pictures.kinds import Bars, Picture, Plot, Series, Tokens
 from unrolled.runs.run import Run
@@ -142,7 +143,8 @@ def occlusion(model: Model, batch: Batch, target: Target, at_once: int = 64) -> 
 
 
 def ask(run: Run, value: Any, config: Config) -> Answer:
-    batch, names, left_out = example_of(run, value, config.length)
+    look = look_at(run, value, config.length)
+    batch, names, left_out = look.batch.to("cpu"), look.names, look.left_out
     model, batch = precise(run.model), exact(batch)
     with torch.no_grad():
         y = forward(model, batch)[0]

@@ -25,11 +25,9 @@ from unrolled.inspect.tools.looking import (
     both_ways,
     glance,
     look_at,
-    noted,
     principal_plane,
     reads_whole,
     rounded,
-    states_after,
 )
 from unrolled.pictures.kinds import Plot, Series
 from unrolled.runs.run import Run
@@ -48,24 +46,24 @@ class Config(config.Config):
 
 def applies(run: Run) -> str | None:
     look = glance(run)
-    if paths_by_layer(run, look):
+    if paths_by_layer(look):
         return None
     if reads_whole(run):
         return f"this {run.config.model} reads the whole input at once, no layer of it step by step"
-    if not carries(run.model) or any(leaf.is_floating_point() for leaf in moving(states_after(run, look)[-1])):
+    if not carries(run.model) or any(leaf.is_floating_point() for leaf in moving(look.states[-1])):
         return f"the state of this {run.config.model} grows while it reads, so it has no path in one space"
     return f"a {run.config.model} carries no real numbers from one position to the next"
 
 
 def ask(run: Run, value: Any, config: Config) -> Answer:
     look = look_at(run, value, config.length)
-    layers = paths_by_layer(run, look)
+    layers = paths_by_layer(look)
     number = config.layer or len(layers)
     if number > len(layers):
-        raise UsageError(f"layer = {number} is not possible: this model has {len(layers)} layer(s) with a state")
+        raise UsageError(f"invalid value layer = {number}: this model has {len(layers)} layer(s) with a state")
     planes = {name: principal_plane(path) for name, path in layers[number - 1].items()}
     every = [(i, name, path) for i, paths in enumerate(layers, 1) for name, path in paths.items()]
-    from_cell = bool(noted(run, look)["parts"])
+    from_cell = bool(look.seen["parts"])
     figures = [{"layer": i, "part": name, **measured(path, from_cell and name == "state")} for i, name, path in every]
     pictures = [trajectory(name, number, plane, look.names) for name, plane in planes.items()]
     return Answer(
@@ -76,12 +74,12 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
     )
 
 
-def paths_by_layer(run: Run, look: Look) -> list[Paths]:
+def paths_by_layer(look: Look) -> list[Paths]:
     """The states along the input, by layer and part; one layer for a model whose layers offer none."""
-    parts = noted(run, look)["parts"]
+    parts = look.seen["parts"]
     if parts:
         return [{name: path[0].float().cpu() for name, path in layer.items()} for layer in parts]
-    each = [list(moving(state)) for state in states_after(run, look)]
+    each = [list(moving(state)) for state in look.states]
     kept = [
         leaves for leaves in zip(*each, strict=True)
         if leaves[0].is_floating_point() and leaves[0].numel() and len({leaf.shape for leaf in leaves}) == 1

@@ -19,7 +19,7 @@ from unrolled.core.errors import UsageError
 from unrolled.core.forward import outputs
 from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.core.tokens import EMPTY
-from unrolled.inspect.tools.example import example_of
+from unrolled.inspect.tools.looking import look_at
 from unrolled.objectives.losses import token_losses
 from unrolled.pictures.kinds import Table, Tokens
 from unrolled.runs.run import Run
@@ -51,7 +51,8 @@ def surprises(run: Run, batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 def ask(run: Run, value: Any, config: Config) -> Answer:
-    batch, _, left_out = example_of(run, value, config.length)
+    look = look_at(run, value, config.length)
+    batch, left_out = look.batch.to("cpu"), look.left_out
     nats, log_p = surprises(run, batch)
     if len(nats) == 0:
         raise UsageError("there is no token to predict in this text: give a longer one")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from unrolled.core import discover
 from unrolled.core.config import Config, explain, merge, other_words
@@ -27,6 +27,13 @@ def seconds(value: Any) -> Any:
     if not found:
         raise ValueError(f"'{value}' is not a time: write 90s, 5m or 1.5h")
     return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+def decays(values: tuple[float, float]) -> tuple[float, float]:
+    """Two shares that a running mean keeps at each step."""
+    if not all(0 <= value < 1 for value in values):
+        raise ValueError(f"invalid value {list(values)}: expected two numbers, each >= 0 and < 1")
+    return values
 
 
 Seconds = Annotated[float, BeforeValidator(seconds), Field(gt=0)]
@@ -65,7 +72,7 @@ class Optimiser(Config):
     """Peak learning rate."""
     weight_decay: float = Field(0.01, ge=0, le=10)
     """Decoupled weight decay, on matrices only."""
-    betas: tuple[float, float] = (0.9, 0.99)
+    betas: Annotated[tuple[float, float], AfterValidator(decays)] = (0.9, 0.99)
     """AdamW's decay of the running mean and square."""
     schedule: Literal["trapezoid", "cosine", "plateau", "constant"] = "trapezoid"
     """Rate over time after the warm-up: flat and then linearly to zero, cosine to zero, halved on a plateau, flat."""

@@ -76,7 +76,7 @@ class Taken(NamedTuple):
             reasons.setdefault(f"{part_of(name)}: {why}", []).append(name)
         rest = "; ".join(f"{reason} ({len(tensors)})" for reason, tensors in reasons.items())
         line = f"from {where}: {len(self.took)} of {len(self.took) + len(self.left)} tensors taken: {parts}"
-        return f"{line}; begun anew: {rest}" if rest else line
+        return f"{line}; newly initialised: {rest}" if rest else line
 
 
 def _by_part(tensors: Iterable[str]) -> dict[str, int]:

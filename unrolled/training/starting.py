@@ -81,12 +81,12 @@ def take_weights(model: nn.Module, task: Task, saved: Run) -> parts.Taken:
 
 
 def require_taken(frozen: parts.Frozen, taken: parts.Taken) -> None:
-    """What is begun anew must be trained, or it would stay as chance made it."""
+    """What is newly initialised must be trained, or it would stay as chance made it."""
     for name in frozen.fixed:
         if name in taken.left:
             raise UsageError(
-                f"{name} cannot be frozen, for it is begun anew ({taken.left[name]}); freeze less, such as one of "
-                f"{', '.join(dict.fromkeys(map(parts.part_of, taken.took)))}"
+                f"{name} cannot be frozen, because it is newly initialised ({taken.left[name]}); freeze less, such "
+                f"as one of {', '.join(dict.fromkeys(map(parts.part_of, taken.took)))}"
             )
 
 

@@ -11,24 +11,6 @@ from torch import Tensor
 from unrolled.core.batch import Batch
 from unrolled.core.errors import UsageError
 from unrolled.core.task import Explained, Task
-from unrolled.inspect.tools.opened import longest
-from unrolled.runs.run import Run
-
-
-class Example(NamedTuple):
-    """The first positions of an input."""
-
-    batch: Batch  # of one row
-    names: list[str]  # of its positions
-    left_out: str  # a sentence on what is not looked at; empty: nothing
-
-
-def example_of(run: Run, value: object, length: int) -> Example:
-    """An input as the task reads it, but for what comes after its first `length` positions."""
-    batch, names = run.task.example(value)
-    length = min(length, longest(run.model) or length)
-    left_out = "" if len(names) <= length else f" Of {len(names)} positions the first {length} were read."
-    return Example(cut(batch.to("cpu"), 0, length), names[:length], left_out)
 
 
 def cut(batch: Batch, begin: int, end: int) -> Batch:
@@ -82,7 +64,7 @@ def pick_target(task: Task, y: Tensor, batch: Batch, at: int | None) -> int:
     if at is None:
         return with_target[-1]
     if at not in with_target:
-        raise UsageError(f"at = {at} is not possible: this input has targets at positions 0 to {with_target[-1]}")
+        raise UsageError(f"invalid value at = {at}: this input has targets at positions 0 to {with_target[-1]}")
     return at
 
 
@@ -106,10 +88,10 @@ def target_of(task: Task, y: Tensor, batch: Batch, at: int | None) -> Target:
         return Target(Explained(target_name(task, batch, found), "log p", "nats", log_p), found, found + 1)
     if asks == "whole":
         if at is not None:
-            raise UsageError(f"at = {at} is not possible: there is one answer for the whole input")
+            raise UsageError(f"invalid value at = {at}: there is one answer for the whole input")
         return Target(task.explained(y, 0), None, T)
     if at is not None and at >= T:
-        raise UsageError(f"at = {at} is not possible: this input has positions 0 to {T - 1}")
+        raise UsageError(f"invalid value at = {at}: this input has positions 0 to {T - 1}")
     return Target(task.explained(y, T - 1 if at is None else at), T - 1 if at is None else at, T)
 
 

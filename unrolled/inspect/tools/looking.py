@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +19,7 @@ from unrolled.core.front import setting
 from unrolled.core.spec import Sizes
 from unrolled.core.state import clone
 from unrolled.core.trace import Seen, trace
+from unrolled.inspect.tools.example import cut
 from unrolled.inspect.tools.opened import longest, start
 from unrolled.layers.parts.encoder_decoder import body_of
 from unrolled.layers.recurrent.recurrent import Bidirectional
@@ -26,15 +29,48 @@ if TYPE_CHECKING:
     from unrolled.runs.run import Run
 
 
-class Look(NamedTuple):
-    """The first positions of an input."""
+@dataclass(frozen=True)
+class Look:
+    """The first positions of an input, and what the layers of the model note while it reads them."""
 
-    x: Tensor  # [1, T] tokens, or [1, T, D] vectors
-    source: Tensor | None  # what the model was started with
-    names: list[str]  # of the T positions
-    left_out: str  # a sentence on what is not looked at; empty: nothing
-    source_mask: Tensor | None = None  # what of the source is real; None: all
+    model: Any
+    batch: Batch  # of one row
+    names: list[str]  # of its T positions
+    left_out: str = ""  # a sentence on what is not looked at; empty: nothing
     follows: str = "<stop>"  # the name of what comes after the last position
+
+    @property
+    def x(self) -> Tensor:
+        """[1, T] tokens, or [1, T, D] vectors"""
+        return self.batch.x
+
+    @property
+    def source(self) -> Tensor | None:
+        """What the model was started with."""
+        return self.batch.source
+
+    @cached_property
+    def seen(self) -> Seen:
+        """What is noted, from one reading; not what its start (a class, a source) makes layers note."""
+        with evaluating(self.model):
+            decoder, state = start(self.model, self.source, self.batch.source_mask)
+            with trace() as seen:
+                turned = [
+                    hook for m in decoder.modules() if isinstance(m, Bidirectional) for hook in _turn(m.back, seen)
+                ]
+                try:
+                    decoder(self.x, state)
+                finally:
+                    for hook in turned:
+                        hook.remove()
+        return seen
+
+    @cached_property
+    def states(self) -> list[Any]:
+        """The state after each position, every one from a reading of its own, so that buffers stand in one order."""
+        with evaluating(self.model):
+            decoder, state = start(self.model, self.source, self.batch.source_mask)
+            return [decoder(self.x[:, :t], clone(state))[1] for t in range(1, self.x.shape[1] + 1)]
 
 
 def look_at(run: Run, value: Any, length: int) -> Look:
@@ -44,18 +80,23 @@ def look_at(run: Run, value: Any, length: int) -> Look:
     """
     whole = run.task.completed(run.model, value)
     batch, names = run.task.example(whole)
-    batch = batch.to(run.config.device)
     n = min(length, longest(run.model) or length)
     left_out = "" if len(names) <= n else f" Of {len(names)} positions the first {n} are shown ({setting('length')})."
     own = "" if whole is value else " The target is what the model itself writes for this source."
     follows = names[n] if len(names) > n else "<stop>"
-    return Look(batch.x[:, :n], batch.source, names[:n], own + left_out, batch.source_mask, follows)
+    return Look(run.model, cut(batch.to(run.config.device), 0, n), names[:n], own + left_out, follows)
+
+
+_GLANCES: WeakKeyDictionary[Run, Look] = WeakKeyDictionary()
 
 
 def glance(run: Run) -> Look:
-    """The first positions of the run's own first example: enough to see what a model is made of."""
-    with opening(run.path):
-        return look_at(run, run.first_input(), 3)
+    """The first positions of the run's own first example, enough to see what a model is made of: one reading for all
+    questions."""
+    if run not in _GLANCES:
+        with opening(run.path):
+            _GLANCES[run] = look_at(run, run.first_input(), 3)
+    return _GLANCES[run]
 
 
 def codec_of(run: Run) -> Any:
@@ -76,20 +117,6 @@ def both_ways(run: Run) -> str:
     return " Layers are counted by direction: odd ones read forwards, even ones backwards, from the last position."
 
 
-def noted(run: Run, look: Look) -> Seen:
-    """What the layers of the model note while it reads the input; not what its start (a class, a source) makes them."""
-    with evaluating(run.model):
-        decoder, state = start(run.model, look.source, look.source_mask)
-        with trace() as seen:
-            hooks = [hook for m in decoder.modules() if isinstance(m, Bidirectional) for hook in _turn(m.back, seen)]
-            try:
-                decoder(look.x, state)
-            finally:
-                for hook in hooks:
-                    hook.remove()
-    return seen
-
-
 def _turn(back: nn.Module, seen: Seen) -> list[Any]:
     """Let what a layer notes while it reads the input backwards stand in the order of the input."""
     before: dict[str, int] = {}
@@ -107,13 +134,6 @@ def _turn(back: nn.Module, seen: Seen) -> list[Any]:
 def _backwards(value: Any) -> Any:
     """Tensors [1, T, ..] the other way round."""
     return {name: part.flip(1) for name, part in value.items()} if isinstance(value, dict) else value.flip(1)
-
-
-def states_after(run: Run, look: Look) -> list[Any]:
-    """The state after each position, every one from a reading of its own, so that buffers stand in one order."""
-    with evaluating(run.model):
-        decoder, state = start(run.model, look.source, look.source_mask)
-        return [decoder(look.x[:, :t], clone(state))[1] for t in range(1, look.x.shape[1] + 1)]
 
 
 def models_where(holds: Callable[[nn.Module, Seen], bool]) -> list[str]:

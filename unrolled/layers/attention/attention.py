@@ -226,7 +226,7 @@ class CausalSelfAttention(Causal):
     ) -> None:
         super().__init__()
         if window is not None and window < 1:
-            raise UsageError(f"window = {window} is not possible: a position sees at least itself")
+            raise UsageError(f"invalid value window = {window}: expected at least 1, the position itself")
         self.heads = heads
         self.score = score_named(score, heads.d_key, heads.d_key)
         self.window = window

@@ -113,7 +113,7 @@ class CausalConv(Causal):
         super().__init__()
         for name, value in {"d_in": d_in, "d_out": d_out, "kernel": kernel, "dilation": dilation}.items():
             if value < 1:
-                raise UsageError(f"{name} = {value} is not possible: a convolution needs at least 1")
+                raise UsageError(f"invalid value {name} = {value}: expected at least 1")
         self.d_in, self.d_out, self.kernel, self.dilation = d_in, d_out, kernel, dilation
         self.receptive_field = 1 + (kernel - 1) * dilation
         self.weight = nn.Parameter(torch.empty(d_out, kernel, d_in))  # [D', k, D], W_i = weight[:, i]

@@ -26,7 +26,7 @@ class Bag(Encoder):
     def __init__(self, n_tokens: int, features: str = "counts") -> None:
         super().__init__()
         if features not in ("counts", "tf-idf"):
-            raise UsageError(f"features = '{features}' is not possible: allowed is counts or tf-idf")
+            raise UsageError(f"invalid value features = '{features}': expected counts or tf-idf")
         self.features = features
         self.register_buffer("idf", torch.ones(n_tokens))
         self.d_out = n_tokens

@@ -16,7 +16,7 @@ from unrolled.core.errors import UsageError
 
 def _probability(p: float) -> float:
     if not 0 <= p < 1:
-        raise UsageError(f"word dropout of {p} is not possible: allowed is a probability >= 0 and < 1")
+        raise UsageError(f"invalid value {p} of word dropout: expected a probability >= 0 and < 1")
     return p
 
 

@@ -337,8 +337,8 @@ class OutputFeedback(Feedback):
     ) -> None:
         if transform not in ("linear", "identity") or (transform == "identity" and d_in != d_out):
             raise UsageError(
-                f"transform='{transform}' with widths {d_in} (x) and {d_out} (y) is not possible: "
-                "allowed is 'linear', or 'identity' when the widths agree"
+                f"invalid value transform='{transform}' with widths {d_in} (x) and {d_out} (y): "
+                "expected 'linear', or 'identity' when the widths agree"
             )
         super().__init__(d_in, Elman(d_in, d_state, activation), d_out, d_state, output_activation)
         self.weight_t = uniform(d_out, d_in, d_out) if transform == "linear" else None

@@ -229,7 +229,7 @@ def solve(
     (True, True)
     """
     if jacobian not in ("full", "diagonal"):
-        raise UsageError(f"jacobian = '{jacobian}' is not possible: allowed is 'full' or 'diagonal'")
+        raise UsageError(f"invalid value jacobian = '{jacobian}': expected 'full' or 'diagonal'")
     check_sizes(cell, x, h0)
     B, N = h0.shape
     if tolerance is None:

@@ -34,7 +34,7 @@ class Recurrent(Causal):
     def __init__(self, cell: Cell, scan: Scan = fused, initial: str = "zero") -> None:
         super().__init__()
         if initial not in ("zero", "learned"):
-            raise UsageError(f"initial = '{initial}' is not possible: allowed is 'zero' or 'learned'")
+            raise UsageError(f"invalid value initial = '{initial}': expected 'zero' or 'learned'")
         self.cell = cell
         self.scan = scan
         self.h_0 = nn.Parameter(torch.zeros(cell.state_size)) if initial == "learned" else None
