@@ -191,10 +191,10 @@ def settings_of(cls: type[BaseModel]) -> dict[str, dict[str, Any]]:
     }
 
 
-def explain(error: ValidationError, cls: type[BaseModel]) -> str:
-    """One sentence for the first thing that is wrong."""
+def explain(error: ValidationError, cls: type[BaseModel], group: str = "") -> str:
+    """One sentence for the first thing that is wrong; settings are told with the name of their group, if any."""
     first = error.errors()[0]
-    place = shortened(".".join(str(part) for part in first["loc"]))
+    place = shortened(".".join(str(part) for part in (*((group,) if group else ()), *first["loc"])))
     owner, field = _locate(cls, first["loc"])
     if first["type"] == "extra_forbidden":
         names = owner.model_fields

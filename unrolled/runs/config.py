@@ -223,7 +223,7 @@ def parse_settings(cls: type[BaseModel], values: Mapping[str, Any], group: str) 
     try:
         return cls.model_validate(values)
     except ValidationError as error:
-        raise UsageError(f"{group}.{explain(error, cls)}") from None
+        raise UsageError(explain(error, cls, group)) from None
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
