@@ -32,7 +32,7 @@ from benchmarks.recurrent import cpu_name, interleaved
 from unrolled.core.compose import Each, Serial
 from unrolled.core.spec import Sizes
 from unrolled.decode.choose import make_chooser
-from unrolled.decode.config import Sampling
+from unrolled.decode.config import Decoding
 from unrolled.decode.rollout import collect, rollout
 from unrolled.layers.attention.attention import attend_causally
 from unrolled.layers.attention.scores import ScaledDot
@@ -154,7 +154,7 @@ def bench_generation(repeats: int) -> list[dict[str, Any]]:
     torch.manual_seed(0)
     model, peer = ours().eval(), theirs()
     tokens = torch.randint(VOCABULARY, (1, 512))
-    choose = make_chooser(Sampling(temperature=0))
+    choose = make_chooser(Decoding(temperature=0))
     rows = []
     with torch.no_grad():
         _, state = model(tokens, None)

@@ -74,7 +74,7 @@ def shakespeare(model: str, budget: str = "5m") -> dict[str, Any]:
             "figures": {key: value for key, value in result.items() if key != "baselines"},
             "baselines": result["baselines"],
             "curve": curve,
-            "sample": run.generate("ROMEO:", max_tokens=300)[0].text,
+            "sample": run.generate("ROMEO:", max_tokens=300)[0]["text"],
         }
 
 

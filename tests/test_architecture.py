@@ -29,7 +29,7 @@ ORDER = [
     {"core"},
     {"layers", "data", "objectives", "decode", "pictures"},
     {"emissions"},
-    {"models", "tasks"},
+    {"models", "tasks", "verbs"},
     {"runs", "testing"},
     {"training", "inspect", "report"},
     {"comparison", "serve"},
@@ -254,7 +254,7 @@ def test_nothing_private_leaves_its_room():
 
 
 def test_private_names_are_seen():
-    assert private("from unrolled.tasks._writing import Written", "unrolled.cli.lines")
+    assert private("from unrolled.tasks._writing import Written", "unrolled.cli.asked")
     assert private("def f():\n    from unrolled.data.codec import _cut", "unrolled.tasks.tag")
     assert not private("from unrolled.tasks._writing import Written", "unrolled.tasks.translate")
     assert not private("from __future__ import annotations", "unrolled.tasks.translate")

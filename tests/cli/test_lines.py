@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.commands import run_unrolled
-from unrolled.cli.lines import Moving, Still, bar_for, size_of
+from unrolled.cli.asked import Moving, Still, bar_for, size_of
 from unrolled.data.windows import windows
 
 
@@ -31,7 +31,7 @@ def test_lines_come_out_in_order_and_empty_ones_stay(run):
     lines = done.stdout.split("\n")
     assert len(lines) == 6 and lines[-1] == ""
     assert lines[1] == lines[3] == ""
-    told = run_unrolled("predict", run / "run", "-", "--json", "--beam", 3, "--n-best", 2, stdin="ab\n\n").stdout
+    told = run_unrolled("predict", run / "run", "-", "--json", "--beam", 3, "-n", 2, stdin="ab\n\n").stdout
     first, second = map(json.loads, told.splitlines())
     assert first["source"] == "ab" and len(first["candidates"]) == 2
     assert second["prediction"] == ""

@@ -6,15 +6,18 @@ import csv
 import errno
 import json
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import unrolled
-from unrolled.cli.examples import answers_of
-from unrolled.cli.rows import with_ids, write
+from unrolled.cli.rows import write
 from unrolled.core.errors import CannotWrite, DataError, UsageError
+from unrolled.core.task import Given, Rows, Task
+from unrolled.core.verb import Result
+from unrolled.data.rows_beside import rows_in
 from unrolled.runs.run import Run
 
 TINY = {"steps": 2, "d_state": 4, "d_embedding": 4, "threads": 1}
@@ -52,7 +55,7 @@ def runs(tables: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def written(run: Run, table: Path, out: Path) -> list[dict[str, str]]:
-    write(str(out), str(table), answers_of(run, str(table), "predict", None), run.task)
+    write(str(out), str(table), run.each("predict", str(table)), run.task)
     with out.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -75,24 +78,32 @@ def test_every_row_keeps_its_cells_and_has_its_answer(runs, tables, tmp_path, wh
 
 def test_lines_tell_the_id_of_their_series(runs, tables, tmp_path):
     run, table = runs["regress"], tables[1]
-    lines = list(with_ids(str(table), answers_of(run, str(table), "predict", None), run.task))
+    lines = run.predict(str(table))
     with table.open(newline="", encoding="utf-8") as file:
         met = list(dict.fromkeys(row["id"] for row in csv.DictReader(file)))
     assert [line["id"] for line in lines] == met
-    write(str(tmp_path / "out.jsonl"), str(table), answers_of(run, str(table), "predict", None), run.task)
+    write(str(tmp_path / "out.jsonl"), str(table), run.each("predict", str(table)), run.task)
     kept = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [line["id"] for line in kept] == met
 
 
 def test_what_is_no_table_has_no_ids(runs, tmp_path):
     np.savez(tmp_path / "x.npz", v=np.zeros((2, 3, 1), np.float32))
-    said = answers_of(runs["regress"], str(tmp_path / "x.npz"), "predict", None)
-    lines = list(with_ids(str(tmp_path / "x.npz"), said, runs["regress"].task))
+    lines = runs["regress"].predict(tmp_path / "x.npz")
     assert len(lines) == 2 and set(lines[0]) == {"prediction"}
 
 
-class Line:
+class Line(Task):
     """A task that reads tables as they are."""
+
+    def __init__(self) -> None: ...
+
+    def rows_in(self, path: Path) -> Rows | None:
+        return rows_in(path)
+
+
+def alone(lines: Iterable[Result]) -> Iterator[tuple[Given, Result]]:
+    return ((Given(None), line) for line in lines)
 
 
 def test_a_planted_link_is_not_followed(tmp_path):
@@ -101,7 +112,7 @@ def test_a_planted_link_is_not_followed(tmp_path):
     (tmp_path / "in.csv").write_text("a,b\n1,2\n")
     for name in ("out.csv.part", ".out.csv.tmp"):
         (tmp_path / name).symlink_to(precious)
-    write(str(tmp_path / "out.csv"), str(tmp_path / "in.csv"), iter([{"prediction": "x"}]), Line())
+    write(str(tmp_path / "out.csv"), str(tmp_path / "in.csv"), alone([{"prediction": "x"}]), Line())
     assert precious.read_text() == "mine"
     assert (tmp_path / "out.csv").read_text() == "a,b,prediction\n1,2,x\n"
 
@@ -117,7 +128,7 @@ def test_what_was_there_stays_until_all_is_written(tmp_path, ending):
         raise DataError("the second cannot be predicted")
 
     with pytest.raises(DataError):
-        write(str(out), str(tmp_path / "in.csv"), said(), Line())
+        write(str(out), str(tmp_path / "in.csv"), alone(said()), Line())
     assert out.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", out.name]
 
@@ -127,7 +138,7 @@ def test_a_full_disk_is_told_with_the_bytes_needed(tmp_path, monkeypatch):
     real = os.write
     monkeypatch.setattr(os, "write", lambda file, data: real(file, data) if len(data) < 60 else fail(errno.ENOSPC))
     with pytest.raises(CannotWrite, match=r"out\.csv cannot be written \(No space left.*bytes are needed and .* free"):
-        write(str(tmp_path / "out.csv"), str(tmp_path / "in.csv"), ({"prediction": "xyz"} for _ in range(100)), Line())
+        write(str(tmp_path / "out.csv"), str(tmp_path / "in.csv"), alone([{"prediction": "xyz"}] * 100), Line())
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 
@@ -145,7 +156,7 @@ def test_formulas_are_quoted_on_request_and_numbers_are_kept(tmp_path):
         csv.writer(file).writerows([["=name", "b"], *([cell, "x"] for cell in CELLS + KEPT)])
     for quoted in (False, True):
         said = ({"prediction": cell, "p": -0.5} for cell in CELLS + KEPT)
-        write(str(out), str(table), said, Line(), quote_formulas=quoted)
+        write(str(out), str(table), alone(said), Line(), quote_formulas=quoted)
         with out.open(newline="", encoding="utf-8") as file:
             header, *rows = csv.reader(file)
         sign = "'" if quoted else ""

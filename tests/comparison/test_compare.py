@@ -96,7 +96,7 @@ def test_the_score_of_a_row_is_that_of_its_runs(done):
     assert {run.config.seed for run in runs} == {0, 1}
     assert runs[0].evaluate()["nats"] == pytest.approx(runs[0].result["test"]["nats"], rel=1e-5)
     assert set(runs[0].result["baselines"]) == {"unigram", "bigram", "trigram", "6-gram"}
-    assert isinstance(done.best.generate("one ", max_tokens=5)[0].text, str)
+    assert isinstance(done.best.generate("one ", max_tokens=5)[0]["text"], str)
 
 
 def test_a_comparison_opens_as_the_model_that_validation_selects(done, tmp_path):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unrolled.core.errors import DataError, UsageError
 from unrolled.decode import choose as c
-from unrolled.decode.config import Sampling
+from unrolled.decode.config import Decoding
 from unrolled.decode.noise import Noise
 
 V = 8
@@ -33,7 +33,7 @@ def assert_shares(actual: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(actual.double(), expected.double().flatten(), atol=2 / len(EVEN), rtol=0)
 
 
-def by_hand(y: Tensor, sampling: Sampling, history: list[int], forbidden: set[int]) -> Tensor:
+def by_hand(y: Tensor, sampling: Decoding, history: list[int], forbidden: set[int]) -> Tensor:
     log_q = y[0].double().log_softmax(-1).tolist()
     log_q = [-math.inf if k in forbidden else x for k, x in enumerate(log_q)]
     log_q = [x * sampling.repetition_penalty if k in history else x for k, x in enumerate(log_q)]
@@ -65,7 +65,7 @@ def by_hand(y: Tensor, sampling: Sampling, history: list[int], forbidden: set[in
 @pytest.mark.parametrize("forbidden", [set(), {0, 2}])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_sampling_is_what_is_written(settings: dict, forbidden: set[int], seed: int) -> None:
-    sampling, y = Sampling(**settings), logits(seed)
+    sampling, y = Decoding(**settings), logits(seed)
     actual = shares(c.make_chooser(sampling, forbidden), y, torch.tensor([[1, 5, 5]]))
     assert_shares(actual, by_hand(y, sampling, [1, 5, 5], forbidden))
 
@@ -82,13 +82,13 @@ def test_sampling_frequencies_match_the_distribution_by_chi_square() -> None:
 def test_temperature_zero_is_greedy_and_small_temperatures_approach_it() -> None:
     y = logits()
     for temperature in (0.0, 1e-3, 1e-300):
-        chooser = c.make_chooser(Sampling(temperature=temperature))
+        chooser = c.make_chooser(Decoding(temperature=temperature))
         assert_shares(shares(chooser, y), torch.nn.functional.one_hot(y.argmax(-1), V))
 
 
 def test_greedy_respects_penalty_and_forbidden() -> None:
     y = torch.tensor([[3.0, 2.9, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
-    chooser = c.make_chooser(Sampling(temperature=0, repetition_penalty=4.0), forbidden={1})
+    chooser = c.make_chooser(Decoding(temperature=0, repetition_penalty=4.0), forbidden={1})
     assert chooser(y, torch.tensor([[7]]), EVEN[:1]).item() == 0
     assert chooser(y, torch.tensor([[0]]), EVEN[:1]).item() == 2
 
@@ -97,7 +97,7 @@ def test_of_equal_tokens_greedy_takes_the_first() -> None:
     y = torch.tensor([[0.0, 4.0, 1.0, 4.0, 4.0], [2.0, 2.0, 2.0, 2.0, 2.0]])
     past, noise = torch.zeros(2, 0, dtype=torch.long), EVEN[-2:]
     assert c.greedy(y, past, noise).tolist() == [1, 0]
-    assert c.make_chooser(Sampling(temperature=0), forbidden={0})(y, past, noise).tolist() == [1, 1]
+    assert c.make_chooser(Decoding(temperature=0), forbidden={0})(y, past, noise).tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(("p", "kept"), [(0.25, 1), (0.5, 1), (0.5 + 1e-9, 2), (0.75, 2), (0.75 + 1e-9, 3), (0.99, 4)])
@@ -122,13 +122,13 @@ def test_a_number_at_the_edge_of_two_tokens_draws_the_second() -> None:
 
 
 def test_the_penalty_does_not_depend_on_the_zero_of_the_logits() -> None:
-    chooser, past = c.make_chooser(Sampling(repetition_penalty=1.5)), torch.tensor([[2, 3]])
+    chooser, past = c.make_chooser(Decoding(repetition_penalty=1.5)), torch.tensor([[2, 3]])
     assert_shares(shares(chooser, logits() + 50, past), shares(chooser, logits() - 50, past))
 
 
 def test_rows_have_their_own_history() -> None:
     y = torch.tensor([[3.0, 2.9, 0.0], [3.0, 2.9, 0.0]])
-    chooser = c.make_chooser(Sampling(temperature=0, repetition_penalty=2.0))
+    chooser = c.make_chooser(Decoding(temperature=0, repetition_penalty=2.0))
     assert chooser(y, torch.tensor([[2, 0], [1, 2]]), EVEN[:2]).tolist() == [1, 0]
 
 
@@ -142,7 +142,7 @@ def test_impossible_tokens_are_never_drawn() -> None:
 def test_no_possible_token_is_said(bad: list[float]) -> None:
     y = torch.tensor([[1.0, 1.0], bad])
     with pytest.raises(DataError, match="row 1 no token"):
-        c.make_chooser(Sampling())(y, torch.zeros(2, 0, dtype=torch.long), EVEN[:2])
+        c.make_chooser(Decoding())(y, torch.zeros(2, 0, dtype=torch.long), EVEN[:2])
 
 
 def test_scheduled_takes_the_truth_with_its_probability() -> None:
@@ -184,4 +184,4 @@ def test_a_last_token_that_is_impossible_is_not_drawn_by_rounding() -> None:
 def test_settings_are_checked() -> None:
     for values in ({"temperature": -1}, {"top_k": 0}, {"top_p": 0}, {"repetition_penalty": 0.5}, {"seed": -1}):
         with pytest.raises(UsageError, match=next(iter(values))):
-            Sampling.parse(values)
+            Decoding.parse(values)

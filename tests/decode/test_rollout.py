@@ -12,13 +12,13 @@ from unrolled.core import state as tree
 from unrolled.core.errors import UsageError
 from unrolled.core.state import Fixed
 from unrolled.decode.choose import Chooser, Scheduled, draw, greedy, make_chooser
-from unrolled.decode.config import Sampling
+from unrolled.decode.config import Decoding
 from unrolled.decode.rollout import best_of, collect, rollout
 
 Make = Callable[..., Any]
 V, STOP, JUNK = 7, 3, 5
 PROMPTS = [[1, 2, 4, 6, 0, 1], [2], [4, 4, 3], [6, 3]]  # a stop token inside a prompt ends nothing
-PENALISED = make_chooser(Sampling(repetition_penalty=1.3, top_p=0.9))
+PENALISED = make_chooser(Decoding(repetition_penalty=1.3, top_p=0.9))
 
 
 def padded(prompts: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:

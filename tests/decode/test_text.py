@@ -10,9 +10,9 @@ import torch
 
 from unrolled.decode.beam import beam_search
 from unrolled.decode.choose import make_chooser
-from unrolled.decode.config import Sampling
+from unrolled.decode.config import Decoding
 from unrolled.decode.rollout import best_of
-from unrolled.decode.text import Begun, Search, Writer
+from unrolled.decode.text import Begun, Writer
 
 Make = Callable[..., Any]
 V, STOP, NEVER = 6, 3, 5
@@ -50,20 +50,18 @@ def begun(toy: Any) -> Begun:
 
 
 def test_samples_come_best_first_and_more_tries_find_better_ones(toy: Any) -> None:
-    sampling = Sampling(seed=4)
-    found = WRITER.write(begun(toy), Search(n=2, best_of_n=9, max_tokens=6), sampling)
-    chooser = make_chooser(sampling, [NEVER])
+    (found,) = WRITER.write(begun(toy), Decoding(n=2, best_of=9, max_tokens=6, seed=4))
+    chooser = make_chooser(Decoding(seed=4), [NEVER])
     (every,) = best_of(9, toy, toy.start(1), torch.tensor([[1, 2]]), None, chooser, STOP, 6, seed=4)
     assert [text.logp for text in found] == [candidate.log_p for candidate in every[:2]]
-    (plain,) = WRITER.write(begun(toy), Search(max_tokens=6), sampling)
+    ((plain,),) = WRITER.write(begun(toy), Decoding(max_tokens=6, seed=4))
     assert plain.text in [Letters().decode([k for k in c.tokens if k != STOP]) for c in every]
-    assert [len(WRITER.write(begun(toy), Search(n=3, max_tokens=6), sampling)), len(found)] == [3, 2]
+    assert [len(WRITER.write(begun(toy), Decoding(n=3, max_tokens=6, seed=4))[0]), len(found)] == [3, 2]
 
 
 @pytest.mark.parametrize(("n", "beam"), [(1, 4), (3, 4), (3, 1)])
 def test_a_beam_is_as_wide_as_what_is_asked_of_it(toy: Any, n: int, beam: int) -> None:
-    search = Search(n=n, beam=beam, length_penalty=0.7, max_tokens=5)
-    found = WRITER.write(begun(toy), search, Sampling())
+    (found,) = WRITER.write(begun(toy), Decoding(n=n, beam=beam, length_penalty=0.7, max_tokens=5))
     (wanted,) = beam_search(toy, toy.start(1), torch.tensor([[1, 2]]), STOP, max(beam, n), 5, 0.7, n, forbidden=[NEVER])
     assert [(text.logp, text.tokens, text.finished) for text in found] == [
         (candidate.log_p, len(candidate.tokens), candidate.finished) for candidate in wanted
@@ -71,7 +69,7 @@ def test_a_beam_is_as_wide_as_what_is_asked_of_it(toy: Any, n: int, beam: int) -
 
 
 def test_the_stop_is_counted_and_not_written(toy: Any) -> None:
-    texts = WRITER.write(begun(toy), Search(n=40, max_tokens=4), Sampling(seed=1))
+    (texts,) = WRITER.write(begun(toy), Decoding(n=40, max_tokens=4, seed=1))
     assert {text.finished for text in texts} == {True, False}
     for text in texts:
         assert len(text.text) == text.tokens - text.finished
@@ -81,8 +79,8 @@ def test_the_stop_is_counted_and_not_written(toy: Any) -> None:
 
 def test_a_stream_is_the_text_piece_by_piece(toy: Any) -> None:
     for seed in range(6):
-        (text,) = WRITER.write(begun(toy), Search(max_tokens=7), Sampling(seed=seed))
-        pieces = list(WRITER.stream(begun(toy), Sampling(seed=seed), 7))
+        ((text,),) = WRITER.write(begun(toy), Decoding(max_tokens=7, seed=seed))
+        pieces = list(WRITER.stream(begun(toy), Decoding(max_tokens=7, seed=seed)))
         assert pieces == [*text.text.replace("a", ""), "."]
 
 

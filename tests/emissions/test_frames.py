@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from unrolled.core.errors import DataError, UsageError
+from unrolled.decode.config import Decoding
 from unrolled.decode.rollout import rollout
-from unrolled.emissions.bits import Bits, Draw
+from unrolled.emissions.bits import Bits
 from unrolled.layers.recurrent.cells import GRU
 from unrolled.layers.recurrent.recurrent import Recurrent
 
@@ -25,7 +26,7 @@ def constant(p: list[float]):
 def draw(step, prompt: Tensor, n: int, temperature: float = 1.0, seed: int = 0) -> tuple[Tensor, Tensor]:
     bits = Bits(prompt.shape[2])
     with torch.no_grad():
-        choose = bits.chooser(Draw(temperature=temperature))
+        choose = bits.chooser(Decoding(temperature=temperature))
         frames = list(rollout(step, None, prompt, None, choose, (), n, seed=seed, of=bits))
     return torch.stack([f.tokens for f in frames], 1), torch.stack([f.log_p for f in frames], 1)
 

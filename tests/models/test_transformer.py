@@ -18,7 +18,7 @@ from unrolled.core.spec import Sizes
 from unrolled.core.trace import trace
 from unrolled.decode.beam import beam_search
 from unrolled.decode.choose import make_chooser
-from unrolled.decode.config import Sampling
+from unrolled.decode.config import Decoding
 from unrolled.decode.rollout import collect, rollout
 from unrolled.models import transformer, transformer_encoder
 from unrolled.testing import check_model
@@ -100,7 +100,7 @@ def test_unequal_prompts_are_decoded_together_as_alone(settings: dict[str, objec
     prompts = [[1, 2, 3, 4, 5, 6, 7], [8], [3, 3, 9]]
     lengths = torch.tensor([len(p) for p in prompts])
     padded = torch.tensor([p + [0] * (7 - len(p)) for p in prompts])
-    choose = make_chooser(Sampling(temperature=1.0))
+    choose = make_chooser(Decoding(temperature=1.0))
     with torch.no_grad():
         together = collect(rollout(model, None, padded, lengths, choose, 0, 8, seed=3))
         for row, prompt in enumerate(prompts):
@@ -182,5 +182,5 @@ def test_a_letter_is_carried_over_dots(window: int, own: dict[str, object], tmp_
                 "window": window} | own  # fmt: skip
     run = unrolled.train(file, model="transformer", out=tmp_path / "run", settings=settings)
     assert run.result["valid"]["nats"] < 0.34  # log 4 / 6 = 0.231 with memory, twice that without
-    lines = run.generate("a...a\n", max_tokens=120)[0].text.splitlines()[:-1]  # five windows long
+    lines = run.generate("a...a\n", max_tokens=120)[0]["text"].splitlines()[:-1]  # five windows long
     assert sum(len(line) == 5 and line[0] == line[4] for line in lines) >= 0.8 * len(lines)

@@ -199,8 +199,8 @@ def test_texts_are_found_in_the_column_that_training_chose(tmp_path: Path) -> No
             assert each.score(form) == wanted
             assert each.evaluate(form) == figures
         assert each.score(tmp_path / "new.txt") == wanted
-        read = each.task.read_texts(str(tmp_path / "new.csv"), each.config.data)
-        assert [example.text for some in read for example in some] == lines
+        read = each.task.read(str(tmp_path / "new.csv"))
+        assert [example.value for some in read for example in some] == lines
         for bad in ([{"note": "zzzz"}], polars.DataFrame({"note": ["zzzz"]})):
             for verb in (each.score, each.evaluate):
                 with pytest.raises(UnrolledError, match=f"'{name}'"):

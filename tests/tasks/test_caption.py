@@ -63,7 +63,7 @@ def test_predictions_carry_their_images(run: Run) -> None:
     assert lines[0]["source"] == "image 20 of the data"
     assert lines[0]["target"] == picture(19).caption
     assert lines[0]["image"].startswith("data:image/png;base64,")
-    again = list(run.task.predict(run.model, [lines[0]["image"], picture(19).image]))
+    again = run.predict([lines[0]["image"], picture(19).image])
     assert {line["prediction"] for line in again} == {lines[0]["prediction"]}
 
 
@@ -73,7 +73,7 @@ def test_a_saved_run_captions_files_and_folders(run: Run, folder: Path) -> None:
     for i in range(3):
         Image.fromarray(picture(i).image).save(pictures / f"{i}.png")
     saved = load(run.path)
-    wanted = [line["prediction"] for line in saved.task.predict(saved.model, [picture(i).image for i in range(3)])]
+    wanted = [line["prediction"] for line in saved.predict([picture(i).image for i in range(3)])]
     told = run_unrolled("predict", str(run.path), str(pictures), "--json")
     assert told.returncode == 0, told.stderr
     found = [json.loads(line) for line in told.stdout.splitlines()]
@@ -81,11 +81,11 @@ def test_a_saved_run_captions_files_and_folders(run: Run, folder: Path) -> None:
     assert found[1]["source"].endswith("1.png")
     Image.new("RGB", (20, 10)).save(pictures / "0.png")
     with pytest.raises(DataError, match="the image is 20 pixels wide, but this run reads 48"):
-        list(saved.task.predict(saved.model, [str(pictures / "0.png")]))
+        saved.predict([str(pictures / "0.png")])
     with pytest.raises(DataError, match="there is no such file"):
-        list(saved.task.predict(saved.model, [str(pictures / "none.png")]))
+        saved.predict([str(pictures / "none.png")])
     with pytest.raises(DataError, match="expected the name of an image file"):
-        list(saved.task.predict(saved.model, [3]))
+        saved.predict([3])
 
 
 def test_where_it_looks_is_shown_over_the_image(run: Run) -> None:
@@ -129,7 +129,7 @@ def test_arrays_sizes_and_grey(tmp_path: Path) -> None:
     settings = QUICK | {"steps": 2, "size": 24, "grey": True}
     run = unrolled.train(data, task="caption", model="encdec", out=tmp_path / "run", settings=settings)
     assert run.task.ports().source.d_in == 24
-    (line,) = run.task.predict(run.model, [np.zeros((30, 50, 3), np.uint8)])  # brought to the size
+    (line,) = run.predict([np.zeros((30, 50, 3), np.uint8)])  # brought to the size
     assert isinstance(line["prediction"], str)
 
 

@@ -64,8 +64,8 @@ def test_clean_series_are_enough(tmp_path: Path) -> None:
     again = unrolled.load(made.path, trained_on=tmp_path / "clean.npz")
     assert again.evaluate(split="test") == pytest.approx(made.result["test"], rel=1e-6)
     assert again.evaluate(tmp_path / "clean.npz")["tokens"] == 80 * 50
-    [some] = again.task.read_examples(str(tmp_path / "clean.npz"), again.config.data)
-    assert np.array_equal(some[0].text, x[0])
+    [some] = again.task.read(str(tmp_path / "clean.npz"))
+    assert np.array_equal(some[0].value, x[0])
     assert guess_task(tmp_path / "clean.npz", {"noise": "white"})[0] == "denoise"
 
 

@@ -14,7 +14,6 @@ from tests.commands import run_unrolled
 from tests.data.test_midi import parse
 from unrolled.core.errors import DataError, UsageError
 from unrolled.data.pianoroll import read_rolls
-from unrolled.decode.config import Sampling
 from unrolled.runs.run import Run
 
 QUICK = {"steps": 150, "d_state": 32, "d_embedding": 16, "batch_size": 8, "lr": 0.02, "warmup": 2, "threads": 1}
@@ -75,22 +74,21 @@ def test_it_learns_more_than_its_baselines(run: Run) -> None:
 def test_a_saved_run_is_the_same_run(run: Run) -> None:
     again = unrolled.load(run.path, trained_on=run.trained_on)
     assert again.evaluate()["nats"] == pytest.approx(run.result["test"]["nats"], rel=1e-6)
-    assert again.generate(n=2, max_tokens=5)[0].roll.tolist() == run.generate(n=2, max_tokens=5)[0].roll.tolist()
+    assert again.generate(n=2, max_tokens=5)[0]["roll"].tolist() == run.generate(n=2, max_tokens=5)[0]["roll"].tolist()
 
 
 def test_generation_goes_on_from_a_prompt(run: Run, folder: Path) -> None:
     prompt = read_rolls(folder / "scales.npz")["train"][0][:3]
     made = run.generate(prompt, n=3, max_tokens=6)
     for item in made:
-        assert item.given == 3 and item.roll.shape == (9, 88)
-        np.testing.assert_array_equal(item.roll[:3], prompt)
-        wanted = run.score([item.roll])[0]["logp"] - run.score([prompt])[0]["logp"]
-        assert item.logp == pytest.approx(wanted, rel=1e-4)
-    assert [item.logp for item in made] == sorted((item.logp for item in made), reverse=True)
+        assert item["given"] == 3 and item["roll"].shape == (9, 88)
+        np.testing.assert_array_equal(item["roll"][:3], prompt)
+        wanted = run.score([item["roll"]])[0]["logp"] - run.score([prompt])[0]["logp"]
+        assert item["logp"] == pytest.approx(wanted, rel=1e-4)
+    assert [item["logp"] for item in made] == sorted((item["logp"] for item in made), reverse=True)
     named = run.generate(f"{folder / 'scales.npz'}:3", n=3, max_tokens=6)
-    assert [item.roll.tolist() for item in named] == [item.roll.tolist() for item in made]
-    cold = Sampling(temperature=0)
-    assert (run.generate(sampling=cold)[0].roll == run.generate(sampling=cold, n=2)[1].roll).all()
+    assert [item["roll"].tolist() for item in named] == [item["roll"].tolist() for item in made]
+    assert (run.generate(temperature=0)[0]["roll"] == run.generate(sample=False, n=2)[1]["roll"]).all()
 
 
 def test_what_is_written_is_a_roll_and_a_midi_file(run: Run, tmp_path: Path) -> None:
@@ -101,7 +99,7 @@ def test_what_is_written_is_a_roll_and_a_midi_file(run: Run, tmp_path: Path) -> 
         file.write_bytes(content)
     assert [file.name for file in files] == ["piece.npz", "piece-0.mid", "piece-1.mid"]
     for i, roll in enumerate(read_rolls(files[0])["all"]):
-        np.testing.assert_array_equal(roll, made[i].roll)
+        np.testing.assert_array_equal(roll, made[i]["roll"])
         notes, length, _ = parse(files[i + 1].read_bytes())
         assert length == pytest.approx(8 * 0.5)
         assert {number - 21 for _, _, number in notes} == set(np.flatnonzero(roll.any(axis=0)).tolist())
@@ -122,7 +120,7 @@ def test_other_models_and_widths(model: str, tmp_path: Path) -> None:
     made = unrolled.train(rolls, task="next-frame", model=model, out=tmp_path / "run", settings=settings)
     assert made.task.width == 20
     item = made.generate(max_tokens=4)[0]
-    assert item.roll.shape == (4, 20)
+    assert item["roll"].shape == (4, 20)
     assert [file.suffix for file in made.task.files_of([item], tmp_path / "x")] == [".npz"]
     assert made.evaluate(rolls)["tokens"] == sum(map(len, rolls))
     if model == "key-chain":
@@ -144,8 +142,8 @@ def test_what_does_not_fit_is_said(run: Run, folder: Path, tmp_path: Path) -> No
         unrolled.train(source, task="next-frame", model="ngram", out=tmp_path / "b")
     with pytest.raises(UsageError, match="it reads numbers, and the input of the task is tokens"):
         unrolled.train("builtin:python-docs", model="key-chain", out=tmp_path / "c")
-    with pytest.raises(UsageError, match="top_k is for tokens"):
-        run.generate(sampling=Sampling(top_k=3))
+    with pytest.raises(UsageError, match=r"top_k=.* is not for the task 'next-frame'; generate takes n=.*, max_tokens"):
+        run.generate(top_k=3)
     with pytest.raises(DataError, match="20 wide, those of this run 88"):
         run.evaluate([np.zeros((3, 20))])
     with pytest.raises(DataError, match="the prompt"):

@@ -84,7 +84,7 @@ def test_scores_are_log_probabilities(stream: Run, classes: Run) -> None:
 
 def test_a_class_decides_what_is_written(classes: Run) -> None:
     for kind in "AB":
-        texts = [item.text for item in classes.generate("", condition=kind, n=8, max_tokens=12)]
+        texts = [item["text"] for item in classes.generate("", condition=kind, n=8, max_tokens=12)]
         right = sum(text.startswith(kind.lower()) for text in texts)
         assert right >= 7, texts
     assert (
@@ -93,18 +93,18 @@ def test_a_class_decides_what_is_written(classes: Run) -> None:
 
 
 def test_generated_log_probability_is_the_scored_one(classes: Run) -> None:
-    made = next(item for item in classes.generate("", condition="A", n=6, max_tokens=30) if item.finished)
-    assert classes.score([made.text], ["A"])[0]["logp"] == pytest.approx(made.logp, rel=1e-4)
+    made = next(item for item in classes.generate("", condition="A", n=6, max_tokens=30) if item["finished"])
+    assert classes.score([made["text"]], ["A"])[0]["logp"] == pytest.approx(made["logp"], rel=1e-4)
 
 
 def test_what_is_streamed_is_what_is_generated(stream: Run) -> None:
-    assert "".join(stream.stream("so ", max_tokens=25)) == stream.generate("so ", max_tokens=25)[0].text
+    assert "".join(stream.stream("so ", max_tokens=25)) == stream.generate("so ", max_tokens=25)[0]["text"]
 
 
 def test_special_tokens_are_never_written(stream: Run, classes: Run) -> None:
     for run, condition in ((stream, None), (classes, "A")):
         for item in run.generate("", n=5, max_tokens=40, condition=condition):
-            assert "<" not in item.text
+            assert "<" not in item["text"]
 
 
 def test_a_run_can_be_evaluated_on_other_data(stream: Run, tmp_path: Path) -> None:

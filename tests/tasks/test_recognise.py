@@ -67,14 +67,16 @@ def test_a_saved_run_reads_other_strokes(by_frames: Run, folder: Path) -> None:
     told = run_unrolled("predict", str(by_frames.path), str(folder / "more.jsonl"), "--json")
     assert told.returncode == 0, told.stderr
     found = [json.loads(line)["prediction"] for line in told.stdout.splitlines()]
-    wanted = [line["prediction"] for line in saved.task.predict(saved.model, [row["strokes"] for row in rows])]
+    wanted = [line["prediction"] for line in saved.predict([row["strokes"] for row in rows])]
     assert found == wanted
     assert sum(a == row["text"] for a, row in zip(found, rows, strict=True)) > 12
-    (best,) = saved.task.predict(saved.model, [rows[0]["strokes"]], n_best=3)
+    (best,) = saved.predict([rows[0]["strokes"]], n=3)
     assert len(best["candidates"]) == 3
     assert best["candidates"][0]["logp"] >= best["candidates"][1]["logp"]
-    with pytest.raises(UsageError, match="frames say one text"):
-        list(saved.task.predict(saved.model, [rows[0]["strokes"]], length_penalty=0.5, beam=2))
+    with pytest.raises(
+        UsageError, match=r"length_penalty=.* is not for the task 'recognise'; predict takes n=.* and beam="
+    ):
+        saved.predict([rows[0]["strokes"]], length_penalty=0.5, beam=2)
     figures = saved.task.measure_on(folder / "more.jsonl")(saved.model)
     assert figures["exact_match"] == pytest.approx(sum(a == row["text"] for a, row in zip(found, rows)) / 30)
 
@@ -104,7 +106,7 @@ def test_attention_stands_beside_its_baselines(folder: Path, tmp_path: Path) -> 
     assert set(run.result["baselines"]) == {"most frequent text", "text of the nearest"}
     run.task.prepare(folder / "pen.jsonl")
     assert isinstance(run.task.pictures(run.model, "test")["alignment"], Heatmap)
-    (line,) = run.task.predict(run.model, [drawings(1)[0]["strokes"]], beam=2)
+    (line,) = run.predict([drawings(1)[0]["strokes"]], beam=2)
     assert isinstance(line["prediction"], str)
 
 
@@ -161,6 +163,6 @@ def test_sound(tmp_path: Path) -> None:
     settings = QUICK | CTC | {"steps": 40, "bands": 12}
     run = unrolled.train(tmp_path, task="recognise", model="lstm", out=tmp_path / "run", settings=settings)
     assert run.result["test"]["character_error_rate"] < 1
-    lines = list(run.task.predict(run.model, [str(tmp_path / "0.wav"), str(tmp_path / "1.wav")]))
+    lines = run.predict([str(tmp_path / "0.wav"), str(tmp_path / "1.wav")])
     assert lines[0]["source"].endswith("0.wav")
     assert lines[0]["prediction"] != lines[1]["prediction"]

@@ -145,8 +145,8 @@ def test_tags_have_an_output_where_training_shows_them_and_nats_are_of_the_p_bes
 
 def test_a_plain_text_is_cut_into_words(run: Run, tmp_path: Path) -> None:
     (tmp_path / "plain.txt").write_text("ra bdgo gdbo\nra\n", encoding="utf-8")
-    [some] = run.task.read_examples(str(tmp_path / "plain.txt"), run.config.data)
-    assert [example.text for example in some] == [["ra", "bdgo", "gdbo"], ["ra"]]
+    [some] = run.task.read(str(tmp_path / "plain.txt"))
+    assert [example.value for example in some] == [["ra", "bdgo", "gdbo"], ["ra"]]
 
 
 def test_on_the_command_line(run: Run) -> None:

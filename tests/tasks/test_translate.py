@@ -11,16 +11,14 @@ import pytest
 import torch
 
 import unrolled
-from unrolled.cli.inspect import _read as typed
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.plan import chosen_models
 from unrolled.core.causal import begin
 from unrolled.core.errors import DataError, UsageError
-from unrolled.core.task import Ledger
+from unrolled.core.task import Given, Ledger
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs_batch import section_of_pairs
-from unrolled.data.tables import Example
-from unrolled.decode.config import GREEDY, Sampling
+from unrolled.decode.config import Decoding
 from unrolled.objectives.corpus import value_of
 from unrolled.runs.build import build
 from unrolled.runs.config import RunConfig
@@ -86,27 +84,26 @@ def test_order_and_empty_lines_stay(run):
 
 
 def test_beams_and_samples(run):
-    beam = run.predict(["abc"], options={"beam": 4, "n_best": 3, "length_penalty": 0.6})[0]
+    beam = run.predict(["abc"], beam=4, n=3, length_penalty=0.6)[0]
     assert len(beam["candidates"]) == 3
     assert [c["score"] for c in beam["candidates"]] == sorted((c["score"] for c in beam["candidates"]), reverse=True)
-    assert beam["logp"] >= run.predict(["abc"], options={"sampling": Sampling(temperature=2.0)})[0]["logp"] - 1e-5
+    assert beam["logp"] >= run.predict(["abc"], temperature=2.0)[0]["logp"] - 1e-5
     with pytest.raises(UsageError, match="give one of the two"):
-        run.predict(["abc"], options={"beam": 2, "sampling": Sampling()})
+        run.predict(["abc"], beam=2, sample=True)
     with pytest.raises(UsageError, match=r"give beam=.* too"):
-        run.predict(["abc"], options={"length_penalty": 1.0})
+        run.predict(["abc"], length_penalty=1.0)
 
 
 def test_a_line_is_sampled_the_same_in_any_company(run):
-    hot = Sampling(temperature=3.0, seed=1)
-    search = run.task.search(run.model, sampling=hot)
-    lines = [Example(word, None, number) for number, word in enumerate(["abc", "d", "ab", "dcb"], 1)]
-    together = [line["prediction"] for line in run.task.say(run.model, lines, search, hot)]
-    alone = [next(run.task.say(run.model, [line], search, hot))["prediction"] for line in lines]
+    hot = Decoding(temperature=3.0, seed=1)
+    lines = [Given(word, number=number) for number, word in enumerate(["abc", "d", "ab", "dcb"], 1)]
+    together = [line["prediction"] for line in run.task.predict(run.model, lines, hot)]
+    alone = [next(run.task.predict(run.model, [line], hot))["prediction"] for line in lines]
     assert together == alone
 
 
 def test_inspection_shows_source_by_target(run):
-    answer = run.inspect("attention", typed(run, "abc\tCBA"))
+    answer = run.inspect("attention", run.typed("abc\tCBA"))
     (picture, *_) = answer.pictures
     assert picture.columns == ["a", "b", "c"]
     assert picture.rows == ["C", "B", "A", "<stop>"]
@@ -280,12 +277,12 @@ def test_a_source_longer_than_the_positions_is_told(task):
     with pytest.raises(DataError, match=r"row \d+ \(of the part train\): the source has 3 tokens, .* at most 2"):
         task.look_at_training(model)
     with pytest.raises(DataError, match="line 7: the source has 3 tokens, but this model reads at most 2"):
-        list(task.say(model, [Example("ab", None, 6), Example("abc", None, 7)], task.search(model), GREEDY))
+        list(task.predict(model, [Given("ab"), Given("abc", place="line 7")], Decoding()))
     model.encoder.max_length = None
     model.decoder.max_length = 3
     with pytest.raises(DataError, match="the target has 3 tokens, but this model writes at most 2"):
         task.look_at_training(model)
-    assert task.search(model).max_tokens == 3
+    assert task.settled(model, Decoding()).max_tokens == 3
 
 
 def test_it_is_guessed_and_compared_with_models_that_fit(tmp_path, task):

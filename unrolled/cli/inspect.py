@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -72,7 +71,7 @@ def command(
             raise UsageError("-o and --set are for a question: name one (without one, all are listed)")
         _list(console, opened, json)
         return
-    answer = opened.inspect(question, _read(opened, value), parse_assignments(set_ or []))
+    answer = opened.inspect(question, None if value is None else opened.typed(value), parse_assignments(set_ or []))
     folder = opened.path / "inspect" / question if out is None else out
     files = [str(path) for path in save_answer(answer, folder)]
     if json:
@@ -92,24 +91,6 @@ def _join(files: list[str]) -> str | None:
         if discover.questions in discover.rooms_of(path):
             discover.questions.add_file(path)
     return own[0] if own else None
-
-
-def _read(opened: Run, value: str | None) -> Any:
-    """The input as the task takes it: a task of other data than text reads a file, the first example of it."""
-    if value is None:
-        return None
-    if hasattr(opened.task, "value_of") and value != "-" and not _is_file(value):
-        return value  # what is to be answered can be typed
-    if hasattr(opened.task, "read_examples"):
-        return next(opened.examples(value))[0].text
-    return sys.stdin.read().removesuffix("\n") if value == "-" else value
-
-
-def _is_file(value: str) -> bool:
-    try:
-        return Path(value).exists()
-    except (OSError, ValueError):  # a text that is too long for a name
-        return False
 
 
 def _list(console: Screen, opened: Run, json: bool) -> None:

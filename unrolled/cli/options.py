@@ -38,6 +38,7 @@ def with_options(groups: Mapping[str, Any]) -> Callable[[Callable[..., None]], C
     def wrap(command: Callable[..., None]) -> Callable[..., None]:
         own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "values"]
         keys: dict[str, str] = {}
+        texts: set[str] = set()
         made = []
         taken: set[str] = set()
         for prefix, config in groups.items():
@@ -47,13 +48,15 @@ def with_options(groups: Mapping[str, Any]) -> Callable[[Callable[..., None]], C
                 taken.add(_flag(field, name))
                 parameter = f"{prefix}__{name}".replace(".", "__")
                 keys[parameter] = f"{prefix}.{name}" if prefix else name
+                if allowed(field).startswith("text"):
+                    texts.add(parameter)
                 made.append(_parameter(parameter, name, prefix, config))
 
         def run(**given: Any) -> None:
-            words = [f"{keys[name]}={_plain(given.pop(name))}" for name in keys if given[name] is not None]
-            for name in keys:
-                given.pop(name, None)
-            command(**given, values=parse_assignments(words))
+            typed = {name: value for name in keys if (value := given.pop(name)) is not None}
+            words = [f"{keys[name]}={_plain(value)}" for name, value in typed.items() if name not in texts]
+            as_typed = {keys[name]: value for name, value in typed.items() if name in texts}  # `5` is a text here
+            command(**given, values=parse_assignments(words) | as_typed)
 
         run.__signature__ = inspect.Signature([*own, *made])  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in [*own, *made]}

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from unrolled.cli.examples import Condition, Data, Device, Run, answers_of
+from unrolled.cli.asked import Data, Device, RunPath, print_results, watched
 from unrolled.cli.live import Live, answer_live
 from unrolled.cli.options import Json, With, with_options
-from unrolled.cli.rows import Out, QuoteFormulas, with_ids, write
-from unrolled.cli.streams import json_words, write_exact
+from unrolled.cli.rows import Out, QuoteFormulas, write
 from unrolled.core.errors import UsageError
-from unrolled.decode.config import Sampling
+from unrolled.verbs.predict import VERB
 
 
-@with_options({"sampling": Sampling})
+@with_options({"": VERB.request})
 def command(
-    run: Run,
+    run: RunPath,
     data: Data,
-    condition: Condition = None,
-    beam: Annotated[int | None, typer.Option(min=1, help="Beam search of this width, for runs that write.")] = None,
-    length_penalty: Annotated[float, typer.Option(help="Exponent of beam search's length penalty.")] = 0.0,
-    n_best: Annotated[int, typer.Option(min=1, help="How many texts for each source; more than one as JSON.")] = 1,
-    sample: Annotated[bool, typer.Option("--sample", help="Sample instead of taking the likeliest token.")] = False,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="The most tokens to write for a source.")] = None,
     with_: With = None,
     device: Device = None,
     live: Live = False,
@@ -52,7 +43,6 @@ def command(
 
         sensor | unrolled predict runs/gru-sensor - --live
     """
-    from unrolled.cli import lines
     from unrolled.runs.run import load
 
     if quote_formulas and out is None:
@@ -60,24 +50,12 @@ def command(
     if live:
         answer_live(run, data, with_, device)
         return
-    given: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty, "n_best": n_best, "max_tokens": max_tokens}
-    if sample or values:
-        given["sampling"] = Sampling.parse({key.removeprefix("sampling."): value for key, value in values.items()})
-    options = {
-        name: value for name, value in given.items() if value not in (None, 0.0) and (name, value) != ("n_best", 1)
-    }
     opened = load(run, own_file=with_, device=device)
-    writes = hasattr(opened.task, "say") and hasattr(opened.task, "search")
-    for name in () if writes else options:
-        flag = "sample" if name == "sampling" else name.replace("_", "-")
-        raise UsageError(f"--{flag} is not for the task '{opened.config.task}', which writes nothing for a source")
-    if writes and condition is not None:
-        raise UsageError(f"--condition is not for the task '{opened.config.task}'")
-    said = lines.answers(opened, data, options) if writes else answers_of(opened, data, "predict", condition)
+    found = opened.each("predict", data, values)
+    if opened.task.WRITES:
+        found = watched(data, found)
     if out is not None:
-        lines_out = ({key: each for key, each in line.items() if key != "source"} for line in said)
-        write(out, data, lines_out, opened.task, quote_formulas)
+        write(out, data, found, opened.task, quote_formulas)
         return
-    for line in with_ids(data, said, opened.task):
-        plain = writes and not json and n_best == 1
-        write_exact((" ".join(line["prediction"].splitlines()) if plain else json_words(line)) + "\n")
+    several = values.get("n", 1) != 1
+    print_results(found, VERB.writers["text"] if opened.task.WRITES and not json and not several else None)

@@ -22,7 +22,8 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.runs.storage import atomic
 
 if TYPE_CHECKING:
-    from unrolled.data.tables import Table
+    from unrolled.core.task import Given, Rows, Task
+    from unrolled.core.verb import Result
 
 Out = Annotated[
     str | None,
@@ -38,14 +39,15 @@ QuoteFormulas = Annotated[
         "begin with =, +, -, @, a tab or a line end and are no numbers).",
     ),
 ]
+INPUTS = ("text", "source")  # what the rows hold already
 LINES = 256  # that are written at a time
 SIGNS = {".csv": ",", ".tsv": "\t"}
 FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
 NUMBER = re.compile(r"[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?%?")
 
 
-def write(out: str, data: str, said: Iterator[dict[str, Any]], task: Any, quote_formulas: bool = False) -> None:
-    """All answers into a file, which is there only when it is complete."""
+def write(out: str, data: str, found: Iterator[tuple[Given, Result]], task: Task, quote_formulas: bool = False) -> None:
+    """All results into a file, which is there only when it is complete."""
     path = Path(out)
     if path.suffix not in (*SIGNS, ".jsonl"):
         raise UsageError(f"-o {out}: the ending must be .csv, .tsv or .jsonl, for it says what is written")
@@ -58,9 +60,12 @@ def write(out: str, data: str, said: Iterator[dict[str, Any]], task: Any, quote_
     if not path.absolute().parent.is_dir():
         raise UsageError(f"-o {out}: there is no folder '{path.parent}'; make it first")
     if path.suffix == ".jsonl":
-        texts: Iterator[str] = (json_words(line, encoding="utf-8") + "\n" for line in with_ids(data, said, task))
+        lines = ({**given.names, **line} for given, line in found)
+        texts: Iterator[str] = (
+            json_words({k: v for k, v in line.items() if k != "source"}, encoding="utf-8") + "\n" for line in lines
+        )
     else:
-        rows = _rows(data, said, task)
+        rows = _rows(data, (line for _, line in found), task)
         texts = _csv(map(_quoted, rows) if quote_formulas else rows, SIGNS[path.suffix])
     atomic.write_chunks(path, _blocks(texts))
 
@@ -87,54 +92,37 @@ def _quoted(row: list[Any]) -> list[Any]:
     return [f"'{c}" if isinstance(c, str) and FORMULA.match(c) and not NUMBER.fullmatch(c) else c for c in row]
 
 
-def with_ids(data: str, said: Iterator[dict[str, Any]], task: Any) -> Iterator[dict[str, Any]]:
-    """The answers to the series of a long table with the id of each; others as they are."""
-    from unrolled.data.labelled_table import table_in
+def _by_row(rows: Rows, said: Iterator[Result]) -> Iterator[Result]:
+    """Predictions for series as those for their steps, in the order of the rows: each its own, or that of the series.
 
-    table = table_in(Path(data)) if _is_long(data, task) and task.reading.id is not None else None
-    if table is None:
-        return said
-    return ({task.reading.id: name, **line} for line, name in zip(said, _ids(table, task.reading), strict=True))
-
-
-def _ids(table: Table, reading: Any) -> Iterator[str]:
-    """Of each series; read with the first answer, before which every column of the run was found."""
-    from unrolled.data.long_table import steps_of
-
-    yield from steps_of(table, reading)[0]
-
-
-def _is_long(data: str, task: Any) -> bool:
-    return data != "-" and getattr(getattr(task, "reading", None), "layout", None) == "long"
-
-
-def _by_row(table: Table, said: Iterator[dict[str, Any]], task: Any) -> Iterator[dict[str, Any]]:
-    """Answers to series as answers to their steps, in the order of the rows: each its own, or that of the series."""
-    from unrolled.data.long_table import steps_of
-
-    each = list(said)
-    for k, step in steps_of(table, task.reading)[1]:
-        if task.answers_are == "series":
-            own = {name: value[step] for name, value in each[k].items()}
+    Rows are read when all predictions are there, before which every column of the run was found.
+    """
+    assert rows.steps is not None
+    found = list(said)
+    for k, step in rows.steps():
+        if rows.each:
+            own = {name: value[step] for name, value in found[k].items()}
             yield {name: value[0] if len(value) == 1 else value for name, value in own.items()}
         else:
-            yield each[k]
+            yield found[k]
 
 
-def _rows(data: str, said: Iterator[dict[str, Any]], task: Any) -> Iterator[list[Any]]:
-    """The rows of a table with the answers in columns behind; the header, where it has one, first."""
-    table, named = _table(data, task)
-    if _is_long(data, task):
-        said = _by_row(table, said, task)
-    names = table.columns()
+def _rows(data: str, said: Iterator[Result], task: Task) -> Iterator[list[Any]]:
+    """The rows of a table with the predictions in columns behind; the header, where it has one, first."""
+    rows = None if data == "-" else task.rows_in(Path(data))
+    if rows is None:
+        raise UsageError(f"'{data}' is no table whose rows could be kept; write a .jsonl file, or give a .csv file")
+    if rows.steps is not None:
+        said = _by_row(rows, said)
+    names = rows.table.columns()
     added: list[str] = []
-    cells = table.rows(names)
+    cells = rows.table.rows(names)
     for number, line in enumerate(said, start=1):
         if not added:
-            added = [name for name in line if name != "text"]
+            added = [name for name in line if name not in INPUTS]
             if taken := [name for name in added if name in names]:
                 raise UsageError(f"{data}: there is a column '{taken[0]}' already; rename it, the answer is called so")
-            if named:
+            if rows.named:
                 yield [*names, *added]
         row = next(cells, None)
         if row is None:
@@ -142,17 +130,6 @@ def _rows(data: str, said: Iterator[dict[str, Any]], task: Any) -> Iterator[list
         yield [*(_cell(cell) for cell in row[1]), *(_cell(line[name]) for name in added)]
     if next(cells, None) is not None:
         raise _unlike(data, None)
-
-
-def _table(data: str, task: Any) -> tuple[Table, bool]:
-    """The table in a file, as the task reads it, and whether its columns have names."""
-    from unrolled.data.csv_table import Headerless
-    from unrolled.data.labelled_table import table_in
-
-    table = None if data == "-" else getattr(task, "table_in", table_in)(Path(data))
-    if table is None:
-        raise UsageError(f"'{data}' is no table whose rows could be kept; write a .jsonl file, or give a .csv file")
-    return table, not isinstance(table, Headerless)
 
 
 def _unlike(data: str, number: int | None) -> DataError:

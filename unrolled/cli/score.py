@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from unrolled.cli.examples import Condition, Data, Device, Run, answers
-from unrolled.cli.options import Json, With
-from unrolled.cli.streams import json_words, write_exact
+from typing import Any
+
+from unrolled.cli.asked import Data, Device, RunPath, print_results
+from unrolled.cli.options import Json, With, with_options
+from unrolled.verbs.score import VERB
 
 
+@with_options({"": VERB.request})
 def command(
-    run: Run, data: Data, condition: Condition = None, with_: With = None, device: Device = None, json: Json = False
+    run: RunPath,
+    data: Data,
+    with_: With = None,
+    device: Device = None,
+    json: Json = False,
+    values: dict[str, Any] = {},  # noqa: B006
 ) -> None:
     """Log-probability of each example, in order.
 
@@ -20,8 +28,7 @@ def command(
 
         echo "import sys" | unrolled score runs/lstm-python-docs - --json
     """
-    for line in answers(run, data, "score", condition, with_, device):
-        if json:
-            print(json_words(line))
-        else:
-            write_exact(f"{line['logp']:.4f}\t{line['tokens']}\t{line['text']}\n")
+    from unrolled.runs.run import load
+
+    opened = load(run, own_file=with_, device=device)
+    print_results(opened.each("score", data, values), None if json else VERB.writers["text"])

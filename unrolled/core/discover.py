@@ -2,7 +2,7 @@
 
 `models/linear_rnn.py` is the model `linear-rnn`; `tasks/_labelled.py` is shared by tasks, and no task itself. A user's
 own file joins the room whose declaration it makes, with `add_file`; an installed package joins with an entry point of
-the group `unrolled.models` (or `unrolled.tasks`, `unrolled.inspect`).
+the group `unrolled.models` (or `unrolled.tasks`, `unrolled.inspect`, `unrolled.verbs`).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from unrolled.core.front import option
 from unrolled.core.inspection import QuestionSpec
 from unrolled.core.opening import CODE, read_bytes
 from unrolled.core.spec import ModelSpec, WrongField, explained
+from unrolled.core.verb import VerbSpec
 
 
 class Room:
@@ -254,6 +255,12 @@ def question(name: str) -> QuestionSpec:
     return spec
 
 
+def verb(name: str) -> VerbSpec:
+    """What the file of that verb declares."""
+    spec: VerbSpec = verbs.declaration(name)
+    return spec
+
+
 def rooms_of(path: str | Path) -> list[Room]:
     """The rooms whose declaration a user's file makes; it is read, and not run."""
     path = Path(path)
@@ -288,4 +295,5 @@ models = Room("unrolled.models", ("MODEL",), ModelSpec, "docs/own_model.md")
 tasks = Room("unrolled.tasks", ("Config", "Task"))
 emissions = Room("unrolled.emissions", ("TINY",))
 questions = Room("unrolled.inspect", ("QUESTION",), QuestionSpec, "docs/own_question.md")
-JOINED = (models, questions)  # that a user's file may join
+verbs = Room("unrolled.verbs", ("VERB",), VerbSpec, "docs/own_verb.md")
+JOINED = (models, questions, verbs)  # that a user's file may join

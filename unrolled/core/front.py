@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 Reader = Literal["python", "command line"]
 
-FLAGS = {"own_file": "--with", "from_run": "--from", "time": "--budget", "out": "-o"}  # others have their own name
+FLAGS = {"own_file": "--with", "from_run": "--from", "time": "--budget", "out": "-o", "n": "-n"}
+"""Others have their own name."""
 ARGUMENTS = frozenset({"task", "model", "out", "recipe", "own_file", "resume", "from_run", "freeze", "valid", "test"})
 """Of `train` and `compare`, beside the settings that are arguments too."""
 

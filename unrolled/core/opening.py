@@ -123,6 +123,14 @@ def json_text(value: Any, indent: int | None = None, encoding: str = "utf-8") ->
     return text
 
 
+def exists(path: str | Path) -> bool:
+    """Whether there is a file or folder of that name; a text that can be no name is none."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # too long, or with a NUL
+        return False
+
+
 def shortened(value: object, most: int = SHOWN) -> str:
     """A value of data as a message shows it: its beginning, where it is long.
 

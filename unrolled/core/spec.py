@@ -209,12 +209,12 @@ def misnamed(aliases: Any) -> Iterator[tuple[str, str]]:
         yield "aliases", f'invalid value aliases = {aliases!r}: expected a tuple of texts, such as ("name",)'
 
 
-def misconfigured(config: Any) -> Iterator[tuple[str, str]]:
+def misconfigured(config: Any, field: str = "config") -> Iterator[tuple[str, str]]:
     """What is wrong with the settings of a declaration."""
     if not (isinstance(config, type) and issubclass(config, Config)):
-        yield "config", f"invalid value config = {config!r}: expected a class derived from unrolled.core.config.Config"
+        yield field, f"invalid value {field} = {config!r}: expected a class derived from unrolled.core.config.Config"
     elif unset := [name for name, each in config.model_fields.items() if each.is_required()]:
-        yield "config", f"the settings {', '.join(unset)} of {config.__name__} have no default value"
+        yield field, f"the settings {', '.join(unset)} of {config.__name__} have no default value"
 
 
 def miscalled(given: Any, name: str, arguments: tuple[str, ...]) -> str | None:

@@ -5,19 +5,20 @@ A task file defines `Config` (its own settings) and `Task`, a subclass of the cl
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
-import torch
 from torch import Tensor
 
 from unrolled.core.batch import Batch
 from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.config import Config
 from unrolled.core.emission import Emission
+from unrolled.core.errors import DataError
+from unrolled.core.ledger import Ledger as Ledger
 from unrolled.core.metric import Metric
+from unrolled.core.opening import exists
 from unrolled.core.spec import Asks, Ports
 
 Model = Causal | Conditional | Encoder
@@ -65,6 +66,17 @@ class Given(NamedTuple):
     condition: str | None = None
     names: Mapping[str, Any] = {}
     """what tells it apart in the data, such as the id of a series"""
+    number: int = 0  # of its line or row, by which it draws its noise
+    place: str = ""  # where it stands, for messages
+
+
+class Rows(NamedTuple):
+    """A table whose rows hold examples, so that predictions can stand beside them."""
+
+    table: Any  # has columns() and rows(names)
+    named: bool = True  # whether its columns have names
+    steps: Callable[[], list[tuple[int, int]]] | None = None  # the example and step of each row; None: one by one
+    each: bool = False  # whether an example is given one prediction for each of its steps
 
 
 class Baseline(NamedTuple):
@@ -102,8 +114,21 @@ class Use(NamedTuple):
 class Vocabulary(NamedTuple):
     """What the rows of a table or of a head stand for: the ids of a codec, and names that follow them."""
 
-    codec: Any  # has to_json()
+    codec: Any  # has size, specials, name(id) and to_json()
     names: tuple[str, ...] = ()
+
+    @property
+    def specials(self) -> int:
+        """How many rows, the first, stand for no token of the data."""
+        return len(self.codec.specials)
+
+    @property
+    def size(self) -> int:
+        return int(self.codec.size) + len(self.names)
+
+    def rows(self) -> list[str]:
+        """The name of each row."""
+        return [*(self.codec.name(i) for i in range(self.codec.size)), *(f"(class {name})" for name in self.names)]
 
     def meaning(self) -> tuple[str, tuple[str, ...]]:
         """Equal where rows stand for the same."""
@@ -120,61 +145,6 @@ class Sampler(Protocol):
     def batch(self, step: int) -> Batch: ...
 
 
-class Ledger:
-    """Statistics of every unit of some data (an example, or a piece of a stream), by metric: what intervals are from.
-
-    They are added over units before the formula of the metric is applied; those of a unit that was not measured are
-    NaN. `score` is the metric that `add` is about; `seconds` is how long texts may be written out.
-
-    >>> ledger = Ledger("nats")
-    >>> ledger.add(torch.tensor([2, 0, 2]), torch.tensor([1.0, 3.0, 4.0]), torch.tensor([1, 2, 1]))
-    >>> ledger.statistics["nats"].tolist()
-    [[3.0, 2.0], [nan, nan], [5.0, 2.0]]
-    """
-
-    def __init__(self, score: str, seconds: float = math.inf) -> None:
-        self.score, self.seconds = score, seconds
-        self.unit = "examples"  # what the units are
-        self.statistics: dict[str, Tensor] = {}  # [U, k]
-
-    def add(self, units: Tensor, totals: Tensor, counts: Tensor, unit: str = "") -> None:
-        """Add to the units (long, any shape, not negative) the total and count that stand in the same places.
-
-        `unit` says what they are where they are not examples.
-        """
-        self.unit = unit or self.unit
-        self.put(self.score, units.flatten(), torch.stack([totals.flatten().double(), counts.flatten().double()], 1))
-
-    def put(self, metric: str, units: Tensor, statistics: Tensor) -> None:
-        """Add statistics [n, k] of a metric to the units [n]."""
-        units, statistics = units.cpu(), statistics.cpu().double()
-        kept = self.statistics.get(metric, statistics[:0])
-        missing = int(units.max()) + 1 - len(kept) if units.numel() else 0
-        if missing > 0:
-            kept = torch.cat([kept, kept.new_full((missing, kept.shape[1]), math.nan)])
-        kept[units] = kept[units].nan_to_num(0.0)
-        self.statistics[metric] = kept.index_add(0, units, statistics)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """The statistics of each metric, [U, k] with the same units for all."""
-        n = max(map(len, self.statistics.values()), default=0)
-        return {
-            name: torch.cat([kept, kept.new_full((n - len(kept), kept.shape[1]), math.nan)])
-            for name, kept in self.statistics.items()
-        }
-
-    @property
-    def n_units(self) -> int:
-        """Units whose score was measured."""
-        kept = self.statistics.get(self.score)
-        return 0 if kept is None else int((~kept.isnan().any(1)).sum())
-
-    @property
-    def left_out(self) -> bool:
-        """Whether the score of some unit was not measured."""
-        return bool(self.tensors()[self.score].isnan().any())
-
-
 class Task:
     """The base of all tasks."""
 
@@ -184,6 +154,9 @@ class Task:
     ACCEPTS: ClassVar[tuple[str, ...]]  # kinds of model
     ADVICE: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # settings of models that this task is best done with
     UNIT: ClassVar[str] = "tokens"  # what the figure `tokens` and `size` count
+    OBEYS: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # by verb, the settings of its request that are of use here
+    WRITES: ClassVar[bool] = False  # whether a prediction is a text, which is printed alone
+    TYPED: ClassVar[bool] = False  # whether an input can be typed in a command, where no file is of that name
     FOLD: ClassVar[str | None] = None  # its group of settings (`of`, `number`) that cuts its data into folds, if any
 
     def __init__(self, config: Config, data: Config) -> None:
@@ -323,9 +296,33 @@ class Task:
         """Pictures (unrolled.pictures.kinds) of a trained model on a part, by file name, for the report."""
         return {}
 
-    def inputs_of(self, source: Any) -> list[Given]:
-        """The inputs of some data, in order, found as in training: by the columns of the saved run, without targets."""
+    def read(self, source: Any) -> Iterator[list[Given]]:
+        """The inputs of some data, in order, some at a time, so that a file of any size passes; `-` is standard input.
+
+        They are found as in training, by the columns of the saved run, without targets; or they are bare, in a list.
+        """
         raise NotImplementedError
+
+    def predict(self, model: Any, given: Sequence[Given], decoding: Any) -> Iterator[dict[str, Any]]:
+        """What a model predicts for each input, in order; `decoding` is for tasks that write."""
+        raise NotImplementedError
+
+    def typed(self, words: str) -> Any:
+        """An input as it is named in a command: typed as it is where that is possible, or the first of a file."""
+        if self.TYPED and words != "-" and not exists(words):
+            return words
+        first = next(self.read(words), None)
+        if not first:
+            raise DataError(f"{words}: there is no example in it")
+        return first[0].value
+
+    def rows_in(self, path: Path) -> Rows | None:
+        """The table in a file, whose rows `read` reads; None: it is none."""
+        return None
+
+    def source_names(self, source: Tensor) -> list[str]:
+        """A name for each position of an encoded source."""
+        return [str(s) for s in range(len(source))]
 
     def example(self, value: Any) -> tuple[Batch, list[str]]:
         """An input as a user gives it, as a batch of one row, and a name for each of its positions: to look inside."""

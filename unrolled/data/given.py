@@ -19,6 +19,11 @@ def table_of(source: Any) -> Table | None:
     return FrameTable(found) if isinstance(found, narwhals.DataFrame) else None
 
 
+def is_standard_input(source: Any) -> bool:
+    """Whether data is named `-`; it may be of any type."""
+    return isinstance(source, str) and source == "-"
+
+
 def values_of(source: Any) -> list[Any]:
     """A list, an array or a column of examples as a list; one text alone is no list of them."""
     if isinstance(source, str | bytes | Mapping) or not hasattr(source, "__iter__"):

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.core.errors import DataError
+from unrolled.core.task import Given
 from unrolled.data.config import DataConfig
-from unrolled.data.given import table_of, values_of
+from unrolled.data.given import is_standard_input, table_of, values_of
 from unrolled.data.tables import Example, Table, has_names, open_table
 from unrolled.data.text import TableSource, open_source
 
@@ -57,8 +58,9 @@ def _bare(value: Any, number: int) -> Any:
     raise DataError(f"example {number}: found a {type(value).__name__}, expected a text")
 
 
-def read_inputs(source: str, config: DataConfig, column: str | None) -> Iterator[list[Example]]:
-    """The same of a file, some at a time; `-` is standard input, a text a line."""
+def read_inputs(source: Any, config: DataConfig, column: str | None) -> Iterator[list[Given]]:
+    """The same, some at a time; `-` is standard input, a text a line."""
     lines = (Example(line.rstrip("\n"), None, number) for number, line in enumerate(sys.stdin, 1))
-    found = lines if source == "-" else inputs_in(source, config, column)
-    return iter(lambda: list(islice(found, AT_ONCE)), [])
+    found = lines if is_standard_input(source) else inputs_in(source, config, column)
+    given = (Given(each.text, each.label, number=each.number) for each in found)
+    return iter(lambda: list(islice(given, AT_ONCE)), [])

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,8 @@ class WordListCodec:
         kept = sorted((word for word, n in counts.items() if n >= least), key=lambda word: (-counts[word], word))
         characters = "".join(sorted({c for word in counts for c in word})) if letters else ""
         return cls(kept[: max(vocabulary - len(SPECIALS), 0)], characters, letters)
+
+    specials: ClassVar[tuple[str, ...]] = SPECIALS
 
     @property
     def size(self) -> int:

@@ -6,7 +6,7 @@ noise    [B]     a uniform number in [0, 1) that belongs to the row and the tick
 tokens   [B]     the choice
 
 A chooser is made of filters on log-probabilities (forbid, penalise, temperature, top k, top p: -inf is never chosen)
-and, at the end, `greedy` or `draw`. `make_chooser` puts them together from a `Sampling`.
+and, at the end, `greedy` or `draw`. `make_chooser` puts them together from a `Decoding`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from unrolled.core.emission import Chooser
 from unrolled.core.errors import DataError
-from unrolled.decode.config import Sampling
+from unrolled.decode.config import Decoding
 
 
 def log_probabilities(y: Tensor) -> Tensor:
@@ -95,26 +95,26 @@ def check_possible(log_p: Tensor) -> None:
         )
 
 
-def make_chooser(sampling: Sampling, forbidden: Collection[int] = ()) -> Chooser:
+def make_chooser(decoding: Decoding, forbidden: Collection[int] = ()) -> Chooser:
     """The chooser of these settings, which never chooses a forbidden token.
 
-    >>> choose = make_chooser(Sampling(temperature=0), forbidden={1})
+    >>> choose = make_chooser(Decoding(temperature=0), forbidden={1})
     >>> choose(torch.tensor([[0.0, 9.0, 2.0]]), torch.tensor([[0]]), torch.tensor([0.5])).item()
     2
     """
 
     def choose(y: Tensor, history: Tensor, noise: Tensor) -> Tensor:
         log_p = forbid(log_probabilities(y), forbidden)
-        if sampling.repetition_penalty != 1:
-            log_p = penalise_repetition(log_p, history, sampling.repetition_penalty)
+        if decoding.repetition_penalty != 1:
+            log_p = penalise_repetition(log_p, history, decoding.repetition_penalty)
         check_possible(log_p)
-        if sampling.temperature == 0:
+        if decoding.temperature == 0:
             return greedy(log_p, history, noise)
-        log_p = heat(log_p, sampling.temperature)
-        if sampling.top_k is not None:
-            log_p = keep_top_k(log_p, sampling.top_k)
-        if sampling.top_p < 1:
-            log_p = keep_top_p(log_p, sampling.top_p)
+        log_p = heat(log_p, decoding.temperature)
+        if decoding.top_k is not None:
+            log_p = keep_top_k(log_p, decoding.top_k)
+        if decoding.top_p < 1:
+            log_p = keep_top_p(log_p, decoding.top_p)
         return draw(log_p, history, noise)
 
     return choose

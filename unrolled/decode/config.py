@@ -1,17 +1,29 @@
-"""How to choose the next token, as settings. Imports no torch."""
+"""How what is written is chosen, as settings: one request for all writing. Imports no torch."""
 
 from __future__ import annotations
+
+from typing import Self
 
 from pydantic import Field
 
 from unrolled.core.config import Config
+from unrolled.core.errors import UsageError, listed
+from unrolled.core.front import option
 
 
-class Sampling(Config):
-    """Settings of `choose.make_chooser`."""
+class Decoding(Config):
+    """By samples, the best of more samples, by beam, or the likeliest token at each step."""
 
+    n: int = Field(1, ge=1, json_schema_extra={"flag": "-n"})
+    """How many texts, the most probable first."""
+    max_tokens: int | None = Field(None, ge=1)
+    """The most tokens to write; default: 300, or for a source a few more than the longest target of training."""
+    stop: str | None = None
+    """End at this token (a character, or a word)."""
+    sample: bool | None = None
+    """Sample, or take the likeliest token at each step; default: sample after a prompt, but not for a source."""
     temperature: float = Field(1.0, ge=0)
-    """Below 1 bolder, above 1 wilder, 0 always the likeliest token."""
+    """Sampling temperature: below 1 sharpens the distribution, above 1 flattens it, 0 is greedy."""
     top_k: int | None = Field(None, ge=1)
     """Sample among the k likeliest tokens only."""
     top_p: float = Field(1.0, gt=0, le=1)
@@ -20,6 +32,35 @@ class Sampling(Config):
     """Above 1 makes tokens less likely that have occurred already, the prompt included."""
     seed: int = Field(0, ge=0, lt=2**63)
     """The same seed, prompt and model give the same text."""
+    best_of: int | None = Field(None, ge=1)
+    """Sample this many, keep the n most probable."""
+    beam: int | None = Field(None, ge=1)
+    """Beam search of this width instead of sampling."""
+    length_penalty: float = 0.0
+    """Exponent of beam search's length penalty."""
+
+    def settled(self, samples: bool, max_tokens: int) -> Self:
+        """With everything decided that was left open, and what excludes one another refused.
+
+        `samples` and `max_tokens` are what is usual. Several texts without sampling are those of a beam.
+
+        >>> Decoding(n=3).settled(samples=False, max_tokens=9).beam, Decoding().settled(True, 9).temperature
+        (3, 1.0)
+        """
+        drawn = [name for name in SAMPLED if name in self.model_fields_set and dict(self)[name] is not None]
+        if self.sample is False and drawn:
+            raise UsageError(f"nothing is sampled, so {listed(map(option, drawn))} cannot be obeyed: leave it out")
+        sample = bool(drawn) or (samples and self.beam is None if self.sample is None else self.sample)
+        if self.beam is not None and sample:
+            raise UsageError("a beam looks for the likeliest text and a sample does not: give one of the two")
+        beam = self.n if self.beam is None and self.n > 1 and not sample else self.beam
+        if self.length_penalty and beam is None:
+            raise UsageError(f"a length penalty ranks the texts of a beam: give {option('beam')} too")
+        decided = {"beam": beam, "sample": sample, "max_tokens": self.max_tokens or max_tokens}
+        return self.model_copy(update=decided | ({} if sample else {"temperature": 0.0}))
 
 
-GREEDY = Sampling(temperature=0)
+SAMPLED = ("temperature", "top_k", "top_p", "repetition_penalty", "seed", "best_of")
+"""What is said of samples; who says it wants some."""
+WRITTEN = ("n", "max_tokens", "sample", *SAMPLED, "beam", "length_penalty")
+"""What all texts obey."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -12,7 +12,7 @@ from unrolled.core.finite import require_finite
 from unrolled.core.state import State
 from unrolled.decode.beam import beam_search
 from unrolled.decode.choose import make_chooser
-from unrolled.decode.config import Sampling
+from unrolled.decode.config import Decoding
 from unrolled.decode.rollout import Candidate, Step, best_of, rollout
 
 
@@ -31,23 +31,14 @@ class TextCodec(Protocol):
     def stream(self) -> Pieces: ...
 
 
-class Generated(NamedTuple):
+class Written(NamedTuple):
     """A text that a model wrote."""
 
     text: str
     logp: float  # under the model as it is, whatever the temperature
     tokens: int
     finished: bool  # ended by a stop, not by the limit
-
-
-class Search(NamedTuple):
-    """How texts are looked for: by samples, the best of more samples, or by beam."""
-
-    n: int = 1
-    best_of_n: int | None = None
-    beam: int | None = None
-    length_penalty: float = 0.0
-    max_tokens: int = 300
+    score: float  # what it was ranked by
 
 
 class Begun(NamedTuple):
@@ -59,43 +50,49 @@ class Begun(NamedTuple):
 
 
 class Writer:
-    """Texts by a codec; `stops` end a text, `never` are tokens that are not written."""
+    """Texts by a codec, or by another way to `spell` tokens; `stops` end a text, `never` are tokens that are not
+    written."""
 
-    def __init__(self, codec: TextCodec, stops: Sequence[int], never: Sequence[int]) -> None:
+    def __init__(
+        self,
+        codec: TextCodec,
+        stops: Sequence[int],
+        never: Sequence[int],
+        spell: Callable[[Sequence[int]], str] | None = None,
+    ) -> None:
         self.codec, self.stops, self.never = codec, list(stops), list(never)
+        self.spell = spell or codec.decode
 
-    def write(self, begun: Begun, search: Search, sampling: Sampling) -> list[Generated]:
-        """n texts from one prompt, the most probable first."""
-        return [self._text(candidate) for candidate in self.candidates(begun, search, sampling)[0]]
-
-    def candidates(
-        self, begun: Begun, search: Search, sampling: Sampling, rows: Tensor | None = None
-    ) -> list[list[Candidate]]:
-        """n sequences from every prompt, best first; `rows` [B] are the numbers by which prompts draw their noise."""
+    def write(self, begun: Begun, decoding: Decoding, rows: Tensor | None = None) -> list[list[Written]]:
+        """n texts from every prompt, best first, by a decoding that is settled; `rows` [B] are the numbers by which
+        prompts draw their noise."""
         prompt, step, state = begun
-        n, most = search.n, search.max_tokens
-        if search.beam is not None:
+        n, most = decoding.n, decoding.max_tokens
+        assert most is not None
+        if decoding.beam is not None:
             found = beam_search(
-                step, state, prompt, self.stops, max(search.beam, n), most, search.length_penalty, n,
+                step, state, prompt, self.stops, max(decoding.beam, n), most, decoding.length_penalty, n,
                 forbidden=self.never,
             )  # fmt: skip
         else:
-            choose = make_chooser(sampling, self.never)
-            tries = max(n, search.best_of_n or n)
-            found = best_of(tries, step, state, prompt, None, choose, self.stops, most, rows, sampling.seed)
+            choose = make_chooser(decoding, self.never)
+            tries = max(n, decoding.best_of or n)
+            found = best_of(tries, step, state, prompt, None, choose, self.stops, most, rows, decoding.seed)
         require_finite([candidate.log_p for each in found for candidate in each])
-        return [each[:n] for each in found]
+        return [[self._text(candidate) for candidate in each[:n]] for each in found]
 
-    def _text(self, candidate: Candidate) -> Generated:
+    def _text(self, candidate: Candidate) -> Written:
         ids = candidate.tokens[:-1] if candidate.finished else candidate.tokens
-        return Generated(self.codec.decode(ids), candidate.log_p, len(candidate.tokens), candidate.finished)
+        text, n = self.spell(ids), len(candidate.tokens)
+        return Written(text, candidate.log_p, n, candidate.finished, candidate.score)
 
     @torch.no_grad()
-    def stream(self, begun: Begun, sampling: Sampling, max_tokens: int) -> Iterator[str]:
+    def stream(self, begun: Begun, decoding: Decoding) -> Iterator[str]:
         """One text, piece by piece as it is written."""
         prompt, step, state = begun
-        text, choose = self.codec.stream(), make_chooser(sampling, self.never)
-        for column in rollout(step, state, prompt, None, choose, self.stops, max_tokens, seed=sampling.seed):
+        assert decoding.max_tokens is not None
+        text, choose = self.codec.stream(), make_chooser(decoding, self.never)
+        for column in rollout(step, state, prompt, None, choose, self.stops, decoding.max_tokens, seed=decoding.seed):
             require_finite(float(column.log_p[0]))
             token = int(column.tokens[0])
             if token in self.stops:

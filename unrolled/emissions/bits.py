@@ -12,23 +12,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from unrolled.core import config
 from unrolled.core.emission import Chooser, Trial
 from unrolled.core.errors import DataError
+from unrolled.decode.config import Decoding
 from unrolled.objectives import answers, calibration, losses
-
-
-class Draw(config.Config):
-    """How bits are drawn."""
-
-    temperature: float = Field(1.0, ge=0)
-    """Below 1 bits are drawn closer to the likelier value, above 1 more at random; 0: always the likelier value."""
-    seed: int = Field(0, ge=0, lt=2**63)
-    """The same seed, prompt and model give the same bits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +26,7 @@ class Bits:
     """`d_out` answers at each position; the count of a loss is that of positions, or of answers."""
 
     name: ClassVar[str] = "bits"
-    options: ClassVar[type[Draw]] = Draw
+    options: ClassVar[type[Decoding]] = Decoding
     n_choices: ClassVar[None] = None
 
     d_out: int
@@ -64,7 +54,7 @@ class Bits:
     def calibrate(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Bits:
         return replace(self, temperature=calibration.fit_temperature_of_bits(y, target, mask))
 
-    def chooser(self, options: Draw) -> Chooser:
+    def chooser(self, options: Decoding) -> Chooser:
         def choose(y: Tensor, history: Tensor, noise: Tensor) -> Tensor:
             z = y.double()  # [B, D]
             if not bool(torch.isfinite(z).all()):

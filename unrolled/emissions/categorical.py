@@ -17,7 +17,7 @@ from torch import Tensor
 from unrolled.core.emission import Chooser, Trial
 from unrolled.core.tokens import EMPTY
 from unrolled.decode.choose import make_chooser, token_log_prob
-from unrolled.decode.config import Sampling
+from unrolled.decode.config import Decoding
 from unrolled.objectives import calibration, losses
 
 
@@ -26,7 +26,7 @@ class Categorical:
     """One of `d_out`; a target that is `ignore` is none."""
 
     name: ClassVar[str] = "categorical"
-    options: ClassVar[type[Sampling]] = Sampling
+    options: ClassVar[type[Decoding]] = Decoding
     n_noise: ClassVar[int] = 1
 
     d_out: int
@@ -58,7 +58,7 @@ class Categorical:
         found = calibration.fit_temperature(y.flatten(0, -2), target.flatten(), ignore=self.ignore)
         return replace(self, temperature=found)
 
-    def chooser(self, options: Sampling) -> Chooser:
+    def chooser(self, options: Decoding) -> Chooser:
         return make_chooser(options, self.never)
 
     def log_prob(self, y: Tensor, choice: Tensor) -> Tensor:

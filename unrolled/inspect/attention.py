@@ -17,7 +17,7 @@ from torch import Tensor
 from unrolled.core import config
 from unrolled.core.errors import UsageError
 from unrolled.core.inspection import Answer, QuestionSpec
-from unrolled.inspect.tools.looking import Look, glance, look_at, models_where, reads_whole, rounded
+from unrolled.inspect.tools.looking import Look, glance, look_at, models_where, reads_whole, rounded, vocabulary_of
 from unrolled.pictures.alignment import is_of_source
 from unrolled.pictures.kinds import Heatmap
 from unrolled.runs.run import Run
@@ -115,12 +115,12 @@ def axes(alpha: Tensor, look: Look, run: Run) -> tuple[list[str], list[str], str
         return asks, look.names if len(look.names) == S else [str(s) for s in range(S)], INPUT
     source = look.source
     if source is not None and source.dim() > 1 and is_of_source(alpha, source.shape[1]):
-        named = getattr(run.task, "source_names", lambda ids: [str(s) for s in range(len(ids))])
-        return written(look, T), named(source[0]), SOURCE
+        return written(look, T), run.task.source_names(source[0]), SOURCE
     if source is not None and source.dim() > 2 and is_of_source(alpha, S):  # an encoder that made other positions of it
         return written(look, T), [str(s) for s in range(S)], REGIONS
-    labels = getattr(run.task, "labels", None)
-    before = [f"({label})" for label in [labels[int(source[0])]]] if labels and source is not None else []
+    known = vocabulary_of(run)
+    labels = () if known is None else known.names
+    before = [f"({labels[int(source[0])]})"] if labels and source is not None else []
     older = S - T - len(before)
     return rows, [*(f"-{i}" for i in range(older, 0, -1)), *before[: S - T], *rows][-S:], PAST
 

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from unrolled.core import config
 from unrolled.core.errors import UsageError, nearest
 from unrolled.core.inspection import Answer, QuestionSpec
-from unrolled.data.codec import SPECIALS
-from unrolled.inspect.tools.looking import codec_of, look_at, principal_plane, rounded
+from unrolled.data.codec import Codec
+from unrolled.inspect.tools.looking import look_at, principal_plane, rounded, vocabulary_of
 from unrolled.pictures.kinds import Bars, Plot, Series, Table
 from unrolled.runs.run import Run
 
@@ -87,19 +87,19 @@ def tables(model: nn.Module) -> list[tuple[str, nn.Embedding]]:
 def named(run: Run, place: str, module: nn.Embedding) -> Named:
     """Rows by the codec's names, classes behind them; by number where the table is of something else."""
     vectors = module.weight.detach().float().cpu()
-    codec, labels = codec_of(run), list(getattr(run.task, "labels", None) or [])
-    if codec is None or len(vectors) != codec.size + len(labels):
+    known = vocabulary_of(run)
+    if known is None or len(vectors) != known.size:
         return Named(place, vectors, [str(i) for i in range(len(vectors))], 0)
-    names = [codec.name(i) for i in range(codec.size)] + [f"(class {label})" for label in labels]
-    return Named(place, vectors, names, len(getattr(codec, "specials", SPECIALS)))
+    return Named(place, vectors, known.rows(), known.specials)
 
 
 def row_of(token: str, table: Named, run: Run) -> int:
     """The row of a token by its name, or of a text that is one token."""
     if token in table.names:
         return table.names.index(token)
-    codec = codec_of(run)
-    ids = [int(i) for i in codec.encode(token)] if hasattr(codec, "specials") and token else []
+    known = vocabulary_of(run)
+    is_text = known is not None and isinstance(known.codec, Codec)
+    ids = [int(i) for i in known.codec.encode(token)] if known is not None and is_text and token else []
     if len(ids) == 1 and table.first <= ids[0] < len(table.names):
         return ids[0]
     raise UsageError(f"'{token}' is not one token of this run; {nearest(token, table.names)}"[:400])

@@ -38,9 +38,15 @@ class Config(config.Config):
 
 def applies(run: Run) -> str | None:
     ports = run.task.ports()
-    if ports.answers != "next" or not ports.n_tokens or ports.d_out != ports.n_tokens or not hasattr(run.task, "codec"):
+    if ports.answers != "next" or not ports.n_tokens or ports.d_out != ports.n_tokens or _names(run) is None:
         return f"the task '{run.config.task}' predicts no tokens, so none of them can surprise"
     return None
+
+
+def _names(run: Run) -> Any:
+    """What names the tokens that are predicted; None: none are."""
+    known = run.task.vocabularies().get("head")
+    return None if known is None else known.codec
 
 
 def surprises(run: Run, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -56,7 +62,8 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
     nats, log_p = surprises(run, batch)
     if len(nats) == 0:
         raise UsageError("there is no token to predict in this text: give a longer one")
-    codec = run.task.codec  # type: ignore[attr-defined]  # the task predicts tokens
+    codec = _names(run)
+    assert codec is not None
     names = [codec.name(int(token)) for token in batch.y[0] if token != EMPTY]
     best = log_p.exp().topk(min(config.top, log_p.shape[1]))  # [T, top]
     expected = [

@@ -16,7 +16,8 @@ from unrolled.core.finite import not_finite, require_finite
 from unrolled.core.front import invocation, option, quoted, reader
 from unrolled.core.inspection import Answer
 from unrolled.core.opening import shortened
-from unrolled.core.task import Model, Task
+from unrolled.core.task import Given, Model, Task
+from unrolled.core.verb import Result, Served, Streams, VerbSpec, started
 from unrolled.data.given_splits import with_given
 from unrolled.runs import fitting
 from unrolled.runs.baselines import measure_baselines
@@ -31,7 +32,7 @@ from unrolled.runs.trust import data_of, is_same, named_beside, opening, own_fil
 class Run:
     """A trained model with everything that turns user data into tensors and back.
 
-    The task's own verbs are here too: `run.generate("ROMEO:")`, `run.score([...])`, `run.predict([...])`.
+    What it can do are verbs: `run.generate("ROMEO:")`, `run.score([...])`, `run.predict([...])`, `run.do(verb, ...)`.
     """
 
     def __init__(self, directory: RunDirectory, config: RunConfig, task: Task, model: Model) -> None:
@@ -118,53 +119,108 @@ class Run:
             )
         self._prepared = True
 
-    @property
-    def generate(self) -> Callable[..., Any]:
-        """The task's `generate`, of this model: `run.generate("ROMEO:", n=3, max_tokens=100)`."""
-        return partial(self._verb("generate"), self.model)
+    # ---- verbs
 
     @property
-    def stream(self) -> Callable[..., Any]:
-        """The same, piece by piece as it is made."""
-        return partial(self._verb("stream"), self.model)
+    def served(self) -> Served:
+        """What verbs are asked of."""
+        return Served(self.task, self.model, self.config.task, str(self.path))
 
-    def score(self, examples: Any, conditions: Sequence[str | None] | None = None) -> list[dict[str, Any]]:
+    def generate(self, prompt: Any = "", **request: Any) -> list[Result]:
+        """What goes on from the prompt, the most probable first: `run.generate("ROMEO:", n=3, max_tokens=100)`."""
+        return self.do("generate", prompt, **request)
+
+    def stream(self, prompt: Any = "", **request: Any) -> Iterator[str]:
+        """One text, piece by piece as it is written; the settings are those of `generate`."""
+        asked = self._asked("generate", request)[1]
+        if not isinstance(self.task, Streams):
+            raise UsageError(f"a run of the task '{self.config.task}' writes no text; use generate")
+        (begun,) = started([Given(prompt)], asked.condition)
+        return self.task.stream(self.model, begun, asked)
+
+    def score(self, examples: Any, conditions: Sequence[str | None] | None = None, **request: Any) -> list[Result]:
         """Log-probability of each example, in order; examples are read as for `predict`."""
-        return self._say("score", examples, conditions, {})
+        return self._results("score", examples, conditions, request)
 
-    def predict(
-        self,
-        examples: Any,
-        conditions: Sequence[str | None] | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> list[dict[str, Any]]:
-        """The task's prediction for each example, in order; `options` are the task's own, such as {"beam": 5}.
+    def predict(self, examples: Any, conditions: Sequence[str | None] | None = None, **request: Any) -> list[Result]:
+        """The prediction for each example, in order; tasks that write take settings too, such as `beam=5`.
 
         Examples are bare inputs in a list, or data in any form that can be trained on (rows, a data frame, arrays, a
         path), of which the inputs are found by the columns of the run. A series of a long table is one example.
         """
-        return self._say("predict", examples, conditions, options or {})
+        return self._results("predict", examples, conditions, request)
 
-    def _say(
-        self, verb: str, examples: Any, conditions: Sequence[str | None] | None, options: Mapping[str, Any]
-    ) -> list[dict[str, Any]]:
-        call = self._verb(verb)
-        with reading(self.path, examples):
-            given = self.task.inputs_of(examples)
-        if conditions is None and any(each.condition is not None for each in given):
-            conditions = [each.condition for each in given]
-        lines = call(self.model, [each.value for each in given], conditions, **options)
-        found = [{**each.names, **line} for each, line in zip(given, lines, strict=True)]
-        for number, line in enumerate(found, 1):
-            require_finite(line, f"example {number}")
-        return found
+    def do(self, verb: str, inputs: Any, **request: Any) -> list[Result]:
+        """Any verb, also one of your own: `run.do("my-verb", data, top=3)`."""
+        return self._results(verb, inputs, None, request)
 
-    def examples(self, source: str) -> Iterator[list[Any]]:
-        """The inputs of a file, some at a time, so that one of any size passes; `-` is standard input."""
-        task: Any = self.task
-        read = task.read_examples if hasattr(task, "read_examples") else task.read_texts  # texts can be typed too
+    def _results(
+        self, verb: str, inputs: Any, conditions: Sequence[str | None] | None, request: Mapping[str, Any]
+    ) -> list[Result]:
+        found = self.each(verb, inputs, request, conditions)
+        return [{**given.names, **line} for given, line in found]
+
+    def each(
+        self,
+        verb: str,
+        inputs: Any,
+        request: Mapping[str, Any] | None = None,
+        conditions: Sequence[str | None] | None = None,
+    ) -> Iterator[tuple[Given, Result]]:
+        """Inputs with their results, as they are made, so that data of any size passes."""
+        spec, asked = self._asked(verb, request or {})
+        alone = spec.takes == "prompt"
+        windows = iter([[Given(inputs)]]) if alone else self._started(inputs, conditions)
+        number = 0
+        with discover.verbs.own_mistakes(), discover.models.own_mistakes():
+            for some in windows:
+                found = spec.call(self.served, some, asked)
+                for given, line in ((some[0], each) for each in found) if alone else zip(some, found, strict=True):
+                    number += 1
+                    require_finite(line, f"example {number}")
+                    yield given, line
+
+    def why_not(self, verb: str) -> str | None:
+        """Why this run cannot do what a verb does; None: it can."""
+        with discover.verbs.own_mistakes(), discover.models.own_mistakes():
+            why = discover.verb(verb).why_not(self.served)
+        if why is not None and not isinstance(why, str):
+            raise UsageError(f"why_not of the verb '{verb}' must return None or the reason, found {why!r}")
+        return why
+
+    def _asked(self, verb: str, request: Mapping[str, Any]) -> tuple[VerbSpec, Any]:
+        """A verb that this run can do, and what is asked of it, checked."""
+        spec, why = discover.verb(verb), self.why_not(verb)
+        if why is not None:
+            raise UsageError(f"{self.path} cannot {verb}, because {why}")
+        asked = spec.request.parse(request)
+        with discover.verbs.own_mistakes():
+            spec.check(self.served, asked)
+        return spec, asked
+
+    def _started(self, inputs: Any, conditions: Sequence[str | None] | None) -> Iterator[list[Given]]:
+        """The inputs, each with the class that starts it, where these are given one by one."""
+        done = 0
+        for some in self.examples(inputs):
+            if conditions is not None:
+                own = conditions[done : done + len(some)]
+                if len(own) < len(some):
+                    raise UsageError(f"found {len(conditions)} conditions for more examples: give one for each")
+                some = [given._replace(condition=each) for given, each in zip(some, own)]
+            done += len(some)
+            yield some
+        if conditions is not None and len(conditions) > done:
+            raise UsageError(f"found {len(conditions)} conditions for {done} examples: give one for each")
+
+    def examples(self, source: Any) -> Iterator[list[Given]]:
+        """The inputs of some data, some at a time; `-` is standard input."""
         with reading(self.path, source):
-            yield from read(source, self.config.data)
+            yield from self.task.read(source)
+
+    def typed(self, words: str) -> Any:
+        """An input as it is named in a command (see `Task.typed`)."""
+        with reading(self.path, words):
+            return self.task.typed(words)
 
     def inspect(
         self,
@@ -211,12 +267,6 @@ class Run:
         if not isinstance(line, dict):
             raise DataError(f"{self.path / 'predictions.jsonl'}: holds no example to look at; give one")
         return self.task.input_of(line)
-
-    def _verb(self, name: str) -> Any:
-        found = getattr(self.task, name, None)
-        if found is None:
-            raise UsageError(f"the task '{self.config.task}' has no {name}")
-        return found
 
 
 def prepare_again(directory: RunDirectory, config: RunConfig, task: Task, data: Any) -> bool:

@@ -25,6 +25,7 @@ from unrolled.data.beside import with_beside
 from unrolled.data.cells import as_number, as_series, as_words, shown
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
+from unrolled.data.given import is_standard_input
 from unrolled.data.labelled import Labelled, LabelledSource, open_labelled
 from unrolled.data.labelled_batch import LabelledBatches, LabelledSection, labelled_batches
 from unrolled.data.labelled_guess import guess_answers
@@ -39,7 +40,7 @@ from unrolled.data.labelled_prepare import (
 )
 from unrolled.data.look import Look
 from unrolled.data.reading import Answers, Kind, Reading
-from unrolled.data.tables import Example
+from unrolled.data.rows_beside import labelled_rows
 from unrolled.data.word_list import FILE as WORDS
 from unrolled.data.word_list import WordListCodec
 from unrolled.layers.counting.bag_of_words import Bag
@@ -72,6 +73,7 @@ class LabelledTask(task.Task):
     ACCEPTS: ClassVar[tuple[str, ...]] = ("encoder", "causal")
     KINDS: ClassVar[tuple[Answers, ...]]  # of answers, that the task is for
     UNIT = "examples"
+    TYPED = True
     FOLD = "reading.fold"
 
     data: DataConfig
@@ -311,38 +313,30 @@ class LabelledTask(task.Task):
             return self.names_of(x)
         return unspaced(str(self.inputs.decode(x)), self.data.tokens)  # type: ignore[union-attr]
 
-    def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
-        """The inputs of another source, some at a time, so that one of any size passes; `-` is standard input."""
-        if source == "-":
-            placed = ((line.rstrip("\n"), f"line {number}") for number, line in enumerate(sys.stdin, 1))
-        else:
-            placed = ((each.input, each.place) for each in self._inputs_in(source))
-        found = (Example(self._checked(value, place), None, number) for number, (value, place) in enumerate(placed, 1))
-        while some := list(islice(found, AT_ONCE)):
+    def read(self, source: Any) -> Iterator[list[task.Given]]:
+        lines = (Labelled(line.rstrip("\n"), None, f"line {n}", None, "all") for n, line in enumerate(sys.stdin, 1))
+        found = lines if is_standard_input(source) else self._inputs_in(source)
+        given = (self._given(each, number) for number, each in enumerate(found, 1))
+        while some := list(islice(given, AT_ONCE)):
             yield some
 
     def _inputs_in(self, source: Any) -> Iterable[Labelled]:
         """The inputs of other data, found as in training."""
         return inputs_of(source, self.reading, self.kind)
 
-    def inputs_of(self, source: Any) -> list[task.Given]:
-        found, named = self._inputs_in(source), str(self.reading.id)
-        return [task.Given(self._checked(e.input, e.place), None, {named: e.id} if e.id else {}) for e in found]
+    def _given(self, each: Labelled, number: int) -> task.Given:
+        """An input that can be read, or an error that says where it stands."""
+        value, names = self.value_of(each.input, each.place), {str(self.reading.id): each.id} if each.id else {}
+        encode_input(self.inputs, value, each.place)
+        return task.Given(value, None, names, number, each.place)
 
-    def _checked(self, value: Any, place: str) -> Any:
-        """An input that can be read, or an error that says where it stands; afterwards only its number is known."""
-        value = self.value_of(value, place)
-        encode_input(self.inputs, value, place)
-        return value
+    def rows_in(self, path: Path) -> task.Rows | None:
+        return labelled_rows(path, self.reading, each=self.answers_are == "series")
 
-    def predict(
-        self, model: Any, examples: Sequence[Any], conditions: Sequence[str | None] | None = None
-    ) -> Iterator[dict[str, Any]]:
-        """The answer to each example, in order, some at a time."""
-        for start in range(0, len(examples), AT_ONCE):
-            some = examples[start : start + AT_ONCE]
-            values = [self.value_of(value, f"example {start + i + 1}") for i, value in enumerate(some)]
-            yield from self.say(model, encode_examples(labelled(values, start + 1), self.inputs, None))
+    def predict(self, model: Any, given: Sequence[task.Given], decoding: Any = None) -> Iterator[dict[str, Any]]:
+        """The answer to each example, in order."""
+        found = [Labelled(each.value, None, each.place, None, "all") for each in given]
+        yield from self.say(model, encode_examples(found, self.inputs, None))
 
     def say(self, model: Any, section: LabelledSection) -> Iterator[dict[str, Any]]:
         """The answers to a section's examples, as a user reads them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,13 +15,14 @@ from unrolled.core.front import option
 from unrolled.core.spec import Asks, Ports, SourcePorts
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
-from unrolled.data.given import table_of, values_of
+from unrolled.data.given import is_standard_input, table_of, values_of
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_prepare import PairData, encode_pairs, prepare_pairs
-from unrolled.data.tables import Example
+from unrolled.data.rows_beside import rows_in
 from unrolled.data.vector_codec import VectorCodec
 from unrolled.data.vector_pairs import VectorPairs
 from unrolled.tasks import _written
+from unrolled.tasks._writing import given_in
 
 
 class SensedTask(_written.WrittenTask):
@@ -109,22 +111,25 @@ class SensedTask(_written.WrittenTask):
 
     # ---- examples
 
-    def inputs_of(self, source: Any) -> list[task.Given]:
-        """Bare sources in a list, or those of data with texts."""
+    def read(self, source: Any) -> Iterator[list[task.Given]]:
+        """Bare sources in a list, or those of data with texts or without."""
+        if is_standard_input(source):
+            return given_in(map(self.line, sys.stdin), live=True)
         if isinstance(source, str | Path):
-            return [task.Given(each.text) for some in self.read_examples(str(source), self.data) for each in some]
+            return given_in(self.sources_of(source))
         pairs = isinstance(source, Mapping | tuple) or table_of(source) is not None
-        if pairs:
-            return [task.Given(value) for value in self.sources_of(source)]
-        return [task.Given(value) for value in values_of(source)]
+        return given_in(self.sources_of(source) if pairs else values_of(source), "example")
+
+    def rows_in(self, path: Path) -> task.Rows | None:
+        return rows_in(path)
 
     def sources_of(self, source: Any) -> Iterator[Any]:
         """The sources of data with texts or without."""
         raise NotImplementedError
 
-    def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
-        """The sources of a file, some at a time; `-` is standard input."""
-        raise NotImplementedError
+    def line(self, line: str) -> Any:
+        """A source on a line of standard input: the name of a file."""
+        return line.strip()
 
     def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
         codecs = self.source_codec, self.codec

@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, TypedDict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from unrolled.core import task
 from unrolled.core.batch import Batch
 from unrolled.core.causal import Conditional
-from unrolled.core.errors import UsageError
 from unrolled.core.forward import evaluating, start
-from unrolled.core.front import option
 from unrolled.core.tokens import EMPTY, START, STOP, UNKNOWN
 from unrolled.core.trace import trace
 from unrolled.data.codec import Codec
 from unrolled.data.pairs_batch import PairSection, pair_batches
-from unrolled.decode.config import Sampling
-from unrolled.decode.rollout import Candidate
-from unrolled.decode.text import Begun, Search, Writer
+from unrolled.data.windows import windows
+from unrolled.decode.config import Decoding
+from unrolled.decode.text import Begun, Writer, Written
 from unrolled.layers.attention.packed import packed_weights
 from unrolled.pictures.alignment import of_source
 
+AT_ONCE = 256  # examples that are predicted together: a window in which they are sorted by length
 TOKENS = 8192  # positions of a batch, all beams together
 UNKNOWN_SIGN = "<unk>"
-
-
-class Written(NamedTuple):
-    """A text that was written for one source."""
-
-    text: str
-    logp: float
-    tokens: int
-    finished: bool  # ended by <stop>, not by the limit
-    score: float  # what it was ranked by
 
 
 def text_of(codec: Codec, tokens: Iterable[int]) -> str:
@@ -66,6 +57,12 @@ def sides_of(value: Any) -> tuple[Any, str]:
     return value, ""
 
 
+def given_in(values: Iterable[Any], word: str = "line", live: bool = False) -> Iterator[list[task.Given]]:
+    """Sources, some at a time, numbered from 1; live, what comes slowly is handed on at once."""
+    found = (task.Given(value, number=n, place=f"{word} {n}") for n, value in enumerate(values, 1))
+    return windows(found, AT_ONCE, live)
+
+
 def longest_source(model: nn.Module) -> int | None:
     """The most positions of a source that a model can read; None: any number."""
     writes = {id(module) for module in model.decoder.modules()} if isinstance(model, Conditional) else set()
@@ -73,39 +70,16 @@ def longest_source(model: nn.Module) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-class Asked(TypedDict, total=False):
-    """What may be asked of writing."""
-
-    beam: int | None
-    length_penalty: float
-    n_best: int
-    sampling: Sampling | None
-    max_tokens: int | None
-
-
-def search_of(asked: Asked, max_tokens: int) -> Search:
-    """How to look for texts; what excludes one another is refused. Several without sampling are those of a beam."""
-    beam, length_penalty, n_best = asked.get("beam"), asked.get("length_penalty", 0.0), asked.get("n_best", 1)
-    sampling = asked.get("sampling")
-    if beam is not None and sampling is not None:
-        raise UsageError("a beam looks for the likeliest text and a sample does not: give one of the two")
-    if n_best > 1 and beam is None and sampling is None:
-        beam = n_best
-    if length_penalty and beam is None:
-        raise UsageError(f"a length penalty ranks the texts of a beam: give {option('beam')} too")
-    return Search(n_best, None, beam, length_penalty, max_tokens)
-
-
 @packed_weights()
 def write(
-    codec: Codec, model: Conditional, section: PairSection, search: Search, sampling: Sampling, numbers: Tensor | None
+    codec: Codec, model: Conditional, section: PairSection, decoding: Decoding, numbers: Tensor | None
 ) -> list[list[Written]]:
     """The n best texts for every source, in the order of the section; batched by length, each source encoded once.
 
     `numbers` [n] are those that draw the noise of each source, so that it is sampled the same in any company.
     """
-    beams = max(search.beam or 1, search.n, search.best_of_n or 1)
-    writer = Writer(codec, [STOP], [EMPTY, START])
+    beams = max(decoding.beam or 1, decoding.n, decoding.best_of or 1)
+    writer = Writer(codec, [STOP], [EMPTY, START], partial(text_of, codec))
     result: list[list[Written]] = [[] for _ in range(section.n_examples)]
     with evaluating(model) as device:
         for batch in pair_batches(section, max(1, TOKENS // beams)):
@@ -114,16 +88,9 @@ def write(
             there = batch.to(device)
             decoder, state = start(model, there)
             prompt = torch.full((len(rows), 1), START, device=there.x.device)
-            found = writer.candidates(Begun(prompt, decoder, state), search, sampling, rows)
-            for row, candidates in zip(batch.rows.tolist(), found):
-                result[row] = [_written(codec, candidate) for candidate in candidates]
+            for row, texts in zip(batch.rows.tolist(), writer.write(Begun(prompt, decoder, state), decoding, rows)):
+                result[row] = texts
     return result
-
-
-def _written(codec: Codec, candidate: Candidate) -> Written:
-    tokens = candidate.tokens[:-1] if candidate.finished else candidate.tokens
-    text = text_of(codec, tokens)
-    return Written(text, candidate.log_p, len(candidate.tokens), candidate.finished, candidate.score)
 
 
 def looked_at(model: Conditional, batch: Batch) -> Tensor | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Unpack
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -31,27 +31,16 @@ from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs_batch import PairExamples, PairSection, pair_batches, section_of_pairs
 from unrolled.data.pairs_prepare import Longest, PairData
-from unrolled.data.tables import Example
 from unrolled.data.target_words import TargetWords
-from unrolled.decode.config import GREEDY, Sampling
-from unrolled.decode.text import Search
+from unrolled.decode.config import WRITTEN, Decoding
+from unrolled.decode.text import Written
 from unrolled.emissions.categorical import Categorical
 from unrolled.objectives.written import signatures
 from unrolled.pictures import alignment, kinds
 from unrolled.tasks import _judged, _told
-from unrolled.tasks._writing import (
-    Asked,
-    Written,
-    longest_source,
-    looked_at,
-    search_of,
-    sides_of,
-    text_of,
-    write,
-)
+from unrolled.tasks._writing import longest_source, looked_at, sides_of, text_of, write
 
 EVALUATION_TOKENS = 8192  # positions of a batch
-AT_ONCE = 256  # examples that are predicted together: a window in which they are sorted by length
 ROOM = 8  # tokens that may be written beyond the longest target of training
 SHOWN = 12  # examples in a table
 
@@ -84,6 +73,8 @@ class WrittenTask(task.Task):
     FIGURES: ClassVar[tuple[str, ...]] = ("chrf", "bleu", "exact_match", "nats", "perplexity", "token_accuracy")
     JUDGED_BY: ClassVar[tuple[Metric, ...]] = (_judged.CHRF, _judged.BLEU, _judged.EXACT)
     ACCEPTS: ClassVar[tuple[str, ...]] = ("conditional",)
+    OBEYS: ClassVar[Mapping[str, tuple[str, ...]]] = {"predict": WRITTEN}
+    WRITES = True
 
     data: DataConfig
     config: Config
@@ -244,13 +235,17 @@ class WrittenTask(task.Task):
         self,
         model: Conditional,
         section: PairSection,
-        search: Search | None = None,
-        sampling: Sampling = GREEDY,
+        decoding: Decoding | None = None,
         numbers: Tensor | None = None,
     ) -> list[list[Written]]:
         """The n best texts for every source, in the order of the section (see `_writing.write`)."""
-        search = search or Search(max_tokens=self.most_tokens(model))
-        return write(self.codec, model, section, search, sampling, numbers)
+        return write(self.codec, model, section, decoding or self.settled(model, Decoding()), numbers)
+
+    def settled(self, model: Any, asked: Decoding) -> Decoding:
+        """How texts are looked for: the likeliest token at each step unless something else is asked for."""
+        found, room = asked.settled(samples=False, max_tokens=self.most_tokens(model)), model.decoder.max_length
+        assert found.max_tokens is not None
+        return found if room is None else found.updated({"max_tokens": min(found.max_tokens, room)})
 
     def most_tokens(self, model: Conditional) -> int:
         """The most that is written, <stop> included."""
@@ -271,50 +266,29 @@ class WrittenTask(task.Task):
         """A source as JSON has it, and as `example` takes it again."""
         return value
 
-    def predict(
-        self,
-        model: Conditional,
-        examples: Sequence[Any],
-        conditions: Sequence[str | None] | None = None,
-        **asked: Unpack[Asked],
-    ) -> Iterator[dict[str, Any]]:
-        """What is written for each source, in order: the likeliest token at each step, or by beam, or sampled."""
-        if conditions is not None:
-            raise UsageError(f"a run that writes for a source takes no {option('condition')}")
-        search, sampling = self.search(model, **asked), asked.get("sampling") or GREEDY
-        lines = (Example(value, None, number) for number, value in enumerate(examples, 1))
-        for some in iter(lambda: [each for each, _ in zip(lines, range(AT_ONCE))], []):
-            yield from self.say(model, some, search, sampling, "example")
-
-    def search(self, model: Conditional, **asked: Unpack[Asked]) -> Search:
-        """How to look for texts, checked."""
-        most, room = asked.get("max_tokens") or self.most_tokens(model), model.decoder.max_length
-        return search_of(asked, most if room is None else min(most, room))
-
-    def say(
-        self, model: Conditional, examples: Sequence[Example], search: Search, sampling: Sampling, place: str = "line"
-    ) -> Iterator[dict[str, Any]]:
-        """What is written for some examples, which are batched by length, in their order; nothing for empty lines."""
-        real = [each for each in examples if not self.is_nothing(each.text)]
-        sources = [self.encode_source(each.text, f"{place} {each.number}") for each in real]
+    def predict(self, model: Any, given: Sequence[task.Given], decoding: Any) -> Iterator[dict[str, Any]]:
+        """What is written for some sources, which are batched by length, in their order; nothing for empty lines."""
+        decoding = self.settled(model, decoding)
+        real = [each for each in given if not self.is_nothing(each.value)]
+        sources = [self.encode_source(each.value, each.place) for each in real]
         most = longest_source(model)
         for each, source in zip(real, sources):
             if most is not None and len(source) > most:
                 raise DataError(
-                    f"{place} {each.number}: the source has {len(source)} tokens, but this model reads at most {most}; "
+                    f"{each.place}: the source has {len(source)} tokens, but this model reads at most {most}; "
                     "shorten it or split it"
                 )
         section = section_of_pairs(sources, [np.empty(0, np.int32)] * len(sources))
         numbers = torch.tensor([each.number for each in real], dtype=torch.long)
-        found = iter(self.write(model, section, search, sampling, numbers))
-        for each in examples:
-            if self.is_nothing(each.text):
-                yield {"source": each.text, "prediction": "", "logp": 0.0, "finished": True}
+        found = iter(self.write(model, section, decoding, numbers))
+        for each in given:
+            if self.is_nothing(each.value):
+                yield {"source": each.value, "prediction": "", "logp": 0.0, "finished": True}
                 continue
             best, *_ = candidates = next(found)
-            line = {"source": self.shown_source(each.text), "prediction": best.text, "logp": best.logp}
+            line = {"source": self.shown_source(each.value), "prediction": best.text, "logp": best.logp}
             line["finished"] = best.finished
-            if search.n > 1:
+            if decoding.n > 1:
                 line["candidates"] = [{"text": one.text, "logp": one.logp, "score": one.score} for one in candidates]
             yield line
 
@@ -358,7 +332,10 @@ class WrittenTask(task.Task):
     def completed(self, model: Any, value: Any) -> Any:
         source, target = sides_of(value)
         given = bool(target) or (isinstance(value, Mapping) and "target" in value) or not isinstance(model, Conditional)
-        return value if given else {"source": source, "target": next(self.predict(model, [source]))["prediction"]}
+        if given:
+            return value
+        written = next(self.predict(model, [task.Given(source, number=1, place="the source")], Decoding()))
+        return {"source": source, "target": written["prediction"]}
 
     def input_of(self, line: Mapping[str, Any]) -> Any:
         return {"source": line["source"], "target": line["target"]}
@@ -384,10 +361,6 @@ class WrittenTask(task.Task):
             return None
         names = [self.codec.name(int(token)) for token in (*batch.x[0, 1:].tolist(), STOP)]
         return alignment.picture(alpha, names, self.source_names(batch.source[0]))
-
-    def source_names(self, source: Tensor) -> list[str]:
-        """A name for each position of an encoded source."""
-        return [str(s) for s in range(len(source))]
 
 
 def _exact_of(kind: str) -> str:

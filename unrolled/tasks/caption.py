@@ -8,7 +8,6 @@ Every score stands beside the most frequent caption and the caption of the most 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,9 +26,7 @@ from unrolled.data.config import DataConfig
 from unrolled.data.inline_images import HEAD, from_text, to_text
 from unrolled.data.look import Look
 from unrolled.data.pixels import Pixels, coloured, fitted, read_image
-from unrolled.data.tables import Example
 from unrolled.data.vector_pairs import CaptionReading, VectorPairs
-from unrolled.data.windows import windows
 from unrolled.pictures import alignment, kinds
 from unrolled.pictures.images import heated
 from unrolled.tasks import _sensed, _written
@@ -93,12 +90,6 @@ class Task(_sensed.SensedTask):
         if isinstance(value, str) and value.startswith(HEAD):
             return "an image"
         return str(value) if isinstance(value, str | Path) else f"an image of {len(value)} rows"
-
-    def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
-        """Names of image files from standard input (`-`), a folder, an image, or what holds images with captions."""
-        found = (line.strip() for line in sys.stdin) if source == "-" else pictures_in(source, self.reading)
-        numbered = (Example(value, None, number) for number, value in enumerate(found, 1))
-        return windows(numbered, _written.AT_ONCE, live=source == "-")
 
     def sources_of(self, source: Any) -> Iterator[Any]:
         return pictures_in(source, self.reading)

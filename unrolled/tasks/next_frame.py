@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +24,6 @@ from unrolled.core.batch import Batch
 from unrolled.core.causal import Causal, Conditional
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.forward import evaluating
-from unrolled.core.front import option
 from unrolled.core.opening import read_json
 from unrolled.core.outside import write_new
 from unrolled.core.spec import Asks, Ports
@@ -36,10 +35,8 @@ from unrolled.data.look import Look
 from unrolled.data.midi import midi_bytes
 from unrolled.data.pianoroll import KEYS, LOWEST, Roll, RollData, check_roll, prepare_rolls, read_rolls, section_of
 from unrolled.data.section import Section
-from unrolled.data.tables import Example
-from unrolled.decode.config import Sampling
 from unrolled.decode.rollout import best_of
-from unrolled.emissions.bits import Bits, Draw
+from unrolled.emissions.bits import Bits
 from unrolled.objectives import metrics
 from unrolled.tasks import _next
 
@@ -47,6 +44,7 @@ ALIASES = ("music", "midi", "piano-roll")
 
 CODEC = "frames.json"
 WIDEST = 1 << 16  # bits of a frame
+MOST_FRAMES, LIKELY = 300, 8  # that are written unless more are asked for; keys that are told of those that may follow
 USED = {"split", "seed", "ahead", "fraction", "held_out"}  # of the settings of data; the others are about text
 
 
@@ -55,17 +53,10 @@ class Config(config.Config):
     """How long a frame sounds in generated MIDI files; a quarter note is half a second."""
 
 
-class Generated(NamedTuple):
-    """A piano roll that a model wrote."""
-
-    roll: Roll  # [T, D], the prompt included
-    given: int  # how many of its frames are the prompt's
-    logp: float  # of the others, under the model as it is, whatever the temperature
-
-
 class Task(_next.NextTask):
     FIGURES = ("nats", "nats_after_first", "accuracy")
     UNIT = "frames"
+    OBEYS = {"generate": ("n", "max_tokens", "sample", "temperature", "seed", "best_of")}
 
     config: Config
 
@@ -132,9 +123,10 @@ class Task(_next.NextTask):
             raise DataError(f"{source}: the frames are {found[0].shape[1]} wide, those of this run {self.width}")
         return found
 
-    def inputs_of(self, source: Any) -> list[task.Given]:
+    def read(self, source: Any) -> Iterator[list[task.Given]]:
         whole = isinstance(source, str | Path | Mapping)
-        return [task.Given(roll) for roll in (self._read(source) if whole else values_of(source))]
+        rolls = self._read(source) if whole else values_of(source)
+        yield [task.Given(roll, number=i, place=f"sequence {i}") for i, roll in enumerate(rolls)]
 
     # ---- training
 
@@ -184,7 +176,7 @@ class Task(_next.NextTask):
     def predictions(self, model: Causal | Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
         section = self.sections()[split]
         rolls = [section.example(i) for i in range(min(limit, section.n_examples))]
-        for number, (roll, line) in enumerate(zip(rolls, self.score(model, rolls))):
+        for number, (roll, line) in enumerate(zip(rolls, self.score(model, list(map(task.Given, rolls))))):
             on = [np.flatnonzero(frame).tolist() for frame in roll]
             yield {**line, "text": f"{split}, sequence {number}", "frames": on}
 
@@ -201,41 +193,25 @@ class Task(_next.NextTask):
     def input_of(self, line: Mapping[str, Any]) -> Any:
         return line["frames"]
 
-    def score(
-        self, model: Causal | Conditional, rolls: list[Any], conditions: Sequence[str | None] | None = None
-    ) -> Iterator[dict[str, Any]]:
+    def score(self, model: Causal | Conditional, given: Sequence[task.Given]) -> Iterator[dict[str, Any]]:
         """Log-probability of each sequence, in order."""
-        checked = [check_roll(roll, f"sequence {i}", self.width) for i, roll in enumerate(rolls)]
-        self._no_conditions(conditions)
+        checked = [check_roll(each.value, f"sequence {i}", self.width) for i, each in enumerate(given)]
         batches = self.batches(model, section_of(checked)) if checked else ()
         nats, counts = self.row_nats(model, batches, len(checked))
         for i, (total, n) in enumerate(zip(nats.tolist(), counts.tolist())):
             yield {"text": f"sequence {i}", "logp": -total, "tokens": n, "nats_per_frame": total / max(n, 1)}
 
     def predict(
-        self,
-        model: Causal | Conditional,
-        rolls: list[Any],
-        conditions: Sequence[str | None] | None = None,
-        top: int = 8,
+        self, model: Causal | Conditional, given: Sequence[task.Given], decoding: Any = None
     ) -> Iterator[dict[str, Any]]:
         """The most probable keys after each sequence."""
-        self._no_conditions(conditions)
-        for i, values in enumerate(rolls):
-            roll = check_roll(values, f"sequence {i}", self.width)
+        for i, each in enumerate(given):
+            roll = check_roll(each.value, f"sequence {i}", self.width)
             with evaluating(model) as device:
                 p = model(self._start(roll).to(device))[0][0, -1].double().sigmoid()  # [D]
-            best = p.topk(min(top, self.width))
+            best = p.topk(min(LIKELY, self.width))
             likely = [{"key": self.name(int(k)), "p": float(q)} for q, k in zip(*best, strict=True)]
             yield {"sequence": i, "frames": len(roll), "likely": likely}
-
-    def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
-        """The sequences of a file, for `predict` and `score` on the command line."""
-        yield [Example(roll, None, i) for i, roll in enumerate(self._read(source))]
-
-    def _no_conditions(self, conditions: Sequence[str | None] | None) -> None:
-        if conditions is not None:
-            raise UsageError(f"no class starts a run of next-frame: leave out {option('condition')}")
 
     def name(self, key: int) -> str:
         """`C4` for a piano's key, its number otherwise."""
@@ -246,38 +222,29 @@ class Task(_next.NextTask):
 
     # ---- writing
 
-    def generate(
-        self,
-        model: Causal | Conditional,
-        prompt: Any = "",
-        n: int = 1,
-        sampling: Sampling = Sampling(),  # noqa: B008
-        max_tokens: int = 300,
-    ) -> list[Generated]:
-        """n rolls, each `max_tokens` frames longer than the prompt, the most probable first.
+    def generate(self, model: Causal | Conditional, prompt: task.Given, decoding: Any) -> list[dict[str, Any]]:
+        """n rolls [T, D], each `max_tokens` frames longer than the prompt, the most probable first; the first `given`
+        frames are the prompt's, and logp is of the others, under the model as it is, whatever the temperature.
 
         The prompt is an array [T, D], or a file whose first sequence is gone on from: `FILE`, or `FILE:16` for its
-        first 16 frames. Of the sampling only temperature and seed are meant for bits.
+        first 16 frames. Every key is drawn by itself, by temperature and seed.
         """
-        text_only = [name for name in ("top_k", "top_p", "repetition_penalty")
-                     if getattr(sampling, name) != getattr(Sampling(), name)]  # fmt: skip
-        if text_only:
-            raise UsageError(f"{text_only[0]} is for tokens: every key is drawn by itself, by temperature and seed")
-        given, bits = self._prompt(prompt), self.emission
-        choose = bits.chooser(Draw(temperature=sampling.temperature))
+        asked = decoding.settled(samples=True, max_tokens=MOST_FRAMES)
+        given, bits, n = self._prompt(prompt.value), self.emission, max(asked.n, asked.best_of or 1)
+        choose = bits.chooser(asked)
         with evaluating(model) as device:
             start = self._start(given).to(device)  # [1, 1 + P, D]
-            (found,) = best_of(n, model, None, start, None, choose, (), max_tokens, seed=sampling.seed, of=bits)
-        frames = [np.array(each.tokens, np.uint8) for each in found]  # [T, D]
-        return [Generated(np.concatenate([given, new]), len(given), each.log_p) for new, each in zip(frames, found)]
+            (found,) = best_of(n, model, None, start, None, choose, (), asked.max_tokens, seed=asked.seed, of=bits)
+        rolls = [np.concatenate([given, np.array(each.tokens, np.uint8)]) for each in found[: asked.n]]  # [T, D]
+        return [{"roll": roll, "given": len(given), "logp": each.log_p} for roll, each in zip(rolls, found)]
 
-    def files_of(self, made: list[Generated], out: str | Path) -> dict[Path, bytes]:
+    def files_of(self, made: list[dict[str, Any]], out: str | Path) -> dict[Path, bytes]:
         """OUT.npz with all rolls, `roll_0` the most probable, and where there are 88 keys a MIDI file of each."""
         base = Path(out).with_suffix("") if Path(out).suffix in (".npz", ".mid") else Path(out)
-        files = {base.with_name(f"{base.name}.npz"): pianoroll.npz_bytes([each.roll for each in made])}
+        files = {base.with_name(f"{base.name}.npz"): pianoroll.npz_bytes([each["roll"] for each in made])}
         for i, each in enumerate(made if self.width == KEYS else []):
             name = f"{base.name}.mid" if len(made) == 1 else f"{base.name}-{i}.mid"
-            files[base.with_name(name)] = midi_bytes(each.roll, self.config.frame_seconds, LOWEST)
+            files[base.with_name(name)] = midi_bytes(each["roll"], self.config.frame_seconds, LOWEST)
         return files
 
     def _prompt(self, prompt: Any) -> Roll:

@@ -9,6 +9,7 @@ A stream carries its state from chunk to chunk; lines and rows are separate exam
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -32,11 +33,11 @@ from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.look import Look
 from unrolled.data.prepare import TextData, prepare, prepare_all
+from unrolled.data.rows_beside import rows_in
 from unrolled.data.section import Section, frequencies, section_from
-from unrolled.data.tables import Example
-from unrolled.data.text_inputs import bound, inputs_in, read_inputs
-from unrolled.decode.config import Sampling
-from unrolled.decode.text import Begun, Generated, Search, Writer
+from unrolled.data.text_inputs import bound, read_inputs
+from unrolled.decode.config import WRITTEN, Decoding
+from unrolled.decode.text import Begun, Writer
 from unrolled.emissions.categorical import Categorical
 from unrolled.layers.attention.packed import packed_weights
 from unrolled.objectives import metrics
@@ -47,6 +48,7 @@ from unrolled.tasks._told import OfText
 
 ALIASES = ("lm", "language-model", "language-modelling", "language-modeling", "text-generation", "generate", "text")
 EVALUATION_LENGTH, WARM_UP, SAMPLE_TEMPERATURE, SAMPLE_TOKENS = 256, 256, 0.8, 160
+MOST_TOKENS, LIKELY = 300, 5  # that are written unless more are asked for; that are told of those that may follow
 SHOWN = 256  # tokens of an example that a picture shows
 
 
@@ -59,6 +61,7 @@ class Config(config.Config):
 
 class Task(_next.NextTask):
     FIGURES = ("nats", "bits_per_character", "bits_per_byte", "perplexity", "accuracy")
+    OBEYS = {"predict": ("condition",), "score": ("condition",), "generate": ("condition", "stop", *WRITTEN)}
 
     config: Config
 
@@ -123,11 +126,14 @@ class Task(_next.NextTask):
             raise UsageError("no data has been read yet: call prepare(source) first")
         return self.text
 
-    def inputs_of(self, source: Any) -> list[task.Given]:
-        return [task.Given(each.text, each.label) for each in inputs_in(source, self.data, self.column)]
+    def read(self, source: Any) -> Iterator[list[task.Given]]:
+        return read_inputs(source, self.data, self.column)
 
-    def read_texts(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
-        return read_inputs(source, config, self.column)
+    def typed(self, words: str) -> Any:
+        return sys.stdin.read().removesuffix("\n") if words == "-" else words  # always a text, never a file
+
+    def rows_in(self, path: Path) -> task.Rows | None:
+        return rows_in(path)
 
     # ---- training
 
@@ -205,16 +211,14 @@ class Task(_next.NextTask):
             offsets = section.offsets[: limit + 1]
         texts = [self.codec.decode(section.tokens[a:b]) for a, b in pairwise(offsets)]
         labels, classes = self.labels, section.classes
-        conditions = [labels[k] for k in classes[: len(texts)]] if labels and classes is not None else None
-        yield from self.score(model, texts, conditions)
+        started = [labels[k] for k in classes[: len(texts)]] if labels and classes is not None else [None] * len(texts)
+        yield from self.score(model, list(map(task.Given, texts, started)))
 
-    def score(
-        self, model: Causal | Conditional, texts: list[str], conditions: Sequence[str | None] | None = None
-    ) -> Iterator[dict[str, Any]]:
+    def score(self, model: Causal | Conditional, given: Sequence[task.Given]) -> Iterator[dict[str, Any]]:
         """Log-probability of each text, in order; <stop> counts where examples are separate."""
-        for at in range(0, len(texts), 1000):
-            some = texts[at : at + 1000]
-            classes = self._class_ids(conditions and conditions[at : at + 1000])
+        for at in range(0, len(given), 1000):
+            some = [each.value for each in given[at : at + 1000]]
+            classes = self._class_ids([each.condition for each in given[at : at + 1000]])
             section = section_from(
                 [self.codec.encode(text) for text in some], None if classes is None else classes.tolist(), False
             )
@@ -227,9 +231,9 @@ class Task(_next.NextTask):
     def pictures(self, model: Causal | Conditional, split: str) -> dict[str, Any]:
         """Texts that the model writes, and a piece of the data coloured by how much it surprised the model."""
         label = self.labels[0] if self.labels else None
-        sampling = Sampling(temperature=SAMPLE_TEMPERATURE)
         room = min(SAMPLE_TOKENS, (decoder_of(model).max_length or 2 * SAMPLE_TOKENS) // 2)
-        texts = [one.text for one in self.generate(model, n=2, sampling=sampling, max_tokens=room, condition=label)]
+        asked = Decoding(n=2, temperature=SAMPLE_TEMPERATURE, max_tokens=room)
+        texts = [one["text"] for one in self.generate(model, task.Given("", label), asked)]
         begun = f", begun by {label}" if label else ""
         titles = [f"temperature {SAMPLE_TEMPERATURE}{begun}, the more probable of two", "the less probable"]
         samples = kinds.Texts(title="What the model writes", captions=titles, texts=texts)
@@ -276,58 +280,35 @@ class Task(_next.NextTask):
 
     # ---- writing
 
-    def generate(
-        self,
-        model: Causal | Conditional,
-        prompt: str = "",
-        n: int = 1,
-        best_of_n: int | None = None,
-        beam: int | None = None,
-        length_penalty: float = 0.0,
-        sampling: Sampling = Sampling(),  # noqa: B008
-        max_tokens: int = 300,
-        stop: str | None = None,
-        condition: str | None = None,
-    ) -> list[Generated]:
+    def generate(self, model: Causal | Conditional, prompt: task.Given, decoding: Any) -> list[dict[str, Any]]:
         """n texts that go on from the prompt, the most probable first: sampled, best of more samples, or by beam."""
-        search = Search(n, best_of_n, beam, length_penalty, max_tokens)
+        decoding = decoding.settled(samples=True, max_tokens=MOST_TOKENS)
         with evaluating(model), packed_weights():
-            return self._writer(stop).write(self._begin(model, prompt, condition), search, sampling)
+            (found,) = self._writer(decoding.stop).write(self._begin(model, prompt), decoding)
+        return [{"text": e.text, "logp": e.logp, "tokens": e.tokens, "finished": e.finished} for e in found]
 
-    def stream(
-        self,
-        model: Causal | Conditional,
-        prompt: str = "",
-        sampling: Sampling = Sampling(),  # noqa: B008
-        max_tokens: int = 300,
-        stop: str | None = None,
-        condition: str | None = None,
-    ) -> Iterator[str]:
+    def stream(self, model: Causal | Conditional, prompt: task.Given, decoding: Any) -> Iterator[str]:
         """One text, piece by piece as it is written."""
-        pieces = self._writer(stop).stream(self._begin(model, prompt, condition), sampling, max_tokens)
-        return evaluated(model, pieces)
+        decoding = decoding.settled(samples=True, max_tokens=MOST_TOKENS)
+        return evaluated(model, self._writer(decoding.stop).stream(self._begin(model, prompt), decoding))
 
     def predict(
-        self,
-        model: Causal | Conditional,
-        texts: list[str],
-        conditions: Sequence[str | None] | None = None,
-        top: int = 5,
+        self, model: Causal | Conditional, given: Sequence[task.Given], decoding: Any = None
     ) -> Iterator[dict[str, Any]]:
         """The most probable tokens after each text."""
         writer = self._writer(None)
-        for i, text in enumerate(texts):
+        for each in given:
             with evaluating(model):
-                likely = writer.likely(self._begin(model, text, conditions[i] if conditions else None), top)
-            yield {"text": text, "next": likely[0]["token"], "p": likely[0]["p"], "likely": likely}
+                likely = writer.likely(self._begin(model, each), LIKELY)
+            yield {"text": each.value, "next": likely[0]["token"], "p": likely[0]["p"], "likely": likely}
 
-    def _begin(self, model: Causal | Conditional, prompt: str, condition: str | None) -> Begun:
-        ids = [int(token) for token in self.codec.encode(prompt)] if prompt else []
+    def _begin(self, model: Causal | Conditional, prompt: task.Given) -> Begun:
+        ids = [int(token) for token in self.codec.encode(prompt.value)] if prompt.value else []
         if not self.is_stream:
             ids = [START, *ids]
         elif not ids:
             ids = [self._line_end()]
-        classes = self._class_ids(None if condition is None else [condition])
+        classes = self._class_ids([prompt.condition])
         source = None if classes is None else torch.from_numpy(classes)
         with evaluating(model) as device:
             decoder, state = begin(model, None if source is None else source.to(device))
@@ -339,9 +320,9 @@ class Task(_next.NextTask):
             raise UsageError(f"stop = {stop!r} must be one token that the run knows; it is {len(ids)} or unknown")
         return Writer(self.codec, [STOP, *ids], self.emission.never)
 
-    def _class_ids(self, names: Sequence[str | None] | None) -> np.ndarray | None:
+    def _class_ids(self, names: Sequence[str | None]) -> np.ndarray | None:
         """The numbers of classes; they must be given exactly where the run was trained with them."""
-        if names is None:
+        if all(name is None for name in names):
             if self.labels:
                 raise UsageError(
                     f"this run starts from a class: give {option('condition')}, one of {', '.join(self.labels)}"

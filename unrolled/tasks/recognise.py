@@ -11,10 +11,9 @@ of the nearest training example.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Unpack, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
@@ -22,9 +21,8 @@ from torch import Tensor
 
 from unrolled.core import task
 from unrolled.core.batch import Batch
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError
 from unrolled.core.forward import outputs
-from unrolled.core.front import option
 from unrolled.core.metric import Metric
 from unrolled.core.spec import Asks, Ports
 from unrolled.data.config import DataConfig
@@ -34,18 +32,16 @@ from unrolled.data.pairs_prepare import Longest
 from unrolled.data.recognition import guess_recognition, open_recognition, sources_in
 from unrolled.data.sound import features, read_clip
 from unrolled.data.strokes import as_strokes
-from unrolled.data.tables import Example
 from unrolled.data.target_words import TargetWords
 from unrolled.data.vector_pairs import RecognitionReading, VectorPairs
-from unrolled.data.windows import windows
-from unrolled.decode.config import GREEDY, Sampling
-from unrolled.decode.text import Search
+from unrolled.decode.config import Decoding
+from unrolled.decode.text import Written
 from unrolled.emissions.ctc import CTC
 from unrolled.objectives import metrics
 from unrolled.pictures import kinds
 from unrolled.tasks import _frames, _sensed, _written
 from unrolled.tasks._judged import CHARACTER_ERRORS, EXACT, WORD_ERRORS
-from unrolled.tasks._writing import Asked, Written, longest_source, search_of
+from unrolled.tasks._writing import longest_source
 
 ALIASES = ("recognize", "recognition", "asr", "speech", "speech-recognition", "ocr", "handwriting", "ctc")
 
@@ -112,11 +108,15 @@ class Task(_sensed.SensedTask):
     def is_nothing(self, value: Any) -> bool:
         return isinstance(value, str) and not value.strip()
 
-    def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
-        """Names of clips, or strokes as JSON, from standard input (`-`); a folder, a clip, or data with texts."""
-        found = map(_line, sys.stdin) if source == "-" else sources_in(source, self.reading)
-        numbered = (Example(value, None, number) for number, value in enumerate(found, 1))
-        return windows(numbered, _written.AT_ONCE, live=source == "-")
+    def line(self, line: str) -> Any:
+        """The name of a clip, or strokes as JSON."""
+        text = line.strip()
+        if not text.startswith("["):
+            return text
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            raise DataError(f"'{text[:20]}…' is not a JSON list of strokes ({error.msg})") from None
 
     def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
         section = self._section(split).take(np.arange(min(limit, self._section(split).n_examples)))
@@ -153,6 +153,7 @@ class ByFrames(Task):
     """By CTC: a model answers at every frame, and what the frames say is merged to a text."""
 
     ACCEPTS: ClassVar[tuple[str, ...]] = ("encoder", "causal")
+    OBEYS: ClassVar[Mapping[str, tuple[str, ...]]] = {"predict": ("n", "beam")}  # frames say one text
 
     # ---- the model
 
@@ -211,24 +212,20 @@ class ByFrames(Task):
     def most_tokens(self, model: Any) -> int:
         return self.longest_target + _written.ROOM
 
-    def search(self, model: Any, **asked: Unpack[Asked]) -> Search:
-        if any(asked.get(name) for name in ("sampling", "length_penalty", "max_tokens")):
-            able = f"{option('beam')} and {option('n_best')}"
-            raise UsageError(f"frames say one text: {able} are possible here, samples and lengths are not")
-        return search_of(asked, self.most_tokens(model))
+    def settled(self, model: Any, asked: Decoding) -> Decoding:
+        return asked.settled(samples=False, max_tokens=self.most_tokens(model))
 
     def write(
         self,
         model: Any,
         section: PairSection,
-        search: Search | None = None,
-        sampling: Sampling = GREEDY,
+        decoding: Decoding | None = None,
         numbers: Tensor | None = None,
     ) -> list[list[Written]]:
-        search = search or Search()
+        decoding = decoding or Decoding()
         found: list[list[Written]] = [[] for _ in range(section.n_examples)]
         for batch, y in outputs(model, _frames.frame_batches(section)):
-            texts = self.emission.decode(y, _frames.mask_of(y, batch), search.beam, search.n)
+            texts = self.emission.decode(y, _frames.mask_of(y, batch), decoding.beam, decoding.n)
             for row, candidates in zip(cast(Tensor, batch.rows).tolist(), texts):
                 found[row] = [
                     Written(self.text_of(each.tokens), each.log_p, len(each.tokens), True, each.score)
@@ -260,14 +257,3 @@ class ByFrames(Task):
             values=p[:, likely].T.round(decimals=5).tolist(), rows=names, x_label="frame", y_label="token", low=0.0,
             high=1.0,
         )  # fmt: skip
-
-
-def _line(line: str) -> Any:
-    """A line of standard input: strokes as JSON, or the name of a clip."""
-    text = line.strip()
-    if not text.startswith("["):
-        return text
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(f"'{text[:20]}…' is not a JSON list of strokes ({error.msg})") from None

@@ -133,12 +133,10 @@ class Task(_labelled.LabelledTask):
         for start, stop in zip(section.offsets[:-1], section.offsets[1:]):
             yield self._answer(logp[start:stop])
 
-    def predict(
-        self, model: Any, examples: Sequence[Any], conditions: Sequence[str | None] | None = None
-    ) -> Iterator[dict[str, Any]]:
+    def predict(self, model: Any, given: Sequence[task.Given], decoding: Any = None) -> Iterator[dict[str, Any]]:
         """Each sentence's words, their tags, and how probable these are."""
-        for i, said in enumerate(super().predict(model, examples, conditions)):
-            yield {"words": self.value_of(examples[i], f"example {i + 1}"), **said}
+        for each, said in zip(given, super().predict(model, given)):
+            yield {"words": each.value, **said}
 
     def _answer(self, logp: Tensor) -> dict[str, Any]:
         """[T, C] in words."""

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from unrolled.core.spec import Asks, Ports, SourcePorts
 from unrolled.core.tokens import UNKNOWN
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
+from unrolled.data.given import is_standard_input
 from unrolled.data.look import Look
 from unrolled.data.pairs import open_pairs
 from unrolled.data.pairs_batch import PairSection
@@ -32,9 +34,10 @@ from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_files import sources_in, sources_of, table_of_pairs
 from unrolled.data.pairs_guess import guess_pairs
 from unrolled.data.pairs_prepare import PairData, encode_pairs, is_joint, prepare_pairs
-from unrolled.data.tables import Example, Table
+from unrolled.data.rows_beside import rows_of
 from unrolled.data.windows import windows
 from unrolled.tasks import _written
+from unrolled.tasks._writing import AT_ONCE, given_in
 
 ALIASES = ("translation", "seq2seq", "text-to-text", "transliterate", "summarise", "summarize")
 
@@ -81,6 +84,8 @@ class Counted:
 
 
 class Task(_written.WrittenTask):
+    TYPED = True  # a source, or a source and a target with a tab between
+
     config: Config
 
     def __init__(self, config: Config, data: DataConfig) -> None:
@@ -180,12 +185,6 @@ class Task(_written.WrittenTask):
             raise DataError(f"{place}: there is no text to read; fill it in")
         return ids.astype(np.int32)
 
-    def value_of(self, value: Any, place: str) -> Any:
-        """A source as it is typed, or a source and a target with a tab between; it need not be in a file."""
-        if self.is_nothing(value):
-            raise DataError(f"{place}: there is no text to read; fill it in")
-        return value
-
     def is_nothing(self, value: Any) -> bool:
         return not str(value).strip()
 
@@ -198,16 +197,14 @@ class Task(_written.WrittenTask):
     def source_names(self, source: Tensor) -> list[str]:
         return [self.source_codec.name(int(token)) for token in source]
 
-    def table_in(self, path: Path) -> Table | None:
-        return table_of_pairs(path, self.reading)
+    def rows_in(self, path: Path) -> task.Rows | None:
+        return rows_of(table_of_pairs(path, self.reading))
 
-    def inputs_of(self, source: Any) -> list[task.Given]:
-        return [task.Given(text) for text in sources_of(source, self.reading)]
-
-    def read_examples(self, source: str, config: DataConfig) -> Iterator[list[Example]]:
-        """Sources of another file, some at a time: its lines, the source column of a table; `-` is standard input."""
-        if source == "-":
-            numbered = (Example(line.rstrip("\r\n"), None, number) for number, line in enumerate(sys.stdin, 1))
-            return windows(numbered, _written.AT_ONCE)
-        found = (Example(text, None, number) for number, text in sources_in(Path(source), self.reading))
-        return windows(found, _written.AT_ONCE, live=False)
+    def read(self, source: Any) -> Iterator[list[task.Given]]:
+        """Lines, the source column of a table, or bare texts."""
+        if is_standard_input(source):
+            return given_in((line.rstrip("\r\n") for line in sys.stdin), live=True)
+        if isinstance(source, str | PathLike):
+            found = sources_in(Path(source), self.reading)
+            return windows((task.Given(text, number=n, place=f"line {n}") for n, text in found), AT_ONCE, live=False)
+        return given_in(sources_of(source, self.reading), "example")

@@ -106,7 +106,7 @@ def labels(names: list[str]) -> list[str]:
 
 def target_name(task: Task, batch: Batch, at: int) -> str:
     """The target of a position for the eye: the token, or for vectors the number of the position."""
-    codec = getattr(task, "codec", None)
-    if codec is None or batch.y.is_floating_point():
+    known = task.vocabularies().get("head")
+    if known is None or batch.y.is_floating_point():
         return f"frame {at}"
-    return str(codec.name(int(batch.y[0, at])))
+    return str(known.codec.name(int(batch.y[0, at])))

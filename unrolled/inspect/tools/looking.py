@@ -18,6 +18,7 @@ from unrolled.core.forward import evaluating, forward
 from unrolled.core.front import setting
 from unrolled.core.spec import Sizes
 from unrolled.core.state import clone
+from unrolled.core.task import Vocabulary
 from unrolled.core.trace import Seen, trace
 from unrolled.inspect.tools.example import cut
 from unrolled.inspect.tools.opened import longest, start
@@ -99,10 +100,10 @@ def glance(run: Run) -> Look:
     return _GLANCES[run]
 
 
-def codec_of(run: Run) -> Any:
-    """What gives the tokens of the input their names; None: the input is numbers."""
-    codec = getattr(run.task, "codec", None) or getattr(run.task, "inputs", None)
-    return codec if hasattr(codec, "name") else None
+def vocabulary_of(run: Run) -> Vocabulary | None:
+    """What gives the tokens that are read their names; None: the input is numbers."""
+    known = run.task.vocabularies()
+    return known.get("decoder.embedding") or known.get("encoder.embedding")
 
 
 def reads_whole(run: Run) -> bool:

@@ -1,7 +1,7 @@
-"""`unrolled predict RUN -` of a run that writes for a source: a line in, a line out, in order, as they come.
+"""What a verb finds for the examples of some data: a line in, a line out, in order, as they come.
 
-Lines are read in windows of at most 256, batched by length inside, so that memory is bounded and a person who types is
-answered at once. Standard output has the texts, standard error a bar.
+Examples are read some at a time, so that memory is bounded and a person who types is answered at once. Standard output
+has the results, standard error a bar where texts are written.
 """
 
 from __future__ import annotations
@@ -9,13 +9,39 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TextIO
 
-from unrolled.core.finite import require_finite
-from unrolled.decode.config import GREEDY
+import typer
+
+from unrolled.cli.streams import json_words, write_exact
+from unrolled.core.verb import Result
+
+if TYPE_CHECKING:
+    from unrolled.core.task import Given
+
+RunPath = Annotated[str, typer.Argument(help="A run directory, or a comparison for the model it selected.")]
+Data = Annotated[
+    str, typer.Argument(help="A file with one example per line (or row); `-` reads standard input.", metavar="DATA")
+]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")]
+
+
+def print_results(found: Iterable[tuple[Given, Result]], text: Callable[[Result], str] | None) -> None:
+    """Each result on a line, as text or as JSON, which has what tells its input apart too."""
+    for given, line in found:
+        write_exact((json_words({**given.names, **line}) if text is None else text(line)) + "\n")
+        sys.stdout.flush()
+
+
+def watched(data: str, found: Iterable[tuple[Given, Result]]) -> Iterator[tuple[Given, Result]]:
+    """The same with a bar that moves on."""
+    with bar_for(data, sys.stderr) as bar:
+        for given, line in found:
+            yield given, line
+            bar.advance(given.value)
 
 
 class Bar(Protocol):
@@ -66,16 +92,3 @@ def size_of(data: str) -> int | None:
         return None
     packed = Path(data).suffix in (".gz", ".bz2", ".xz", ".parquet")
     return found.st_size if stat.S_ISREG(found.st_mode) and not packed else None
-
-
-def answers(opened: Any, data: str, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What the run writes for every example of the data, in order."""
-    task, model = opened.task, opened.model
-    search = task.search(model, **options)
-    with bar_for(data, sys.stderr) as bar:
-        for some in opened.examples(data):
-            for example, line in zip(some, task.say(model, some, search, options.get("sampling") or GREEDY)):
-                require_finite(line)
-                yield line
-                bar.advance(example.text)
-            sys.stdout.flush()

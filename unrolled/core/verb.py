@@ -1,0 +1,142 @@
+"""What a saved run can be asked to do: a verb in a file, with the settings of a request.
+
+A file in `unrolled/verbs/`, or one of a user, is one verb: it declares `VERB = VerbSpec(...)`, which is checked once,
+when it is made. What a verb needs of a task is declared here, as a protocol that some tasks follow. Imports no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
+
+from unrolled.core.config import Config
+from unrolled.core.errors import UsageError, listed
+from unrolled.core.front import option
+from unrolled.core.spec import WrongField, miscalled, misconfigured, misnamed
+
+if TYPE_CHECKING:
+    from unrolled.core.task import Given, Task
+
+Result = dict[str, Any]
+"""What a verb finds for an input, by name: values of JSON, and perhaps arrays."""
+
+Takes = Literal["examples", "prompt"]
+
+
+@dataclass(frozen=True)
+class Served:
+    """What a verb is asked of: a model that was trained for a task."""
+
+    task: Task
+    model: Any
+    name: str  # of the task
+    place: str  # of the run
+
+
+@runtime_checkable
+class Scores(Protocol):
+    """A task whose models give data a probability."""
+
+    def score(self, model: Any, given: Sequence[Given]) -> Iterator[Result]:
+        """The log-probability of each input, in order."""
+        ...
+
+
+@runtime_checkable
+class Generates(Protocol):
+    """A task whose models write, from a prompt or from nothing; `decoding` is a `decode.config.Decoding`."""
+
+    def generate(self, model: Any, prompt: Given, decoding: Any) -> list[Result]:
+        """What goes on from the prompt, the most probable first."""
+        ...
+
+
+@runtime_checkable
+class Streams(Protocol):
+    """A task whose models write text, which can be read while it is written."""
+
+    def stream(self, model: Any, prompt: Given, decoding: Any) -> Iterator[str]:
+        """One text, piece by piece."""
+        ...
+
+
+@runtime_checkable
+class MakesFiles(Protocol):
+    """A task whose results are not text, and go to files."""
+
+    def files_of(self, made: list[Result], out: str | Path) -> dict[Path, bytes]:
+        """The content of each file, by its path."""
+        ...
+
+
+def _always(served: Served) -> None:
+    """A verb that every run can do."""
+
+
+def _anything(served: Served, request: Any) -> None:
+    """A verb whose every request fits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerbSpec:
+    """A file of something that saved runs can do, in values."""
+
+    summary: str
+    """What it does, in a sentence, for lists and for the help of its command."""
+    request: type[Config]
+    """The settings of a request, each with a default: options of the command, arguments in Python."""
+    call: Callable[[Served, Sequence[Given], Any], Iterator[Result]]
+    """call(served, inputs, request): of examples one result for each, in order; of a prompt, alone in `inputs`, any
+    number of them."""
+    takes: Takes = "examples"
+    """Whether inputs are the examples of some data, or one that is gone on from."""
+    why_not: Callable[[Served], str | None] = _always
+    """why_not(served): why this run cannot do it, as a sentence goes on behind "because"; None: it can."""
+    check: Callable[[Served, Any], None] = _anything
+    """check(served, request): refuse a request that does not fit the run, before anything is read."""
+    writers: Mapping[str, Callable[[Result], str]] = field(default_factory=dict)
+    """By format, a result as it is printed; a verb without `text` prints JSON, which every verb can be asked for."""
+    aliases: tuple[str, ...] = ()
+    """Other names, for whoever types one of them."""
+
+    def __post_init__(self) -> None:
+        for name, why in _faults(self):
+            raise WrongField(VerbSpec, name, why)
+
+
+ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    "call": ("served", "inputs", "request"), "why_not": ("served",), "check": ("served", "request"),
+}  # fmt: skip
+
+
+def _faults(spec: VerbSpec) -> Iterator[tuple[str, str]]:
+    """Fields with a wrong value, and what is wrong."""
+    if not isinstance(spec.summary, str):
+        yield "summary", f"invalid value summary = {spec.summary!r}: expected a text"
+    if spec.takes not in get_args(Takes):
+        yield "takes", f"invalid value takes = {spec.takes!r}: expected one of {listed(get_args(Takes))}"
+    yield from misnamed(spec.aliases)
+    yield from misconfigured(spec.request, "request")
+    for name, arguments in ARGUMENTS.items():
+        if why := miscalled(vars(spec)[name], name, arguments):
+            yield name, why
+    for name, writer in spec.writers.items() if isinstance(spec.writers, Mapping) else [("", None)]:
+        if not isinstance(name, str) or not callable(writer):
+            yield "writers", "invalid value of writers: expected functions by the name of a format, {'text': ...}"
+
+
+def started(inputs: Sequence[Given], condition: str | None) -> list[Given]:
+    """The inputs, started by a class where one is asked for."""
+    return [each if condition is None else each._replace(condition=condition) for each in inputs]
+
+
+def require_obeyed(served: Served, verb: str, request: Config) -> None:
+    """Refuse settings of a request that a task has no use for, rather than leave them out silently."""
+    obeyed = served.task.OBEYS.get(verb, ())
+    for name, setting in type(request).model_fields.items():
+        if name not in obeyed and dict(request)[name] != setting.default:
+            able = [option(each) for each in type(request).model_fields if each in obeyed]
+            rest = f"; {verb} takes {listed(able)} there" if able else ""
+            raise UsageError(f"{option(name)} is not for the task '{served.name}'{rest}")

@@ -1,0 +1,42 @@
+"""Generate: let a run write, from a prompt or from nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from unrolled.core.verb import Generates, Result, Served, VerbSpec, require_obeyed, started
+from unrolled.decode.config import Decoding
+
+if TYPE_CHECKING:
+    from unrolled.core.task import Given
+
+
+class Request(Decoding):
+    condition: str | None = None
+    """The class to start from, for runs that were trained with one."""
+
+
+def why_not(served: Served) -> str | None:
+    able = isinstance(served.task, Generates)
+    return None if able else f"models of the task '{served.name}' predict for inputs and continue nothing"
+
+
+def check(served: Served, request: Request) -> None:
+    require_obeyed(served, "generate", request)
+
+
+def call(served: Served, inputs: Sequence[Given], request: Request) -> Iterator[Result]:
+    assert isinstance(served.task, Generates)
+    (prompt,) = started(inputs, request.condition)
+    yield from served.task.generate(served.model, prompt, request)
+
+
+VERB = VerbSpec(
+    summary="Write with a saved run: text token by token as it is made, or a piano roll and a MIDI file.",
+    request=Request,
+    call=call,
+    takes="prompt",
+    why_not=why_not,
+    check=check,
+)

@@ -1,0 +1,45 @@
+"""Score: how probable a run finds each example of some data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from unrolled.core.config import Config
+from unrolled.core.verb import Result, Scores, Served, VerbSpec, require_obeyed, started
+
+if TYPE_CHECKING:
+    from unrolled.core.task import Given
+
+
+class Request(Config):
+    condition: str | None = None
+    """The class of all examples, where the data has no column of it."""
+
+
+def why_not(served: Served) -> str | None:
+    able = isinstance(served.task, Scores)
+    return None if able else f"models of the task '{served.name}' give their inputs no probability"
+
+
+def check(served: Served, request: Request) -> None:
+    require_obeyed(served, "score", request)
+
+
+def call(served: Served, inputs: Sequence[Given], request: Request) -> Iterator[Result]:
+    assert isinstance(served.task, Scores)
+    return served.task.score(served.model, started(inputs, request.condition))
+
+
+def text(result: Result) -> str:
+    return f"{result['logp']:.4f}\t{result['tokens']}\t{result['text']}"
+
+
+VERB = VerbSpec(
+    summary="Log-probability of each example of some data, in order.",
+    request=Request,
+    call=call,
+    why_not=why_not,
+    check=check,
+    writers={"text": text},
+)
