@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unrolled.cli.options import Json, print_json
+from unrolled.cli.options import Json, join, print_json
 from unrolled.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def command(
     from unrolled.core.config import parse_assignments
     from unrolled.pictures.screen import Screen
 
-    own_file = _join(with_ or [])
+    own_file = join(with_ or [], discover.questions)
     if question is not None:
         discover.questions.require(question)
     from unrolled.inspect.tools.save import save_answer
@@ -78,19 +78,6 @@ def command(
         print_json({"reading": answer.reading, "numbers": answer.numbers, "files": files})
     else:
         _show(console, answer, files)
-
-
-def _join(files: list[str]) -> str | None:
-    """Let questions join; the file of the run's model, which is run only for a run that was made with it."""
-    from unrolled.core import discover
-
-    own = [path for path in files if discover.models in discover.rooms_of(path)]
-    if len(own) > 1:
-        raise UsageError(f"a run has one model, and {' and '.join(own)} define one each; name the one of the run")
-    for path in files:
-        if discover.questions in discover.rooms_of(path):
-            discover.questions.add_file(path)
-    return own[0] if own else None
 
 
 def _list(console: Screen, opened: Run, json: bool) -> None:

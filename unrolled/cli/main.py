@@ -14,6 +14,8 @@ from typer.rich_utils import rich_format_error
 
 import unrolled
 from unrolled.cli import streams
+from unrolled.cli.verbs import command_of, join_verbs
+from unrolled.core import discover
 from unrolled.core.discover import file_name
 from unrolled.core.front import speak_to
 from unrolled.core.outside import explained
@@ -49,10 +51,15 @@ def _program(words: list[str]) -> typer.Typer:
     )
     app.callback()(_root)
     asked = next((word for word in words if not word.startswith("-")), None)
-    for name, sentence in commands().items():
-        if name == asked:
+    known = commands()
+    if asked is not None and asked not in known:
+        join_verbs(words)
+    for name, sentence in (known | verbs()).items():
+        if name == asked and name in known:
             module = importlib.import_module(f"unrolled.cli.{name.replace('-', '_')}")
             app.command(name)(module.command)
+        elif name == asked:
+            app.command(name)(command_of(name))
         else:
             app.command(name, help=sentence)(_not_loaded)
     return app
@@ -66,6 +73,12 @@ def commands() -> dict[str, str]:
             if isinstance(node, ast.FunctionDef) and node.name == "command":
                 found[file_name(path.stem)] = (ast.get_docstring(node) or "").split("\n\n")[0]
     return found
+
+
+def verbs() -> dict[str, str]:
+    """What each verb does that has no file of its own here, by its name."""
+    found = {name: str(discover.verbs.told(name)["summary"]) for name in discover.verbs.names()}
+    return {name: summary for name, summary in found.items() if name not in commands()}
 
 
 def _not_loaded() -> None:

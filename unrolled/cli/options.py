@@ -18,6 +18,7 @@ from pydantic_core import PydanticUndefined
 from unrolled.cli.streams import json_words
 from unrolled.core import discover
 from unrolled.core.config import allowed, is_config, parse_assignments
+from unrolled.core.errors import UsageError
 
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON for scripts.")]
 With = Annotated[str | None, typer.Option("--with", help="Your own Python file that defines a model.")]
@@ -108,6 +109,19 @@ def require_names(task: str | None, models: Iterable[str | None], own_file: str 
     for model in models:
         if model and model.strip() != own:
             discover.models.require(model.strip())
+
+
+def join(files: list[str], room: discover.Room) -> str | None:
+    """Let files join a room; the file of the run's model, which is run only for a run that was made with it."""
+    own = [path for path in files if discover.models in discover.rooms_of(path)]
+    if len(own) > 1:
+        raise UsageError(f"a run has one model, and {' and '.join(own)} define one each; name the one of the run")
+    for path in files:
+        if room in discover.rooms_of(path):
+            room.add_file(path)
+        elif path not in own:
+            raise UsageError(f"{path}: defines neither a {room.kind} nor the model of the run; leave it out")
+    return own[0] if own else None
 
 
 def summary(told: Mapping[str, Any]) -> str:

@@ -40,7 +40,7 @@ from unrolled.runs.build import make_task
 from unrolled.runs.config import given_once
 from unrolled.runs.guess import guess_task
 from unrolled.runs.results import RESULT, read_result
-from unrolled.runs.run import Run, load
+from unrolled.runs.run import Run, load, own_file_for
 from unrolled.runs.selection import read_table
 from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory
@@ -87,7 +87,7 @@ class Comparison:
 
     def run(self, folder: str) -> Run:
         path = self.path / folder
-        return load(path, own_file=self.own_file, trained_on=self.trained_on)
+        return load(path, own_file=own_file_for(path, self.own_file), trained_on=self.trained_on)
 
 
 def compare(

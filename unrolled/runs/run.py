@@ -150,8 +150,10 @@ class Run:
         """
         return self._results("predict", examples, conditions, request)
 
-    def do(self, verb: str, inputs: Any, **request: Any) -> list[Result]:
-        """Any verb, also one of your own: `run.do("my-verb", data, top=3)`."""
+    def do(self, verb: str, inputs: Any, own_file: str | Path | None = None, **request: Any) -> list[Result]:
+        """Any verb: `run.do("my-verb", data, top=3)`; `own_file` is a Python file that defines it."""
+        if own_file is not None:
+            discover.verbs.add_file(own_file)
         return self._results(verb, inputs, None, request)
 
     def _results(
@@ -317,6 +319,8 @@ def load(
     """
     directory = RunDirectory.open(_best_of(Path(path)))
     config = config_in(directory)
+    if config.own_file is None and directory.path != Path(path):
+        own_file = None  # of other models in a comparison
     device = pick_device(device) if device is not None else own_device(config.device)
     config = config.model_copy(update={"device": device})
     own_file_of(directory.path, config.own_file, config.own_file_sha256, own_file)
@@ -324,6 +328,11 @@ def load(
         run = _opened(directory, config)
     run.trained_on = with_given(trained_on, valid, test)
     return run
+
+
+def own_file_for(path: str | Path, own_file: str | Path | None) -> str | Path | None:
+    """A user's file where a run needs it, of several that were trained with it at hand; None where it does not."""
+    return None if own_file is None or saved_config(path).own_file is None else own_file
 
 
 def _opened(directory: RunDirectory, config: RunConfig) -> Run:

@@ -88,6 +88,9 @@ def _release(version: object) -> tuple[int, ...]:
 
 def own_file_of(place: Path, name: str | None, sha256: str | None, given: str | Path | None) -> None:
     """A model from a user's file needs that file again, unchanged, before it is run."""
+    if name is None and given is not None:
+        flag = option("own_file")
+        raise UsageError(f"{place}: its model comes with unrolled, so {flag} has no use: leave {shortened(given)} out")
     if name is None:
         return
     if given is None:

@@ -28,7 +28,7 @@ from unrolled.runs.card import write_card
 from unrolled.runs.config import RunConfig, Start, assemble, given_once
 from unrolled.runs.parts import Frozen
 from unrolled.runs.results import read_baselines
-from unrolled.runs.run import Run, config_in, load, own_device, pick_device, prepare_again, saved_config
+from unrolled.runs.run import Run, config_in, load, own_device, own_file_for, pick_device, prepare_again, saved_config
 from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.storage.locks import in_use, is_idle
@@ -283,7 +283,8 @@ def _origin(run: RunDirectory, config: RunConfig, resuming: bool) -> Run | None:
     """The saved run that gives the first weights; a resumed run that has its own needs it no more."""
     if config.start.from_run is None or (resuming and starting.began(run)):
         return None
-    saved = load(config.start.from_run, own_file=discover.models.file(config.model), device=config.device)
+    given = own_file_for(config.start.from_run, discover.models.file(config.model))
+    saved = load(config.start.from_run, own_file=given, device=config.device)
     if resuming:
         starting.require_unchanged(run.path, saved, config)
     return saved

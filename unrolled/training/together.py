@@ -13,7 +13,7 @@ from unrolled.core.errors import DataError
 from unrolled.core.task import Fitted
 from unrolled.layers.parts.ensemble import Together
 from unrolled.runs import build, closed_form
-from unrolled.runs.run import Run, load
+from unrolled.runs.run import Run, load, own_file_for
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.storage.locks import in_use
 from unrolled.training.api import finish
@@ -34,7 +34,7 @@ def join(
     the score by which models of folds are ranked.
     """
     started = time.monotonic()
-    runs = [load(path, own_file=own_file) for path in members]
+    runs = [load(path, own_file=own_file_for(path, own_file)) for path in members]
     first = runs[0].config
     solved = closed_form.applies(first, runs[0].task.ports())
     cut = {f"task_settings.{runs[0].task.FOLD}": {"of": len(runs)}}
@@ -64,7 +64,7 @@ def join(
         directory.write_json("baselines.json", dict(baselines or {}))
         directory.write_tensors("model.safetensors", model.state_dict())
         finish(directory, config, task, model, outcome, started)
-    return load(out, own_file=own_file)
+    return load(out, own_file=own_file_for(out, own_file))
 
 
 def _outcome(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

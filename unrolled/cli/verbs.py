@@ -1,0 +1,59 @@
+"""`unrolled VERB RUN INPUT`: the command of a verb that has no file of its own here, such as one of a user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from unrolled.cli.asked import Data, Device, RunPath, print_results
+from unrolled.cli.options import Json, join, with_options
+from unrolled.cli.rows import Out, write
+from unrolled.core import discover
+from unrolled.core.errors import UsageError
+
+Withs = Annotated[
+    list[str] | None,
+    typer.Option("--with", help="Your own Python file that defines the verb, or the run's model; may be given twice."),
+]
+Prompt = Annotated[str, typer.Argument(help="What is gone on from.", metavar="[PROMPT]")]
+TAKEN = {"run", "inputs", "with", "device", "out", "json", "help"}  # what every verb has
+
+
+def command_of(name: str) -> Callable[..., None]:
+    """The command of a verb: its request is its options."""
+    spec = discover.verb(name)
+    if clash := TAKEN & spec.request.model_fields.keys():
+        raise UsageError(f"the setting '{min(clash)}' of the verb '{name}' is an option of all of them; rename it")
+    alone = spec.takes == "prompt"
+
+    def run_verb(
+        run: RunPath,
+        inputs: Any,
+        with_: Withs = None,
+        device: Device = None,
+        out: Out = None,
+        json: Json = False,
+        values: dict[str, Any] = {},  # noqa: B006
+    ) -> None:
+        from unrolled.runs.run import load
+
+        opened = load(run, own_file=join(with_ or [], discover.verbs), device=device)
+        found = opened.each(name, inputs, values)
+        if out is not None:
+            write(out, "-" if alone else inputs, found, opened.task)
+        else:
+            print_results(found, None if json else spec.writers.get("text"))
+
+    run_verb.__annotations__["inputs"] = Prompt if alone else Data
+    run_verb.__doc__ = spec.summary
+    return with_options({"": spec.request})(run_verb)
+
+
+def join_verbs(words: list[str]) -> None:
+    """Let the verbs of users' files, which are named in a command, be commands."""
+    for at, word in enumerate(words):
+        path = words[at + 1] if word == "--with" and at + 1 < len(words) else word.removeprefix("--with=")
+        if (path != word or word.startswith("--with=")) and discover.verbs in discover.rooms_of(path):
+            discover.verbs.add_file(path)
