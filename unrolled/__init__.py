@@ -17,10 +17,11 @@ _lazy = {
     "write_report": "unrolled.report.page",
     "load": "unrolled.runs.run",
     "Run": "unrolled.runs.run",
+    "Session": "unrolled.runs.session",
     "testing": "unrolled.testing",
 }
 
-__all__ = ["Comparison", "Run", "compare", "load", "testing", "train", "write_report"]
+__all__ = ["Comparison", "Run", "Session", "compare", "load", "testing", "train", "write_report"]
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,10 @@ from unrolled.core import discover
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
-OF_OTHER_TOOLS = {"mutants.md": {"--count", "--quick"}}  # of python -m tests.mutants
+OF_OTHER_TOOLS = {  # of python -m tests.mutants, and of the example of a verb
+    "mutants.md": {"--count", "--quick"},
+    "own_verb.md": {"--nats"},
+}
 EVERYWHERE = {"--help", "--version"}
 
 

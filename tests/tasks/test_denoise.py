@@ -10,6 +10,7 @@ import torch
 
 import unrolled
 from tests.commands import run_unrolled
+from unrolled.cli.live import lines_of
 from unrolled.core.errors import DataError, UsageError
 from unrolled.runs.guess import guess_task
 from unrolled.runs.run import Run
@@ -95,9 +96,9 @@ def test_live_is_what_the_whole_gives(run: Run, tmp_path: Path, model: str) -> N
     series = np.random.default_rng(0).normal(size=20)
     whole = np.array(made.predict([series])[0]["prediction"])[:, 0]
     lines = [f"{value:.9f}" for value in series]
-    live = [float(line) for line in made.task.stream_numbers(made.model, lines)]
+    live = [float(line) for line in lines_of(made.session(), lines)]
     assert np.allclose(live, whole, atol=2e-5)
-    parts = list(made.task.stream_numbers(made.model, [*lines[:5], "", *lines[:5]]))
+    parts = list(lines_of(made.session(), [*lines[:5], "", *lines[:5]]))
     assert parts[5] == "" and parts[:5] == parts[6:]
 
 
@@ -109,19 +110,19 @@ def test_live_answers_before_it_reads_on(run: Run) -> None:
             asked.append(number)
             yield f"{number}.0"
 
-    answers = run.task.stream_numbers(run.model, lines())
+    answers = lines_of(run.session(), lines())
     next(answers)
     assert asked == [0]
     with pytest.raises(DataError, match="line 2: found 'x'"):
-        list(run.task.stream_numbers(run.model, ["1", "x"]))
+        list(lines_of(run.session(), ["1", "x"]))
     with pytest.raises(DataError, match="line 1: found 2 numbers where 1 are expected"):
-        list(run.task.stream_numbers(run.model, ["1, 2"]))
+        list(lines_of(run.session(), ["1, 2"]))
 
 
 def test_a_model_that_looks_ahead_is_not_live(tmp_path: Path) -> None:
     made = unrolled.train(SINES, task="denoise", model="bigru", out=tmp_path / "run", settings=QUICK | {"steps": 2})
     with pytest.raises(UsageError, match="cannot run live"):
-        next(made.task.stream_numbers(made.model, ["1"]))
+        made.session()
 
 
 def test_a_delay_is_worth_its_wait(tmp_path: Path, run: Run) -> None:
@@ -132,11 +133,11 @@ def test_a_delay_is_worth_its_wait(tmp_path: Path, run: Run) -> None:
     series = np.random.default_rng(0).normal(size=9)
     whole = np.array(again.predict([series])[0]["prediction"])[:, 0]
     lines, asked = [f"{value:.9f}" for value in series], []
-    answers = again.task.stream_numbers(again.model, (asked.append(line) or line for line in lines))
+    answers = lines_of(again.session(), (asked.append(line) or line for line in lines))
     first = next(answers)
     assert len(asked) == 5
     assert np.allclose([float(first), *map(float, answers)], whole, atol=2e-5)
-    parts = list(again.task.stream_numbers(again.model, [*lines[:2], "", *lines, "", ""]))
+    parts = list(lines_of(again.session(), [*lines[:2], "", *lines, "", ""]))
     assert (
         parts[2] == ""
         and parts[12:] == ["", ""]
@@ -158,7 +159,7 @@ def test_a_model_that_looks_ahead_has_no_delay(tmp_path: Path) -> None:
 
 def test_live_on_the_command_line(run: Run) -> None:
     done = run_unrolled("predict", run.path, "-", "--live", stdin="0.5\n-0.25\n\n0.5\n")
-    wanted = list(run.task.stream_numbers(run.model, ["0.5", "-0.25", "", "0.5"]))
+    wanted = list(lines_of(run.session(), ["0.5", "-0.25", "", "0.5"]))
     assert done.stdout.splitlines() == wanted
 
 
@@ -177,7 +178,7 @@ def test_fewer_channels_out_than_in(tmp_path: Path) -> None:
     )  # fmt: skip
     assert "snr_gain" not in made.result["test"]
     assert np.shape(made.predict([x[0]])[0]["prediction"]) == (12, 1)
-    assert len(next(made.task.stream_numbers(made.model, ["1 2"])).split()) == 1
+    assert len(next(lines_of(made.session(), ["1 2"])).split()) == 1
 
 
 def test_pairs_of_series_are_guessed() -> None:

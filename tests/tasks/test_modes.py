@@ -10,6 +10,7 @@ import torch
 
 import unrolled
 from tests.small import DATA, QUICK, ROLLS
+from unrolled.cli.live import lines_of
 from unrolled.runs.run import Run
 
 HALF = {"steps": 1, "evaluate_every": 1, "ends.dropout": 0.5, "d_state": 8}
@@ -37,7 +38,7 @@ ASKED: dict[str, tuple[str, Callable[[Run], Any]]] = {
     "score frames": ("rolls", lambda run: run.score(ROLLS[:2])),
     "predict classes": ("classes", lambda run: run.predict(["tick state", "gate"])),
     "predict tags": ("tags", lambda run: run.predict([["tick", "state"]])),
-    "live": ("noise", lambda run: list(run.task.stream_numbers(run.model, ["1 2", "3 4", "", "1 2"]))),
+    "live": ("noise", lambda run: list(lines_of(run.session(), ["1 2", "3 4", "", "1 2"]))),
     "translate": ("pairs", lambda run: run.predict(["tick", "state"], beam=2)),
     "pictures of pairs": ("pairs", lambda run: run.task.pictures(run.model, "valid")),
     "pictures of images": ("pictures", lambda run: run.task.pictures(run.model, "valid")),

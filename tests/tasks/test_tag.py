@@ -10,7 +10,6 @@ import torch
 
 import unrolled
 from tests.commands import run_unrolled
-from unrolled.cli.live import answer_live
 from unrolled.core.errors import DataError, UsageError
 from unrolled.models.tag_counts import Config as CountsConfig
 from unrolled.models.tag_counts import TagCounts
@@ -152,8 +151,8 @@ def test_a_plain_text_is_cut_into_words(run: Run, tmp_path: Path) -> None:
 def test_on_the_command_line(run: Run) -> None:
     done = run_unrolled("predict", run.path, "-", stdin="ra bdgo gdbo\n")
     assert '"prediction": ["O", "B-PER", "I-PER"]' in done.stdout
-    with pytest.raises(UsageError, match="task 'tag' cannot answer live"):
-        answer_live(str(run.path), "-", None, None)
+    with pytest.raises(UsageError, match="reads a series to its end"):
+        run.session()
 
 
 @pytest.mark.parametrize(("model", "words"), [

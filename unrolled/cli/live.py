@@ -1,27 +1,59 @@
-"""`unrolled predict RUN - --live`: a line in, a line out at once, for series that never end."""
+"""`unrolled predict RUN - --live`: a line in, a line out as soon as there is one, for streams that never end."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unrolled.cli.streams import json_words, write_exact
+from unrolled.core.errors import UsageError
+from unrolled.core.front import option
+
+if TYPE_CHECKING:
+    from unrolled.core.verb import Result
+    from unrolled.runs.run import Run
+    from unrolled.runs.session import Session
+
 Live = Annotated[
-    bool, typer.Option("--live", help="Answer each line (the numbers of one step) at once; causal denoise runs.")
+    bool,
+    typer.Option(
+        "--live", help="Predict for each line at once (the numbers of one step, a word, a frame); causal models."
+    ),
 ]
 
 
-def answer_live(run: str, data: str, own_file: str | None, device: str | None) -> None:
-    """Numbers of one step on each line of a file or of standard input (`-`), and of the answer on each line out."""
-    from unrolled.core.errors import UsageError
+def answer_live(opened: Run, data: str, request: dict[str, Any], json: bool) -> None:
+    """Rows of a file or of standard input (`-`), one on each line; an empty line ends a series."""
     from unrolled.data.plain import TextFile
-    from unrolled.runs.run import load
 
-    opened = load(run, own_file=own_file, device=device)
-    stream = getattr(opened.task, "stream_numbers", None)
-    if stream is None:
-        raise UsageError(f"a run of the task '{opened.config.task}' cannot answer live; those of denoise can")
-    for line in stream(opened.model, sys.stdin if data == "-" else TextFile(data).lines()):
-        sys.stdout.write(line + "\n")
+    if odd := [name for name in request if name != "condition"]:
+        raise UsageError(f"{option(odd[0])} has no use with --live, where each row is predicted for as it comes")
+    session = opened.session(request.get("condition"))
+    if session.grows:
+        note = "every row costs more than the one before, because this model looks at all of them"
+        print(f"note: {note}", file=sys.stderr)
+    for line in lines_of(session, sys.stdin if data == "-" else TextFile(data).lines(), json):
+        write_exact(line + "\n")
         sys.stdout.flush()
+
+
+def lines_of(session: Session, lines: Iterable[str], json: bool = False) -> Iterator[str]:
+    """The results as they come; an empty line, which ends a series, stays one."""
+    for number, line in enumerate(lines, start=1):
+        row = session.flow.line(line.rstrip("\r\n"), f"line {number}")
+        found = session.end() if row is None else session.push(row, f"line {number}")
+        yield from (_line(each, json) for each in found)
+        if row is None:
+            yield ""
+    yield from (_line(each, json) for each in session.end())
+
+
+def _line(result: Result, json: bool) -> str:
+    """Numbers alone as they were given, everything else as JSON."""
+    numbers = result.get("prediction")
+    if json or len(result) > 1 or not isinstance(numbers, list):
+        return json_words(result)
+    return " ".join(f"{value:.6g}" for value in numbers)

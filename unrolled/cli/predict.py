@@ -47,10 +47,12 @@ def command(
 
     if quote_formulas and out is None:
         raise UsageError("--quote-formulas is for tables that are written to a file with -o")
-    if live:
-        answer_live(run, data, with_, device)
-        return
+    if live and out is not None:
+        raise UsageError("--live prints each line as it comes; leave out -o")
     opened = load(run, own_file=with_, device=device)
+    if live:
+        answer_live(opened, data, values, json)
+        return
     found = opened.each("predict", data, values)
     if opened.task.WRITES:
         found = watched(data, found)

@@ -15,7 +15,8 @@ from unrolled.core.batch import Batch
 from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.config import Config
 from unrolled.core.emission import Emission
-from unrolled.core.errors import DataError
+from unrolled.core.errors import DataError, UsageError
+from unrolled.core.flow import Flow
 from unrolled.core.ledger import Ledger as Ledger
 from unrolled.core.metric import Metric
 from unrolled.core.opening import exists
@@ -315,6 +316,10 @@ class Task:
         if not first:
             raise DataError(f"{words}: there is no example in it")
         return first[0].value
+
+    def flow(self, model: Any, condition: str | None = None) -> Flow:
+        """How a model reads a stream row by row; refused where it reads an input to its end before it predicts."""
+        raise UsageError("models of this task read an input to its end before they predict, so they cannot run live")
 
     def rows_in(self, path: Path) -> Rows | None:
         """The table in a file, whose rows `read` reads; None: it is none."""

@@ -52,6 +52,10 @@ class Generates(Protocol):
         """What goes on from the prompt, the most probable first."""
         ...
 
+    def go_on(self, begun: Any, decoding: Any) -> list[Result]:
+        """The same from the middle of a stream, a `decode.text.Begun`, without what came before."""
+        ...
+
 
 @runtime_checkable
 class Streams(Protocol):
@@ -94,6 +98,9 @@ class VerbSpec:
     """Whether inputs are the examples of some data, or one that is gone on from."""
     why_not: Callable[[Served], str | None] = _always
     """why_not(served): why this run cannot do it, as a sentence goes on behind "because"; None: it can."""
+    ahead: Callable[[Served, Any, Any], Iterator[Result]] | None = None
+    """ahead(served, begun, request): the same from the middle of a stream (`unrolled.decode.text.Begun`), where that
+    is possible."""
     check: Callable[[Served, Any], None] = _anything
     """check(served, request): refuse a request that does not fit the run, before anything is read."""
     writers: Mapping[str, Callable[[Result], str]] = field(default_factory=dict)
@@ -122,6 +129,8 @@ def _faults(spec: VerbSpec) -> Iterator[tuple[str, str]]:
     for name, arguments in ARGUMENTS.items():
         if why := miscalled(vars(spec)[name], name, arguments):
             yield name, why
+    if spec.ahead is not None and (why := miscalled(spec.ahead, "ahead", ("served", "begun", "request"))):
+        yield "ahead", why
     for name, writer in spec.writers.items() if isinstance(spec.writers, Mapping) else [("", None)]:
         if not isinstance(name, str) or not callable(writer):
             yield "writers", "invalid value of writers: expected functions by the name of a format, {'text': ...}"

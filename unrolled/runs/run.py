@@ -25,6 +25,7 @@ from unrolled.runs.build import build, make_task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.results import read_result
 from unrolled.runs.selection import read_table, select
+from unrolled.runs.session import Session
 from unrolled.runs.storage.directory import CONFIG, TABLE, RunDirectory
 from unrolled.runs.trust import data_of, is_same, named_beside, opening, own_file_of, paths_among, reading, saved
 
@@ -132,7 +133,7 @@ class Run:
 
     def stream(self, prompt: Any = "", **request: Any) -> Iterator[str]:
         """One text, piece by piece as it is written; the settings are those of `generate`."""
-        asked = self._asked("generate", request)[1]
+        asked = self.asked("generate", request)[1]
         if not isinstance(self.task, Streams):
             raise UsageError(f"a run of the task '{self.config.task}' writes no text; use generate")
         (begun,) = started([Given(prompt)], asked.condition)
@@ -170,7 +171,7 @@ class Run:
         conditions: Sequence[str | None] | None = None,
     ) -> Iterator[tuple[Given, Result]]:
         """Inputs with their results, as they are made, so that data of any size passes."""
-        spec, asked = self._asked(verb, request or {})
+        spec, asked = self.asked(verb, request or {})
         alone = spec.takes == "prompt"
         windows = iter([[Given(inputs)]]) if alone else self._started(inputs, conditions)
         number = 0
@@ -190,7 +191,7 @@ class Run:
             raise UsageError(f"why_not of the verb '{verb}' must return None or the reason, found {why!r}")
         return why
 
-    def _asked(self, verb: str, request: Mapping[str, Any]) -> tuple[VerbSpec, Any]:
+    def asked(self, verb: str, request: Mapping[str, Any]) -> tuple[VerbSpec, Any]:
         """A verb that this run can do, and what is asked of it, checked."""
         spec, why = discover.verb(verb), self.why_not(verb)
         if why is not None:
@@ -199,6 +200,10 @@ class Run:
         with discover.verbs.own_mistakes():
             spec.check(self.served, asked)
         return spec, asked
+
+    def session(self, condition: str | None = None) -> Session:
+        """A stream, read row by row as it comes: `session.push(row)`; refused where a model cannot."""
+        return Session(self, condition)
 
     def _started(self, inputs: Any, conditions: Sequence[str | None] | None) -> Iterator[list[Given]]:
         """The inputs, each with the class that starts it, where these are given one by one."""

@@ -17,12 +17,14 @@ from torch.nn import functional as F
 from unrolled.core import config, task
 from unrolled.core.batch import Batch
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.flow import Flow
 from unrolled.core.forward import outputs
+from unrolled.core.front import option
 from unrolled.core.spec import Asks, Ports
 from unrolled.core.tokens import NO_ANSWER
 from unrolled.data.answers import AnswerCodec, ClassCodec, NumberScaler, load_answers
 from unrolled.data.beside import with_beside
-from unrolled.data.cells import as_number, as_series, as_words, shown
+from unrolled.data.cells import as_series, as_words, shown
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.given import is_standard_input
@@ -44,6 +46,7 @@ from unrolled.data.rows_beside import labelled_rows
 from unrolled.data.word_list import FILE as WORDS
 from unrolled.data.word_list import WordListCodec
 from unrolled.layers.counting.bag_of_words import Bag
+from unrolled.tasks._live import flow_of, numbers_in
 from unrolled.tasks._told import OfExamples
 
 EVALUATION_ROWS = 64
@@ -342,6 +345,15 @@ class LabelledTask(task.Task):
         """The answers to a section's examples, as a user reads them."""
         raise NotImplementedError
 
+    def flow(self, model: Any, condition: str | None = None) -> Flow:
+        if condition is not None:
+            raise UsageError(f"{option('condition')} is not for a task whose targets are given")
+        return flow_of(model, self.inputs, self.kind, self.told)
+
+    def told(self, y: Tensor, x: Tensor) -> dict[str, Any]:
+        """What outputs y [D'] say of a tick, or of all up to it."""
+        raise NotImplementedError
+
     def first_of(self, split: str, limit: int) -> LabelledSection:
         """The first examples of a part."""
         section = self._found().sections[split]
@@ -375,14 +387,3 @@ def _known(section: LabelledSection, size: int) -> list[tuple[Tensor, Tensor, Te
     numbers = section.y.dtype.kind == "f"
     return [(x, mask, y[..., :size] if numbers else y.masked_fill(y >= size, NO_ANSWER))
             for x, mask, y in found if mask is not None]  # fmt: skip
-
-
-def numbers_in(line: str, place: str) -> list[float]:
-    """The numbers of a line, separated by spaces or commas.
-
-    >>> numbers_in("1, 2.5 -3", "line 1")
-    [1.0, 2.5, -3.0]
-    """
-    if not (words := line.replace(",", " ").split()):
-        raise DataError(f"{place}: there is no number in it; write numbers with spaces or commas between them")
-    return [as_number(word, place) for word in words]

@@ -19,6 +19,7 @@ from torch import Tensor
 from unrolled.core import task
 from unrolled.core.batch import Batch
 from unrolled.core.causal import Causal, Conditional
+from unrolled.core.errors import UsageError
 from unrolled.core.forward import outputs
 from unrolled.data.batch import example_batches
 from unrolled.data.config import DataConfig
@@ -48,6 +49,10 @@ class NextTask(task.Task):
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         train = self.sections()["train"]
         return task.fitted(train, train.n_tokens, limit, lambda some: model.solve(some, ahead=self.data.ahead))
+
+    def require_next(self) -> None:
+        if self.data.ahead != 1:
+            raise UsageError(f"this run predicts {self.data.ahead} steps ahead; only what comes next is told live")
 
     # ---- figures
 

@@ -209,6 +209,9 @@ class Task(_labelled.LabelledTask):
         """The class of each example and its probability."""
         return map(self._answer, self.said(model, section)[0])
 
+    def told(self, y: Tensor, x: Tensor) -> dict[str, Any]:
+        return self._answer(self.emission.scaled(y.double()))
+
     def _answer(self, logits: Tensor) -> dict[str, Any]:
         """Calibrated logits [C] in words."""
         if self.answers_are == "classes":

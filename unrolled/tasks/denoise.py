@@ -4,14 +4,14 @@
 
     gain = 10 log10( sum_t |x_t - c_t|^2 / sum_t |y_t - c_t|^2 ) dB, in the units of the data
 
-A causal model has y_t from x_1 .. x_t alone, so it also runs live: a value in, a value out (`stream_numbers`). With a
+A causal model has y_t from x_1 .. x_t alone, so it also runs live: a value in, a value out. With a
 `delay` of d steps it has y_t from x_1 .. x_{t+d}, and says it d ticks later.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,19 +21,15 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import task
-from unrolled.core.causal import Causal
 from unrolled.core.errors import UsageError
-from unrolled.core.forward import device_of, evaluated
 from unrolled.core.spec import Ports
 from unrolled.data.answers import SeriesScaler
 from unrolled.data.labelled import BUILTIN, LabelledSource, open_labelled
 from unrolled.data.labelled_batch import LabelledBatches, LabelledSection
-from unrolled.data.labelled_prepare import encode_input
 from unrolled.data.look import Look
 from unrolled.data.noise import FreshNoise, with_noise
 from unrolled.data.reading import Answers, Noise
 from unrolled.emissions.point import Point
-from unrolled.layers.parts.assembled import Reader
 from unrolled.objectives import numbers
 from unrolled.pictures import kinds
 from unrolled.tasks import _labelled
@@ -165,58 +161,5 @@ class Task(_labelled.LabelledTask):
             )
         }  # fmt: skip
 
-    # ---- live
-
-    def stream_numbers(self, model: Any, lines: Iterable[str]) -> Iterator[str]:
-        """A line for each line, at once: the clean numbers of one step for its noisy ones.
-
-        Numbers have spaces or commas between them; an empty line begins a new series and is answered by one. A model
-        with a delay says nothing for so many ticks, and the rest when a series ends.
-        """
-        return evaluated(model, self._answers(Ticks(model), lines))
-
-    def _answers(self, tick: Ticks, lines: Iterable[str]) -> Iterator[str]:
-        silence = torch.zeros(1, self.inputs.size)
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                yield from map(self._written, tick.end(silence))
-                yield ""
-                continue
-            place = f"line {number}"
-            x = encode_input(self.inputs, np.array([_labelled.numbers_in(line, place)]), place)  # [1, D]
-            yield from map(self._written, tick(torch.from_numpy(x)))
-        yield from map(self._written, tick.end(silence))
-
-    def _written(self, y: Tensor) -> str:
-        return " ".join(f"{value:.{DECIMALS}g}" for value in self.answers.decode(y.float().cpu()))
-
-
-class Ticks:
-    """A trained model on a stream: a step in, and out what it can say by now."""
-
-    def __init__(self, model: Any) -> None:
-        self.layer, self.delay = running(model)
-        self.device = device_of(model)
-        self.n_read, self.state = 0, None
-
-    def __call__(self, x: Tensor) -> Iterator[Tensor]:
-        """x [1, D] -> the answer [D'] for the step `delay` ticks ago; none before there is such a step."""
-        y, self.state = self.layer(x[None].to(self.device), self.state)  # [1, 1, D']
-        self.n_read += 1
-        if self.n_read > self.delay:
-            yield y[0, 0]
-
-    def end(self, silence: Tensor) -> Iterator[Tensor]:
-        """The answers that are still owed; what comes next is a new series."""
-        for _ in range(self.delay):
-            yield from self(silence)
-        self.n_read, self.state = 0, None
-
-
-def running(model: Any) -> tuple[Causal, int]:
-    """A trained model as one causal layer, and the ticks by which it answers late; one that looks ahead has none."""
-    live = model.causal() if isinstance(model, Reader) else None
-    if live is None:
-        raise UsageError("this model reads a series to its end before it answers, so it cannot run live; train a "
-                         "causal one, such as gru or tcn")  # fmt: skip
-    return live, model.delay
+    def told(self, y: Tensor, x: Tensor) -> dict[str, Any]:
+        return {"prediction": self.answers.decode(y.float()).tolist()}

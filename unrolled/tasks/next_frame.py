@@ -23,12 +23,15 @@ from unrolled.core import config, task
 from unrolled.core.batch import Batch
 from unrolled.core.causal import Causal, Conditional
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.flow import Flow
 from unrolled.core.forward import evaluating
+from unrolled.core.front import option
 from unrolled.core.opening import read_json
 from unrolled.core.outside import write_new
 from unrolled.core.spec import Asks, Ports
 from unrolled.data import pianoroll
 from unrolled.data.batch import Examples, example_batches
+from unrolled.data.cells import as_number
 from unrolled.data.config import DataConfig
 from unrolled.data.given import values_of
 from unrolled.data.look import Look
@@ -36,6 +39,7 @@ from unrolled.data.midi import midi_bytes
 from unrolled.data.pianoroll import KEYS, LOWEST, Roll, RollData, check_roll, prepare_rolls, read_rolls, section_of
 from unrolled.data.section import Section
 from unrolled.decode.rollout import best_of
+from unrolled.decode.text import Begun
 from unrolled.emissions.bits import Bits
 from unrolled.objectives import metrics
 from unrolled.tasks import _next
@@ -229,14 +233,39 @@ class Task(_next.NextTask):
         The prompt is an array [T, D], or a file whose first sequence is gone on from: `FILE`, or `FILE:16` for its
         first 16 frames. Every key is drawn by itself, by temperature and seed.
         """
-        asked = decoding.settled(samples=True, max_tokens=MOST_FRAMES)
-        given, bits, n = self._prompt(prompt.value), self.emission, max(asked.n, asked.best_of or 1)
-        choose = bits.chooser(asked)
+        given = self._prompt(prompt.value)
         with evaluating(model) as device:
-            start = self._start(given).to(device)  # [1, 1 + P, D]
-            (found,) = best_of(n, model, None, start, None, choose, (), asked.max_tokens, seed=asked.seed, of=bits)
-        rolls = [np.concatenate([given, np.array(each.tokens, np.uint8)]) for each in found[: asked.n]]  # [T, D]
-        return [{"roll": roll, "given": len(given), "logp": each.log_p} for roll, each in zip(rolls, found)]
+            found = self.go_on(Begun(self._start(given).to(device), model, None), decoding)
+        return [
+            {"roll": np.concatenate([given, each["roll"]]), "given": len(given), "logp": each["logp"]} for each in found
+        ]
+
+    def go_on(self, begun: Begun, decoding: Any) -> list[dict[str, Any]]:
+        asked, bits = decoding.settled(samples=True, max_tokens=MOST_FRAMES), self.emission
+        n, (start, step, state) = max(asked.n, asked.best_of or 1), begun  # start [1, 1 + P, D]
+        choose = bits.chooser(asked)
+        (found,) = best_of(n, step, state, start, None, choose, (), asked.max_tokens, seed=asked.seed, of=bits)
+        return [
+            {"roll": np.array(each.tokens, np.uint8), "given": 0, "logp": each.log_p} for each in found[: asked.n]
+        ]  # [T, D]
+
+    def flow(self, model: Causal | Conditional, condition: str | None = None) -> Flow:
+        """How probable each frame was: a row of zeros and ones."""
+        self.require_next()
+        if condition is not None:
+            raise UsageError(f"{option('condition')} is not for the task 'next-frame'")
+        assert isinstance(model, Causal)
+        first = self._start(np.zeros((0, self.width), np.uint8))  # [1, 1, D]
+        return Flow(model, self._frame, self.told, self._line, first, first=first)
+
+    def told(self, y: Tensor, x: Tensor) -> dict[str, Any]:
+        return {"logp": float(self.emission.log_prob(y[None].double(), x[None].double()))}
+
+    def _frame(self, row: Any, place: str) -> Tensor:
+        return self._start(check_roll(np.asarray(row)[None], place, self.width))[:, 1:]
+
+    def _line(self, line: str, place: str) -> Any:
+        return [as_number(word, place) for word in line.replace(",", " ").split()] or None
 
     def files_of(self, made: list[dict[str, Any]], out: str | Path) -> dict[Path, bytes]:
         """OUT.npz with all rolls, `roll_0` the most probable, and where there are 88 keys a MIDI file of each."""

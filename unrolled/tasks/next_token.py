@@ -24,6 +24,7 @@ from unrolled.core import config, task
 from unrolled.core.batch import TARGET, Batch
 from unrolled.core.causal import Causal, Conditional, begin, decoder_of
 from unrolled.core.errors import DataError, UsageError, nearest
+from unrolled.core.flow import Flow
 from unrolled.core.forward import carries, evaluated, evaluating, outputs
 from unrolled.core.front import option
 from unrolled.core.spec import Asks, Ports
@@ -282,9 +283,13 @@ class Task(_next.NextTask):
 
     def generate(self, model: Causal | Conditional, prompt: task.Given, decoding: Any) -> list[dict[str, Any]]:
         """n texts that go on from the prompt, the most probable first: sampled, best of more samples, or by beam."""
+        with evaluating(model):
+            return self.go_on(self._begin(model, prompt), decoding)
+
+    def go_on(self, begun: Begun, decoding: Any) -> list[dict[str, Any]]:
         decoding = decoding.settled(samples=True, max_tokens=MOST_TOKENS)
-        with evaluating(model), packed_weights():
-            (found,) = self._writer(decoding.stop).write(self._begin(model, prompt), decoding)
+        with packed_weights():
+            (found,) = self._writer(decoding.stop).write(begun, decoding)
         return [{"text": e.text, "logp": e.logp, "tokens": e.tokens, "finished": e.finished} for e in found]
 
     def stream(self, model: Causal | Conditional, prompt: task.Given, decoding: Any) -> Iterator[str]:
@@ -301,6 +306,25 @@ class Task(_next.NextTask):
             with evaluating(model):
                 likely = writer.likely(self._begin(model, each), LIKELY)
             yield {"text": each.value, "next": likely[0]["token"], "p": likely[0]["p"], "likely": likely}
+
+    def flow(self, model: Causal | Conditional, condition: str | None = None) -> Flow:
+        """How probable each token was; a text that is separate from others ends with <stop>."""
+        self.require_next()
+        begun = self._begin(model, task.Given("", condition))
+        assert isinstance(begun.step, Causal)
+        last = None if self.is_stream else torch.tensor([[STOP]])
+        first = begun.prompt.cpu()
+        return Flow(begun.step, self._piece, self.told, self._line, first, begun.state, first=first, last=last)
+
+    def told(self, y: Tensor, x: Tensor) -> dict[str, Any]:
+        return {"token": self.codec.name(int(x)), "logp": float(y.double().log_softmax(0)[int(x)])}
+
+    def _piece(self, row: Any, place: str) -> Tensor:
+        return torch.tensor([[int(token) for token in self.codec.encode(row)]], dtype=torch.long)  # [1, n]
+
+    def _line(self, line: str, place: str) -> str | None:
+        """A stream goes on over the ends of lines, which are tokens of it; other texts end with an empty line."""
+        return f"{line}\n" if self.is_stream else line or None
 
     def _begin(self, model: Causal | Conditional, prompt: task.Given) -> Begun:
         ids = [int(token) for token in self.codec.encode(prompt.value)] if prompt.value else []

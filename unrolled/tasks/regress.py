@@ -89,6 +89,9 @@ class Task(_labelled.LabelledTask):
     def say(self, model: Any, section: LabelledSection) -> Iterator[dict[str, Any]]:
         return ({"prediction": _plain(said)} for said in self._numbers(self.answers_to(model, section)))
 
+    def told(self, y: Tensor, x: Tensor) -> dict[str, Any]:
+        return {"prediction": _plain(self._numbers(y[None].float())[0])}
+
     def pictures(self, model: Any, split: str) -> dict[str, Any]:
         section = self._found().sections[split].share(_labelled.POINTS / self._found().sections[split].n_examples)
         y, target = self._numbers(self.answers_to(model, section)), self._numbers(section.y)  # [n, k]

@@ -138,6 +138,9 @@ class Task(_labelled.LabelledTask):
         for each, said in zip(given, super().predict(model, given)):
             yield {"words": each.value, **said}
 
+    def told(self, y: Tensor, x: Tensor) -> dict[str, Any]:
+        return {name: each[0] for name, each in self._answer(y.double().log_softmax(0)[None]).items()}
+
     def _answer(self, logp: Tensor) -> dict[str, Any]:
         """[T, C] in words."""
         p, best = logp.exp().max(1)

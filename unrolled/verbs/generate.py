@@ -10,6 +10,7 @@ from unrolled.decode.config import Decoding
 
 if TYPE_CHECKING:
     from unrolled.core.task import Given
+    from unrolled.decode.text import Begun
 
 
 class Request(Decoding):
@@ -32,11 +33,17 @@ def call(served: Served, inputs: Sequence[Given], request: Request) -> Iterator[
     yield from served.task.generate(served.model, prompt, request)
 
 
+def ahead(served: Served, begun: Begun, request: Request) -> Iterator[Result]:
+    assert isinstance(served.task, Generates)
+    yield from served.task.go_on(begun, request)
+
+
 VERB = VerbSpec(
     summary="Write with a saved run: text token by token as it is made, or a piano roll and a MIDI file.",
     request=Request,
     call=call,
     takes="prompt",
     why_not=why_not,
+    ahead=ahead,
     check=check,
 )

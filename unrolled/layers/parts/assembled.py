@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unrolled.core.causal import Causal, Encoder, serial_depth, tick_multiply_adds
-from unrolled.core.compose import require_right_padding, without_padding
+from unrolled.core.compose import Serial, require_right_padding, without_padding
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State
-from unrolled.layers.attention.readouts import Last
+from unrolled.layers.attention.readouts import Last, Mean, RunningMean
 from unrolled.layers.parts.embedding import Borrowed
 
 
@@ -179,6 +179,24 @@ class Reader(Encoder):
         live = Decoder(self.embedding, self.body, self.head, before=[*self.before], behind=[*self.behind])
         live.training = self.training
         return live
+
+    def so_far(self) -> Decoder | None:
+        """The same as one causal layer, with a readout too: what it would answer if the sequence ended at t.
+
+        None where the model looks ahead, or its readout needs all positions again.
+        """
+        if self.readout is None:
+            return self.causal()
+        if not isinstance(self.readout, Last | Mean):
+            return None
+        live = self.by_position().causal()
+        if live is None:
+            return None
+        body = live.body if isinstance(self.readout, Last) else Serial(live.body, *self.behind, RunningMean())
+        behind = [*self.behind] if isinstance(self.readout, Last) else []
+        found = Decoder(self.embedding, body, self.head, before=[*self.before], behind=behind)
+        found.training = self.training
+        return found
 
     def serial_steps(self, length: int) -> int:
         parts = (self.embedding, self.body, self.readout, self.head)
