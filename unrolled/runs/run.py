@@ -17,9 +17,10 @@ from unrolled.core.front import invocation, option, quoted, reader
 from unrolled.core.inspection import Answer
 from unrolled.core.opening import shortened
 from unrolled.core.task import Given, Model, Task
-from unrolled.core.verb import Result, Served, Streams, VerbSpec, started
+from unrolled.core.verb import Result, Served, Streams, started
 from unrolled.data.given_splits import with_given
 from unrolled.runs import fitting
+from unrolled.runs.asking import asked_of, why_not
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.build import build, make_task
 from unrolled.runs.config import RunConfig
@@ -133,7 +134,7 @@ class Run:
 
     def stream(self, prompt: Any = "", **request: Any) -> Iterator[str]:
         """One text, piece by piece as it is written; the settings are those of `generate`."""
-        asked = self.asked("generate", request)[1]
+        asked = asked_of(self.served, "generate", request)[1]
         if not isinstance(self.task, Streams):
             raise UsageError(f"a run of the task '{self.config.task}' writes no text; use generate")
         (begun,) = started([Given(prompt)], asked.condition)
@@ -171,7 +172,7 @@ class Run:
         conditions: Sequence[str | None] | None = None,
     ) -> Iterator[tuple[Given, Result]]:
         """Inputs with their results, as they are made, so that data of any size passes."""
-        spec, asked = self.asked(verb, request or {})
+        spec, asked = asked_of(self.served, verb, request or {})
         alone = spec.takes == "prompt"
         windows = iter([[Given(inputs)]]) if alone else self._started(inputs, conditions)
         number = 0
@@ -185,25 +186,11 @@ class Run:
 
     def why_not(self, verb: str) -> str | None:
         """Why this run cannot do what a verb does; None: it can."""
-        with discover.verbs.own_mistakes(), discover.models.own_mistakes():
-            why = discover.verb(verb).why_not(self.served)
-        if why is not None and not isinstance(why, str):
-            raise UsageError(f"why_not of the verb '{verb}' must return None or the reason, found {why!r}")
-        return why
-
-    def asked(self, verb: str, request: Mapping[str, Any]) -> tuple[VerbSpec, Any]:
-        """A verb that this run can do, and what is asked of it, checked."""
-        spec, why = discover.verb(verb), self.why_not(verb)
-        if why is not None:
-            raise UsageError(f"{self.path} cannot {verb}, because {why}")
-        asked = spec.request.parse(request)
-        with discover.verbs.own_mistakes():
-            spec.check(self.served, asked)
-        return spec, asked
+        return why_not(self.served, verb)
 
     def session(self, condition: str | None = None) -> Session:
         """A stream, read row by row as it comes: `session.push(row)`; refused where a model cannot."""
-        return Session(self, condition)
+        return Session(self.served, condition)
 
     def _started(self, inputs: Any, conditions: Sequence[str | None] | None) -> Iterator[list[Given]]:
         """The inputs, each with the class that starts it, where these are given one by one."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from safetensors.torch import load as tensors_in
@@ -19,12 +19,10 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.core.finite import require_finite
 from unrolled.core.forward import device_of, evaluating
 from unrolled.core.state import clone
-from unrolled.core.verb import Result
+from unrolled.core.verb import Result, Served
 from unrolled.decode.text import Begun
+from unrolled.runs.asking import asked_of
 from unrolled.runs.storage.state_json import flatten, unflatten
-
-if TYPE_CHECKING:
-    from unrolled.runs.run import Run
 
 FACTS = "facts"  # the tensor that holds JSON
 
@@ -36,11 +34,10 @@ class Session:
     tokens. `condition` is the class that starts the series of a run that was trained with one.
     """
 
-    def __init__(self, run: Run, condition: str | None = None) -> None:
-        self._run, self._served = run, run.served
-        self._model, self._device = run.model, device_of(run.model)
+    def __init__(self, served: Served, condition: str | None = None) -> None:
+        self._served, self._model, self._device = served, served.model, device_of(served.model)
         with evaluating(self._model):
-            self.flow = run.task.flow(run.model, condition)
+            self.flow = served.task.flow(served.model, condition)
         self._start()
 
     def _start(self) -> None:
@@ -97,7 +94,7 @@ class Session:
 
     def ahead(self, verb: str = "generate", **request: Any) -> list[Result]:
         """What a verb makes of the stream so far, which stays as it is: `session.ahead("generate", max_tokens=20)`."""
-        spec, asked = self._run.asked(verb, request)
+        spec, asked = asked_of(self._served, verb, request)
         if spec.ahead is None or self._before is None:
             raise UsageError(f"'{verb}' cannot go on from a stream of the task '{self._served.name}'")
         with evaluating(self._model):

@@ -281,10 +281,9 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
 
 def _origin(run: RunDirectory, config: RunConfig, resuming: bool) -> Run | None:
     """The saved run that gives the first weights; a resumed run that has its own needs it no more."""
-    if config.start.from_run is None or (resuming and starting.began(run)):
+    if (start := config.start.from_run) is None or (resuming and starting.began(run)):
         return None
-    given = own_file_for(config.start.from_run, discover.models.file(config.model))
-    saved = load(config.start.from_run, own_file=given, device=config.device)
+    saved = load(start, own_file=own_file_for(start, discover.models.file(config.model)), device=config.device)
     if resuming:
         starting.require_unchanged(run.path, saved, config)
     return saved

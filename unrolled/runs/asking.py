@@ -1,0 +1,30 @@
+"""Verbs asked of a saved run: whether it can do one, and what is asked of it, checked before anything is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from unrolled.core import discover
+from unrolled.core.errors import UsageError
+from unrolled.core.verb import Served, VerbSpec
+
+
+def why_not(served: Served, verb: str) -> str | None:
+    """Why a run cannot do what a verb does; None: it can."""
+    with discover.verbs.own_mistakes(), discover.models.own_mistakes():
+        why = discover.verb(verb).why_not(served)
+    if why is not None and not isinstance(why, str):
+        raise UsageError(f"why_not of the verb '{verb}' must return None or the reason, found {why!r}")
+    return why
+
+
+def asked_of(served: Served, verb: str, request: Mapping[str, Any]) -> tuple[VerbSpec, Any]:
+    """A verb that a run can do, and what is asked of it, checked."""
+    spec, why = discover.verb(verb), why_not(served, verb)
+    if why is not None:
+        raise UsageError(f"{served.place} cannot {verb}, because {why}")
+    asked = spec.request.parse(request)
+    with discover.verbs.own_mistakes():
+        spec.check(served, asked)
+    return spec, asked
