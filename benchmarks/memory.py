@@ -28,10 +28,10 @@ def train(megabytes: int, folder: str) -> dict[str, float]:
 
     os.environ["UNROLLED_CACHE"] = f"{folder}/cache"
     import unrolled
-    from unrolled.data import builtin
+    from unrolled.data import builtin_sets
 
     path = Path(folder) / "corpus.txt"
-    piece = builtin.load("python-docs").encode("utf-8")
+    piece = builtin_sets.asked("builtin:python-docs").read().encode("utf-8")
     with path.open("wb") as file:
         for _ in range(megabytes * 10**6 // len(piece) + 1):
             file.write(piece)

@@ -38,6 +38,7 @@ ORDER = [
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 INSIDE = {  # rooms inside rooms, lowest first; "" is what lies in the room itself
     "layers": ["recurrent", "attention", "conv", "counting", "parts"],
+    "data": ["", "builtin"],
     "runs": ["storage", ""],
     "inspect": ["tools", ""],
 }
@@ -419,7 +420,7 @@ OPENS = {
     "cli/streams.py": "standard streams that the caller closed",
     "runs/storage/atomic.py": "directories, to fsync them",
     "data/cache.py": "locks, and directories to fsync them",
-    "data/builtin.py": "the standard library's own files",
+    "data/builtin/python_source.py": "the standard library's own files",
 }
 
 

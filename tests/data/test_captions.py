@@ -190,5 +190,5 @@ def test_shapes_come_with_their_parts() -> None:
     assert found[0].target.startswith("a ")
     with pytest.raises(UsageError, match="there is no setting 'exmples'; did you mean 'examples'"):
         pairs("builtin:shapes,exmples=40")
-    with pytest.raises(UsageError, match="there are no built-in images with captions 'cats'"):
+    with pytest.raises(UsageError, match="there is no built-in data 'cats'"):
         pairs("builtin:cats")

@@ -12,7 +12,7 @@ import pytest
 
 from unrolled.core.errors import LONGEST, DataError, UnrolledError, UsageError, nearest, some
 from unrolled.data import mat, npz, plain
-from unrolled.data.builtin import is_usual
+from unrolled.data.builtin_sets import is_usual
 from unrolled.data.images import read_idx
 from unrolled.data.named_files import file_of_row
 from unrolled.data.pairs import open_pairs

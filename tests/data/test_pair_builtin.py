@@ -8,9 +8,9 @@ from collections import defaultdict
 import pytest
 
 from unrolled.core.errors import UsageError
+from unrolled.data.builtin.dates import NEW_DATES, NEW_STYLES, combinations, held_out, write
 from unrolled.data.config import DataConfig
 from unrolled.data.number_words import english, french
-from unrolled.data.pair_dates import NEW_DATES, NEW_STYLES, combinations, held_out, write
 from unrolled.data.pairs import open_pairs
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_prepare import prepare_pairs
@@ -122,8 +122,8 @@ def test_reversal():
     [
         ("builtin:date", "did you mean 'dates'"),
         ("builtin:dates,size=3", "no setting 'size'"),
-        ("builtin:reversal,length=0", "a whole number from 1 to"),
-        ("builtin:numbers,from=german", "from = 'german' is not possible"),
+        ("builtin:reversal,length=0", "expected an integer >= 1 and <= 10000"),
+        ("builtin:numbers,from=german", "from = 'german': expected one of english, french"),
     ],
 )
 def test_what_cannot_be(name, sentence):

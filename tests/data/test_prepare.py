@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from unrolled.core.errors import DataError
 from unrolled.core.tokens import UNKNOWN
-from unrolled.data import builtin
+from unrolled.data import builtin_sets as builtin
 from unrolled.data.codec import CharCodec, Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.describe import describe
@@ -253,7 +253,7 @@ def test_built_in_data():
     names = prepare("builtin:unicode-names", DataConfig(condition="script"))
     assert {"LATIN", "GREEK"} <= set(names.labels)
     assert names.facts["rows"] > 5000
-    assert all(path.suffix == ".py" for path in builtin.load("python-source"))
+    assert all(path.suffix == ".py" for path in builtin.asked("builtin:python-source").read())
 
 
 def test_missing_built_in_data_is_one_sentence(monkeypatch):

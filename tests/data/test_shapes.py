@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from unrolled.data.shapes import (
+from unrolled.data.builtin.shapes import (
     COLOURS,
     SHAPES,
     SIDE,

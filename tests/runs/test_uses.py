@@ -15,7 +15,7 @@ from PIL import Image
 import unrolled
 from tests.commands import run_unrolled
 from unrolled.core import discover
-from unrolled.data.shapes import picture
+from unrolled.data.builtin.shapes import picture
 from unrolled.report.page import write_report
 from unrolled.runs.run import Run
 from unrolled.runs.uses import data_words, own_words

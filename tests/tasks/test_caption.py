@@ -17,7 +17,7 @@ from tests.commands import run_unrolled
 from unrolled.comparison.api import make_plan
 from unrolled.core.causal import begin
 from unrolled.core.errors import DataError, UsageError
-from unrolled.data.shapes import picture, shape_pictures
+from unrolled.data.builtin.shapes import picture, shape_pictures
 from unrolled.layers.parts.dropout import WordDropout
 from unrolled.pictures.draw import html
 from unrolled.pictures.kinds import Heatmap, Images

@@ -34,7 +34,7 @@ def command(
     """
     from unrolled.core.errors import UsageError
     from unrolled.core.front import option
-    from unrolled.data import builtin, describe
+    from unrolled.data import builtin_sets, describe
 
     if clear_cache:
         if source is not None or values:
@@ -42,7 +42,7 @@ def command(
         _clear(json)
         return
     if source is None:
-        found = [builtin.about(name) for name in builtin.names()]
+        found = [builtin_sets.about(name) for name in builtin_sets.names()]
         if json:
             print_json(found)
             return

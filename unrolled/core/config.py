@@ -197,7 +197,7 @@ def explain(error: ValidationError, cls: type[BaseModel], group: str = "") -> st
     place = shortened(".".join(str(part) for part in (*((group,) if group else ()), *first["loc"])))
     owner, field = _locate(cls, first["loc"])
     if first["type"] == "extra_forbidden":
-        names = owner.model_fields
+        names = _named(owner)
         return f"there is no setting '{place}'; {nearest(shortened(str(first['loc'][-1])), names, other_words(names))}"
     if first["type"] == "missing":
         return f"setting '{place}' is missing"
@@ -208,11 +208,16 @@ def explain(error: ValidationError, cls: type[BaseModel], group: str = "") -> st
     return f"invalid value {place} = {shortened(repr(first['input']))}: expected {allowed(field)}"
 
 
+def _named(cls: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Fields by the name that a user gives them."""
+    return {field.alias or name: field for name, field in cls.model_fields.items()}
+
+
 def _locate(cls: type[BaseModel], location: tuple[int | str, ...]) -> tuple[type[BaseModel], FieldInfo | None]:
     """The config class and field that an error path leads to."""
     owner, field = cls, None
     for part in location:
-        field = owner.model_fields.get(str(part))
+        field = _named(owner).get(str(part))
         if field is None:
             break
         inner = [t for t in (field.annotation, *get_args(field.annotation)) if is_config(t)]

@@ -22,12 +22,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from unrolled.core.data_spec import BuiltinSpec
 from unrolled.core.errors import DataError, UnrolledError, UsageError, nearest
 from unrolled.core.front import option
 from unrolled.core.inspection import QuestionSpec
 from unrolled.core.opening import CODE, read_bytes
 from unrolled.core.spec import ModelSpec, WrongField, explained
 from unrolled.core.verb import VerbSpec
+
+KINDS = {"inspect": "question", "builtin": "built-in data set"}  # what a file of a room is; others are one of many
 
 
 class Room:
@@ -39,7 +42,7 @@ class Room:
 
     def __init__(self, package: str, needs: tuple[str, ...], declares: type[Any] | None = None, page: str = "") -> None:
         self.package, self.declares, self.page = package, declares, page
-        self.kind = {"inspect": "question"}.get(last := package.rsplit(".", 1)[-1], last.rstrip("s"))
+        self.kind = KINDS.get(last := package.rsplit(".", 1)[-1], last.rstrip("s"))
         self.needs = needs
         self._files: dict[str, Path] = {}
         self._modules: dict[str, ModuleType] = {}
@@ -294,6 +297,7 @@ def _either(between: str = " or ") -> str:
 models = Room("unrolled.models", ("MODEL",), ModelSpec, "docs/own_model.md")
 tasks = Room("unrolled.tasks", ("Config", "Task"))
 emissions = Room("unrolled.emissions", ("TINY",))
+builtins = Room("unrolled.data.builtin", ("BUILTIN",), BuiltinSpec)
 questions = Room("unrolled.inspect", ("QUESTION",), QuestionSpec, "docs/own_question.md")
 verbs = Room("unrolled.verbs", ("VERB",), VerbSpec, "docs/own_verb.md")
 JOINED = (models, questions, verbs)  # that a user's file may join

@@ -23,21 +23,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.core.errors import DataError, MissingColumn, Misused, UnrolledError, UsageError, nearest, some
+from unrolled.core.errors import DataError, MissingColumn, Misused, UnrolledError, UsageError, some
 from unrolled.core.front import option
 from unrolled.core.opening import shortened
 from unrolled.core.task import Guess
+from unrolled.data.builtin_sets import BUILTIN, asked, builtin_holds
 from unrolled.data.csv_table import CsvTable
 from unrolled.data.given import table_of
 from unrolled.data.given_splits import ALL, given_part, sources_by_split
-from unrolled.data.labelled import BUILTIN, IMAGES, ending_of
+from unrolled.data.labelled import IMAGES, ending_of
 from unrolled.data.look import Look
 from unrolled.data.named_files import file_of_row
 from unrolled.data.npz import load_npz
 from unrolled.data.pairs import Pair, open_splits
 from unrolled.data.pixels import Pixels, coloured, fitted, read_image, white_of
 from unrolled.data.plain import TextFile, named_path
-from unrolled.data.shapes import HELD_OUT, ShapePictures, shape_pictures
 from unrolled.data.tables import Table, open_table
 from unrolled.data.vector_pairs import CaptionReading, VectorPairs, sources_alone
 
@@ -45,8 +45,6 @@ TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".txt")
 IMAGE_COLUMNS = ("image", "file", "filename", "file_name", "path", "img", "picture", "image_name")
 CAPTION_COLUMNS = ("caption", "captions", "text", "sentence", "sentences", "description", "comment", "title")
 PART_COLUMNS = ("part", "split", "set")
-MOST_MADE = 200_000  # pictures of builtin:shapes
-SHAPES: dict[str, Any] = {"examples": 12_000, "seed": 0, "held_out": "together"}
 IMAGE_ARRAYS = ("images", "image", "x", "pictures")
 
 
@@ -260,37 +258,13 @@ def _open_arrays(
 # ---- generated
 
 
-@lru_cache(maxsize=1)
-def _shapes(examples: int, seed: int, held_out: str) -> ShapePictures:
-    return shape_pictures(examples, seed, held_out)
-
-
 def _open_builtin(source: str, reading: CaptionReading) -> VectorPairs:
-    name, *words = source.removeprefix(BUILTIN).split(",")
-    if name != "shapes":
-        raise Misused(f"there are no built-in images with captions '{name}'; {nearest(name, ['shapes'])}")
-    settings = dict(SHAPES)
-    for word in words:
-        key, _, value = word.partition("=")
-        if key not in settings:
-            raise Misused(f"{source}: there is no setting '{key}'; {nearest(key, settings)}")
-        if key == "held_out":
-            if value not in HELD_OUT:
-                raise Misused(f"{source}: held_out = '{value}' is not possible; {nearest(value, HELD_OUT)}")
-            settings[key] = value
-            continue
-        least, most = (20, MOST_MADE) if key == "examples" else (0, 10**18)
-        if not value.isdigit() or len(value) > 18 or not least <= int(value) <= most:
-            raise Misused(
-                f"{source}: {key} = '{shortened(value)}' is not possible: a whole number from {least} to {most:,}"
-            )
-        settings[key] = int(value)
+    found = asked(source, "pictures")
 
     def read() -> Iterator[Pair]:
-        made = _shapes(**settings)
-        for i, image in enumerate(made.images):
+        for image, caption, place, part, kind in found.read():
             rows = as_rows(fitted(coloured(image, reading.grey), reading.size))
-            yield Pair(rows, made.captions[i], f"{source}, picture {i}", made.parts[i])
+            yield Pair(rows, caption, f"{source}, {place}", part, kind)
 
     return _pictured(VectorPairs(source, read, reading), reading)
 
@@ -340,7 +314,7 @@ def _pictures_of(table: Table, folder: Path | None, reading: CaptionReading) -> 
 def guess_captions(look: Look) -> Guess | None:
     """Whether some data is images with captions."""
     if look.builtin:
-        return Guess(0.95, "it is built-in images with captions") if look.builtin == "shapes" else None
+        return Guess(0.95, "it is built-in images with captions") if builtin_holds(look.builtin, "pictures") else None
     if look.arrays:
         return Guess(0.9, "it has images and captions") if _has_both(look.arrays) else None
     if look.folder is not None:

@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, UsageError, listed, some
 from unrolled.core.front import option
+from unrolled.data.builtin_sets import BUILTIN, asked
 from unrolled.data.cells import LARGEST
 from unrolled.data.given_splits import ALL, PARTS, named_by_split, opened_alike, part_in, settled, sources_by_split
 from unrolled.data.plain import TextFile, named_path, unpacked
 from unrolled.data.reading import Answers, Kind, Reading
+from unrolled.data.tables import ListTable
 
-BUILTIN = "builtin:"
 SOUNDS = (".wav", ".flac", ".ogg")
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 CONLL = (".conll", ".conllu", ".iob", ".iob2", ".bio")
@@ -139,9 +140,7 @@ def open_labelled(source: Any, reading: Reading, answers: Answers) -> LabelledSo
 
 def _open(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
     if isinstance(source, str) and source.startswith(BUILTIN):
-        from unrolled.data.labelled_builtin import open_builtin
-
-        return open_builtin(source, answers)
+        return _open_builtin(source, answers)
     sources = sources_by_split(source)
     if sources is not None:
         name = str(source) if isinstance(source, str | os.PathLike) else "the data"
@@ -157,6 +156,24 @@ def _open(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
     from unrolled.data.labelled_table import open_rows
 
     return open_rows(source, reading, answers)
+
+
+def _open_builtin(source: str, answers: Answers) -> LabelledSource:
+    found = asked(source, "labelled", "rows")
+    spec = found.spec
+    if spec.holds == "rows":
+        from unrolled.data.labelled_table import open_columns
+
+        reading = Reading(column=spec.columns["text"], target=spec.columns["target"])
+        return open_columns(ListTable(found.read(), source), reading, answers)
+    if answers not in (spec.answers, "none"):
+        raise UsageError(f"{source}: the answers are {spec.answers}, not {answers}")
+
+    def read() -> Iterator[Labelled]:
+        for x, y, place, part, _ in found.read():
+            yield Labelled(x, None if answers == "none" else y, f"{source}, {place}", None, part)
+
+    return LabelledSource(source, "series", answers, read)
 
 
 def _as_in(first: LabelledSource, source: Any, reading: Reading) -> Reading:

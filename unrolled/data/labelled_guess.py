@@ -7,6 +7,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from unrolled.core.errors import UnrolledError
+from unrolled.data.builtin_sets import known
 from unrolled.data.cells import is_number
 from unrolled.data.labelled import CONLL, LabelledSource, ending_of, most_of
 from unrolled.data.labelled_arrays import ANSWER_ARRAYS, open_arrays
@@ -82,9 +83,8 @@ def _opened(look: Look, reading: Reading, answers: Answers) -> LabelledSource | 
 
 
 def _builtin(name: str) -> Answers | None:
-    from unrolled.data.labelled_builtin import PROBLEMS
-
-    return "class" if name == "digits" else PROBLEMS[name].answers if name in PROBLEMS else None
+    spec = known(name)
+    return None if spec is None else spec.answers
 
 
 def _by_names(look: Look, reading: Reading) -> Answers | None:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.core.errors import UnrolledError
+from unrolled.data.builtin_sets import BUILTIN
 from unrolled.data.csv_table import CsvTable
 from unrolled.data.given import table_of
 from unrolled.data.given_splits import PARTS, given_part, is_part, part_in
-from unrolled.data.labelled import BUILTIN, beside, ending_of
+from unrolled.data.labelled import beside, ending_of
 from unrolled.data.labelled_table import table_in
 from unrolled.data.npz import load_npz
 from unrolled.data.plain import TextFile, named_path

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from unrolled.core.errors import DataError, Misused, listed, some
 from unrolled.core.front import option
+from unrolled.data.builtin_sets import BUILTIN, asked
 from unrolled.data.codec import Codec, check_text
 from unrolled.data.config import DataConfig
 from unrolled.data.given_splits import ALL, PARTS, opened_alike, settled, sources_by_split
-from unrolled.data.labelled import BUILTIN
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.plain import named_path
 
@@ -103,9 +103,7 @@ def open_pairs(source: Any, reading: PairReading) -> PairSource:
     from unrolled.data import pairs_files as files
 
     if isinstance(source, str) and source.startswith(BUILTIN):
-        from unrolled.data.pair_builtin import open_builtin
-
-        return open_builtin(source, reading)
+        return _open_builtin(source, reading)
     if (sources := sources_by_split(source)) is not None:
         return open_splits(source, sources, reading, open_pairs)
     if isinstance(source, Mapping):
@@ -115,6 +113,15 @@ def open_pairs(source: Any, reading: PairReading) -> PairSource:
     if isinstance(source, list | tuple) and source and not isinstance(source[0], Mapping):
         return _open_tuples(source, reading)
     return files.open_rows(source, reading)
+
+
+def _open_builtin(source: str, reading: PairReading) -> PairSource:
+    found = asked(source, "pairs")
+
+    def read() -> Iterator[Pair]:
+        return (Pair(first, second, f"{source}, {place}", *more) for first, second, place, *more in found.read())
+
+    return PairSource(source, read, reading)
 
 
 def _open_tuples(rows: Any, reading: PairReading) -> PairSource:

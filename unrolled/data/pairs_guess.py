@@ -8,6 +8,7 @@ from typing import Any
 
 from unrolled.core.errors import UnrolledError
 from unrolled.core.task import Guess
+from unrolled.data.builtin_sets import builtin_holds
 from unrolled.data.cells import is_number
 from unrolled.data.given_splits import part_in
 from unrolled.data.look import Look
@@ -30,9 +31,7 @@ def guess_pairs(look: Look, given: Mapping[str, Any]) -> Guess | None:
     if reading.target_file or reading.source_column or reading.target_column:
         return Guess(0.95, "it was said where sources and targets are")
     if look.builtin:
-        from unrolled.data.pair_builtin import PROBLEMS
-
-        return Guess(0.95, "it is built-in pairs") if look.builtin in PROBLEMS else None
+        return Guess(0.95, "it is built-in pairs") if builtin_holds(look.builtin, "pairs") else None
     if _is_aligned(look):
         return Guess(0.9, "its files are named after sources and targets")
     try:

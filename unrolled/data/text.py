@@ -18,7 +18,7 @@ import numpy as np
 
 from unrolled.core.errors import DataError, Misused, UsageError, listed, some
 from unrolled.core.front import option
-from unrolled.data import builtin
+from unrolled.data.builtin_sets import BUILTIN, asked
 from unrolled.data.cells import as_text
 from unrolled.data.config import DataConfig
 from unrolled.data.given_splits import ALL
@@ -34,7 +34,6 @@ from unrolled.data.tables import (
     table_examples,
 )
 
-BUILTIN = "builtin:"
 LONGEST_PATH = 4096
 EMPTY = hashlib.sha256().hexdigest()
 
@@ -298,7 +297,7 @@ def _digest_of(parts: Any) -> str:
 def open_source(source: Any, config: DataConfig) -> TextSource:
     """Whatever was handed over, as a source; reads no more than the first bytes."""
     if isinstance(source, str) and source.startswith(BUILTIN):
-        return _open_builtin(source.removeprefix(BUILTIN), config)
+        return _open_builtin(source, config)
     if isinstance(source, str) and ("\n" in source or len(source) > LONGEST_PATH) and not os.path.exists(source):
         raise Misused("a string is taken as the path of a file, and this one is a text: pass it in a list, [text]")
     if isinstance(source, str | os.PathLike):
@@ -335,13 +334,13 @@ def _open_folder(folder: Path, config: DataConfig) -> TextSource:
     return FileSource(str(folder), texts, config, skipped)
 
 
-def _open_builtin(name: str, config: DataConfig) -> TextSource:
-    data = builtin.load(name)
+def _open_builtin(source: str, config: DataConfig) -> TextSource:
+    data = asked(source, "text", "rows").read()
     if isinstance(data, str):
-        return StringSource(data, BUILTIN + name, config)
+        return StringSource(data, source, config)
     if isinstance(data[0], Path):
-        return FileSource(BUILTIN + name, data, config)
-    return TableSource(ListTable(data, BUILTIN + name), config)
+        return FileSource(source, data, config)
+    return TableSource(ListTable(data, source), config)
 
 
 def _open_array(array: np.ndarray, config: DataConfig) -> TextSource:

@@ -21,13 +21,11 @@ from unrolled.core import discover
 from unrolled.core.errors import DataError, Interrupted, MissingColumn, Misused, UsageError
 from unrolled.core.front import invocation, option, quoted
 from unrolled.core.opening import CODE, read_bytes, shortened
-from unrolled.data import builtin
+from unrolled.data.builtin_sets import BUILTIN, is_usual
 from unrolled.data.given_splits import MEMORY, given_sources
 from unrolled.runs.config import RunConfig
 from unrolled.runs.storage.formats import later_release
 from unrolled.runs.storage.manifest import ADVICE
-
-BUILTIN = "builtin:"
 
 
 @contextmanager
@@ -114,7 +112,7 @@ def fingerprint(path: str | Path) -> str:
 
 def _needs_no_name(source: str) -> bool:
     """Whether data may be used because a directory names it: built-in, and no more work than its usual settings."""
-    return source.startswith(BUILTIN) and builtin.is_usual(source)
+    return source.startswith(BUILTIN) and is_usual(source)
 
 
 def data_of(place: Path, source: str, beside: Mapping[Any, str], given: Any, again: str) -> Any:

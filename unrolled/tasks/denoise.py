@@ -24,7 +24,8 @@ from unrolled.core import task
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import Ports
 from unrolled.data.answers import SeriesScaler
-from unrolled.data.labelled import BUILTIN, LabelledSource, open_labelled
+from unrolled.data.builtin_sets import BUILTIN
+from unrolled.data.labelled import LabelledSource, open_labelled
 from unrolled.data.labelled_batch import LabelledBatches, LabelledSection
 from unrolled.data.look import Look
 from unrolled.data.noise import FreshNoise, with_noise

@@ -18,11 +18,15 @@ Picture i is a function of (seed, i) alone. Of every 20, 18 are for training, on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
-from typing import NamedTuple
+from functools import cache, lru_cache
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
+
+from unrolled.core.config import Config
+from unrolled.core.data_spec import BuiltinSpec, Made
 
 Grid = NDArray[np.float32]
 
@@ -200,3 +204,36 @@ def shape_pictures(examples: int = 12_000, seed: int = 0, held_out: str = "toget
         captions.append(each.caption)
         parts.append(each.part)
     return ShapePictures(images, captions, parts)
+
+
+class Settings(Config):
+    """How much is drawn, and what is held out."""
+
+    examples: int = Field(12_000, ge=20, le=200_000)
+    """how many pictures"""
+    seed: int = Field(0, ge=0, le=10**18)
+    """decides what is drawn"""
+    held_out: Literal["together", "bound"] = "together"
+    """what validation and test show for the first time: two shapes together, or a colour bound to a shape"""
+
+
+@lru_cache(maxsize=1)
+def _drawn(examples: int, seed: int, held_out: str) -> ShapePictures:
+    return shape_pictures(examples, seed, held_out)
+
+
+def read(settings: Settings) -> Iterator[Made]:
+    made = _drawn(settings.examples, settings.seed, settings.held_out)
+    for i, image in enumerate(made.images):
+        yield Made(image, made.captions[i], f"picture {i}", made.parts[i])
+
+
+BUILTIN = BuiltinSpec(
+    summary="pictures of two coloured shapes with captions, for caption; pairs of shapes held out",
+    licence="generated",
+    size="12,000 pictures",
+    holds="pictures",
+    use="caption",
+    settings=Settings,
+    read=read,
+)

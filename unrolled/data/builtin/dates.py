@@ -18,9 +18,11 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
+from unrolled.core.config import Config
+from unrolled.core.data_spec import BuiltinSpec, Made
 from unrolled.core.errors import DataError
-from unrolled.data.pairs import Pair
 
 LANGUAGES = (
     "en", "de", "fr", "es", "it", "pt", "nl", "sv", "fi", "pl", "cs", "hu", "ro", "tr", "el", "ru", "uk", "id", "vi",
@@ -138,17 +140,26 @@ def parts(days: int, random: np.random.Generator) -> dict[str, list[datetime.dat
     return {part: [FIRST + datetime.timedelta(int(n)) for n in numbers] for part, numbers in groups.items()}
 
 
-def read_dates(settings: dict[str, Any]) -> Iterator[Pair]:
-    """The pairs of `examples`, `seed`: training, validation, and both kinds of test."""
-    yield from _pairs(int(settings["examples"]), int(settings["seed"]))
+class Settings(Config):
+    """How much is made."""
+
+    examples: int = Field(30_000, ge=1, le=999_999)
+    """how many pairs there are to train on"""
+    seed: int = Field(0, ge=0, le=10**18)
+    """decides which dates and styles are drawn"""
+
+
+def read(settings: Settings) -> Iterator[Made]:
+    """Training, validation, and both kinds of test."""
+    yield from _pairs(settings.examples, settings.seed)
 
 
 @lru_cache(maxsize=1)
-def _pairs(examples: int, seed: int) -> list[Pair]:
+def _pairs(examples: int, seed: int) -> list[Made]:
     return list(_drawn(examples, np.random.default_rng(seed)))
 
 
-def _drawn(examples: int, random: np.random.Generator) -> Iterator[Pair]:
+def _drawn(examples: int, random: np.random.Generator) -> Iterator[Made]:
     days = parts((LAST - FIRST).days + 1, random)
     new = held_out()
     old = [each for each in combinations() if each not in set(new)]
@@ -165,7 +176,18 @@ def _drawn(examples: int, random: np.random.Generator) -> Iterator[Pair]:
                 continue
             seen.add(text)
             number += 1
-            yield Pair(text, day.isoformat(), f"builtin:dates, pair {number}", part, kind)
+            yield Made(text, day.isoformat(), f"pair {number}", part, kind)
             wanted -= 1
             if wanted == 0:
                 break
+
+
+BUILTIN = BuiltinSpec(
+    summary="dates in 24 languages and 12 styles with their ISO form, for translate; new dates and pairs held out",
+    licence="Unicode (through Babel)",
+    size="33,000 pairs",
+    holds="pairs",
+    use="translate",
+    settings=Settings,
+    read=read,
+)

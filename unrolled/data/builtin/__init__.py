@@ -1,0 +1,1 @@
+"""Data sets that need no download: one file each, found by itself, `builtin:NAME`."""
