@@ -20,6 +20,7 @@ from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.storage.locks import in_use, is_idle
 from unrolled.training import api, loop
 from unrolled.training.progress import Quiet
+from unrolled.training.signals import StopFlag
 
 SETTINGS = SMALL | {"steps": 2, "examples": "stream"}
 
@@ -168,7 +169,7 @@ def send(number: int) -> Callable[..., None]:
     return sent
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize(
     ("room", "moment", "error"),
     [(api.build, "make_task", KeyboardInterrupt), (api, "_baselines", Interrupted), (api, "write_card", Interrupted)],
@@ -192,6 +193,12 @@ def test_a_signal_that_comes_after_the_last_step_is_heard(
         patch.setattr(loop.Events, "close", lambda _: os.kill(os.getpid(), signal.SIGTERM))
         unrolled.train([text], out=tmp_path / "run", settings=SETTINGS)
     assert unrolled.train([text], resume=tmp_path / "run").result["steps"] == 2
+
+
+def test_whoever_began_us_by_nohup_closes_the_terminal_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_IGN if number == signal.SIGHUP else None)
+    with StopFlag() as stop:
+        assert signal.SIGHUP not in stop._before
 
 
 def test_the_second_ctrl_c_leaves_at_once() -> None:

@@ -1,19 +1,28 @@
-"""Ctrl-C and SIGTERM: the first only sets a flag, so that the step is finished and saved; the second leaves at once."""
+"""Ctrl-C, SIGTERM and SIGHUP: the first only sets a flag, so that the step is finished and saved; a second Ctrl-C
+leaves at once."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
 
+def _hear(handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
+    """Let a function hear the signals that ask to stop; what heard them before. `nohup` lets nobody hear SIGHUP."""
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # a terminal that is closed
+        numbers.append(signal.SIGHUP)
+    return {number: signal.signal(number, handler) for number in numbers}
+
+
 @contextmanager
 def stop_at_once() -> Iterator[None]:
-    """Outside the loop nothing is in the middle of a step: SIGTERM ends the block like Ctrl-C, by an exception."""
+    """Outside the loop nothing is in the middle of a step: each of them ends the block like Ctrl-C, by an exception."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -21,7 +30,7 @@ def stop_at_once() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = _hear(interrupt)
     try:
         yield
     finally:
@@ -38,8 +47,7 @@ class StopFlag:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._handle)
+            self._before = _hear(self._handle)
         return self
 
     def __exit__(self, *_: object) -> None:
