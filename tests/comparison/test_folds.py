@@ -11,8 +11,10 @@ import torch
 
 import unrolled
 from unrolled.comparison.api import make_plan
+from unrolled.core.batch import TARGET
 from unrolled.core.errors import UsageError
 from unrolled.data.config import DataConfig
+from unrolled.data.examples import INPUT
 from unrolled.data.labelled import open_labelled
 from unrolled.data.labelled_prepare import prepare_labelled
 from unrolled.data.reading import Fold, Reading
@@ -57,7 +59,7 @@ def test_each_example_is_left_out_once_and_test_never_moves(group):
         if group:
             assert not {row // 5 for row in train} & {row // 5 for row in valid}
         else:
-            shares = np.bincount(each.sections["valid"].y, minlength=2) / len(valid)
+            shares = np.bincount(each.sections["valid"].values(TARGET), minlength=2) / len(valid)
             assert shares[0] == pytest.approx(1 / 3, abs=0.08)
     assert sorted(left_out) == sorted(set(range(90)) - test)
     assert len({each.inputs.to_json() for each in found} | {sections(Fold(of=K), group).inputs.to_json()}) == 1
@@ -212,7 +214,7 @@ def test_a_model_that_is_solved_is_solved_again_on_all_folds(tmp_path):
     known = run.task._found().sections["train"]
     assert known.n_examples == 48
     for i in (0, 20, 47):  # each of them is its own nearest neighbour, in whatever fold it was
-        series = run.task.inputs.decode(known.input(i))
-        right = float(np.ravel(run.task.answers.decode(known.answer(i)))[0])
+        series = run.task.inputs.decode(known.at(INPUT, i))
+        right = float(np.ravel(run.task.answers.decode(known.at(TARGET, i)))[0])
         assert run.predict([series])[0]["prediction"] == pytest.approx(right, rel=1e-4)
     assert run.result["valid"]["mse"] == pytest.approx(np.mean([each.result["valid"]["mse"] for each in members]))

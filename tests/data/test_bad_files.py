@@ -21,7 +21,7 @@ from unrolled.data.config import DataConfig
 from unrolled.data.panics import without_panic
 from unrolled.data.plain import TextFile
 from unrolled.data.prepare import prepare
-from unrolled.data.section import SectionWriter
+from unrolled.data.stored import TokenWriter
 from unrolled.data.text import open_source
 
 LINES = "The quick brown fox jumps over the lazy dog.\n" * 20
@@ -136,7 +136,7 @@ def test_a_full_disk(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setenv("UNROLLED_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(SectionWriter, "add_text", full)
+    monkeypatch.setattr(TokenWriter, "add_text", full)
     sentence = complaint(made(tmp_path, "text.txt", LINES), CannotWrite)
     for words in (
         "tokens cannot be written (No space left on device)",

@@ -10,17 +10,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unrolled.core.batch import SOURCE, TARGET
 from unrolled.core.errors import DataError
 from unrolled.core.tokens import EMPTY, START, STOP
-from unrolled.data.batch import Examples, StreamRows, Windows, evaluation_batches, example_batches
+from unrolled.data.collate import NEXT, Form
 from unrolled.data.config import DataConfig
+from unrolled.data.examples import ENDS, Examples, ragged
 from unrolled.data.prepare import prepare
-from unrolled.data.section import Section, section_from
+from unrolled.data.sampler import Pooled, StreamRows, Windows, pooled_batches, stream_batches
 
 
-def stream(n: int) -> Section:
+def stream(n: int) -> Examples:
     """Tokens 10, 11, 12, ..: each says its own position."""
-    return section_from([np.arange(n) + 10], None, is_stream=True)
+    return Examples({TARGET: ragged([np.arange(n) + 10])}, is_stream=True)
 
 
 def predicted(batches, ahead: int) -> Counter[int]:
@@ -58,9 +60,9 @@ def contexts(batches) -> dict[int, int]:
 def test_evaluation_predicts_every_token_exactly_once(n, batch_size, length, ahead, context, carried):
     if n <= ahead:
         with pytest.raises(DataError, match="nothing to predict"):
-            evaluation_batches(stream(n), batch_size, length, ahead, context, carried)
+            stream_batches(stream(n), batch_size, length, ahead, context, carried)
         return
-    batches = list(evaluation_batches(stream(n), batch_size, length, ahead, context, carried))
+    batches = list(stream_batches(stream(n), batch_size, length, ahead, context, carried))
     assert predicted(batches, ahead) == Counter(range(10 + ahead, 10 + n))
     assert len({batch.x.shape[1] for batch in batches}) == 1
     assert all(len(batch.x) <= batch_size for batch in batches)
@@ -76,9 +78,9 @@ def test_evaluation_predicts_every_token_exactly_once(n, batch_size, length, ahe
 
 
 def test_evaluation_by_default_warms_rows_up():
-    seen = contexts(evaluation_batches(stream(5000), batch_size=8, length=100))
+    seen = contexts(stream_batches(stream(5000), batch_size=8, length=100))
     assert min(seen[10 + position] for position in range(300, 5000)) >= 257
-    seen = contexts(evaluation_batches(stream(5000), batch_size=8, length=100, carried=False))
+    seen = contexts(stream_batches(stream(5000), batch_size=8, length=100, carried=False))
     assert min(seen[10 + position] for position in range(100, 5000)) >= 51
 
 
@@ -146,13 +148,13 @@ def test_windows_use_most_of_the_section_in_an_order_that_changes():
     assert first[0] != first[1]
 
 
-def examples(lengths, classes=None) -> Section:
+def examples(lengths, classes=None) -> Examples:
     tokens = [np.arange(n) + 10 + 100 * i for i, n in enumerate(lengths)]
-    return section_from(tokens, classes, is_stream=False)
+    return Examples({TARGET: ragged(tokens)}, {} if classes is None else {SOURCE: np.array(classes)})
 
 
 def test_examples_are_framed_and_padded_on_the_right():
-    batch = next(iter(example_batches(examples([2, 1, 3], [5, 6, 7]), batch_size=3)))
+    batch = next(iter(pooled_batches(examples([2, 1, 3], [5, 6, 7]), 3, NEXT)))
     assert batch.rows.tolist() == [1, 0, 2]
     assert batch.x.tolist() == [[START, 110, 0, 0], [START, 10, 11, 0], [START, 210, 211, 212]]
     assert batch.y.tolist() == [[110, STOP, 0, 0], [10, 11, STOP, 0], [210, 211, 212, STOP]]
@@ -162,13 +164,13 @@ def test_examples_are_framed_and_padded_on_the_right():
 
 
 def test_examples_further_ahead_and_cut_ones():
-    batch = next(iter(example_batches(examples([2, 3]), batch_size=2, ahead=2)))
+    batch = next(iter(pooled_batches(examples([2, 3]), 2, Form(TARGET, 2))))
     assert batch.x.tolist() == [[START, 10, 0], [START, 110, 111]]
     assert batch.y.tolist() == [[11, STOP, 0], [111, 112, STOP]]
-    section = Section(np.array([10, 11, 20]), np.array([0, 2, 3]), None, 3, 3, 0, False, ends=np.array([False, True]))
-    batch = next(iter(example_batches(section, 2)))
+    section = Examples({TARGET: ragged([np.array([10, 11]), np.array([20])])}, {ENDS: np.array([False, True])})
+    batch = next(iter(pooled_batches(section, 2, NEXT)))
     assert batch.y.tolist() == [[20, STOP, 0], [10, 11, EMPTY]]
-    batch = next(iter(example_batches(examples([1, 1]), 2, ahead=5)))
+    batch = next(iter(pooled_batches(examples([1, 1]), 2, Form(TARGET, 5))))
     assert batch.x.shape == (2, 1)
     assert batch.n_targets == 0
 
@@ -179,7 +181,7 @@ def test_examples_further_ahead_and_cut_ones():
 @settings(max_examples=100, deadline=None)
 def test_every_example_comes_once_per_epoch(lengths, batch_size, seed):
     section = examples(lengths, list(range(len(lengths))))
-    sampler = Examples(section, batch_size, seed=seed)
+    sampler = Pooled(section, batch_size, NEXT, seed=seed)
     for epoch in range(2):
         steps = range(epoch * sampler.steps_per_epoch, (epoch + 1) * sampler.steps_per_epoch)
         batches = [sampler.batch(step) for step in steps]
@@ -188,16 +190,16 @@ def test_every_example_comes_once_per_epoch(lengths, batch_size, seed):
         assert sum(batch.n_targets for batch in batches) == sum(lengths) + len(lengths)
         for batch in batches:
             assert (batch.source == batch.rows).all()
-    ordered = [row for batch in evaluation_batches(section, batch_size, 8) for row in batch.rows.tolist()]
+    ordered = [row for batch in pooled_batches(section, batch_size, NEXT) for row in batch.rows.tolist()]
     assert sorted(ordered) == list(range(len(lengths)))
 
 
 def test_padding_is_small_on_real_text_and_the_order_random():
     section = prepare("builtin:unicode-names", DataConfig()).sections["train"]
-    sampler = Examples(section, batch_size=32, seed=1)
+    sampler = Pooled(section, 32, NEXT, seed=1)
     batches = [sampler.batch(step) for step in range(sampler.steps_per_epoch)]
     cells, targets = sum(b.y.numel() for b in batches), sum(b.n_targets for b in batches)
-    assert targets == section.n_tokens + section.n_examples
+    assert targets == len(section.values(TARGET)) + section.n_examples
     assert cells / targets <= 1.1
     widths = np.array([b.x.shape[1] for b in batches])
     assert abs(np.corrcoef(widths[:-1], widths[1:])[0, 1]) < 0.25  # short and long batches mixed
@@ -207,7 +209,7 @@ def test_padding_is_small_on_real_text_and_the_order_random():
 @pytest.mark.parametrize("make", [
     lambda seed: StreamRows(stream(3000), 4, 20, 30, seed=seed),
     lambda seed: Windows(stream(3000), 4, 20, seed=seed),
-    lambda seed: Examples(examples([3, 5, 2, 7] * 30), 8, seed=seed),
+    lambda seed: Pooled(examples([3, 5, 2, 7] * 30), 8, NEXT, seed=seed),
 ])  # fmt: skip
 def test_a_batch_is_a_pure_function_of_the_step(make):
     one, other = make(5), make(5)
@@ -222,7 +224,7 @@ def test_a_batch_is_a_pure_function_of_the_step(make):
 
 
 def test_moving_a_batch_keeps_everything():
-    batch = Examples(examples([3, 5], [1, 0]), 2).batch(0)
+    batch = Pooled(examples([3, 5], [1, 0]), 2, NEXT).batch(0)
     moved = batch.to("cpu")
     assert torch.equal(moved.source, batch.source)
     assert torch.equal(moved.rows, batch.rows)
@@ -235,6 +237,6 @@ def test_too_little_data_is_explained():
     rows = StreamRows(stream(100), 64, 10)
     assert rows.batch_size == 9
     assert "the batch size is 9 instead of 64" in rows.notes[0]
-    assert "that is all there is" in Examples(examples([1, 2]), 64).notes[0]
+    assert "that is all there is" in Pooled(examples([1, 2]), 64, NEXT).notes[0]
     with pytest.raises(DataError, match="no examples"):
-        Examples(examples([]), 4)
+        Pooled(examples([]), 4, NEXT)

@@ -32,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def held(data: TextData) -> dict[str, list[object]]:
     """All that training reads of prepared data, as plain values."""
     return {
-        name: [section.tokens.tolist(), section.offsets.tolist(), section.n_chars, section.is_stream]
+        name: [section.values("target").tolist(), section.lengths("target").tolist(), section.counts, section.is_stream]
         for name, section in data.sections.items()
     } | {"codec": [data.codec.to_json()], "labels": list(data.labels)}
 
@@ -47,7 +47,7 @@ def entry_of(home: Path) -> Path:
 
 def damages(entry: Path) -> dict[str, Callable[[], None]]:
     """Ways to damage an entry without a change of its sizes, and with one."""
-    tokens, index = entry / "train.tokens", entry / "index.json"
+    tokens, index = entry / "train.target", entry / "index.json"
 
     def shuffle() -> None:
         values = np.fromfile(tokens, np.uint16)
@@ -125,13 +125,13 @@ def test_an_entry_of_an_earlier_version_is_replaced_without_a_note(home: Path) -
     assert (entry / "index.sha256").exists()
 
 
-@pytest.mark.parametrize("number", [1, 3, 10**30, True, "2", None, 2.5, [2]])
+@pytest.mark.parametrize("number", [1, 2, 4, 10**30, True, "3", None, 3.5, [3]])
 def test_an_entry_of_another_format_is_replaced_without_a_note(home: Path, number: object) -> None:
     expected = held(prepare(ROWS, DataConfig()))
     entry = entry_of(home)
     values = json.loads((entry / "index.json").read_text())
     assert values["format"] == store.FORMAT
-    (entry / "index.json").write_text(json.dumps({**values, "format": number, "sections": "of another kind"}))
+    (entry / "index.json").write_text(json.dumps({**values, "format": number, "splits": "of another kind"}))
     digest = hashlib.sha256((entry / "index.json").read_bytes()).hexdigest()
     (entry / "index.sha256").write_text(f"{digest}  index.json\n")
     data = prepare(ROWS, DataConfig())
@@ -277,7 +277,7 @@ def test_clearing_tells_what_was_removed_and_touches_nothing_else(home: Path) ->
     (home / "my notes" / "a.txt").write_text("kept")
     dead = home / f"{key(1)}.0123.part"
     dead.mkdir()
-    (dead / "train.tokens").write_bytes(b"half")
+    (dead / "train.target").write_bytes(b"half")
     size = sum(path.stat().st_size for place in home.glob("?" * 32) for path in place.iterdir())
     assert cache.clear() == (2, size, 0)
     assert [path.name for path in home.iterdir()] == ["my notes"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unrolled.data.batch import Examples, example_batches, pad_examples
-from unrolled.data.pianoroll import section_of
+from unrolled.core.batch import TARGET
+from unrolled.data.collate import NEXT, Form, collate
+from unrolled.data.pianoroll import examples_of_rolls
+from unrolled.data.sampler import Pooled, pooled_batches
 
 RANDOM = np.random.default_rng(0)
 ROLLS = [(RANDOM.random((n, 5)) < 0.5).astype(np.uint8) for n in (4, 1, 7, 3, 3, 9)]
@@ -14,7 +16,7 @@ ROLLS = [(RANDOM.random((n, 5)) < 0.5).astype(np.uint8) for n in (4, 1, 7, 3, 3,
 
 @pytest.mark.parametrize("ahead", [1, 2, 4])
 def test_input_and_target_are_shifted(ahead: int) -> None:
-    batch = pad_examples(section_of(ROLLS), np.arange(6), ahead)
+    batch = collate(examples_of_rolls(ROLLS), np.arange(6), Form(TARGET, ahead))
     assert batch.y_mask is not None
     assert batch.x.shape == batch.y.shape == (6, 10 - ahead, 5)
     for i, roll in enumerate(ROLLS):
@@ -28,7 +30,7 @@ def test_input_and_target_are_shifted(ahead: int) -> None:
 
 
 def test_an_epoch_sees_every_frame_once_and_is_a_function_of_the_step() -> None:
-    sampler, again = (Examples(section_of(ROLLS), batch_size=4, seed=3) for _ in range(2))
+    sampler, again = (Pooled(examples_of_rolls(ROLLS), 4, NEXT, seed=3) for _ in range(2))
     assert sampler.steps_per_epoch == 2
     assert sampler.tokens_per_step == round(27 / 2)
     for epoch in (0, 1):
@@ -40,7 +42,7 @@ def test_an_epoch_sees_every_frame_once_and_is_a_function_of_the_step() -> None:
 
 
 def test_batches_for_figures_are_of_like_lengths() -> None:
-    batches = list(example_batches(section_of(ROLLS), 2))
+    batches = list(pooled_batches(examples_of_rolls(ROLLS), 2, NEXT))
     assert [batch.x.shape[1] for batch in batches] == [3, 4, 9]
     moved = batches[0].to("cpu")
     assert moved.y_mask is not None

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unrolled.core.batch import TARGET
 from unrolled.core.errors import DataError, UsageError
 from unrolled.data.config import DataConfig
+from unrolled.data.examples import INPUT
 from unrolled.data.labelled import open_labelled
 from unrolled.data.labelled_prepare import encode_examples, prepare_labelled
 from unrolled.data.reading import Reading
@@ -99,15 +101,13 @@ def test_texts_become_sections():
     assert data.facts["duplicates"] == 50
     assert "50 examples have the input of another one" in data.facts["notes"]
     assert "equal inputs are in one part" in data.facts["notes"]
-    inputs = {
-        part: {bytes(section.input(i)) for i in range(section.n_examples)} for part, section in data.sections.items()
-    }
+    inputs = {part: {bytes(x) for x in section.fields[INPUT]} for part, section in data.sections.items()}
     assert not inputs["train"] & inputs["valid"] and not inputs["train"] & inputs["test"]
     assert sum(section.n_examples for section in data.sections.values()) == 200
     section = data.sections["valid"]
     row = TEXTS[section.rows[0]]
-    assert data.inputs.decode(section.input(0)) == row["text"]
-    assert data.answers.decode(section.answer(0)) == row["label"]
+    assert data.inputs.decode(section.at(INPUT, 0)) == row["text"]
+    assert data.answers.decode(section.at(TARGET, 0)) == row["label"]
     assert prepared(TEXTS, config=DataConfig(split="80/10/10", seed=3)).fingerprint == data.fingerprint
     assert prepared(TEXTS, distinct=True).facts["examples"] == 150
     half = prepared(TEXTS, config=DataConfig(split="80/10/10", seed=3, fraction=0.5))
@@ -163,8 +163,8 @@ def test_words_with_tags_by_document(tmp_path):
     documents = {part: set(section.rows // 2) for part, section in data.sections.items()}
     assert sum(map(len, documents.values())) == len(set.union(*documents.values())) == 12
     for part, section in data.sections.items():
-        assert section.aligned and section.x.shape[1] == 7
-        assert len(section.y) == len(section.x)
+        assert section.values(INPUT).shape[1] == 7
+        assert (section.lengths(TARGET) == section.lengths(INPUT)).all()
         sentences = 2 if part == "train" else 1  # the other one is in training too
         assert len(documents[part]) * sentences == section.n_examples
     assert any("1 examples of valid were left out" in note for note in data.facts["notes"])
@@ -176,7 +176,7 @@ def test_other_examples_are_encoded_with_saved_codecs():
     data = prepared(TEXTS)
     new = list(open_labelled([{"text": "text number 9"}, {"text": "other"}], Reading(column="text"), "none"))
     section = encode_examples(new, data.inputs, None)
-    assert section.y.tolist() == [-1, -1] and section.rows.tolist() == [0, 1]
+    assert TARGET not in section.columns and section.rows.tolist() == [0, 1]
     with pytest.raises(DataError, match="row 1: found 2 numbers where 1 are expected"):
         series = prepared([{"x": [1.0 * i, 2], "y": float(i)} for i in range(40)], "numbers")
         encode_examples(list(open_labelled([{"x": [[1, 2]]}], Reading(column="x"), "none")), series.inputs, None)

@@ -16,6 +16,8 @@ import soundfile
 from PIL import Image
 
 from unrolled.core import discover
+from unrolled.core.batch import SOURCE, TARGET
+from unrolled.data.examples import INPUT
 from unrolled.runs.build import make_task
 from unrolled.training.api import configure
 
@@ -229,15 +231,15 @@ def examples(task: Any, split: str, of: Of) -> Iterator[Any]:
     found = vars(task)
     if found.get("labelled") is not None:
         section = task.labelled.sections[split]
-        yield from (of(section.input(i), section.answer(i)) for i in range(section.n_examples))
+        yield from (of(section.at(INPUT, i), section.at(TARGET, i)) for i in range(section.n_examples))
     elif found.get("pairs") is not None:
         section = task.pairs.sections[split]
-        yield from (of(section.source_of(i), section.target_of(i)) for i in range(section.n_examples))
+        yield from (of(section.at(SOURCE, i), section.at(TARGET, i)) for i in range(section.n_examples))
     elif of is lines_of:  # whole lines: those at a cut are in two halves
-        yield from task.text.codec.decode(task.text.sections[split].tokens).split("\n")[1:-1]
+        yield from task.text.codec.decode(task.text.sections[split].values(TARGET)).split("\n")[1:-1]
     else:
         section = (task.text if found.get("text") is not None else task.rolls).sections[split]
-        yield from (of(section.example(i), None) for i in range(section.n_examples))
+        yield from (of(values, None) for values in section.fields[TARGET])
 
 
 def sides(task: Any, of: Of) -> dict[Any, set[str]]:

@@ -9,7 +9,8 @@ import sys
 MEASURE = """
 import sys
 import numpy as np
-from unrolled.data.section import Section
+from unrolled.core.batch import TARGET
+from unrolled.data.examples import Examples, Ragged
 
 def anonymous():
     with open("/proc/self/status") as status:
@@ -19,15 +20,15 @@ def anonymous():
 SAMPLE = (
     MEASURE
     + """
-from unrolled.data.batch import StreamRows, Windows, evaluation_batches
+from unrolled.data.sampler import StreamRows, Windows, stream_batches
 before = anonymous()
 tokens = np.memmap(sys.argv[1], "uint16", mode="r")
-section = Section(tokens, np.array([0, len(tokens)]), None, len(tokens), len(tokens), 0, True)
+section = Examples({TARGET: Ragged(tokens, (np.array([0, len(tokens)]),))}, is_stream=True)
 rows, windows = StreamRows(section, 64, 256, 300), Windows(section, 64, 256)
 for step in range(0, rows.steps_per_epoch, rows.steps_per_epoch // 60):
     rows.batch(step)
     windows.batch(step)
-batches = evaluation_batches(section, 64, 256)
+batches = stream_batches(section, 64, 256)
 for _ in range(60):
     next(batches)
 print(anonymous() - before)
@@ -42,7 +43,7 @@ from unrolled.data.prepare import prepare
 prepare(sys.argv[1], DataConfig(tokens=sys.argv[3]))
 before = anonymous()
 data = prepare(sys.argv[2], DataConfig(tokens=sys.argv[3]))
-assert data.sections["train"].n_tokens > 1_000_000
+assert len(data.sections["train"].values(TARGET)) > 1_000_000
 print(anonymous() - before)
 """
 )

@@ -7,11 +7,12 @@ import pytest
 
 from unrolled.core.errors import DataError
 from unrolled.data.answers import SeriesScaler
+from unrolled.data.collate import BESIDE
 from unrolled.data.labelled import open_labelled
-from unrolled.data.labelled_batch import LabelledBatches
 from unrolled.data.labelled_prepare import encode_examples
 from unrolled.data.noise import FreshNoise, add_noise, draw, with_noise
 from unrolled.data.reading import Noise, Reading
+from unrolled.data.sampler import Pooled
 
 
 def random(seed: int = 0) -> np.random.Generator:
@@ -77,12 +78,12 @@ def test_fresh_noise_is_a_function_of_seed_epoch_and_example():
     section = encode_examples(examples, codec, codec)
 
     def batches(seed: int, section=section) -> FreshNoise:
-        return FreshNoise(LabelledBatches(section, 4, seed), "white", 3.0)
+        return FreshNoise(Pooled(section, 4, BESIDE, seed), "white", 3.0)
 
     def by_example(fresh: FreshNoise, epoch: int) -> dict[int, np.ndarray]:
         steps = range(epoch * fresh.steps_per_epoch, (epoch + 1) * fresh.steps_per_epoch)
         taken = [fresh.batch(step) for step in steps]
-        return {int(fresh.batches.section.rows[r]): x.numpy() for b in taken for r, x in zip(b.rows, b.x, strict=True)}
+        return {int(fresh.batches.examples.rows[r]): x.numpy() for b in taken for r, x in zip(b.rows, b.x, strict=True)}
 
     first = by_example(batches(0), 0)
     for row, x in by_example(batches(0), 0).items():

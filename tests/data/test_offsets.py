@@ -12,6 +12,7 @@ import pytest
 from unrolled.core.errors import DataError
 from unrolled.data.answers import NumberScaler, SeriesScaler, fit_scaler
 from unrolled.data.config import DataConfig
+from unrolled.data.examples import INPUT
 from unrolled.data.labelled import check_series, open_labelled
 from unrolled.data.labelled_prepare import prepare_labelled
 from unrolled.data.noise import add_noise
@@ -58,7 +59,7 @@ def test_what_varies_by_less_than_the_rounding_of_its_level_is_kept(file, tmp_pa
     rows = found.sections["train"].rows
     exact = WAVES[rows] + rows[:, None]
     exact = (exact - exact.mean()) / exact.std()
-    x = found.sections["train"].x.reshape(len(rows), 12)
+    x = found.sections["train"].values(INPUT).reshape(len(rows), 12)
     assert x.dtype == np.float32
     np.testing.assert_allclose(x, exact, atol=2e-6)
 

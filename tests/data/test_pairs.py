@@ -8,8 +8,11 @@ import json
 import numpy as np
 import pytest
 
+from unrolled.core.batch import SOURCE
 from unrolled.core.errors import DataError, MissingColumn, UsageError
+from unrolled.data.collate import n_targets
 from unrolled.data.config import DataConfig
+from unrolled.data.examples import GIVEN, REFERENCES
 from unrolled.data.look import look
 from unrolled.data.pairs import open_pairs
 from unrolled.data.pairs_config import PairReading
@@ -80,7 +83,9 @@ def test_a_folder_keeps_its_parts(tmp_path):
     reading = PairReading(source_column="fr", target_column="de", test_set="test_2016")
     data = prepare_pairs(open_pairs(tmp_path, reading), DataConfig())
     assert {part: section.n_examples for part, section in data.sections.items()} == {"train": 30, "valid": 3, "test": 2}
-    assert data.sections["test"].texts == (["test_2016 fr 0", "test_2016 fr 1"], ["test_2016 de 0", "test_2016 de 1"])
+    test = data.sections["test"].columns
+    assert test[GIVEN] == ["test_2016 fr 0", "test_2016 fr 1"]
+    assert test[REFERENCES] == ["test_2016 de 0", "test_2016 de 1"]
 
 
 def test_sources_alone(tmp_path):
@@ -183,7 +188,7 @@ def test_other_pairs_in_the_tokens_of_a_run():
     opened = open_pairs([("a1", "b22"), ("a1z", "b3")], PairReading())
     section, longest = encode_pairs(opened, (data.source_codec, data.target_codec), DataConfig())
     assert section.n_examples == 2
-    assert section.source_of(1)[-1] == 1  # z was never seen
+    assert section.at(SOURCE, 1)[-1] == 1  # z was never seen
     assert (longest.source, longest.source_place) == (3, "the list, row 2")
     assert (longest.target, longest.target_place) == (3, "the list, row 1")
 
@@ -192,7 +197,7 @@ def test_held_out_and_fraction_limit_what_is_used():
     rows = [(f"a{i}", f"b{i}") for i in range(200)]
     data = prepare_pairs(open_pairs(rows, PairReading()), DataConfig(held_out=12, fraction=0.5, split="80/10/10"))
     assert data.sections["train"].n_examples == 80
-    assert data.sections["valid"].n_targets <= 16
+    assert n_targets(data.sections["valid"]) <= 16
 
 
 def test_a_guess_tells_pairs_from_classes(tmp_path):

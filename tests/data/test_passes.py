@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from unrolled.core.batch import SOURCE, TARGET
 from unrolled.core.errors import DataError
 from unrolled.data import plain
 from unrolled.data.config import DataConfig
+from unrolled.data.examples import INPUT
 from unrolled.data.labelled import open_labelled
 from unrolled.data.labelled_prepare import prepare_labelled
 from unrolled.data.pairs import open_pairs
@@ -37,22 +39,25 @@ def words(version: int) -> list[str]:
 
 def of_text(path: Path) -> Prepared:
     data = prepare(path, DataConfig())
-    return {name: section.tokens.tolist() for name, section in data.sections.items()}, data.fingerprint
+    return {name: section.values(TARGET).tolist() for name, section in data.sections.items()}, data.fingerprint
 
 
 def of_lines(path: Path) -> Prepared:
     data = prepare(path, DataConfig(examples="lines", tokens="bpe", vocabulary=300))
-    return {name: section.tokens.tolist() for name, section in data.sections.items()}, data.fingerprint
+    return {name: section.values(TARGET).tolist() for name, section in data.sections.items()}, data.fingerprint
 
 
 def of_classes(path: Path) -> Prepared:
     data = prepare_labelled(open_labelled(path, Reading(), "class"), DataConfig())
-    return {name: [section.x.tolist(), section.y.tolist()] for name, section in data.sections.items()}, data.fingerprint
+    return {
+        name: [s.values(INPUT).tolist(), s.values(TARGET).tolist()] for name, s in data.sections.items()
+    }, data.fingerprint
 
 
 def of_pairs(path: Path) -> Prepared:
     data = prepare_pairs(open_pairs(path, PairReading()), DataConfig())
-    return {name: [s.source.tolist(), s.target.tolist()] for name, s in data.sections.items()}, data.fingerprint
+    found = {name: [s.values(SOURCE).tolist(), s.values(TARGET).tolist()] for name, s in data.sections.items()}
+    return found, data.fingerprint
 
 
 def as_plain(version: int) -> bytes:

@@ -79,7 +79,7 @@ def test_a_split_keeps_equal_sequences_together() -> None:
     wanted = rolls(40)
     data = prepare_rolls(wanted + wanted[:20], DataConfig(split="60/20/20", seed=3))
     sections = data.sections
-    found = [{sections[p].example(i).tobytes() for i in range(sections[p].n_examples)} for p in sections]
+    found = [{roll.tobytes() for roll in sections[p].fields["target"]} for p in sections]
     assert not (found[0] & found[1] or found[0] & found[2] or found[1] & found[2])
     assert sum(section.n_examples for section in sections.values()) == 60
     assert data.facts["notes"] == []

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unrolled.core.batch import SOURCE, TARGET
 from unrolled.core.errors import DataError
 from unrolled.core.tokens import UNKNOWN
 from unrolled.data import builtin_sets as builtin
@@ -27,7 +28,7 @@ SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}
 
 def decoded(data, name: str) -> list[str]:
     section = data.sections[name]
-    return [data.codec.decode(section.example(i)) for i in range(section.n_examples)]
+    return [data.codec.decode(tokens) for tokens in section.fields[TARGET]]
 
 
 @pytest.mark.parametrize("tokens", ["char", "byte", "word", "bpe"])
@@ -39,11 +40,11 @@ def test_a_stream_is_cut_by_position_at_the_same_place_for_every_kind_of_token(t
     for name, start, stop in zip(data.sections, cuts, cuts[1:]):
         section, text = data.sections[name], TEXT[start:stop]
         assert section.is_stream
-        assert section.offsets.tolist() == [0, section.n_tokens]
-        assert (section.n_chars, section.n_bytes) == (len(text), len(text.encode()))
-        assert section.n_unknown == int((section.tokens == UNKNOWN).sum())
-        if not section.n_unknown:
-            assert data.codec.decode(section.tokens) == text
+        assert section.lengths(TARGET).tolist() == [len(section.values(TARGET))]
+        assert (section.counts["characters"], section.counts["bytes"]) == (len(text), len(text.encode()))
+        assert section.counts["unknown"] == int((section.values(TARGET) == UNKNOWN).sum())
+        if not section.counts["unknown"]:
+            assert data.codec.decode(section.values(TARGET)) == text
 
 
 def test_two_parts_make_no_test(tmp_path):
@@ -55,12 +56,12 @@ def test_the_vocabulary_is_fitted_on_the_training_part_only(tmp_path):
     data = prepare(tmp_path / "t.txt", DataConfig())
     assert isinstance(data.codec, CharCodec)
     assert data.codec.characters == "ab"
-    assert [data.sections[name].n_unknown for name in ("train", "valid", "test")] == [0, 50, 50]
+    assert [data.sections[name].counts["unknown"] for name in ("train", "valid", "test")] == [0, 50, 50]
     assert data.facts["split"]["valid"]["unknown_share"] == 1.0
     rows = [chr(0x4E00 + i) for i in range(100)]  # every row its own character
     data = prepare(rows, DataConfig(split="50/25/25"))
     assert set(data.codec.characters) == set(decoded(data, "train"))
-    assert (data.sections["valid"].tokens == UNKNOWN).all()
+    assert (data.sections["valid"].values(TARGET) == UNKNOWN).all()
 
 
 @given(
@@ -113,8 +114,8 @@ def test_classes_rows_and_texts_stay_together():
     assert data.facts["classes"] == {"a": 20, "b": 20, "c": 20}
     seen = []
     for name, section in data.sections.items():
-        for text, label, row in zip(decoded(data, name), section.classes, section.rows):
-            if UNKNOWN not in section.tokens:
+        for text, label, row in zip(decoded(data, name), section.columns[SOURCE], section.rows):
+            if UNKNOWN not in section.values(TARGET):
                 assert text == rows[row - 1]["text"]
             assert data.labels[label] == rows[row - 1]["kind"]
             seen.append(int(row))
@@ -140,18 +141,18 @@ def test_too_long_is_truncated_or_split_and_counted(tokens):
     whole = prepare_all(rows, DataConfig(tokens=tokens, vocabulary=300), codec)
     cut = prepare_all(rows, config, codec)
     pieces = prepare_all(rows, config.updated({"too_long": "split"}), codec)
-    lengths = np.diff(whole.offsets)
-    assert np.diff(cut.offsets).tolist() == np.minimum(lengths, 7).tolist()
+    lengths = whole.lengths(TARGET)
+    assert cut.lengths(TARGET).tolist() == np.minimum(lengths, 7).tolist()
     assert (cut.ends == (lengths <= 7)).all()
     for i in range(cut.n_examples):
-        assert cut.example(i).tolist() == whole.example(i)[:7].tolist()
-    kept = [codec.decode(cut.example(i)) for i in range(cut.n_examples)]
-    assert cut.n_bytes == sum(int(codec.byte_lengths(row)[:7].sum()) for row in rows)
+        assert cut.at(TARGET, i).tolist() == whole.at(TARGET, i)[:7].tolist()
+    kept = [codec.decode(cut.at(TARGET, i)) for i in range(cut.n_examples)]
+    assert cut.counts["bytes"] == sum(int(codec.byte_lengths(row)[:7].sum()) for row in rows)
     if tokens in ("char", "word"):
-        assert cut.n_chars == sum(map(len, kept))
-    assert pieces.tokens.tolist() == whole.tokens.tolist()
-    assert (pieces.n_chars, pieces.n_bytes) == (whole.n_chars, whole.n_bytes)
-    assert np.diff(pieces.offsets).max() == 7
+        assert cut.counts["characters"] == sum(map(len, kept))
+    assert pieces.values(TARGET).tolist() == whole.values(TARGET).tolist()
+    assert pieces.counts == whole.counts
+    assert pieces.lengths(TARGET).max() == 7
     assert pieces.ends.sum() == len(rows)
     assert pieces.rows.max() == len(rows)
     data = prepare(rows, config)
@@ -164,8 +165,8 @@ def test_another_file_in_the_tokens_and_classes_of_a_saved_run():
     config = DataConfig(condition="kind")
     data = prepare(rows, config)
     section = prepare_all([{"text": "wor €", "kind": "b"}], config, data.codec, data.labels)
-    assert section.classes.tolist() == [1]
-    assert (section.n_examples, section.n_unknown) == (1, 1)
+    assert section.columns[SOURCE].tolist() == [1]
+    assert (section.n_examples, section.counts["unknown"]) == (1, 1)
     with pytest.raises(DataError, match=r"the list, row 1: the class 'c' is not one of the run's.*Known: a, b"):
         prepare_all([{"text": "row", "kind": "c"}], config, data.codec, data.labels)
     with pytest.raises(DataError, match="the data is numbers, but the saved codec is for text"):
@@ -176,8 +177,8 @@ def test_whole_numbers_are_tokens():
     stream = np.arange(1000) % 7 + 250
     data = prepare(stream, DataConfig(split="80/20"))
     assert data.codec.numbers.tolist() == list(range(250, 257))
-    assert data.codec.decode(data.sections["valid"].tokens[:3]) == " ".join(map(str, stream[800:803]))
-    assert data.sections["train"].n_chars == 800
+    assert data.codec.decode(data.sections["valid"].values(TARGET)[:3]) == " ".join(map(str, stream[800:803]))
+    assert data.sections["train"].counts["characters"] == 800
     data = prepare([[i, i + 1, 3] for i in range(40)], DataConfig())
     assert data.facts["lengths"] == {"min": 3, "mean": 3.0, "max": 3}
 
@@ -197,20 +198,20 @@ def test_the_store_is_found_again(tmp_path, monkeypatch):
 
 def test_tokens_are_mapped_not_loaded_and_as_small_as_possible():
     data = prepare([f"row {i}" for i in range(50)], DataConfig())
-    assert isinstance(data.sections["train"].tokens, np.memmap)
-    assert data.sections["train"].tokens.dtype == np.uint16
+    assert isinstance(data.sections["train"].values(TARGET), np.memmap)
+    assert data.sections["train"].values(TARGET).dtype == np.uint16
     data = prepare(np.arange(70_000).repeat(2), DataConfig(split="90/10"))
-    assert data.sections["train"].tokens.dtype == np.uint16
+    assert data.sections["train"].values(TARGET).dtype == np.uint16
     data = prepare(np.arange(80_000).repeat(2), DataConfig(split="90/10"))
-    assert data.sections["train"].tokens.dtype == np.int32
-    assert data.sections["train"].tokens.max() > 65_536
+    assert data.sections["train"].values(TARGET).dtype == np.int32
+    assert data.sections["train"].values(TARGET).max() > 65_536
 
 
 def test_two_processes_may_prepare_the_same_data_at_once(tmp_path):
     (tmp_path / "t.txt").write_text(TEXT * 20)
     program = (
         "import sys; from unrolled.data.prepare import prepare; from unrolled.data.config import DataConfig; "
-        "d = prepare(sys.argv[1], DataConfig()); print(d.fingerprint, d.sections['train'].tokens[:].sum())"
+        "d = prepare(sys.argv[1], DataConfig()); print(d.fingerprint, d.sections['train'].values('target').sum())"
     )
     environment = {**os.environ, "UNROLLED_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
     processes = [

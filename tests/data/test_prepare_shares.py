@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from unrolled.core.batch import TARGET
 from unrolled.data.config import DataConfig
 from unrolled.data.prepare import prepare
 
@@ -18,11 +19,12 @@ def test_a_fraction_of_a_stream_is_its_beginning():
         prepare([TEXT], DataConfig(examples="stream", fraction=0.5)),
     )
     train = half.sections["train"]
-    assert train.n_tokens == round(0.5 * whole.sections["train"].n_tokens)
-    np.testing.assert_array_equal(train.tokens, whole.sections["train"].tokens[: train.n_tokens])
+    all_of_it = whole.sections["train"].values(TARGET)
+    assert len(train.values(TARGET)) == round(0.5 * len(all_of_it))
+    np.testing.assert_array_equal(train.values(TARGET), all_of_it[: len(train.values(TARGET))])
     assert half.fingerprint == whole.fingerprint
     assert half.codec.size == whole.codec.size
-    assert half.sections["test"].n_tokens == whole.sections["test"].n_tokens
+    assert half.sections["test"].lengths(TARGET).tolist() == whole.sections["test"].lengths(TARGET).tolist()
 
 
 def test_a_fraction_of_rows_is_spread_over_all():
@@ -31,8 +33,8 @@ def test_a_fraction_of_rows_is_spread_over_all():
         prepare(ROWS, DataConfig(fraction=0.1)).sections["train"],
     )
     assert tenth.n_examples == round(0.1 * whole.n_examples)
-    kept = {tuple(tenth.example(i)) for i in range(tenth.n_examples)}
-    places = [i for i in range(whole.n_examples) if tuple(whole.example(i)) in kept]
+    kept = {tuple(each) for each in tenth.fields[TARGET]}
+    places = [i for i in range(whole.n_examples) if tuple(whole.at(TARGET, i)) in kept]
     assert len(places) == tenth.n_examples
     assert max(places) > 0.8 * whole.n_examples
 
@@ -42,9 +44,9 @@ def test_what_is_held_out_is_limited_and_counted_again(tokens):
     config = DataConfig(examples="stream", tokens=tokens, vocabulary=300, held_out=50)
     data = prepare([TEXT], config)
     test = data.sections["test"]
-    assert test.n_tokens == 50
-    text = data.codec.decode(test.tokens)
-    assert (test.n_chars, test.n_bytes) == (len(text), len(text.encode()))
+    assert len(test.values(TARGET)) == 50
+    text = data.codec.decode(test.values(TARGET))
+    assert (test.counts["characters"], test.counts["bytes"]) == (len(text), len(text.encode()))
     if tokens == "char":
-        assert test.n_chars == 50
-    assert data.sections["train"].n_tokens > 1000
+        assert test.counts["characters"] == 50
+    assert len(data.sections["train"].values(TARGET)) > 1000

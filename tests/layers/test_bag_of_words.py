@@ -15,17 +15,12 @@ TEXTS = ["the cat sat on the mat", "the dog sat", "a cat and a dog and a cat"]
 WORDS = sorted({word for text in TEXTS for word in text.split()})
 
 
-class Section:
-    """Texts as a bag counts its documents."""
-
-    n_examples = len(TEXTS)
-
-    def input(self, i: int) -> np.ndarray:
-        return np.array([1 + WORDS.index(word) for word in TEXTS[i].split()])
+def ids() -> list[np.ndarray]:
+    return [np.array([1 + WORDS.index(word) for word in text.split()]) for text in TEXTS]
 
 
 def batch() -> tuple[torch.Tensor, torch.Tensor]:
-    rows = [torch.from_numpy(Section().input(i)) for i in range(3)]
+    rows = [torch.from_numpy(ids()[i]) for i in range(3)]
     x = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
     return x, x != 0
 
@@ -33,7 +28,7 @@ def batch() -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize(("features", "vectorizer"), [("counts", CountVectorizer), ("tf-idf", TfidfVectorizer)])
 def test_the_same_vectors_as_scikit_learn(features, vectorizer):
     bag = Bag(len(WORDS) + 1, features)
-    bag.count_documents(Section())
+    bag.count_documents(ids())
     y, mask = bag(*batch())
     expected = vectorizer(vocabulary=WORDS, token_pattern=r"\S+").fit_transform(TEXTS).toarray()
     assert y.shape == (3, 1, len(WORDS) + 1) and mask.all()

@@ -8,7 +8,7 @@ import torch
 
 from unrolled.core.errors import DataError
 from unrolled.core.spec import Sizes
-from unrolled.data.pianoroll import section_of
+from unrolled.data.pianoroll import examples_of_rolls
 from unrolled.models.key_chain import Config, make
 
 RANDOM = np.random.default_rng(0)
@@ -19,7 +19,7 @@ ROLLS = [(RANDOM.random((n, 6)) < 0.4).astype(np.uint8) for n in (2, 30, 1, 17)]
 @pytest.mark.parametrize("order", [0, 1])
 def test_probabilities_are_counts(order: int, ahead: int) -> None:
     layer = make(Config(order=order), Sizes(6, 6)).double()
-    layer.solve(section_of(ROLLS), ahead=ahead)
+    layer.solve(examples_of_rolls(ROLLS), ahead=ahead)
     n = np.full((2, 2, 6), 0.5)
     for roll in ROLLS:
         whole = np.concatenate([np.zeros((1, 6), np.uint8), roll])
@@ -35,6 +35,6 @@ def test_probabilities_are_counts(order: int, ahead: int) -> None:
 
 def test_what_cannot_be_counted_is_said() -> None:
     with pytest.raises(DataError, match="nothing to count"):
-        make(Config(), Sizes(6, 6)).solve(section_of(ROLLS[2:3]), ahead=2)
+        make(Config(), Sizes(6, 6)).solve(examples_of_rolls(ROLLS[2:3]), ahead=2)
     with pytest.raises(DataError, match="as many bits"):
-        make(Config(), Sizes(6, 5)).solve(section_of(ROLLS))
+        make(Config(), Sizes(6, 5)).solve(examples_of_rolls(ROLLS))

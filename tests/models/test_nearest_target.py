@@ -10,7 +10,9 @@ import torch
 
 from unrolled.core import discover
 from unrolled.core.spec import Sizes
-from unrolled.data.pairs_batch import pad_pairs, section_of_pairs
+from unrolled.data.collate import NEXT, collate
+from unrolled.data.pairs_prepare import examples_of_pairs
+from unrolled.tasks._counted import Counted
 
 FILE = discover.models.load("nearest-target")
 V, D, STOP = 9, 2, 3
@@ -20,12 +22,16 @@ SOURCES = [np.full((3 + i, D), 10.0 * i, np.float32) for i in range(5)]
 
 
 def section(sources: list[Any] = SOURCES, targets: list[Any] = TARGETS) -> Any:
-    return section_of_pairs(sources, [np.array(target, np.int32) for target in targets])
+    return examples_of_pairs(sources, [np.array(target, np.int32) for target in targets])
+
+
+def counted(examples: Any) -> Counted:
+    return Counted(examples, (None, None))  # type: ignore[arg-type]
 
 
 def solved(**settings: Any) -> Any:
     model = FILE.make(FILE.Config(**settings), Sizes(V, V, D))
-    model.decoder.solve(section())
+    model.decoder.solve(counted(section()))
     return model
 
 
@@ -39,22 +45,22 @@ def written(model: Any, batch: Any) -> list[list[int]]:
 
 
 def test_every_training_source_recalls_its_own_target() -> None:
-    batch = pad_pairs(section(), np.arange(5))
+    batch = collate(section(), np.arange(5), NEXT)
     assert written(solved(), batch) == TARGETS
     moved = section([source + RANDOM.normal(0, 1, source.shape).astype(np.float32) for source in SOURCES])
-    assert written(solved(), pad_pairs(moved, np.arange(5))) == TARGETS
+    assert written(solved(), collate(moved, np.arange(5), NEXT)) == TARGETS
 
 
 def test_the_most_frequent_target_whatever_the_source() -> None:
-    assert written(solved(kept="frequent"), pad_pairs(section(), np.arange(5))) == [[4, 5]] * 5
+    assert written(solved(kept="frequent"), collate(section(), np.arange(5), NEXT)) == [[4, 5]] * 5
 
 
 def test_how_sure_it_is_comes_from_other_examples() -> None:
     """Neighbours that agree make it sure of what it recalls, neighbours that do not make it unsure."""
     same, unlike = (FILE.make(FILE.Config(), Sizes(V, V, D)) for _ in range(2))
     places = [np.full((2, D), float(i), np.float32) for i in range(40)]
-    same.decoder.solve(section(places, [[4 + (i // 20)] for i in range(40)]))
-    unlike.decoder.solve(section(places, [[4 + i % 5] for i in range(40)]))
+    same.decoder.solve(counted(section(places, [[4 + (i // 20)] for i in range(40)])))
+    unlike.decoder.solve(counted(section(places, [[4 + i % 5] for i in range(40)])))
     assert same.decoder.e < 0.1 < 0.3 < unlike.decoder.e
 
 
@@ -63,7 +69,7 @@ def test_few_examples_are_kept_and_loaded_again() -> None:
     assert model.decoder.sources.shape == (2, 16, D)
     again = FILE.make(FILE.Config(examples=2), Sizes(V, V, D))
     again.load_state_dict(model.state_dict())
-    batch = pad_pairs(section(), np.arange(5))
+    batch = collate(section(), np.arange(5), NEXT)
     assert written(again, batch) == written(model, batch)
     damaged = {**model.state_dict(), "decoder.targets": torch.full((2, 2), 99)}
     with pytest.raises(RuntimeError, match="what was stored is damaged: the targets that it keeps are not possible"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from unrolled.core.batch import SOURCE, TARGET
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.spec import Sizes
+from unrolled.data.examples import ENDS, Examples, Ragged
 from unrolled.layers.counting import ngram as layer_file
 from unrolled.models import ngram
 from unrolled.models.ngram import Config, Positions, Solved, Tally, make
@@ -24,46 +25,42 @@ from unrolled.testing import check_causal
 EMPTY, UNKNOWN, START, STOP, V = 0, 1, 2, 3, 9
 
 
-@dataclass
-class Data:
-    tokens: Any
-    offsets: Any
-    is_stream: bool
-    classes: Any = None
-    ends: Any = None
+def data_of(tokens: Any, offsets: Any, is_stream: bool, classes: Any = None, ends: Any = None) -> Examples:
+    columns = {SOURCE: classes, ENDS: ends}
+    given = {name: np.asarray(column) for name, column in columns.items() if column is not None}
+    return Examples({TARGET: Ragged(tokens, (np.asarray(offsets),))}, given, is_stream)
 
 
-def stream(n: int = 400, seed: int = 0) -> Data:
+def stream(n: int = 400, seed: int = 0) -> Examples:
     """A random text with some order in it."""
     random = np.random.default_rng(seed)
     tokens = [4]
     for _ in range(n - 1):
         tokens.append(4 + (tokens[-1] - 3) % 5 if random.random() < 0.6 else int(random.integers(4, V)))
-    return Data(np.array(tokens, dtype=np.uint16), np.array([0, n]), True)
+    return data_of(np.array(tokens, dtype=np.uint16), np.array([0, n]), True)
 
 
-def examples(seed: int = 1, **more: Any) -> Data:
+def examples(seed: int = 1, **more: Any) -> Examples:
     lengths = [3, 0, 1, 12, 5, 7, 0, 4, 9, 2]
-    text = stream(sum(lengths), seed).tokens
-    return Data(text, np.cumsum([0, *lengths]), False, **more)
+    text = stream(sum(lengths), seed).values(TARGET)
+    return data_of(text, np.cumsum([0, *lengths]), False, **more)
 
 
-def solved(data: Data, ahead: int = 1, d_in: int = V, **settings: Any) -> Solved:
+def solved(data: Examples, ahead: int = 1, d_in: int = V, **settings: Any) -> Solved:
     model = make(Config(**settings), Sizes(d_in, V))
     model.solve(data, ahead=ahead)
     return model
 
 
-def sequences(data: Data) -> list[list[int]]:
+def sequences(data: Examples) -> list[list[int]]:
     """The examples as lists, with what stands around them."""
     result = []
-    for i, (a, b) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
-        body = data.tokens[a:b].tolist()
+    for i, tokens in enumerate(data.fields[TARGET]):
+        body = tokens.tolist()
         if not data.is_stream:
-            ended = data.ends is None or data.ends[i]
-            body = [START, *body, *([STOP] if ended else [])]
-        if data.classes is not None:
-            body = [V + data.classes[i], *body]
+            body = [START, *body, *([STOP] if data.ends[i] else [])]
+        if SOURCE in data.columns:
+            body = [V + int(data.columns[SOURCE][i]), *body]
         result.append(body)
     return result
 
@@ -71,13 +68,13 @@ def sequences(data: Data) -> list[list[int]]:
 Table = dict[tuple[int, ...], Counter[int]]
 
 
-def tables_by_hand(data: Data, order: int, ahead: int) -> tuple[list[Table], list[Table]]:
+def tables_by_hand(data: Examples, order: int, ahead: int) -> tuple[list[Table], list[Table]]:
     """n(c, w) and a(c, w) by context length, straight from the definitions."""
     n: list[Table] = [defaultdict(Counter) for _ in range(order)]
     before: dict[tuple[tuple[int, ...], int], set[int]] = defaultdict(set)
     began: Counter[tuple[tuple[int, ...], int]] = Counter()
     for s in sequences(data):
-        first = 1 if data.classes is not None else 0
+        first = 1 if SOURCE in data.columns else 0
         for t in range(first, len(s) - ahead):
             w = s[t + ahead]
             for k in range(min(order, t + 2)):
@@ -95,7 +92,7 @@ def tables_by_hand(data: Data, order: int, ahead: int) -> tuple[list[Table], lis
     return n, a
 
 
-def by_hand(data: Data, smoothing: str, order: int, context: list[int], ahead: int = 1) -> list[float]:
+def by_hand(data: Examples, smoothing: str, order: int, context: list[int], ahead: int = 1) -> list[float]:
     """p(. | context), recursively."""
     n, a = tables_by_hand(data, order, ahead)
 
@@ -137,7 +134,7 @@ DATA = {
 def test_probabilities_are_those_of_the_definition(name: str, order: int, smoothing: str, ahead: int) -> None:
     data = DATA[name]
     model = solved(data, ahead, d_in=V + (2 if name == "classes" else 0), order=order, smoothing=smoothing)
-    x = sequences(data)[3][:9] if name != "stream" else data.tokens[:9].tolist()
+    x = sequences(data)[3][:9] if name != "stream" else data.values(TARGET)[:9].tolist()
     x += [UNKNOWN, 5, EMPTY, 6, STOP, 4, 4, 4]  # and contexts that were never seen
     y, _ = model(torch.tensor([x]))
     for t in range(len(x)):
@@ -193,7 +190,7 @@ def test_any_cut_gives_the_same_and_the_state_is_the_last_tokens(order: int) -> 
 def test_the_receptive_field_is_what_is_claimed(order: int) -> None:
     model = solved(stream(3000), order=order)
     assert model.receptive_field == max(order - 1, 1)
-    x = torch.from_numpy(stream(3000).tokens[100:130].astype(np.int64))[None]
+    x = torch.from_numpy(stream(3000).values(TARGET)[100:130].astype(np.int64))[None]
     y, _ = model(x)
     reach = 0
     for back in range(8):
@@ -282,7 +279,7 @@ def test_tally_counts() -> None:
 
 
 def test_pasts_do_not_cross_examples() -> None:
-    data = Data(np.array([5, 6, 7]), np.array([0, 2, 3]), False)
+    data = data_of(np.array([5, 6, 7]), np.array([0, 2, 3]), False)
     (piece,) = Positions(data, order=3, ahead=1, d_out=V, with_classes=False)
     past, target = piece
     assert target.tolist() == [5, 6, STOP, 7, STOP]
@@ -291,7 +288,7 @@ def test_pasts_do_not_cross_examples() -> None:
 
 def test_a_class_changes_what_comes_first() -> None:
     tokens, classes = np.array([4, 5] * 30), np.array([0, 1] * 30)
-    data = Data(tokens, np.arange(61), False, classes=classes)
+    data = data_of(tokens, np.arange(61), False, classes=classes)
     model = solved(data, order=3, d_in=V + 2)
     for k in (0, 1):
         _, state = model(torch.tensor([[V + k]]))
@@ -301,7 +298,7 @@ def test_a_class_changes_what_comes_first() -> None:
 
 
 def test_longer_contexts_predict_better() -> None:
-    train, test = stream(4000), torch.from_numpy(stream(1000, seed=5).tokens.astype(np.int64))[None]
+    train, test = stream(4000), torch.from_numpy(stream(1000, seed=5).values(TARGET).astype(np.int64))[None]
 
     def nats(model: Solved) -> float:
         y: Tensor = model(test[:, :-1])[0]
@@ -315,14 +312,14 @@ def test_large_vocabularies_and_long_contexts_do_not_overflow() -> None:
     size = 60_000  # to the sixth power it would not fit 64 bits
     tokens = np.random.default_rng(0).integers(size - 50, size, 2000)
     model = make(Config(order=6), Sizes(size, size))
-    model.solve(Data(tokens, np.array([0, 2000]), True))
+    model.solve(data_of(tokens, np.array([0, 2000]), True))
     y, _ = model(torch.from_numpy(tokens[None, 500:510]))
     assert y[0, -1].argmax().item() == tokens[510]
     torch.testing.assert_close(y.exp().sum(-1), torch.ones(1, 10))
 
 
 def test_data_shorter_than_the_order() -> None:
-    y, _ = solved(Data(np.array([4, 5]), np.array([0, 2]), True), order=6)(torch.tensor([[4, 5, 4]]))
+    y, _ = solved(data_of(np.array([4, 5]), np.array([0, 2]), True), order=6)(torch.tensor([[4, 5, 4]]))
     assert y[0, 0].argmax().item() == 5
     torch.testing.assert_close(y.exp().sum(-1), torch.ones(1, 3))
 
@@ -334,9 +331,9 @@ def test_float64_follows_the_module() -> None:
 
 def test_what_cannot_be_is_said() -> None:
     with pytest.raises(DataError, match="nothing to count"):
-        solved(Data(np.array([4]), np.array([0, 1]), True))
+        solved(data_of(np.array([4]), np.array([0, 1]), True))
     with pytest.raises(DataError, match="token 40"):
-        solved(Data(np.array([4, 40, 4]), np.array([0, 3]), True))
+        solved(data_of(np.array([4, 40, 4]), np.array([0, 3]), True))
     with pytest.raises(IndexError, match="outside the vocabulary of 9"):
         solved(stream())(torch.tensor([[V]]))
     with pytest.raises(UsageError, match="order"):

@@ -48,7 +48,7 @@ def test_a_stream_is_measured_token_by_token(stream: Run) -> None:
     """The figure over parallel rows equals one pass over the whole part, up to the context that rows warm up on."""
     stream.task.prepare(stream.config.source)
     section = stream.task.text.sections["test"]
-    tokens = [int(token) for token in section.tokens]
+    tokens = [int(token) for token in section.values("target")]
     whole = nats_by_hand(stream, tokens)
     figures = stream.evaluate()
     assert figures["tokens"] == len(tokens) - 1

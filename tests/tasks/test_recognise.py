@@ -14,7 +14,7 @@ import torch
 import unrolled
 from tests.commands import run_unrolled
 from unrolled.core.errors import DataError, UsageError
-from unrolled.data.pairs_batch import section_of_pairs
+from unrolled.data.pairs_prepare import examples_of_pairs
 from unrolled.objectives.ctc import frames_needed
 from unrolled.pictures.kinds import Heatmap
 from unrolled.runs.run import Run, load
@@ -139,11 +139,11 @@ def test_frames_are_counted_as_the_loss_does() -> None:
         for row, target in zip(padded, targets, strict=True):
             row[: len(target)] = torch.from_numpy(target.astype(np.int64))
         needed = frames_needed(padded).tolist()
-        enough = section_of_pairs([np.zeros((max(n, 1), 2), np.float32) for n in needed], targets)
+        enough = examples_of_pairs([np.zeros((max(n, 1), 2), np.float32) for n in needed], targets)
         _frames.check_frames(enough, "train")
         if max(needed) > 1:
             i = int(np.argmax(needed))
-            short = section_of_pairs(
+            short = examples_of_pairs(
                 [np.zeros((max(n, 1) - (k == i), 2), np.float32) for k, n in enumerate(needed)], targets
             )
             with pytest.raises(DataError, match=f"example {i + 1} of"):

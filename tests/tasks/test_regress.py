@@ -10,7 +10,9 @@ import pytest
 import torch
 
 import unrolled
+from unrolled.core.batch import TARGET
 from unrolled.core.errors import DataError
+from unrolled.data.examples import INPUT
 from unrolled.runs.guess import guess_task
 from unrolled.runs.run import Run
 
@@ -28,7 +30,7 @@ def held_out(run: Run) -> tuple[np.ndarray, np.ndarray]:
     """True numbers and predictions of the test part, example by example, in the user's units."""
     run.task.prepare(MAXIMUM)
     section = run.task.labelled.sections["test"]
-    x = [run.task.inputs.decode(section.input(i)) for i in range(section.n_examples)]
+    x = [run.task.inputs.decode(section.at(INPUT, i)) for i in range(section.n_examples)]
     y = np.array([line["prediction"] for line in run.predict([list(series[:, 0]) for series in x])])
     return np.array([series.max() for series in x]), y
 
@@ -51,7 +53,7 @@ def test_figures_are_in_the_users_units(run: Run) -> None:
 def test_it_learns_and_the_baseline_is_the_mean(run: Run) -> None:
     truth, _ = held_out(run)
     train = run.task.labelled.sections["train"]
-    mean = run.task.answers.decode(train.y).mean()
+    mean = run.task.answers.decode(train.values(TARGET)).mean()
     baseline = run.result["baselines"]["mean"]["test"]
     assert baseline["mse"] == pytest.approx(np.square(truth - mean).mean(), rel=1e-4)
     assert run.result["test"]["mse"] < 0.5 * baseline["mse"]

@@ -17,7 +17,7 @@ from unrolled.core.causal import begin
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.task import Given, Ledger
 from unrolled.data.config import DataConfig
-from unrolled.data.pairs_batch import section_of_pairs
+from unrolled.data.pairs_prepare import examples_of_pairs
 from unrolled.decode.config import Decoding
 from unrolled.objectives.corpus import value_of
 from unrolled.runs.build import build
@@ -183,7 +183,7 @@ class FakeClock:
 def test_training_writes_no_texts_and_the_end_as_many_as_there_is_time_for(task, monkeypatch):
     clock, wrote = FakeClock(monkeypatch), []
     monkeypatch.setattr(_judged, "FIRST", 16)
-    section = section_of_pairs([np.array([4])] * 200, [np.array([4])] * 200)
+    section = examples_of_pairs([np.array([4])] * 200, [np.array([4])] * 200)
 
     def write(some):
         wrote.append(some.n_examples)

@@ -12,7 +12,7 @@ from unrolled.core.causal import decoder_of
 from unrolled.core.errors import OutOfMemory
 from unrolled.core.forward import carries
 from unrolled.core.task import Model, Task
-from unrolled.data.batch import StreamRows, Windows
+from unrolled.data.sampler import StreamRows, Windows
 from unrolled.runs import build
 from unrolled.runs.config import RunConfig
 from unrolled.training.api import configure

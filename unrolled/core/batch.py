@@ -51,12 +51,16 @@ class Batch:
     @property
     def y(self) -> Tensor:
         """The main target."""
-        return next(iter(self.targets.values()))
+        return self.targets[self._main]
 
     @property
     def y_mask(self) -> Tensor | None:
         """Where the main target is real; None: ids, where EMPTY says it."""
-        return self.target_masks.get(next(iter(self.targets)), self.mask)
+        return self.target_masks.get(self._main, self.mask)
+
+    @property
+    def _main(self) -> str:
+        return next(iter(self.targets), TARGET)
 
     @property
     def source(self) -> Tensor | None:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unrolled.core.batch import TARGET
 from unrolled.core.errors import DataError, UsageError, some
 from unrolled.core.front import option
-from unrolled.core.tokens import NO_ANSWER
 from unrolled.data.answers import (
     AnswerCodec,
     ClassCodec,
@@ -29,9 +29,9 @@ from unrolled.data.answers import (
 )
 from unrolled.data.codec import Codec
 from unrolled.data.config import DataConfig
+from unrolled.data.examples import INPUT, ROWS, Examples, ragged
 from unrolled.data.given_splits import PARTS
 from unrolled.data.labelled import Labelled, LabelledSource
-from unrolled.data.labelled_batch import LabelledSection, section_of
 from unrolled.data.passes import Steady
 from unrolled.data.reading import Answers, Fold, Kind
 from unrolled.data.sides import WHOLE, Scan, scan_examples, sides
@@ -48,7 +48,7 @@ class LabelledData:
     answers_are: Answers
     inputs: InputCodec
     answers: AnswerCodec
-    sections: dict[str, LabelledSection]
+    sections: dict[str, Examples]
     facts: dict[str, Any]
     fingerprint: str
 
@@ -106,9 +106,9 @@ def prepare_labelled(
         **facts,
         "outputs": answers.size,
         "classes": _class_counts(answers, sections) if isinstance(answers, ClassCodec) else None,
-        "lengths": lengths_of(np.concatenate([section.lengths for section in sections.values()])),
+        "lengths": lengths_of(np.concatenate([section.lengths(INPUT) for section in sections.values()])),
         "truncated": truncated,
-        "split": {part: {"examples": s.n_examples, "steps": s.n_steps} for part, s in sections.items()},
+        "split": {part: {"examples": s.n_examples, "steps": len(s.values(INPUT))} for part, s in sections.items()},
         "notes": [*source.notes, *facts["notes"], *_more_notes(facts, truncated, config), *_unseen(answers, sections)],
     }
     fingerprint = _fingerprint(scan, side, names)
@@ -116,12 +116,11 @@ def prepare_labelled(
     return LabelledData(source.kind, source.answers, inputs, answers, sections, facts, fingerprint)
 
 
-def _some(section: LabelledSection, part: str, config: DataConfig) -> LabelledSection:
+def _some(section: Examples, part: str, config: DataConfig) -> Examples:
     """The share of a part that is used: of training as asked for, of the others no more answers than asked for."""
     if part == "train":
         return section.share(config.fraction)
-    size = section.n_steps if section.aligned else section.n_examples
-    return section if config.held_out is None else section.share(config.held_out / size)
+    return section if config.held_out is None else section.share(config.held_out / len(section.values(TARGET)))
 
 
 # ---- codecs and sections
@@ -176,20 +175,30 @@ def encode_input(inputs: InputCodec, value: Any, place: str) -> NDArray[Any]:
 
 def encode_examples(
     examples: Sequence[Labelled], inputs: InputCodec, answers: AnswerCodec | None, rows: Sequence[int] | None = None
-) -> LabelledSection:
-    """Examples in their order as a section; without a codec of answers there are none (NO_ANSWER), to predict them."""
+) -> Examples:
+    """Examples in their order; without a codec of answers they have none, to predict them."""
     encoded = [encode_input(inputs, example.input, example.place) for example in examples]
     numbers = range(len(examples)) if rows is None else rows
     if answers is None:
-        return section_of(encoded, [np.int64(NO_ANSWER)] * len(encoded), False, list(numbers))
+        return Examples({INPUT: ragged(encoded)}, {ROWS: np.array(numbers, np.int64)})
     found = [answers.encode(example.answer, example.place) for example in examples]
-    return section_of(encoded, found, answers.kind in ("tags", "series"), list(numbers))
+    return _examples(encoded, found, answers, numbers)
+
+
+def _examples(
+    inputs: Sequence[NDArray[Any]], targets: Sequence[Any], answers: AnswerCodec, rows: Sequence[int]
+) -> Examples:
+    """Encoded examples, one at least, with a target of each step or of the whole."""
+    numbers = np.array(rows, np.int64)
+    if answers.kind in ("tags", "series"):
+        return Examples({INPUT: ragged(inputs), TARGET: ragged(targets)}, {ROWS: numbers})
+    return Examples({INPUT: ragged(inputs)}, {TARGET: np.stack(targets), ROWS: numbers})
 
 
 def _encode(
     examples: Iterable[Labelled], side: NDArray[np.int64], names: list[str], inputs: InputCodec,
     answers: AnswerCodec, config: DataConfig,
-) -> tuple[dict[str, LabelledSection], int]:  # fmt: skip
+) -> tuple[dict[str, Examples], int]:  # fmt: skip
     held: list[tuple[list[Any], list[Any], list[int]]] = [([], [], []) for _ in names]
     truncated = 0
     aligned = answers.kind in ("tags", "series")
@@ -214,7 +223,7 @@ def _encode(
             continue
         if part == "train" and isinstance(answers, SetCodec):
             ys = [y[: answers.size] for y in ys]
-        sections[part] = section_of(xs, ys, aligned, rows)
+        sections[part] = _examples(xs, ys, answers, rows)
         xs.clear()
     return sections, truncated
 
@@ -229,10 +238,10 @@ def _drained(examples: Iterable[Labelled]) -> Iterator[Labelled]:
         yield examples.pop()
 
 
-def _class_counts(codec: ClassCodec, sections: Mapping[str, LabelledSection]) -> dict[str, dict[str, int]]:
+def _class_counts(codec: ClassCodec, sections: Mapping[str, Examples]) -> dict[str, dict[str, int]]:
     result = {}
     for part, section in sections.items():
-        y, names = section.y, codec.names if part == "train" else codec.all_names
+        y, names = section.values(TARGET), codec.names if part == "train" else codec.all_names
         counts = y.sum(axis=0) if y.ndim == 2 else np.bincount(y, minlength=len(names))
         result[part] = {name: int(n) for name, n in zip(names, counts)}
     return result
@@ -245,12 +254,12 @@ def _more_notes(facts: Mapping[str, Any], truncated: int, config: DataConfig) ->
         yield f"{truncated} examples were truncated to {config.max_length} steps"
 
 
-def _unseen(codec: AnswerCodec, sections: Mapping[str, LabelledSection]) -> Iterator[str]:
+def _unseen(codec: AnswerCodec, sections: Mapping[str, Examples]) -> Iterator[str]:
     if not isinstance(codec, ClassCodec) or not codec.unseen:
         return
     for part, section in sections.items():
-        y = section.y[:, codec.size :] if section.y.ndim == 2 else section.y >= codec.size
-        if n := int(y.sum()):
+        y = section.values(TARGET)
+        if n := int((y[:, codec.size :] if y.ndim == 2 else y >= codec.size).sum()):
             named = some(codec.unseen)
             yield f"{n} targets of {part} are a {codec.word} that training did not see ({named}): they count as wrong"
 

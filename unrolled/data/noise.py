@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from unrolled.core.batch import Batch
 from unrolled.core.errors import DataError
 from unrolled.data.labelled import Labelled, LabelledSource
-from unrolled.data.labelled_batch import LabelledBatches
 from unrolled.data.pieces import windows_of
 from unrolled.data.reading import Noise
+from unrolled.data.sampler import Pooled
 from unrolled.data.split import row_key
 
 Colour = Literal["white", "pink"]
@@ -74,7 +74,7 @@ def with_noise(clean: LabelledSource, asked: Noise, window: int | None = None) -
 class FreshNoise:
     """Training batches whose noise is drawn anew in every epoch; inputs and answers are on one scale."""
 
-    def __init__(self, batches: LabelledBatches, colour: Colour, snr: float) -> None:
+    def __init__(self, batches: Pooled, colour: Colour, snr: float) -> None:
         self.batches, self.colour, self.snr = batches, colour, snr
         self.steps_per_epoch, self.tokens_per_step = batches.steps_per_epoch, batches.tokens_per_step
         self.notes = batches.notes
@@ -85,7 +85,7 @@ class FreshNoise:
         assert batch.mask is not None
         x = batch.x.clone()  # [B, T, D]
         for i, (row, n) in enumerate(zip(batch.rows.tolist(), batch.mask.sum(1).tolist())):
-            number = int(self.batches.section.rows[row])
+            number = int(self.batches.examples.rows[row])
             random = np.random.Generator(np.random.PCG64([self.batches.seed, epoch, number]))
             x[i, :n] = torch.from_numpy(add_noise(batch.y[i, :n].numpy(), self.colour, self.snr, random))
         return replace(batch, x=x)

@@ -10,22 +10,24 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unrolled.core.batch import SOURCE, TARGET
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.tokens import UNKNOWN
 from unrolled.data.codec import Codec
+from unrolled.data.collate import n_targets
 from unrolled.data.config import DataConfig
+from unrolled.data.examples import ENDS, GIVEN, KINDS, REFERENCES, ROWS, Examples, ragged
 from unrolled.data.given_splits import PARTS
 from unrolled.data.labelled_prepare import lengths_of
 from unrolled.data.pairs import Pair, PairSource
-from unrolled.data.pairs_batch import PairSection, section_of_pairs
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.passes import Steady
 from unrolled.data.sides import Scan, sides
@@ -52,7 +54,7 @@ class PairData:
     """a Codec of texts, or a VectorCodec"""
     target_codec: Codec
     shared: bool
-    sections: dict[str, PairSection]
+    sections: dict[str, Examples]
     longest: dict[str, Longest]
     facts: dict[str, Any]
     fingerprint: str
@@ -97,8 +99,8 @@ def prepare_pairs(
     return PairData(first, second, joint, sections, longest, facts, fingerprint)
 
 
-def encode_pairs(source: PairSource, codecs: tuple[Any, Codec], config: DataConfig) -> tuple[PairSection, Longest]:
-    """The whole of another source as one section, in its own order, in the tokens of a saved run."""
+def encode_pairs(source: PairSource, codecs: tuple[Any, Codec], config: DataConfig) -> tuple[Examples, Longest]:
+    """The whole of another source, in its own order, in the tokens of a saved run."""
     encoder = _Encoder(source, *codecs, config)
     triples = ((pair, 0, pair.kind) for pair in source)
     sections, longest = encoder.parts(triples, ["all"])
@@ -138,7 +140,7 @@ class _Encoder:
 
     def parts(
         self, pairs: Iterable[tuple[Pair, int, str]], names: Sequence[str]
-    ) -> tuple[dict[str, PairSection], dict[str, Longest]]:
+    ) -> tuple[dict[str, Examples], dict[str, Longest]]:
         held: list[list[tuple[Any, ...]]] = [[] for _ in names]
         longest = [Longest(0, "", 0, "") for _ in names]
         for row, (pair, number, kind) in enumerate(pairs):
@@ -183,40 +185,50 @@ def _longer(known: Longest, source: int, target: int, place: str) -> Longest:
     return known._replace(target=target, target_place=place) if target > known.target else known
 
 
-def _section(held: list[tuple[Any, ...]]) -> PairSection:
+def _section(held: list[tuple[Any, ...]]) -> Examples:
     source, target, rows, ends, *more = map(list, zip(*held))
+    found = examples_of_pairs(source, target)
+    columns: dict[str, Any] = {ROWS: np.array(rows, np.int64)} | ({} if all(ends) else {ENDS: np.array(ends)})
     if not more:
-        return section_of_pairs(source, target, rows, ends)
-    return section_of_pairs(source, target, rows, ends, (more[0], more[1]), more[2])
+        return replace(found, columns=columns)
+    given, references, kinds = more
+    columns |= {REFERENCES: references} | ({KINDS: kinds} if any(kinds) else {})
+    if isinstance(given[0], str):
+        return replace(found, columns=columns | {GIVEN: given})
+    return replace(found, fields={**found.fields, GIVEN: ragged(given)}, columns=columns)
 
 
-def _used(section: PairSection, part: str, config: DataConfig) -> PairSection:
+def examples_of_pairs(sources: Sequence[NDArray[Any]], targets: Sequence[NDArray[Any]]) -> Examples:
+    """Encoded pairs: sources [S] ids or [S, D] numbers, targets [T] ids; without targets, to write them."""
+    return Examples({SOURCE: ragged(sources), TARGET: ragged(targets)}, {ROWS: np.arange(len(sources))})
+
+
+def _used(section: Examples, part: str, config: DataConfig) -> Examples:
     """As much of a part as is asked for."""
     if part == "train":
         return section.share(config.fraction)
-    if config.held_out is None or section.n_targets <= config.held_out:
-        return section
-    return section.share(config.held_out / section.n_targets)
+    return section if config.held_out is None else section.share(config.held_out / n_targets(section))
 
 
 # ---- what is told
 
 
-def _both_lengths(sections: Mapping[str, PairSection]) -> dict[str, Any]:
+def _both_lengths(sections: Mapping[str, Examples]) -> dict[str, Any]:
     return {
-        "source": lengths_of(np.concatenate([section.source_lengths for section in sections.values()])),
-        "target": lengths_of(np.concatenate([section.target_lengths for section in sections.values()])),
+        "source": lengths_of(np.concatenate([section.lengths(SOURCE) for section in sections.values()])),
+        "target": lengths_of(np.concatenate([section.lengths(TARGET) for section in sections.values()])),
     }
 
 
-def _part_facts(section: PairSection) -> dict[str, Any]:
+def _part_facts(section: Examples) -> dict[str, Any]:
+    source, target = section.values(SOURCE), section.values(TARGET)
     return {
         "pairs": section.n_examples,
-        "source_tokens": len(section.source),
-        "target_tokens": len(section.target),
-        **({"unknown_source": int((section.source == UNKNOWN).sum())} if section.source.ndim == 1 else {}),
-        "unknown_target": int((section.target == UNKNOWN).sum()),
-        **({} if section.kinds is None else {"kinds": dict(Counter(section.kinds))}),
+        "source_tokens": len(source),
+        "target_tokens": len(target),
+        **({"unknown_source": int((source == UNKNOWN).sum())} if source.ndim == 1 else {}),
+        "unknown_target": int((target == UNKNOWN).sum()),
+        **({"kinds": dict(Counter(section.columns[KINDS]))} if KINDS in section.columns else {}),
     }
 
 
@@ -229,15 +241,16 @@ def _more_notes(source: PairSource, truncated: int, config: DataConfig) -> Itera
         yield f"{truncated} pairs were truncated to {config.max_length} tokens"
 
 
-def _fingerprint(sections: Mapping[str, PairSection], first: Any, second: Codec) -> str:
+def _fingerprint(sections: Mapping[str, Examples], first: Any, second: Codec) -> str:
     digest = hashlib.sha256()
     for part, section in sections.items():
         digest.update(f"{part} {section.n_examples}\n".encode())
-        for array in (section.source, section.source_offsets, section.target, section.target_offsets):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        for ids, texts in zip((section.source, section.target), section.texts or ()):
-            if ids.ndim == 1 and (ids == UNKNOWN).any():  # ids that do not tell texts apart
-                digest.update(json.dumps(list(texts)).encode())
+        for field in (section.fields[SOURCE], section.fields[TARGET]):
+            digest.update(np.ascontiguousarray(field.values).tobytes())
+            digest.update(field.offsets[0].tobytes())
+        for name, given in ((SOURCE, GIVEN), (TARGET, REFERENCES)):
+            if given in section.columns and (section.values(name) == UNKNOWN).any():  # ids do not tell texts apart
+                digest.update(json.dumps(list(section.columns[given])).encode())
     for codec in (first, second):
         digest.update(codec.to_json().encode())
     return digest.hexdigest()[:32]

@@ -24,9 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unrolled.core.batch import TARGET
 from unrolled.core.errors import DataError, some
 from unrolled.data.cells import shown
 from unrolled.data.config import DataConfig
+from unrolled.data.examples import Examples, ragged
 from unrolled.data.given_splits import (
     ALL,
     PARTS,
@@ -41,7 +43,6 @@ from unrolled.data.json_values import json_of
 from unrolled.data.mat import read_mat
 from unrolled.data.npz import load_npz
 from unrolled.data.plain import TextFile, named_path
-from unrolled.data.section import Section
 from unrolled.data.split import row_key, split_rows
 
 KEYS, LOWEST = 88, 21  # of a piano, and the MIDI number of the lowest: A0
@@ -55,7 +56,7 @@ Rolls = dict[str, list[Roll]]  # by part, or all together under ALL
 class RollData:
     """Piano rolls in sections, and what is known about them."""
 
-    sections: dict[str, Section]
+    sections: dict[str, Examples]
     width: int
     facts: dict[str, Any]
     fingerprint: str
@@ -199,13 +200,11 @@ def _sequences(source: Any) -> Iterator[tuple[str, str, Any]]:
     yield from reader(path)
 
 
-# ---- sections
+# ---- examples
 
 
-def section_of(rolls: Sequence[Roll]) -> Section:
-    """Sequences after each other, as separate examples."""
-    offsets = np.cumsum([0, *map(len, rolls)]).astype(np.int64)
-    return Section(np.concatenate(rolls), offsets, None, n_chars=0, n_bytes=0, n_unknown=0, is_stream=False)
+def examples_of_rolls(rolls: Sequence[Roll]) -> Examples:
+    return Examples({TARGET: ragged(rolls)})
 
 
 def prepare_rolls(source: Any, config: DataConfig) -> RollData:
@@ -217,8 +216,8 @@ def prepare_rolls(source: Any, config: DataConfig) -> RollData:
     if len(own) > 1:
         rolls |= _split(rolls.pop("train" if given else ALL), own, config, name)
     rolls = {part: rolls[part] for part in PARTS if part in rolls}
-    sections = {part: section_of(found) for part, found in rolls.items()}
-    width = sections["train"].tokens.shape[1]
+    sections = {part: examples_of_rolls(found) for part, found in rolls.items()}
+    width = sections["train"].values(TARGET).shape[1]
     facts = {
         "source": name,
         "keys": width,
@@ -228,8 +227,8 @@ def prepare_rolls(source: Any, config: DataConfig) -> RollData:
     facts["notes"] += notes_on(shares, given)
     fingerprint = _fingerprint(sections)
     for part, section in sections.items():
-        held_out = min(1.0, (config.held_out or section.n_tokens) / section.n_tokens)
-        sections[part] = section.share(config.fraction if part == "train" else held_out)
+        share = 1.0 if config.held_out is None else config.held_out / len(section.values(TARGET))
+        sections[part] = section.share(config.fraction if part == "train" else share)
     return RollData(sections, width, facts, fingerprint)
 
 
@@ -239,8 +238,8 @@ def _split(rolls: list[Roll], shares: Mapping[str, float], config: DataConfig, n
     return {part: [roll for roll, s in zip(rolls, side) if s == i] for i, part in enumerate(shares)}
 
 
-def _facts(sections: Mapping[str, Section], rolls: Rolls) -> dict[str, Any]:
-    lengths = np.concatenate([np.diff(section.offsets) for section in sections.values()])
+def _facts(sections: Mapping[str, Examples], rolls: Rolls) -> dict[str, Any]:
+    lengths = np.concatenate([section.lengths(TARGET) for section in sections.values()])
     seen = {roll.tobytes() for roll in rolls["train"]}
     again = {part: sum(roll.tobytes() in seen for roll in found) for part, found in rolls.items() if part != "train"}
     return {
@@ -250,8 +249,8 @@ def _facts(sections: Mapping[str, Section], rolls: Rolls) -> dict[str, Any]:
         "split": {
             part: {
                 "examples": section.n_examples,
-                "frames": section.n_tokens,
-                "keys_per_frame": round(float(section.tokens.sum()) / section.n_tokens, 3),
+                "frames": len(section.values(TARGET)),
+                "keys_per_frame": round(float(section.values(TARGET).sum()) / len(section.values(TARGET)), 3),
             }
             for part, section in sections.items()
         },
@@ -259,12 +258,13 @@ def _facts(sections: Mapping[str, Section], rolls: Rolls) -> dict[str, Any]:
     }
 
 
-def _fingerprint(sections: Mapping[str, Section]) -> str:
+def _fingerprint(sections: Mapping[str, Examples]) -> str:
     digest = hashlib.sha256()
     for part, section in sections.items():
-        digest.update(f"{part} {section.tokens.shape}".encode())
-        digest.update(section.offsets.tobytes())
-        digest.update(np.packbits(section.tokens).tobytes())
+        (offsets,), values = section.fields[TARGET].offsets, section.values(TARGET)
+        digest.update(f"{part} {values.shape}".encode())
+        digest.update(offsets.tobytes())
+        digest.update(np.packbits(values).tobytes())
     return digest.hexdigest()[:32]
 
 

@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from unrolled.core.batch import SOURCE, TARGET
 from unrolled.core.errors import DataError, UsageError, nearest, some
 from unrolled.core.front import option
 from unrolled.core.tokens import UNKNOWN
@@ -27,12 +28,13 @@ from unrolled.data.cache import place_of
 from unrolled.data.cells import shown
 from unrolled.data.codec import FILE, Codec, NumberCodec
 from unrolled.data.config import DataConfig
+from unrolled.data.examples import Examples
 from unrolled.data.given_splits import ALL, PARTS, given_among, notes_on, own_shares
 from unrolled.data.passes import changed
-from unrolled.data.section import Section, SectionWriter, stored_sections
 from unrolled.data.split import cut_pieces, row_key, split_rows, stream_cuts, together
 from unrolled.data.split_text import lines_again, open_text
 from unrolled.data.store import Draft, Entry
+from unrolled.data.stored import TokenWriter, stored_examples
 from unrolled.data.text import TextSource, open_source
 
 WHOLE = {"all": 1.0}
@@ -46,7 +48,7 @@ class TextData:
 
     codec: Codec
     labels: list[str]
-    sections: dict[str, Section]
+    sections: dict[str, Examples]
     facts: dict[str, Any]
     fingerprint: str
     column: str | None = None
@@ -74,21 +76,21 @@ def prepare(
     return replace(found, sections=sections)
 
 
-def _used(section: Section, name: str, config: DataConfig, codec: Codec) -> Section:
+def _used(section: Examples, name: str, config: DataConfig, codec: Codec) -> Examples:
     """As much of a part as is asked for, with its characters and bytes counted again."""
     if name == "train":
         return section.share(config.fraction)
-    if config.held_out is None or section.n_tokens <= config.held_out:
+    if config.held_out is None or len(section.values(TARGET)) <= config.held_out:
         return section
-    some = section.share(config.held_out / section.n_tokens)
-    n_unknown = int(np.count_nonzero(some.tokens == UNKNOWN))
-    if isinstance(codec, NumberCodec):
-        return replace(some, n_chars=some.n_tokens, n_bytes=some.n_tokens, n_unknown=n_unknown)
-    text = codec.decode(some.tokens)
-    return replace(some, n_chars=len(text), n_bytes=len(text.encode()), n_unknown=n_unknown)
+    some = section.share(config.held_out / len(section.values(TARGET)))
+    tokens = some.values(TARGET)
+    text = "" if isinstance(codec, NumberCodec) else codec.decode(tokens)
+    sizes = (len(tokens), len(tokens)) if isinstance(codec, NumberCodec) else (len(text), len(text.encode()))
+    unknown = int(np.count_nonzero(tokens == UNKNOWN))
+    return replace(some, counts={"characters": sizes[0], "bytes": sizes[1], "unknown": unknown})
 
 
-def prepare_all(source: Any, config: DataConfig, codec: Codec, labels: list[str] | None = None) -> Section:
+def prepare_all(source: Any, config: DataConfig, codec: Codec, labels: list[str] | None = None) -> Examples:
     """The whole of another source as one section, in its own order, in the tokens and classes of a saved run."""
     opened = open_source(source, config.updated({"part": None}))
     return _prepare(opened, config, WHOLE, codec, labels or []).sections["all"]
@@ -114,7 +116,7 @@ def _prepare(
     facts = {**entry.index["facts"], "notes": [*entry.index["facts"]["notes"], *notes]}
     moved = bool(facts.get("texts_in_several_classes"))  # no longer split as by earlier versions
     same = _fingerprint(digest, config, shares, moved, {})  # of the data, wherever it is and whatever codec reads it
-    return TextData(read_by, entry.index["labels"], stored_sections(entry), facts, same, source.column)
+    return TextData(read_by, entry.index["labels"], stored_examples(entry), facts, same, source.column)
 
 
 def _stored(key: str, fill: Callable[[Draft], None]) -> tuple[Entry, Codec, list[str]]:
@@ -163,7 +165,7 @@ class _Builder:
         self.leaks: dict[str, str] = {}
         self.facts: dict[str, Any] = {}
         self.too_long: Counter[str] = Counter()
-        self.writers: list[SectionWriter] = []
+        self.writers: list[TokenWriter] = []
 
     def __enter__(self) -> Self:
         return self
@@ -269,7 +271,7 @@ class _Builder:
         for example, section in zip(self.source.examples(), side.tolist(), strict=True):
             yield *example[:3], section
 
-    def _add(self, codec: Codec, writer: SectionWriter, text: Any, label: int | None, number: int) -> None:
+    def _add(self, codec: Codec, writer: TokenWriter, text: Any, label: int | None, number: int) -> None:
         ids = codec.encode(text)
         limit = self.config.max_length
         if limit is None or len(ids) <= limit:
@@ -296,13 +298,14 @@ class _Builder:
     def _fit(self, texts: Iterator[Any]) -> Codec:
         return (NumberCodec if self.source.numbers else Codec).fit(texts, self.config)
 
-    def _open_writers(self, codec: Codec) -> list[SectionWriter]:
-        self.writers = [SectionWriter(self.draft, name, codec.size, self.source.is_stream) for name in self.names]
+    def _open_writers(self, codec: Codec) -> list[TokenWriter]:
+        stream = self.source.is_stream
+        self.writers = [TokenWriter(self.draft, name, TARGET, codec.size, stream) for name in self.names]
         return self.writers
 
     def _finish(self, codec: Codec, labels: list[str]) -> None:
         source, writers = self.source, self.writers
-        sections = {name: writer.finish() for name, writer in zip(self.names, writers)}
+        splits = {name: writer.finish(SOURCE) for name, writer in zip(self.names, writers)}
         facts = {
             "source": source.name,
             "examples": source.examples_are,
@@ -319,7 +322,7 @@ class _Builder:
             "notes": [*source.notes(), *self._notes(labels)],
         }
         self.draft.write(FILE, codec.to_json().encode())
-        self.draft.finish({"sections": sections, "labels": labels, "facts": facts})
+        self.draft.finish({"splits": splits, "labels": labels, "facts": facts})
 
     def _notes(self, labels: list[str]) -> Iterator[str]:
         yield from self.leaks.values()
@@ -355,7 +358,7 @@ def _count_characters(data: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(data, np.uint8) & 0xC0 != 0x80))
 
 
-def _section_facts(writer: SectionWriter) -> dict[str, Any]:
+def _section_facts(writer: TokenWriter) -> dict[str, Any]:
     return {
         "examples": writer.n_examples,
         "tokens": writer.n_tokens,

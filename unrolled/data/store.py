@@ -3,7 +3,7 @@
     <cache>/tokens/<key>/
       index.json       what the entry holds, and the sha256 and size of every other file
       index.sha256     the sha256 of index.json, written last; without it the directory does not count
-      train.tokens ..  the files
+      train.target ..  the files
 
 Every file is hashed on its way to the disk and checked when an entry is opened, which costs one sequential read. An
 entry is written beside its place and renamed when complete; when two processes prepare the same data, the first
@@ -29,7 +29,7 @@ from unrolled.core.errors import DataError
 from unrolled.core.opening import open_regular
 from unrolled.data import cache
 
-FORMAT = 2
+FORMAT = 3
 SEAL = "index.sha256"
 LARGEST_INDEX = 256 * 2**20  # bytes of index.json that are read at all
 
@@ -51,7 +51,7 @@ class Entry:
     """the bytes of each, paged in as they are used"""
 
     def array(self, name: str, dtype: str) -> NDArray[Any]:
-        """A file as a read-only array."""
+        """A file as an array; what is changed in it stays in this process."""
         return self.files[name].view(dtype)
 
 
@@ -66,7 +66,7 @@ class SealedFile:
         self._file = os.fdopen(descriptor, "wb", buffering=1 << 20)
         self._digest, self.size = hashlib.sha256(), 0
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         self.size += len(data)
         self._file.write(data)
         self._digest.update(data)
@@ -95,7 +95,7 @@ class Draft:
         self.begun.append(SealedFile(self.directory / name))
         return self.begun[-1]
 
-    def write(self, name: str, data: bytes) -> None:
+    def write(self, name: str, data: bytes | memoryview) -> None:
         file = self.begin(name)
         try:
             file.write(data)
@@ -214,7 +214,7 @@ def _checked(directory: Path, name: str, seal: dict[str, Any]) -> NDArray[np.uin
         if not cache.share(stream.fileno()):
             raise _Gone
         # the map keeps its own copy of the descriptor, and with it the lock; nothing cannot be mapped
-        values = np.memmap(stream, np.uint8, mode="r") if seal["size"] else np.empty(0, np.uint8)
+        values = np.memmap(stream, np.uint8, mode="c") if seal["size"] else np.empty(0, np.uint8)
     if hashlib.sha256(values.data).hexdigest() != seal["sha256"]:
         raise Damaged(f"{name} is not what was written")
     return values

@@ -10,7 +10,7 @@ import numpy as np
 
 from unrolled.core.tokens import UNKNOWN
 from unrolled.data.codec import Codec
-from unrolled.data.pairs_batch import PairSection
+from unrolled.data.examples import Examples
 
 LOOKED_AT = 2000  # targets, evenly spread
 LONGEST = 12  # letters of a word; more are several, in writing that has no spaces
@@ -42,12 +42,11 @@ def words_in(text: str) -> list[str]:
     return [word[i : i + LONGEST] for word in spaced.split() for i in range(0, len(word), LONGEST)]
 
 
-def target_words(section: PairSection, codec: Codec) -> TargetWords:
+def target_words(section: Examples, codec: Codec) -> TargetWords:
     """Of some targets of the training part; each unknown token is a word of its own."""
     some = section.spread(LOOKED_AT)
     counts, lengths, unknown = Counter[str](), [], 0
-    for i in range(some.n_examples):
-        tokens = some.target_of(i).tolist()
+    for tokens in (target.tolist() for target in some.fields["target"]):
         words, strange = words_in(codec.decode([t for t in tokens if t != UNKNOWN])), tokens.count(UNKNOWN)
         counts.update(words)
         lengths.append(len(words) + strange)

@@ -8,32 +8,24 @@ defined for any vector. One half is added to each count (Krichevsky & Trofimov 1
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from unrolled.core import config
+from unrolled.core.batch import TARGET
 from unrolled.core.causal import Causal
 from unrolled.core.errors import DataError
 from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.state import State
+from unrolled.data.examples import Examples
 
 
 class Config(config.Config):
     order: Literal[0, 1] = 1
     """Whether the bit's last value is looked at."""
-
-
-class Data(Protocol):
-    """Sequences of frames after each other; before each stands a frame of zeros."""
-
-    @property
-    def tokens(self) -> NDArray[np.uint8]: ...  # [n, D]
-    @property
-    def offsets(self) -> NDArray[np.int64]: ...  # [examples + 1]
 
 
 class KeyChain(Causal):
@@ -58,15 +50,15 @@ class KeyChain(Causal):
         y[..., :n] += self.slope[:n] * x[..., :n]
         return y, ()
 
-    def solve(self, data: Data, ahead: int = 1) -> None:
+    def solve(self, data: Examples, ahead: int = 1) -> None:
         """Count every bit against itself `ahead` frames before."""
         if self.d_in != self.d_out:
             raise DataError(f"a chain of bits goes from {self.d_in} to as many bits, not to {self.d_out}")
         counts = np.zeros((2, 2, self.d_out))  # [before, now, D]
-        for begin, end in zip(data.offsets[:-1], data.offsets[1:]):
-            now = np.asarray(data.tokens[begin + ahead - 1 : end], bool)  # [n, D]
+        for frames in data.fields[TARGET]:
+            now = np.asarray(frames[ahead - 1 :], bool)  # [n, D]
             start = np.zeros((min(1, len(now)), self.d_out), bool)
-            before = np.concatenate([start, data.tokens[begin : max(end - ahead, begin)]]).astype(bool)  # [n, D]
+            before = np.concatenate([start, frames[: max(len(frames) - ahead, 0)]]).astype(bool)  # [n, D]
             for i, was in enumerate((~before, before)):
                 counts[i] += (was & ~now).sum(axis=0), (was & now).sum(axis=0)
         if counts.sum() == 0:

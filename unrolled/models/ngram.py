@@ -15,7 +15,7 @@ Chen & Goodman 1999, "An empirical study of smoothing techniques for language mo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import torch
@@ -23,9 +23,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from unrolled.core import config
+from unrolled.core.batch import SOURCE, TARGET
 from unrolled.core.errors import DataError
 from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.tokens import EMPTY, START, STOP
+from unrolled.data.examples import ENDS, Examples
 from unrolled.layers.counting.ngram import NGram
 
 NEVER = (EMPTY, START)  # tokens that are not predicted
@@ -41,29 +43,19 @@ class Config(config.Config):
     """How counts of long and short contexts are mixed."""
 
 
-class Data(Protocol):
-    """What is counted: a stream, or examples, which then stand between <start> and <stop>.
+class Positions:
+    """Every position of the data as (its past, its target), in pieces, with the special tokens put in place.
 
-    Where examples have classes (`classes` [n]) their class k comes first, as token d_out + k; where one was cut
-    (`ends` [n] False) no <stop> follows.
+    Separate examples stand between <start> and <stop>; where they have classes, their class k comes first, as token
+    d_out + k, and where one was cut no <stop> follows.
     """
 
-    @property
-    def tokens(self) -> NDArray[Any]: ...  # [n] ids, perhaps memory-mapped
-    @property
-    def offsets(self) -> Whole: ...  # [examples + 1]
-    @property
-    def is_stream(self) -> bool: ...
-
-
-class Positions:
-    """Every position of the data as (its past, its target), in pieces, with the special tokens put in place."""
-
-    def __init__(self, data: Data, order: int, ahead: int, d_out: int, with_classes: bool) -> None:
-        self.tokens, self.order, self.ahead, self.d_out = data.tokens, order, ahead, d_out
-        self.offsets = np.asarray(data.offsets, dtype=np.int64)
-        self.classes = getattr(data, "classes", None) if with_classes else None
-        self.ends = getattr(data, "ends", None)
+    def __init__(self, data: Examples, order: int, ahead: int, d_out: int, with_classes: bool) -> None:
+        field = data.fields[TARGET]
+        self.tokens, self.order, self.ahead, self.d_out = field.values, order, ahead, d_out
+        (self.offsets,) = field.offsets
+        self.classes = data.columns.get(SOURCE) if with_classes else None
+        self.ends = data.columns.get(ENDS)
         self.lead = 0 if data.is_stream else 1 + (self.classes is not None)  # tokens before an example, and after it
         self.tail = 0 if data.is_stream else 1
         extra = self.lead + self.tail
@@ -212,7 +204,7 @@ class Solved(NGram):
         super().__init__(config.order, d_in, d_out, never=NEVER)
         self.smoothing = {"kneser-ney": kneser_ney, "witten-bell": witten_bell}[config.smoothing]
 
-    def solve(self, data: Data, ahead: int = 1) -> None:
+    def solve(self, data: Examples, ahead: int = 1) -> None:
         """Count (context, the token `ahead` steps on) in `order` passes over the data, in bounded pieces."""
         positions = Positions(data, self.order, ahead, self.d_out, with_classes=self.d_in > self.d_out)
         counts = Counts(positions, self.d_in)

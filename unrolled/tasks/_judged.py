@@ -23,8 +23,7 @@ from unrolled.core.errors import DataError, UsageError, listed
 from unrolled.core.metric import Metric
 from unrolled.core.task import Ledger
 from unrolled.core.tokens import EMPTY
-from unrolled.data.epochs import Whole
-from unrolled.data.pairs_batch import PairSection
+from unrolled.data.examples import Examples, Whole
 from unrolled.data.target_words import TargetWords
 from unrolled.objectives import losses
 from unrolled.objectives import metrics as figures
@@ -94,9 +93,7 @@ def values(statistics: dict[Metric, Array]) -> dict[str, float]:
     return {metric.name: float(value_of(metric.formula, each.sum(0))) for metric, each in statistics.items()}
 
 
-def write_within(
-    seconds: float, section: PairSection, write: Callable[[PairSection], list[str]]
-) -> tuple[Whole, list[str]]:
+def write_within(seconds: float, section: Examples, write: Callable[[Examples], list[str]]) -> tuple[Whole, list[str]]:
     """Which examples were written, and their texts: all of them, or as many as there is time for, FIRST at least."""
     if math.isinf(seconds) or section.n_examples <= FIRST:
         return np.arange(section.n_examples), write(section)

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from unrolled.core import config, task
-from unrolled.core.batch import Batch
+from unrolled.core.batch import TARGET, Batch
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.flow import Flow
 from unrolled.core.forward import outputs
@@ -26,10 +26,11 @@ from unrolled.data.answers import AnswerCodec, ClassCodec, NumberScaler, load_an
 from unrolled.data.beside import with_beside
 from unrolled.data.cells import as_series, as_words, shown
 from unrolled.data.codec import Codec
+from unrolled.data.collate import BESIDE
 from unrolled.data.config import DataConfig
+from unrolled.data.examples import INPUT, Examples
 from unrolled.data.given import is_standard_input
 from unrolled.data.labelled import Labelled, LabelledSource, open_labelled
-from unrolled.data.labelled_batch import LabelledBatches, LabelledSection, labelled_batches
 from unrolled.data.labelled_guess import guess_answers
 from unrolled.data.labelled_inputs import bare, inputs_of, labelled
 from unrolled.data.labelled_prepare import (
@@ -43,6 +44,7 @@ from unrolled.data.labelled_prepare import (
 from unrolled.data.look import Look
 from unrolled.data.reading import Answers, Kind, Reading
 from unrolled.data.rows_beside import labelled_rows
+from unrolled.data.sampler import Pooled, pooled_batches
 from unrolled.data.word_list import FILE as WORDS
 from unrolled.data.word_list import WordListCodec
 from unrolled.layers.counting.bag_of_words import Bag
@@ -214,12 +216,12 @@ class LabelledTask(task.Task):
         return self.emission.loss(y[:, 0], batch.y) if whole else super().loss(y, batch)
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
-        return LabelledBatches(self._found().sections["train"], batching.batch_size, seed)
+        return Pooled(self._found().sections["train"], batching.batch_size, BESIDE, seed)
 
     def neighbours(self) -> list[task.Baseline]:
         """What is hard to beat where series are few and short: the nearest neighbour, and fixed filters."""
         section = self._found().sections["train"]
-        fits = self.kind == "series" and section.n_examples <= FEW and int(section.lengths.max()) <= SHORT
+        fits = self.kind == "series" and section.n_examples <= FEW and int(section.lengths(INPUT).max()) <= SHORT
         return (
             [task.Baseline("nearest neighbour", "nearest", {}), task.Baseline("MiniRocket", "minirocket", {})]
             if fits
@@ -229,34 +231,35 @@ class LabelledTask(task.Task):
     def look_at_training(self, model: Any) -> None:
         for layer in model.modules():
             if isinstance(layer, Bag):
-                layer.count_documents(self._found().sections["train"])
+                layer.count_documents(self._found().sections["train"].fields[INPUT])
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         """Settings that a model leaves open are chosen on validation data; with folds, whose scores that would
         flatter, on examples that are left out of the training data for that."""
         sections = self._found().sections
-        share = task.share_of(sections["train"].n_steps, limit)
+        share = task.share_of(len(sections["train"].values(INPUT)), limit)
         folded = self.config.reading.fold.of is not None or "valid" not in sections
         held_out = [] if folded else _known(sections["valid"], self.answers.size)
         chosen = model.solve(_known(sections["train"].share(share), self.answers.size), held_out)
         where = "on a part of the training data" if folded else "on validation data"
         return task.Fitted(share, chosen or {}, where)
 
-    def answers_to(self, model: Any, section: LabelledSection) -> Tensor:
+    def answers_to(self, model: Any, section: Examples) -> Tensor:
         """[n, D'], one answer for each example, in the order of the section."""
         result = torch.zeros(section.n_examples, self.answers.size)
-        for batch, y in outputs(model, labelled_batches(section, EVALUATION_ROWS)):
+        for batch, y in outputs(model, pooled_batches(section, EVALUATION_ROWS, BESIDE)):
             assert batch.rows is not None
             result[batch.rows.cpu()] = y[:, 0].float().cpu()
         return result
 
-    def answers_along(self, model: Any, section: LabelledSection) -> Tensor:
+    def answers_along(self, model: Any, section: Examples) -> Tensor:
         """[N, D'], one answer for each step of all examples after each other, as in the section."""
-        result = torch.zeros(section.n_steps, self.answers.size)
-        for batch, y in outputs(model, labelled_batches(section, EVALUATION_ROWS)):
+        offsets = section.fields[INPUT].offsets[0]
+        result = torch.zeros(int(offsets[-1]), self.answers.size)
+        for batch, y in outputs(model, pooled_batches(section, EVALUATION_ROWS, BESIDE)):
             assert batch.rows is not None
             for row, answer in zip(batch.rows.tolist(), y.float().cpu()):
-                start, stop = section.offsets[row], section.offsets[row + 1]
+                start, stop = offsets[row], offsets[row + 1]
                 result[start:stop] = answer[: stop - start]
         return result
 
@@ -264,8 +267,8 @@ class LabelledTask(task.Task):
 
     def example(self, value: Any) -> tuple[Batch, list[str]]:
         section = encode_examples(labelled([self.value_of(value, "the input")]), self.inputs, None)
-        batch = next(iter(labelled_batches(section, 1)))
-        return batch, self.names_of(section.input(0))
+        batch = next(iter(pooled_batches(section, 1, BESIDE)))
+        return batch, self.names_of(section.at(INPUT, 0))
 
     def explained(self, y: Tensor, at: int) -> task.Explained:
         """The class that the outputs find most probable by its log p, a set of classes by that of all its parts; or
@@ -341,7 +344,7 @@ class LabelledTask(task.Task):
         found = [Labelled(each.value, None, each.place, None, "all") for each in given]
         yield from self.say(model, encode_examples(found, self.inputs, None))
 
-    def say(self, model: Any, section: LabelledSection) -> Iterator[dict[str, Any]]:
+    def say(self, model: Any, section: Examples) -> Iterator[dict[str, Any]]:
         """The answers to a section's examples, as a user reads them."""
         raise NotImplementedError
 
@@ -354,10 +357,10 @@ class LabelledTask(task.Task):
         """What outputs y [D'] say of a tick, or of all up to it."""
         raise NotImplementedError
 
-    def first_of(self, split: str, limit: int) -> LabelledSection:
+    def first_of(self, split: str, limit: int) -> Examples:
         """The first examples of a part."""
         section = self._found().sections[split]
-        return section.take(np.arange(min(limit, section.n_examples)))
+        return section.first(limit)
 
     def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
         examples = list(self._opened(source, self.answers_are))
@@ -374,16 +377,16 @@ class LabelledTask(task.Task):
         self, model: Any, split: str, limit: int | None = None, ledger: task.Ledger | None = None
     ) -> dict[str, float]:
         section = self._found().sections[split]
-        some = section if limit is None else section.share(min(1.0, limit / section.n_steps))
+        some = section if limit is None else section.share(min(1.0, limit / len(section.values(INPUT))))
         return self.measure(model, some, ledger)
 
-    def measure(self, model: Any, section: LabelledSection, ledger: task.Ledger | None) -> dict[str, float]:
+    def measure(self, model: Any, section: Examples, ledger: task.Ledger | None) -> dict[str, float]:
         raise NotImplementedError
 
 
-def _known(section: LabelledSection, size: int) -> list[tuple[Tensor, Tensor, Tensor]]:
+def _known(section: Examples, size: int) -> list[tuple[Tensor, Tensor, Tensor]]:
     """All examples of a section with their targets, as a closed form takes them: -1 is a class without an output."""
-    found = ((batch.x, batch.mask, batch.y) for batch in labelled_batches(section, EVALUATION_ROWS))
-    numbers = section.y.dtype.kind == "f"
+    found = ((batch.x, batch.mask, batch.y) for batch in pooled_batches(section, EVALUATION_ROWS, BESIDE))
+    numbers = section.values(TARGET).dtype.kind == "f"
     return [(x, mask, y[..., :size] if numbers else y.masked_fill(y >= size, NO_ANSWER))
             for x, mask, y in found if mask is not None]  # fmt: skip

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unrolled.core import task
-from unrolled.core.batch import Batch
+from unrolled.core.batch import TARGET, Batch
 from unrolled.core.causal import Causal, Conditional
 from unrolled.core.errors import UsageError
 from unrolled.core.forward import outputs
-from unrolled.data.batch import example_batches
+from unrolled.data.collate import Form
 from unrolled.data.config import DataConfig
-from unrolled.data.section import Section
+from unrolled.data.examples import Examples
+from unrolled.data.sampler import pooled_batches
 
 EVALUATION_ROWS = 32
 PIECE = 256  # tokens of a stream that are one unit
@@ -39,16 +40,20 @@ class NextTask(task.Task):
 
     data: DataConfig
 
-    def sections(self) -> Mapping[str, Section]:
+    def sections(self) -> Mapping[str, Examples]:
         """The data that was read, by split."""
         raise NotImplementedError
+
+    @property
+    def form(self) -> Form:
+        return Form(TARGET, self.data.ahead)
 
     def splits(self) -> tuple[str, ...]:
         return tuple(self.sections())
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
-        train = self.sections()["train"]
-        return task.fitted(train, train.n_tokens, limit, lambda some: model.solve(some, ahead=self.data.ahead))
+        train, ahead = self.sections()["train"], self.data.ahead
+        return task.fitted(train, len(train.values(TARGET)), limit, lambda some: model.solve(some, ahead=ahead))
 
     def require_next(self) -> None:
         if self.data.ahead != 1:
@@ -62,7 +67,7 @@ class NextTask(task.Task):
         return self.measure(model, self.sections()[split], limit, ledger)
 
     def measure(
-        self, model: Causal | Conditional, section: Section, limit: int | None, ledger: task.Ledger | None = None
+        self, model: Causal | Conditional, section: Examples, limit: int | None, ledger: task.Ledger | None = None
     ) -> dict[str, float]:
         """The figures of a section, or of about `limit` positions of it."""
         sums = Sums()
@@ -76,15 +81,15 @@ class NextTask(task.Task):
                 break
         return self.figures(sums, section, whole=limit is None)
 
-    def batches(self, model: Causal | Conditional, section: Section) -> Iterator[Batch]:
+    def batches(self, model: Causal | Conditional, section: Examples) -> Iterator[Batch]:
         """The batches by which a section is evaluated."""
-        return example_batches(section, EVALUATION_ROWS, ahead=self.data.ahead)
+        return pooled_batches(section, EVALUATION_ROWS, self.form)
 
     def counted(self, batch: Batch, y: Tensor, nats: Tensor) -> dict[str, float]:
         """Sums over a batch that `figures` needs beside its nats and tokens; y [B, T, D'], nats [B, T]."""
         raise NotImplementedError
 
-    def figures(self, sums: Sums, section: Section, whole: bool) -> dict[str, float]:
+    def figures(self, sums: Sums, section: Examples, whole: bool) -> dict[str, float]:
         """The figures from the sums over all batches, of a whole section or of a part."""
         raise NotImplementedError
 

@@ -14,6 +14,7 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.spec import Asks, Ports, SourcePorts
 from unrolled.data.codec import Codec
+from unrolled.data.collate import n_targets
 from unrolled.data.config import DataConfig
 from unrolled.data.given import is_standard_input, table_of, values_of
 from unrolled.data.pairs_config import PairReading
@@ -22,6 +23,7 @@ from unrolled.data.rows_beside import rows_in
 from unrolled.data.vector_codec import VectorCodec
 from unrolled.data.vector_pairs import VectorPairs
 from unrolled.tasks import _written
+from unrolled.tasks._counted import Counted
 from unrolled.tasks._writing import given_in
 
 
@@ -100,8 +102,8 @@ class SensedTask(_written.WrittenTask):
         return Ports(self.codec.size, self.codec.size, source=source)
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
-        section = self._section("train")
-        return task.fitted(section, section.n_targets, limit, model.solve)
+        section, codecs = self._section("train"), (self.source_codec, self.codec)
+        return task.fitted(section, n_targets(section), limit, lambda some: model.solve(Counted(some, codecs)))
 
     def baselines(self) -> list[task.Baseline]:
         return [

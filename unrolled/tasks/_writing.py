@@ -16,7 +16,8 @@ from unrolled.core.forward import evaluating, start
 from unrolled.core.tokens import EMPTY, START, STOP, UNKNOWN
 from unrolled.core.trace import trace
 from unrolled.data.codec import Codec
-from unrolled.data.pairs_batch import PairSection, pair_batches
+from unrolled.data.examples import Examples
+from unrolled.data.sampler import bucketed_batches
 from unrolled.data.windows import windows
 from unrolled.decode.config import Decoding
 from unrolled.decode.text import Begun, Writer, Written
@@ -72,7 +73,7 @@ def longest_source(model: nn.Module) -> int | None:
 
 @packed_weights()
 def write(
-    codec: Codec, model: Conditional, section: PairSection, decoding: Decoding, numbers: Tensor | None
+    codec: Codec, model: Conditional, section: Examples, decoding: Decoding, numbers: Tensor | None
 ) -> list[list[Written]]:
     """The n best texts for every source, in the order of the section; batched by length, each source encoded once.
 
@@ -82,7 +83,7 @@ def write(
     writer = Writer(codec, [STOP], [EMPTY, START], partial(text_of, codec))
     result: list[list[Written]] = [[] for _ in range(section.n_examples)]
     with evaluating(model) as device:
-        for batch in pair_batches(section, max(1, TOKENS // beams)):
+        for batch in bucketed_batches(section, max(1, TOKENS // beams)):
             assert batch.rows is not None
             rows = batch.rows if numbers is None else numbers[batch.rows]
             there = batch.to(device)

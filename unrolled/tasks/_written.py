@@ -19,7 +19,7 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import config, task
-from unrolled.core.batch import Batch
+from unrolled.core.batch import TARGET, Batch
 from unrolled.core.causal import Conditional
 from unrolled.core.emission import Emission
 from unrolled.core.errors import DataError, UsageError
@@ -28,9 +28,11 @@ from unrolled.core.front import option
 from unrolled.core.metric import Metric
 from unrolled.core.tokens import STOP
 from unrolled.data.codec import Codec
+from unrolled.data.collate import NEXT, Form, collate, n_targets
 from unrolled.data.config import DataConfig
-from unrolled.data.pairs_batch import PairExamples, PairSection, pair_batches, section_of_pairs
-from unrolled.data.pairs_prepare import Longest, PairData
+from unrolled.data.examples import GIVEN, KINDS, REFERENCES, Examples
+from unrolled.data.pairs_prepare import Longest, PairData, examples_of_pairs
+from unrolled.data.sampler import Bucketed, bucketed_batches
 from unrolled.data.target_words import TargetWords
 from unrolled.decode.config import WRITTEN, Decoding
 from unrolled.decode.text import Written
@@ -75,6 +77,7 @@ class WrittenTask(task.Task):
     ACCEPTS: ClassVar[tuple[str, ...]] = ("conditional",)
     OBEYS: ClassVar[Mapping[str, tuple[str, ...]]] = {"predict": WRITTEN}
     WRITES = True
+    FORM: ClassVar[Form] = NEXT
 
     data: DataConfig
     config: Config
@@ -82,7 +85,7 @@ class WrittenTask(task.Task):
     def __init__(self, config: Config, data: DataConfig) -> None:
         super().__init__(config, data)
         self.codec: Codec  # of targets
-        self.sections: dict[str, PairSection] = {}
+        self.sections: dict[str, Examples] = {}
         self.longest: dict[str, Longest] = {}
         self.longest_target = 0  # of training, in tokens
         self.kinds: list[str] = []  # of held-out examples, that figures tell apart
@@ -98,10 +101,10 @@ class WrittenTask(task.Task):
         sections, self.sections, self.longest = pairs.sections, pairs.sections, pairs.longest
         self.longest_target = pairs.longest["train"].target
         self.judge_by(TargetWords(**pairs.facts["target_words"]))
-        named = [kind for section in sections.values() for kind in (section.kinds or []) if kind]
+        named = [kind for section in sections.values() for kind in section.columns.get(KINDS, []) if kind]
         self.tell_apart(list(dict.fromkeys(named)))
         if self.config.label_smoothing and self.config.prior == "training":
-            counts = np.bincount(sections["train"].target, minlength=self.codec.size).astype(np.float32)
+            counts = np.bincount(sections["train"].values(TARGET), minlength=self.codec.size).astype(np.float32)
             counts[STOP] += sections["train"].n_examples
             self._prior = torch.from_numpy(counts / counts.sum())
 
@@ -134,12 +137,12 @@ class WrittenTask(task.Task):
         self.tell_apart(told.kinds)
 
     def size(self, split: str) -> int:
-        return self._section(split).n_targets
+        return n_targets(self._section(split))
 
     def splits(self) -> tuple[str, ...]:
         return tuple(self.sections)
 
-    def _section(self, split: str) -> PairSection:
+    def _section(self, split: str) -> Examples:
         if not self.sections:
             raise UsageError("no data has been read yet: call prepare(source) first")
         return self.sections[split]
@@ -148,7 +151,7 @@ class WrittenTask(task.Task):
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
         tokens = getattr(batching, "batch_tokens", None)
-        return PairExamples(self._section("train"), tokens, batching.batch_size, seed)
+        return Bucketed(self._section("train"), tokens, batching.batch_size, self.FORM, seed)
 
     @property
     def emission(self) -> Emission:
@@ -185,16 +188,16 @@ class WrittenTask(task.Task):
         section = self._section(split)
         if limit is None:
             return self.measure(model, section, ledger)
-        return self.measure_tokens(model, section.share(min(1.0, limit / section.n_targets)), ledger)
+        return self.measure_tokens(model, section.share(min(1.0, limit / n_targets(section))), ledger)
 
-    def measure(self, model: Any, section: PairSection, ledger: task.Ledger | None = None) -> dict[str, float]:
+    def measure(self, model: Any, section: Examples, ledger: task.Ledger | None = None) -> dict[str, float]:
         """Figures of each token given those before it, and of the texts that are written."""
         return {**self.measure_tokens(model, section, ledger), **self.measure_texts(model, section, ledger)}
 
-    def measure_tokens(self, model: Any, section: PairSection, ledger: task.Ledger | None) -> dict[str, float]:
-        return _judged.token_figures(outputs(model, pair_batches(section, EVALUATION_TOKENS)), ledger)
+    def measure_tokens(self, model: Any, section: Examples, ledger: task.Ledger | None) -> dict[str, float]:
+        return _judged.token_figures(outputs(model, bucketed_batches(section, EVALUATION_TOKENS, self.FORM)), ledger)
 
-    def measure_texts(self, model: Any, section: PairSection, ledger: task.Ledger | None) -> dict[str, float]:
+    def measure_texts(self, model: Any, section: Examples, ledger: task.Ledger | None) -> dict[str, float]:
         """Of all texts, or of those that there is time to write: how many is the figure `written`."""
         seconds = math.inf if ledger is None else ledger.seconds
         rows, texts = _judged.write_within(
@@ -206,16 +209,16 @@ class WrittenTask(task.Task):
         if ledger is not None:
             _judged.enter(ledger, found, rows)
         figures = _judged.values(found)
-        for kind in self.kinds if some.kinds is not None else []:
-            own = [i for i, each in enumerate(some.kinds or []) if each == kind]
+        for kind in self.kinds:
+            own = [i for i, each in enumerate(some.columns.get(KINDS, [])) if each == kind]
             if own:
                 figures[_exact_of(kind)] = sum(texts[i] == references[i] for i in own) / len(own)
         return {**figures, "written": len(rows)}
 
-    def references(self, section: PairSection) -> list[str]:
-        if section.texts is not None:
-            return list(section.texts[1])
-        return [self.text_of(section.target_of(i).tolist()) for i in range(section.n_examples)]
+    def references(self, section: Examples) -> list[str]:
+        if REFERENCES in section.columns:
+            return list(section.columns[REFERENCES])
+        return [self.text_of(target.tolist()) for target in section.fields[TARGET]]
 
     def more_seconds(self, model: Any) -> float:
         some = self._section("valid").spread(self.config.decoded)
@@ -234,7 +237,7 @@ class WrittenTask(task.Task):
     def write(
         self,
         model: Conditional,
-        section: PairSection,
+        section: Examples,
         decoding: Decoding | None = None,
         numbers: Tensor | None = None,
     ) -> list[list[Written]]:
@@ -278,7 +281,7 @@ class WrittenTask(task.Task):
                     f"{each.place}: the source has {len(source)} tokens, but this model reads at most {most}; "
                     "shorten it or split it"
                 )
-        section = section_of_pairs(sources, [np.empty(0, np.int32)] * len(sources))
+        section = examples_of_pairs(sources, [np.empty(0, np.int32)] * len(sources))
         numbers = torch.tensor([each.number for each in real], dtype=torch.long)
         found = iter(self.write(model, section, decoding, numbers))
         for each in given:
@@ -294,7 +297,7 @@ class WrittenTask(task.Task):
 
     def predictions(self, model: Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
         """Examples of a part with what was written, and the nats of what should have been."""
-        section = self._section(split).take(np.arange(min(limit, self._section(split).n_examples)))
+        section = self._section(split).first(limit)
         nats, counts = self.nats_of(model, section)
         references, written = self.references(section), self.write(model, section)
         for i in range(section.n_examples):
@@ -303,31 +306,33 @@ class WrittenTask(task.Task):
                 "source": self.shown_source(self.source_at(section, i)), "target": references[i], "prediction": text,
                 "right": text == references[i], "tokens": int(counts[i]),
                 "nats_per_token": float(nats[i] / counts[i].clamp(min=1)),
-                **({} if section.kinds is None else {"kind": section.kinds[i]}),
+                **({"kind": section.columns[KINDS][i]} if KINDS in section.columns else {}),
             }  # fmt: skip
 
-    def nats_of(self, model: Any, section: PairSection) -> tuple[Tensor, Tensor]:
+    def nats_of(self, model: Any, section: Examples) -> tuple[Tensor, Tensor]:
         """Nats of every target [n], and how many tokens it has [n]."""
         nats, counts = torch.zeros(section.n_examples), torch.zeros(section.n_examples)
-        for batch, y in outputs(model, pair_batches(section, EVALUATION_TOKENS)):
+        for batch, y in outputs(model, bucketed_batches(section, EVALUATION_TOKENS, self.FORM)):
             assert batch.rows is not None
             rows = batch.rows.cpu()
             nats[rows] = self.emission.losses(y, batch.y).sum(1).cpu()
             counts[rows] = batch.real.sum(1).float().cpu()
         return nats, counts
 
-    def source_at(self, section: PairSection, i: int) -> Any:
+    def source_at(self, section: Examples, i: int) -> Any:
         """The source of an example as it was given."""
-        assert section.texts is not None
-        return section.texts[0][i]
+        return section.at(GIVEN, i)
 
     def example(self, value: Any) -> tuple[Batch, list[str]]:
         """A source and its target, a mapping or a pair, as one row; the positions are those of the target."""
+        batch = self.row_of(value)
+        return batch, [self.codec.name(int(token)) for token in batch.x[0]]
+
+    def row_of(self, value: Any) -> Batch:
         source, target = sides_of(value)
         ids = self.codec.encode(target).astype(np.int32)
-        section = section_of_pairs([self.encode_source(source, "the source")], [ids])
-        batch = next(iter(pair_batches(section, EVALUATION_TOKENS)))
-        return batch, [self.codec.name(int(token)) for token in batch.x[0]]
+        section = examples_of_pairs([self.encode_source(source, "the source")], [ids])
+        return collate(section, np.arange(1), self.FORM)
 
     def completed(self, model: Any, value: Any) -> Any:
         source, target = sides_of(value)

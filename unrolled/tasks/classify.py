@@ -20,11 +20,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from unrolled.core import task
+from unrolled.core.batch import TARGET
 from unrolled.core.metric import Metric
 from unrolled.core.tokens import NO_ANSWER
 from unrolled.data.answers import ClassCodec
 from unrolled.data.config import DataConfig
-from unrolled.data.labelled_batch import LabelledSection
+from unrolled.data.examples import INPUT, Examples
 from unrolled.data.reading import Answers
 from unrolled.emissions.bits import Bits
 from unrolled.emissions.categorical import Categorical
@@ -110,10 +111,10 @@ class Task(_labelled.LabelledTask):
     def metrics(self) -> list[Metric]:
         return [Metric(self.SCORE, formula="rate")]
 
-    def said(self, model: Any, section: LabelledSection) -> tuple[Tensor, Tensor]:
+    def said(self, model: Any, section: Examples) -> tuple[Tensor, Tensor]:
         """Logits [n, C], whose softmax (or sigmoid) is what is told as p, and the nats of each target [n]."""
         y = self.answers_to(model, section).double()
-        return self.emission.scaled(y), self.emission.losses(y, self.known(torch.from_numpy(section.y)))
+        return self.emission.scaled(y), self.emission.losses(y, self.known(torch.from_numpy(section.values(TARGET))))
 
     def known(self, y: Tensor) -> Tensor:
         """Targets [n] with NO_ANSWER where training never showed the class, which has no probability; of sets those
@@ -121,8 +122,9 @@ class Task(_labelled.LabelledTask):
         size = self.answers.size
         return y[:, :size] if self.answers_are == "classes" else y.masked_fill(y >= size, NO_ANSWER)
 
-    def measure(self, model: Any, section: LabelledSection, ledger: task.Ledger | None) -> dict[str, float]:
-        (logits, nats), y = self.said(model, section), torch.from_numpy(section.y)  # [n, C], [n], [n] or [n, C + U]
+    def measure(self, model: Any, section: Examples, ledger: task.Ledger | None) -> dict[str, float]:
+        logits, nats = self.said(model, section)  # [n, C], [n]
+        y = torch.from_numpy(section.values(TARGET))  # [n] or [n, C + U]
         if self.answers_are == "classes":
             return self._measure_sets(logits, nats, y, ledger)
         said, known = logits.argmax(1), self.known(y)
@@ -177,7 +179,7 @@ class Task(_labelled.LabelledTask):
             return
         section = self._found().sections["valid"]
         y = self.answers_to(model, section)
-        self.temperature = self.emission.calibrate(y, self.known(torch.from_numpy(section.y))).temperature
+        self.temperature = self.emission.calibrate(y, self.known(torch.from_numpy(section.values(TARGET)))).temperature
 
     def learn_from(self, members: Sequence[task.Task]) -> None:
         """The (geometric) mean of their temperatures."""
@@ -196,18 +198,19 @@ class Task(_labelled.LabelledTask):
         some = self.first_of(split, limit)
         logits, nats = self.said(model, some)
         if self.answers_are == "class":
-            nats = nats.masked_fill(self.known(torch.from_numpy(some.y)) == NO_ANSWER, math.nan)
+            nats = nats.masked_fill(self.known(torch.from_numpy(some.values(TARGET))) == NO_ANSWER, math.nan)
         for i, found in enumerate(map(self._answer, logits)):
-            true = self.answers.decode(some.answer(i))
+            true = self.answers.decode(some.at(TARGET, i))
             true = list(true) if isinstance(true, tuple) else true
-            line = {"input": self.shown(some.input(i)), "target": true, **found, "right": found["prediction"] == true}
+            read = self.shown(some.at(INPUT, i))
+            line = {"input": read, "target": true, **found, "right": found["prediction"] == true}
             loss = float(nats[i])
             told = {"p_target": math.exp(-loss), "nats": loss} if not math.isnan(loss) else dict.fromkeys(TOLD)
             yield {**line, **told}
 
-    def say(self, model: Any, section: LabelledSection) -> Iterator[dict[str, Any]]:
+    def say(self, model: Any, section: Examples) -> Iterator[dict[str, Any]]:
         """The class of each example and its probability."""
-        return map(self._answer, self.said(model, section)[0])
+        return map(self._answer, self.emission.scaled(self.answers_to(model, section).double()))
 
     def told(self, y: Tensor, x: Tensor) -> dict[str, Any]:
         return self._answer(self.emission.scaled(y.double()))
@@ -225,7 +228,7 @@ class Task(_labelled.LabelledTask):
         section = self._found().sections[split]
         if self.answers_are == "classes" or self.answers.size > SHOWN:
             return {}
-        logits, y = self.said(model, section)[0], torch.from_numpy(section.y)
+        logits, y = self.said(model, section)[0], torch.from_numpy(section.values(TARGET))
         confusion = classes.confusion_matrix(logits.argmax(1), y, len(self.answers.all_names))
         bins = calibration.reliability(logits.softmax(1), y)
         full = [i for i, n in enumerate(bins.n.tolist()) if n]

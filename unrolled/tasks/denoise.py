@@ -21,15 +21,18 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import task
+from unrolled.core.batch import TARGET
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import Ports
 from unrolled.data.answers import SeriesScaler
 from unrolled.data.builtin_sets import BUILTIN
+from unrolled.data.collate import BESIDE
+from unrolled.data.examples import INPUT, Examples, Ragged
 from unrolled.data.labelled import LabelledSource, open_labelled
-from unrolled.data.labelled_batch import LabelledBatches, LabelledSection
 from unrolled.data.look import Look
 from unrolled.data.noise import FreshNoise, with_noise
 from unrolled.data.reading import Answers, Noise
+from unrolled.data.sampler import Pooled
 from unrolled.emissions.point import Point
 from unrolled.objectives import numbers
 from unrolled.pictures import kinds
@@ -68,10 +71,11 @@ class Task(_labelled.LabelledTask):
         found, before = self._found(), self.inputs
         if self._is_pair():
             assert isinstance(before, SeriesScaler)
-            sections = {
-                part: replace(section, x=self.answers.encode(before.decode(section.x), part))
-                for part, section in found.sections.items()
-            }
+            sections = {}
+            for part, section in found.sections.items():
+                noisy = section.fields[INPUT]
+                again = Ragged(self.answers.encode(before.decode(noisy.values), part), noisy.offsets)
+                sections[part] = replace(section, fields={**section.fields, INPUT: again})
             self.labelled = replace(found, inputs=self.answers, sections=sections)
             self.inputs = self.answers
 
@@ -91,13 +95,13 @@ class Task(_labelled.LabelledTask):
         return self.inputs.size == self.answers.size
 
     def size(self, split: str) -> int:
-        return self._found().sections[split].n_steps
+        return len(self._found().sections[split].values(INPUT))
 
     # ---- training
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
         """Noise that is ours is drawn anew for every batch."""
-        batches = LabelledBatches(self._found().sections["train"], batching.batch_size, seed)
+        batches = Pooled(self._found().sections["train"], batching.batch_size, BESIDE, seed)
         asked = self.config.clean
         return batches if asked.noise is None else FreshNoise(batches, asked.noise, asked.snr)
 
@@ -110,15 +114,15 @@ class Task(_labelled.LabelledTask):
 
     # ---- figures
 
-    def measure(self, model: Any, section: LabelledSection, ledger: task.Ledger | None) -> dict[str, float]:
-        y, clean = self.answers_along(model, section), torch.from_numpy(section.y)  # [N, D]
+    def measure(self, model: Any, section: Examples, ledger: task.Ledger | None) -> dict[str, float]:
+        y, clean = self.answers_along(model, section), torch.from_numpy(section.values(TARGET))  # [N, D]
         squares = (y.double() - clean.double()).square().sum(1)  # [N]
         if ledger is not None:
-            examples = torch.from_numpy(np.repeat(np.arange(section.n_examples), section.lengths))  # [N]
+            examples = torch.from_numpy(np.repeat(np.arange(section.n_examples), section.lengths(INPUT)))  # [N]
             ledger.add(examples, squares, torch.full_like(squares, self.answers.size))
         figures = {"mse": float(squares.mean()) / self.answers.size, "tokens": len(y)}
         if self._is_pair():
-            noisy = torch.from_numpy(section.x)
+            noisy = torch.from_numpy(section.values(INPUT))
             gain = numbers.snr_gain(self._units(y), self._units(noisy), self._units(clean))
             if math.isfinite(gain):  # not where there was no noise, or none is left
                 figures["snr_gain"] = gain
@@ -133,18 +137,18 @@ class Task(_labelled.LabelledTask):
     def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
         some = self.first_of(split, limit)
         for i, said in enumerate(self.say(model, some)):
-            target = self.answers.decode(some.answer(i))
-            error = self.answers.encode(np.array(said["prediction"]), split) - some.answer(i)  # [T, D]
+            target = self.answers.decode(some.at(TARGET, i))
+            error = self.answers.encode(np.array(said["prediction"]), split) - some.at(TARGET, i)  # [T, D]
             yield {
-                "input": self.shown(some.input(i)),
+                "input": self.shown(some.at(INPUT, i)),
                 "target": target.round(DECIMALS).tolist(),
                 **said,
                 "error": float(np.square(error).mean()),
             }
 
-    def say(self, model: Any, section: LabelledSection) -> Iterator[dict[str, Any]]:
+    def say(self, model: Any, section: Examples) -> Iterator[dict[str, Any]]:
         y = self.answers.decode(self.answers_along(model, section))  # [N, D]
-        for start, stop in zip(section.offsets[:-1], section.offsets[1:]):
+        for start, stop in zip(section.fields[INPUT].offsets[0][:-1], section.fields[INPUT].offsets[0][1:]):
             yield {"prediction": y[start:stop].round(DECIMALS).tolist()}
 
     def pictures(self, model: Any, split: str) -> dict[str, Any]:

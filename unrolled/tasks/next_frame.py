@@ -20,7 +20,7 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import config, task
-from unrolled.core.batch import Batch
+from unrolled.core.batch import TARGET, Batch
 from unrolled.core.causal import Causal, Conditional
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.flow import Flow
@@ -30,14 +30,24 @@ from unrolled.core.opening import read_json
 from unrolled.core.outside import write_new
 from unrolled.core.spec import Asks, Ports
 from unrolled.data import pianoroll
-from unrolled.data.batch import Examples, example_batches
 from unrolled.data.cells import as_number
+from unrolled.data.collate import collate, n_targets
 from unrolled.data.config import DataConfig
+from unrolled.data.examples import Examples
 from unrolled.data.given import values_of
 from unrolled.data.look import Look
 from unrolled.data.midi import midi_bytes
-from unrolled.data.pianoroll import KEYS, LOWEST, Roll, RollData, check_roll, prepare_rolls, read_rolls, section_of
-from unrolled.data.section import Section
+from unrolled.data.pianoroll import (
+    KEYS,
+    LOWEST,
+    Roll,
+    RollData,
+    check_roll,
+    examples_of_rolls,
+    prepare_rolls,
+    read_rolls,
+)
+from unrolled.data.sampler import Pooled
 from unrolled.decode.rollout import best_of
 from unrolled.decode.text import Begun
 from unrolled.emissions.bits import Bits
@@ -109,10 +119,9 @@ class Task(_next.NextTask):
         return {**rolls.facts, "fingerprint": rolls.fingerprint}
 
     def size(self, split: str) -> int:
-        lengths = np.diff(self.sections()[split].offsets)
-        return int(np.maximum(lengths + 1 - self.data.ahead, 0).sum())
+        return n_targets(self.sections()[split], self.data.ahead)
 
-    def sections(self) -> Mapping[str, Section]:
+    def sections(self) -> Mapping[str, Examples]:
         return self._rolls().sections
 
     def _rolls(self) -> RollData:
@@ -135,7 +144,7 @@ class Task(_next.NextTask):
     # ---- training
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
-        return Examples(self.sections()["train"], batching.batch_size, ahead=self.data.ahead, seed=seed)
+        return Pooled(self.sections()["train"], batching.batch_size, self.form, seed=seed)
 
     def uses(self) -> list[task.Use]:
         return [
@@ -159,7 +168,7 @@ class Task(_next.NextTask):
     # ---- figures
 
     def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
-        section = section_of(self._read(source))
+        section = examples_of_rolls(self._read(source))
         return lambda model: self.measure(model, section, None)
 
     def counted(self, batch: Batch, y: Tensor, nats: Tensor) -> dict[str, float]:
@@ -169,7 +178,7 @@ class Task(_next.NextTask):
             "right": int((said & true).sum()), "named": int((said | true).sum()),
         }  # fmt: skip
 
-    def figures(self, sums: _next.Sums, section: Section, whole: bool) -> dict[str, float]:
+    def figures(self, sums: _next.Sums, section: Examples, whole: bool) -> dict[str, float]:
         """Nats per frame, and the share of right keys among all that sound or are said to (Bay et al. 2009)."""
         n = int(sums["tokens"])
         figures = {"nats": metrics.mean(sums["nats"], n), "accuracy": sums["right"] / max(sums["named"], 1)}
@@ -179,7 +188,7 @@ class Task(_next.NextTask):
 
     def predictions(self, model: Causal | Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
         section = self.sections()[split]
-        rolls = [section.example(i) for i in range(min(limit, section.n_examples))]
+        rolls = list(section.first(limit).fields[TARGET])
         for number, (roll, line) in enumerate(zip(rolls, self.score(model, list(map(task.Given, rolls))))):
             on = [np.flatnonzero(frame).tolist() for frame in roll]
             yield {**line, "text": f"{split}, sequence {number}", "frames": on}
@@ -191,7 +200,7 @@ class Task(_next.NextTask):
             roll = np.zeros((len(value), self.width), np.uint8)
             for frame, on in zip(roll, value):
                 frame[on] = 1
-        batch = next(iter(example_batches(section_of([check_roll(roll, "input", self.width)]), 1, self.data.ahead)))
+        batch = collate(examples_of_rolls([check_roll(roll, "input", self.width)]), np.arange(1), self.form)
         return batch, [str(t) for t in range(batch.x.shape[1])]
 
     def input_of(self, line: Mapping[str, Any]) -> Any:
@@ -200,7 +209,7 @@ class Task(_next.NextTask):
     def score(self, model: Causal | Conditional, given: Sequence[task.Given]) -> Iterator[dict[str, Any]]:
         """Log-probability of each sequence, in order."""
         checked = [check_roll(each.value, f"sequence {i}", self.width) for i, each in enumerate(given)]
-        batches = self.batches(model, section_of(checked)) if checked else ()
+        batches = self.batches(model, examples_of_rolls(checked)) if checked else ()
         nats, counts = self.row_nats(model, batches, len(checked))
         for i, (total, n) in enumerate(zip(nats.tolist(), counts.tolist())):
             yield {"text": f"sequence {i}", "logp": -total, "tokens": n, "nats_per_frame": total / max(n, 1)}

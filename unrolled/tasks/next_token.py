@@ -21,7 +21,7 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import config, task
-from unrolled.core.batch import TARGET, Batch
+from unrolled.core.batch import SOURCE, TARGET, Batch
 from unrolled.core.causal import Causal, Conditional, begin, decoder_of
 from unrolled.core.errors import DataError, UsageError, nearest
 from unrolled.core.flow import Flow
@@ -29,13 +29,14 @@ from unrolled.core.forward import carries, evaluated, evaluating, outputs
 from unrolled.core.front import option
 from unrolled.core.spec import Asks, Ports
 from unrolled.core.tokens import EMPTY, START, STOP, UNKNOWN
-from unrolled.data.batch import Examples, StreamRows, Windows, evaluation_batches, example_batches
 from unrolled.data.codec import Codec
+from unrolled.data.collate import collate
 from unrolled.data.config import DataConfig
+from unrolled.data.examples import Examples, frequencies, ragged
 from unrolled.data.look import Look
 from unrolled.data.prepare import TextData, prepare, prepare_all
 from unrolled.data.rows_beside import rows_in
-from unrolled.data.section import Section, frequencies, section_from
+from unrolled.data.sampler import Pooled, StreamRows, Windows, pooled_batches, stream_batches
 from unrolled.data.text_inputs import bound, read_inputs
 from unrolled.decode.config import WRITTEN, Decoding
 from unrolled.decode.text import Begun, Writer
@@ -82,7 +83,7 @@ class Task(_next.NextTask):
         self.codec, self.labels, self.column = self.text.codec, self.text.labels, self.text.column
         self.is_stream = self.text.sections["train"].is_stream
         if self.config.label_smoothing and self.config.prior == "training":
-            self._prior = torch.from_numpy(frequencies(self.text.sections["train"], self.codec.size))
+            self._prior = torch.from_numpy(frequencies(self.text.sections["train"].values(TARGET), self.codec.size))
 
     def save_codec(self, directory: Path) -> None:
         self.codec.save(directory)
@@ -117,9 +118,9 @@ class Task(_next.NextTask):
 
     def size(self, split: str) -> int:
         section = self.sections()[split]
-        return section.n_tokens + (0 if section.is_stream else section.n_examples)
+        return len(section.values(TARGET)) + (0 if section.is_stream else section.n_examples)
 
-    def sections(self) -> Mapping[str, Section]:
+    def sections(self) -> Mapping[str, Examples]:
         return self._text().sections
 
     def _text(self) -> TextData:
@@ -141,7 +142,7 @@ class Task(_next.NextTask):
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
         train, ahead = self.sections()["train"], self.data.ahead
         if not self.is_stream:
-            return Examples(train, batching.batch_size, ahead=ahead, seed=seed)
+            return Pooled(train, batching.batch_size, self.form, seed=seed)
         if not carried:
             return Windows(train, batching.batch_size, batching.length, ahead=ahead, seed=seed)
         return StreamRows(train, batching.batch_size, batching.length, back=batching.back, ahead=ahead, seed=seed)
@@ -176,7 +177,7 @@ class Task(_next.NextTask):
     def counted(self, batch: Batch, y: Tensor, nats: Tensor) -> dict[str, float]:
         return {"right": int(metrics.accuracy(y, batch.y)[0])}
 
-    def figures(self, sums: _next.Sums, section: Section, whole: bool) -> dict[str, float]:
+    def figures(self, sums: _next.Sums, section: Examples, whole: bool) -> dict[str, float]:
         """Nats per token; and, when the whole section is read, bits per character and byte."""
         total, count = float(sums["nats"]), int(sums["tokens"])
         if count == 0:
@@ -185,34 +186,35 @@ class Task(_next.NextTask):
         figures["accuracy"] = sums["right"] / count
         if whole:
             if section.is_stream:  # its first token is given, not predicted, but its characters are counted
-                total *= section.n_tokens / count
-            figures["bits_per_character"] = metrics.bits_per_character(total, section.n_chars)
-            figures["bits_per_byte"] = metrics.bits_per_byte(total, section.n_bytes)
-            figures["unknown_share"] = section.n_unknown / max(len(section.tokens), 1)
+                total *= len(section.values(TARGET)) / count
+            figures["bits_per_character"] = metrics.bits_per_character(total, section.counts["characters"])
+            figures["bits_per_byte"] = metrics.bits_per_byte(total, section.counts["bytes"])
+            figures["unknown_share"] = section.counts["unknown"] / max(len(section.values(TARGET)), 1)
         return {**figures, "tokens": count}
 
-    def batches(self, model: Causal | Conditional, section: Section) -> Iterator[Batch]:
+    def batches(self, model: Causal | Conditional, section: Examples) -> Iterator[Batch]:
         if not section.is_stream:
             return super().batches(model, section)
         length, context, carried = EVALUATION_LENGTH, WARM_UP, carries(model)
         if not carried:  # windows that overlap by half
             length = min(length, decoder_of(model).max_length or length)
             context = length // 2
-        return evaluation_batches(
-            section, EVALUATION_ROWS, length, ahead=self.data.ahead, context=context, carried=carried
-        )
+        return stream_batches(section, EVALUATION_ROWS, length, self.data.ahead, context=context, carried=carried)
 
     def predictions(self, model: Causal | Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
         """Examples, or pieces of a stream, in order, with their nats."""
         section = self.sections()[split]
         if section.is_stream:
-            ends = np.minimum(np.arange(1, limit + 1) * PIECE, len(section.tokens))
-            offsets = np.concatenate([[0], np.unique(ends)])
+            tokens = section.values(TARGET)
+            ends = np.minimum(np.arange(1, limit + 1) * PIECE, len(tokens))
+            pieces = [tokens[a:b] for a, b in pairwise([0, *np.unique(ends)])]
         else:
-            offsets = section.offsets[: limit + 1]
-        texts = [self.codec.decode(section.tokens[a:b]) for a, b in pairwise(offsets)]
-        labels, classes = self.labels, section.classes
-        started = [labels[k] for k in classes[: len(texts)]] if labels and classes is not None else [None] * len(texts)
+            pieces = list(section.first(limit).fields[TARGET])
+        texts, labels = [self.codec.decode(piece) for piece in pieces], self.labels
+        classes = section.columns.get(SOURCE)
+        started = (
+            [labels[int(k)] for k in classes[: len(texts)]] if labels and classes is not None else [None] * len(texts)
+        )
         yield from self.score(model, list(map(task.Given, texts, started)))
 
     def score(self, model: Causal | Conditional, given: Sequence[task.Given]) -> Iterator[dict[str, Any]]:
@@ -220,10 +222,7 @@ class Task(_next.NextTask):
         for at in range(0, len(given), 1000):
             some = [each.value for each in given[at : at + 1000]]
             classes = self._class_ids([each.condition for each in given[at : at + 1000]])
-            section = section_from(
-                [self.codec.encode(text) for text in some], None if classes is None else classes.tolist(), False
-            )
-            batches = example_batches(section, EVALUATION_ROWS, ahead=self.data.ahead)
+            batches = pooled_batches(self._examples(some, classes), EVALUATION_ROWS, self.form)
             nats, counts = self.row_nats(model, map(self._without_ends, batches), len(some))
             for i, text in enumerate(some):
                 total, count = float(nats[i]), int(counts[i])
@@ -259,9 +258,14 @@ class Task(_next.NextTask):
 
     def example(self, value: Any) -> tuple[Batch, list[str]]:
         """A text as one row; the names are those of the tokens that are read."""
-        section = section_from([self.codec.encode(str(value))], [0] if self.labels else None, False)
-        batch = self._without_ends(next(iter(example_batches(section, 1, ahead=self.data.ahead))))
+        section = self._examples([str(value)], np.zeros(1, np.int64) if self.labels else None)
+        batch = self._without_ends(collate(section, np.arange(1), self.form))
         return batch, [self.codec.name(int(token)) for token in batch.x[0]]
+
+    def _examples(self, texts: Sequence[str], classes: np.ndarray | None) -> Examples:
+        return Examples(
+            {TARGET: ragged([self.codec.encode(text) for text in texts])}, {} if classes is None else {SOURCE: classes}
+        )
 
     def input_of(self, line: Mapping[str, Any]) -> Any:
         return line["text"]

@@ -20,16 +20,18 @@ import torch
 from torch import Tensor
 
 from unrolled.core import task
-from unrolled.core.batch import Batch
+from unrolled.core.batch import TARGET, Batch
 from unrolled.core.errors import DataError
 from unrolled.core.forward import outputs
 from unrolled.core.metric import Metric
 from unrolled.core.spec import Asks, Ports
+from unrolled.data.collate import FRAMES, Form
 from unrolled.data.config import DataConfig
+from unrolled.data.examples import Examples
 from unrolled.data.look import Look
-from unrolled.data.pairs_batch import PairExamples, PairSection
 from unrolled.data.pairs_prepare import Longest
 from unrolled.data.recognition import guess_recognition, open_recognition, sources_in
+from unrolled.data.sampler import bucketed_batches
 from unrolled.data.sound import features, read_clip
 from unrolled.data.strokes import as_strokes
 from unrolled.data.target_words import TargetWords
@@ -119,7 +121,7 @@ class Task(_sensed.SensedTask):
             raise DataError(f"'{text[:20]}…' is not a JSON list of strokes ({error.msg})") from None
 
     def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
-        section = self._section(split).take(np.arange(min(limit, self._section(split).n_examples)))
+        section = self._section(split)
         for i, line in enumerate(super().predictions(model, split, limit)):
             vectors = np.asarray(self.source_at(section, i), np.float64).round(5).tolist()
             yield {**line, "source": f"example {int(section.rows[i]) + 1} of the data", "vectors": vectors}
@@ -154,6 +156,7 @@ class ByFrames(Task):
 
     ACCEPTS: ClassVar[tuple[str, ...]] = ("encoder", "causal")
     OBEYS: ClassVar[Mapping[str, tuple[str, ...]]] = {"predict": ("n", "beam")}  # frames say one text
+    FORM: ClassVar[Form] = FRAMES
 
     # ---- the model
 
@@ -169,11 +172,6 @@ class ByFrames(Task):
 
     def baselines(self) -> list[task.Baseline]:
         return []
-
-    def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
-        pairs = super().sampler(batching, carried, seed)
-        assert isinstance(pairs, PairExamples)
-        return _frames.FrameExamples(pairs)
 
     def loss(self, y: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         return self.emission.loss(y, batch.y, _frames.mask_of(y, batch))
@@ -193,16 +191,16 @@ class ByFrames(Task):
 
     # ---- figures
 
-    def measure_tokens(self, model: Any, section: PairSection, ledger: task.Ledger | None) -> dict[str, float]:
+    def measure_tokens(self, model: Any, section: Examples, ledger: task.Ledger | None) -> dict[str, float]:
         nats, counts = self.nats_of(model, section)
         if ledger is not None:
             ledger.put("nats", torch.arange(section.n_examples), torch.stack([nats, counts], 1))
         per_token = metrics.nats_per_token(float(nats.sum()), int(counts.sum()))
         return {"nats": per_token, "tokens": int(counts.sum())}
 
-    def nats_of(self, model: Any, section: PairSection) -> tuple[Tensor, Tensor]:
-        nats, counts = torch.zeros(section.n_examples).double(), torch.from_numpy(section.target_lengths).double()
-        for batch, y in outputs(model, _frames.frame_batches(section)):
+    def nats_of(self, model: Any, section: Examples) -> tuple[Tensor, Tensor]:
+        nats, counts = torch.zeros(section.n_examples).double(), torch.from_numpy(section.lengths(TARGET)).double()
+        for batch, y in outputs(model, bucketed_batches(section, _written.EVALUATION_TOKENS, self.FORM)):
             found = self.emission.losses(y, batch.y, _frames.mask_of(y, batch))  # [B, 1]
             nats[cast(Tensor, batch.rows).cpu()] = found[:, 0].double().cpu()
         return nats, counts
@@ -218,13 +216,13 @@ class ByFrames(Task):
     def write(
         self,
         model: Any,
-        section: PairSection,
+        section: Examples,
         decoding: Decoding | None = None,
         numbers: Tensor | None = None,
     ) -> list[list[Written]]:
         decoding = decoding or Decoding()
         found: list[list[Written]] = [[] for _ in range(section.n_examples)]
-        for batch, y in outputs(model, _frames.frame_batches(section)):
+        for batch, y in outputs(model, bucketed_batches(section, _written.EVALUATION_TOKENS, self.FORM)):
             texts = self.emission.decode(y, _frames.mask_of(y, batch), decoding.beam, decoding.n)
             for row, candidates in zip(cast(Tensor, batch.rows).tolist(), texts):
                 found[row] = [
@@ -236,7 +234,7 @@ class ByFrames(Task):
     # ---- examples
 
     def example(self, value: Any) -> tuple[Batch, list[str]]:
-        frames = _frames.as_frames(super().example(value)[0])
+        frames = self.row_of(value)
         return frames, [str(s) for s in range(frames.x.shape[1])]
 
     def explained(self, y: Tensor, at: int) -> task.Explained:

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from unrolled.core import task
+from unrolled.core.batch import TARGET
 from unrolled.data.answers import NumberScaler
-from unrolled.data.labelled_batch import LabelledSection
+from unrolled.data.examples import INPUT, Examples
 from unrolled.data.reading import names_of
 from unrolled.emissions.point import Distance, Point
 from unrolled.objectives import numbers
@@ -56,8 +57,8 @@ class Task(_labelled.LabelledTask):
 
     # ---- figures
 
-    def measure(self, model: Any, section: LabelledSection, ledger: task.Ledger | None) -> dict[str, float]:
-        y, target = self._numbers(self.answers_to(model, section)), self._numbers(section.y)  # [n, k]
+    def measure(self, model: Any, section: Examples, ledger: task.Ledger | None) -> dict[str, float]:
+        y, target = self._numbers(self.answers_to(model, section)), self._numbers(section.values(TARGET))  # [n, k]
         squares = (y - target).square().mean(1)  # [n]
         if ledger is not None:
             ledger.add(torch.arange(len(y)), squares, torch.ones(len(y)))
@@ -77,16 +78,16 @@ class Task(_labelled.LabelledTask):
 
     def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
         some = self.first_of(split, limit)
-        targets = self._numbers(some.y)
+        targets = self._numbers(some.values(TARGET))
         for i, (said, target) in enumerate(zip(self._numbers(self.answers_to(model, some)), targets)):
             yield {
-                "input": self.shown(some.input(i)),
+                "input": self.shown(some.at(INPUT, i)),
                 "target": _plain(target),
                 "prediction": _plain(said),
                 "error": float((said - target).square().mean()),
             }
 
-    def say(self, model: Any, section: LabelledSection) -> Iterator[dict[str, Any]]:
+    def say(self, model: Any, section: Examples) -> Iterator[dict[str, Any]]:
         return ({"prediction": _plain(said)} for said in self._numbers(self.answers_to(model, section)))
 
     def told(self, y: Tensor, x: Tensor) -> dict[str, Any]:
@@ -94,7 +95,7 @@ class Task(_labelled.LabelledTask):
 
     def pictures(self, model: Any, split: str) -> dict[str, Any]:
         section = self._found().sections[split].share(_labelled.POINTS / self._found().sections[split].n_examples)
-        y, target = self._numbers(self.answers_to(model, section)), self._numbers(section.y)  # [n, k]
+        y, target = self._numbers(self.answers_to(model, section)), self._numbers(section.values(TARGET))  # [n, k]
         names = self._names()
         ends = [float(target.min()), float(target.max())]
         against = kinds.Plot(

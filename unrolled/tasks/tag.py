@@ -18,12 +18,13 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import task
+from unrolled.core.batch import TARGET
 from unrolled.core.metric import Metric
 from unrolled.core.tokens import NO_ANSWER, UNKNOWN
 from unrolled.data.answers import TagCodec
 from unrolled.data.config import DataConfig
+from unrolled.data.examples import INPUT, Examples
 from unrolled.data.labelled import Labelled
-from unrolled.data.labelled_batch import LabelledSection
 from unrolled.data.untagged import open_words, sentence_files, words_alone
 from unrolled.emissions.categorical import Categorical
 from unrolled.objectives import classes, spans
@@ -60,7 +61,7 @@ class Task(_labelled.LabelledTask):
         return {**super()._preparation(), "least": self.config.least}
 
     def size(self, split: str) -> int:
-        return self._found().sections[split].n_steps
+        return len(self._found().sections[split].values(INPUT))
 
     def value_of(self, value: Any, place: str) -> Any:
         words = super().value_of(value, place)
@@ -84,12 +85,12 @@ class Task(_labelled.LabelledTask):
     def metrics(self) -> list[Metric]:
         return [Metric(self.SCORE, formula="rate")]
 
-    def measure(self, model: Any, section: LabelledSection, ledger: task.Ledger | None) -> dict[str, float]:
-        y = torch.from_numpy(section.y)  # [N]
+    def measure(self, model: Any, section: Examples, ledger: task.Ledger | None) -> dict[str, float]:
+        y = torch.from_numpy(section.values(TARGET))  # [N]
         said = self.answers_along(model, section).argmax(1)  # [N]
         wrong = (said != y).double()
         if ledger is not None:
-            sentences = torch.from_numpy(np.repeat(np.arange(section.n_examples), section.lengths))  # [N]
+            sentences = torch.from_numpy(np.repeat(np.arange(section.n_examples), section.lengths(INPUT)))  # [N]
             ledger.add(sentences, wrong, torch.ones(len(y)))
         hits = classes.hits_of(classes.confusion_matrix(said, y, len(self.answers.all_names)))
         figures = {
@@ -98,39 +99,39 @@ class Task(_labelled.LabelledTask):
             "macro_f1": float(classes.macro_f1(hits)),
             "tokens": len(y),
         }
-        unseen = torch.from_numpy(_words(section.x) == UNKNOWN)  # [N]
+        unseen = torch.from_numpy(_words(section.values(INPUT)) == UNKNOWN)  # [N]
         if unseen.any():
             figures["unseen_accuracy"] = 1 - float(wrong[unseen].mean())
         if n := int((y >= self.answers.size).sum()):
             figures["unseen_targets"] = n
         if spans.is_bio(self.answers.names):
-            found = spans.span_hits(self._sentences(said.numpy(), section), self._sentences(section.y, section))[1]
+            found = spans.span_hits(self._sentences(said.numpy(), section), self._sentences(y.numpy(), section))[1]
             figures["span_f1"] = float(classes.micro_f1(found)) if len(found.found) else 0.0
         return figures
 
-    def _sentences(self, tags: np.ndarray, section: LabelledSection) -> list[list[str]]:
+    def _sentences(self, tags: np.ndarray, section: Examples) -> list[list[str]]:
         """Numbers of tags [N] as names, sentence by sentence."""
         names = self.answers.all_names
-        return [[names[tag] for tag in each] for each in np.split(tags, section.offsets[1:-1])]
+        return [[names[tag] for tag in each] for each in np.split(tags, section.fields[INPUT].offsets[0][1:-1])]
 
     # ---- predictions
 
     def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
         some = self.first_of(split, limit)
         logp = self.answers_along(model, some).double().log_softmax(1)  # [N, C]
-        y = torch.from_numpy(some.y)
+        y = torch.from_numpy(some.values(TARGET))
         nats = self.emission.losses(logp, y.masked_fill(y >= self.answers.size, NO_ANSWER))  # [N]
-        for i, (start, stop) in enumerate(zip(some.offsets[:-1], some.offsets[1:])):
+        for i, (start, stop) in enumerate(zip(some.fields[INPUT].offsets[0][:-1], some.fields[INPUT].offsets[0][1:])):
             yield {
-                "input": self.shown(some.input(i)),
-                "target": self.answers.decode(some.answer(i)),
+                "input": self.shown(some.at(INPUT, i)),
+                "target": self.answers.decode(some.at(TARGET, i)),
                 **self._answer(logp[start:stop]),
                 "nats": _mean(nats[start:stop][y[start:stop] < self.answers.size]),
             }
 
-    def say(self, model: Any, section: LabelledSection) -> Iterator[dict[str, Any]]:
+    def say(self, model: Any, section: Examples) -> Iterator[dict[str, Any]]:
         logp = self.answers_along(model, section).double().log_softmax(1)  # [N, C]
-        for start, stop in zip(section.offsets[:-1], section.offsets[1:]):
+        for start, stop in zip(section.fields[INPUT].offsets[0][:-1], section.fields[INPUT].offsets[0][1:]):
             yield self._answer(logp[start:stop])
 
     def predict(self, model: Any, given: Sequence[task.Given], decoding: Any = None) -> Iterator[dict[str, Any]]:
@@ -150,8 +151,8 @@ class Task(_labelled.LabelledTask):
         if self.answers.size > SHOWN:
             return {}
         section = self._found().sections[split]
-        said = self.answers_along(model, section).argmax(1)
-        confusion = classes.confusion_matrix(said, torch.from_numpy(section.y), len(self.answers.all_names))
+        said, y = self.answers_along(model, section).argmax(1), torch.from_numpy(section.values(TARGET))
+        confusion = classes.confusion_matrix(said, y, len(self.answers.all_names))
         return confusion_pictures(confusion, self.answers, split)
 
 

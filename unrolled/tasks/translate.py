@@ -9,27 +9,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
 from unrolled.core import task
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.spec import Asks, Ports, SourcePorts
-from unrolled.core.tokens import UNKNOWN
 from unrolled.data.codec import Codec
+from unrolled.data.collate import n_targets
 from unrolled.data.config import DataConfig
 from unrolled.data.given import is_standard_input
 from unrolled.data.look import Look
 from unrolled.data.pairs import open_pairs
-from unrolled.data.pairs_batch import PairSection
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_files import sources_in, sources_of, table_of_pairs
 from unrolled.data.pairs_guess import guess_pairs
@@ -37,6 +33,7 @@ from unrolled.data.pairs_prepare import PairData, encode_pairs, is_joint, prepar
 from unrolled.data.rows_beside import rows_of
 from unrolled.data.windows import windows
 from unrolled.tasks import _written
+from unrolled.tasks._counted import Counted
 from unrolled.tasks._writing import AT_ONCE, given_in
 
 ALIASES = ("translation", "seq2seq", "text-to-text", "transliterate", "summarise", "summarize")
@@ -46,41 +43,6 @@ SOURCE = "source"  # the folder of the sources' codec, where it is not that of t
 
 class Config(_written.Config):
     pairs: PairReading = PairReading()
-
-
-@dataclass(frozen=True)
-class Counted:
-    """Pairs as models that count them take them."""
-
-    section: PairSection
-    codecs: tuple[Codec, Codec]
-
-    @property
-    def source(self) -> NDArray[np.int32]:
-        return self.section.source
-
-    @property
-    def source_offsets(self) -> NDArray[np.int64]:
-        return self.section.source_offsets
-
-    @property
-    def target(self) -> NDArray[np.int32]:
-        return self.section.target
-
-    @property
-    def target_offsets(self) -> NDArray[np.int64]:
-        return self.section.target_offsets
-
-    @cached_property
-    def same(self) -> NDArray[np.int64]:
-        """[V_s]: the target token that is written like each source token, <unknown> where there is none."""
-        source, target = self.codecs
-        if source.to_json() == target.to_json():
-            return np.arange(source.size)
-        number_of = {target.decode([token]): token for token in range(len(target.specials), target.size)}
-        first = len(source.specials)
-        own = [number_of.get(source.decode([token]), UNKNOWN) for token in range(first, source.size)]
-        return np.array([*range(first), *own], np.int64)
 
 
 class Task(_written.WrittenTask):
@@ -156,9 +118,8 @@ class Task(_written.WrittenTask):
         return Ports(self.codec.size, self.codec.size, source=source)
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
-        section = self._section("train")
-        codecs = (self.source_codec, self.codec)
-        return task.fitted(section, section.n_targets, limit, lambda some: model.solve(Counted(some, codecs)))
+        section, codecs = self._section("train"), (self.source_codec, self.codec)
+        return task.fitted(section, n_targets(section), limit, lambda some: model.solve(Counted(some, codecs)))
 
     def baselines(self) -> list[task.Baseline]:
         return [task.Baseline("copy", "copy-source", {}), task.Baseline("word by word", "dictionary", {})]

@@ -8,10 +8,12 @@ Spärck Jones (1972), in the smoothed form of scikit-learn.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from unrolled.core.causal import Encoder
@@ -31,12 +33,13 @@ class Bag(Encoder):
         self.register_buffer("idf", torch.ones(n_tokens))
         self.d_out = n_tokens
 
-    def count_documents(self, section: Any) -> None:
-        """Learn n_i from the examples of a section (`input(i)`, `n_examples`)."""
-        seen = np.zeros(len(self.idf))
-        for i in range(section.n_examples):
-            seen[np.unique(section.input(i))] += 1
-        self.idf.copy_(torch.from_numpy(np.log((1 + section.n_examples) / (1 + seen)) + 1))
+    def count_documents(self, documents: Iterable[NDArray[Any]]) -> None:
+        """Learn n_i from the ids of every document."""
+        n, seen = 0, np.zeros(len(self.idf))
+        for ids in documents:
+            n += 1
+            seen[np.unique(ids)] += 1
+        self.idf.copy_(torch.from_numpy(np.log((1 + n) / (1 + seen)) + 1))
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         z = self.idf.new_zeros(len(x), len(self.idf))  # [B, V]
