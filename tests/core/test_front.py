@@ -46,7 +46,7 @@ def test_on_the_command_line() -> None:
     assert front.option("time") == "--budget"
     assert front.option("own_file", "my.py") == "--with my.py"
     assert front.option("data.condition", "file") == "--condition file"
-    assert front.setting("size", 32) == "--set size=32"
+    assert front.option("size", 32) == "--size 32"
     assert front.invocation("train", {"resume": "my runs/a"}) == "unrolled train --resume 'my runs/a'"
 
 

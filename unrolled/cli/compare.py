@@ -8,24 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from unrolled.cli.options import Json, With, print_json, require_names, with_options
+from unrolled.cli.options import Json, With, groups_of, print_json, require_names, with_options
 from unrolled.comparison.config import CompareConfig
 from unrolled.core.config import parse_assignments
-from unrolled.data.config import DataConfig
-from unrolled.data.pairs_config import PairReading
-from unrolled.data.reading import Noise, Reading
+from unrolled.runs.config import RunConfig
 from unrolled.training.signals import stop_at_once
 
-GROUPS = {
-    "": CompareConfig,
-    "data": DataConfig,
-    "task.reading": Reading,
-    "task.pairs": PairReading,
-    "task.clean": Noise,
-}
+OWN = ("budget", "start")  # groups that a comparison decides for its runs
 
 
-@with_options(GROUPS)
+@with_options({"": CompareConfig} | groups_of(RunConfig, OWN))
 def command(
     data: Annotated[str | None, typer.Argument(help="A file, a folder, or builtin:NAME (see `unrolled data`).")] = None,
     valid: Annotated[str | None, typer.Option(help="Validation data; default: a share of DATA (--split).")] = None,
@@ -39,6 +31,9 @@ def command(
     values: dict[str, Any] = {},  # noqa: B006
 ) -> None:
     """Train several models on the same data under equal conditions and say which is best, and how surely.
+
+    All settings of the task are options too, such as `--readout mean`, and those of a model with its name before them,
+    `--lstm.d-state 64`: `unrolled compare --task classify --models lstm,gru --help` lists them.
 
     Examples:
 

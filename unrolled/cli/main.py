@@ -14,6 +14,7 @@ from typer.rich_utils import rich_format_error
 
 import unrolled
 from unrolled.cli import streams
+from unrolled.cli.settings import as_settings
 from unrolled.cli.verbs import command_of, join_verbs
 from unrolled.core import discover
 from unrolled.core.discover import file_name
@@ -56,13 +57,21 @@ def _program(words: list[str]) -> typer.Typer:
         join_verbs(words)
     for name, sentence in (known | verbs()).items():
         if name == asked and name in known:
-            module = importlib.import_module(f"unrolled.cli.{name.replace('-', '_')}")
-            app.command(name)(module.command)
+            app.command(name)(_command(name, words))
         elif name == asked:
             app.command(name)(command_of(name))
         else:
             app.command(name, help=sentence)(_not_loaded)
     return app
+
+
+def _command(name: str, words: list[str]) -> Any:
+    command = importlib.import_module(f"unrolled.cli.{name.replace('-', '_')}").command
+    if "--help" not in words:
+        return command
+    from unrolled.cli.options import for_help
+
+    return for_help(command, words)
 
 
 def commands() -> dict[str, str]:
@@ -109,7 +118,7 @@ def main() -> None:
 def _run() -> int:
     """The exit code of the command, when all that it printed is written."""
     try:
-        code = _program(_words())(standalone_mode=False)
+        code = _called(_words())
     except typer.Abort:
         print("Aborted.", file=sys.stderr)
         code = 1
@@ -119,6 +128,16 @@ def _run() -> int:
         code = error.exit_code
     sys.stdout.flush()
     return int(code or 0)
+
+
+def _called(words: list[str]) -> Any:
+    program = typer.main.get_command(_program(words))
+    if words == sys.argv[1:]:  # not where a shell asks how they may go on
+        asked = next((word for word in words if not word.startswith("-")), "")
+        command = program.commands.get(asked)  # type: ignore[attr-defined]
+        words = words if command is None else as_settings(words, command.params)
+        return program(args=words, prog_name="unrolled", standalone_mode=False)
+    return program(standalone_mode=False)
 
 
 def _told(error: Exception) -> int:

@@ -103,6 +103,6 @@ Receptive field {field_words(fact)}
 Cost per tick   {cost}
 Serial depth    {fact["serial_depth"]} layer applications that wait for one another to train on {LENGTH} positions
 
-Settings (--set key=value):""")
+Settings (options of train, d_state as --d-state):""")
     for line in setting_lines(fact["settings"]):
         print(line)

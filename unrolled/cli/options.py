@@ -6,14 +6,17 @@ import inspect
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
+from typer.models import OptionInfo
 
 from unrolled.cli.streams import json_words
 from unrolled.core import discover
@@ -23,11 +26,11 @@ from unrolled.core.errors import UsageError
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON for scripts.")]
 With = Annotated[str | None, typer.Option("--with", help="Your own Python file that defines a model.")]
 
-ONLY_FOR = {
-    "task.reading": "classify, denoise, regress and tag",
-    "task.clean": "denoise",
-    "task.pairs": "caption, recognise and translate",
-}  # tasks that have these settings; others refuse them
+
+def groups_of(config: type[BaseModel], without: Iterable[str] = ()) -> dict[str, Any]:
+    """The groups of settings in a config by name."""
+    fields = {name: field.annotation for name, field in config.model_fields.items() if name not in without}
+    return {name: kind for name, kind in fields.items() if is_config(kind)}
 
 
 def with_options(groups: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -44,14 +47,15 @@ def with_options(groups: Mapping[str, Any]) -> Callable[[Callable[..., None]], C
         taken: set[str] = set()
         for prefix, config in groups.items():
             for name, field in config.model_fields.items():
-                if _flag(field, name) in taken or is_config(field.annotation):
-                    continue  # the group before has it; groups within groups are reached by --set
-                taken.add(_flag(field, name))
+                flag = _flag(field, name)
+                if flag in taken or is_config(field.annotation):
+                    continue  # the group before has it; those of groups within groups are settings of a task
+                taken.add(flag)
                 parameter = f"{prefix}__{name}".replace(".", "__")
                 keys[parameter] = f"{prefix}.{name}" if prefix else name
                 if allowed(field).startswith("text"):
                     texts.add(parameter)
-                made.append(_parameter(parameter, name, prefix, config))
+                made.append(_parameter(parameter, flag, prefix, field))
 
         def run(**given: Any) -> None:
             typed = {name: value for name in keys if (value := given.pop(name)) is not None}
@@ -59,28 +63,88 @@ def with_options(groups: Mapping[str, Any]) -> Callable[[Callable[..., None]], C
             as_typed = {keys[name]: value for name, value in typed.items() if name in texts}  # `5` is a text here
             command(**given, values=parse_assignments(words) | as_typed)
 
-        run.__signature__ = inspect.Signature([*own, *made])  # type: ignore[attr-defined]
-        run.__annotations__ = {p.name: p.annotation for p in [*own, *made]}
-        run.__doc__, run.__name__ = command.__doc__, command.__name__
-        return run
+        return _signed(run, command, [*own, *made])
 
     return wrap
 
 
-def _parameter(parameter: str, name: str, prefix: str, config: type[BaseModel]) -> inspect.Parameter:
-    field = config.model_fields[name]
-    flag = _flag(field, name)
+def _signed(run: Callable[..., None], command: Callable[..., None], params: list[inspect.Parameter]) -> Any:
+    """A function that shows itself as the command, with these parameters."""
+    run.__signature__ = inspect.Signature(params)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in params}
+    run.__doc__, run.__name__ = command.__doc__, command.__name__
+    return run
+
+
+def for_help(command: Callable[..., None], words: Sequence[str]) -> Callable[..., None]:
+    """The command as its help shows it: with the settings of the task and the models that are named beside --help."""
+    typed = [part for word in words for part in word.split("=", 1)]
+    named = {before: word for before, word in pairwise(typed) if before in ("--task", "--model", "--models")}
+    params = list(inspect.signature(command, eval_str=True).parameters.values())
+    if "--help" not in words or not named or not any(p.name == "set_" for p in params):
+        return command
+    leaves = [
+        *(_leaves("task", _of_task(named["--task"])) if "--task" in named else ()),
+        *(_leaves("model", discover.model(named["--model"]).config) if "--model" in named else ()),
+        *(leaf for name in named.get("--models", "").split(",") if name
+          for leaf in _leaves(name, discover.model(name).config)),
+    ]  # fmt: skip
+    last = Counter(path.rsplit(".", 1)[-1] for path, _ in leaves)
+    taken = {flag for p in params for flag in _flags(p)}
+    for number, (path, field) in enumerate(leaves):
+        group, name = path.split(".", 1)[0], path.rsplit(".", 1)[-1]
+        short = group in ("task", "model") and last[name] == 1 and _flag(field, name) not in taken
+        flag = _flag(field, name) if short else f"--{path.removesuffix(name)}{name.replace('_', '-')}"
+        panel = " ".join([group, *([named[f"--{group}"]] if f"--{group}" in named else []), *path.split(".")[1:-1]])
+        params.append(_parameter(f"setting_{number}", flag, panel, field))
+
+    def shown(**given: Any) -> None:
+        raise AssertionError(f"only the help is shown, not run with {given}")
+
+    return cast("Callable[..., None]", _signed(shown, command, params))
+
+
+def _of_task(name: str) -> type[BaseModel]:
+    discover.tasks.require(name)
+    config: type[BaseModel] = discover.tasks.load(name).Config
+    return config
+
+
+def _leaves(prefix: str, config: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
+    """Every setting of a config with its dotted name, those of groups within it too."""
+    for name, field in config.model_fields.items():
+        if is_config(field.annotation):
+            yield from _leaves(f"{prefix}.{name}", cast("type[BaseModel]", field.annotation))
+        else:
+            yield f"{prefix}.{name}", field
+
+
+def _flags(parameter: inspect.Parameter) -> list[str]:
+    """The options of a parameter of a command."""
+    said = next((each for each in parameter.annotation.__metadata__ if isinstance(each, OptionInfo)), None)
+    words = (
+        [] if said is None else [word for word in (said.default, *(said.param_decls or ())) if isinstance(word, str)]
+    )
+    return [flag for word in words or [f"--{parameter.name.replace('_', '-')}"] for flag in word.split("/")]
+
+
+def _parameter(parameter: str, flag: str, panel: str, field: FieldInfo) -> inspect.Parameter:
     text = " ".join((field.description or "").split())
     default = "" if field.default in (None, PydanticUndefined, "", []) else f" [default: {_plain(field.default)}]"
     metavar = _metavar(allowed(field))
     switch = metavar == "true|false"
-    names = f"{flag}/--no-{flag.removeprefix('--')}" if switch else flag
-    panel = f"{prefix}, for {ONLY_FOR[prefix]}" if prefix in ONLY_FOR else prefix
+    names = f"{flag}/{_negated(flag)}" if switch else flag
     option = typer.Option(
         names, help=text + default, metavar=None if switch else metavar, rich_help_panel=panel, show_default=False
     )
     kind: Any = Annotated[bool | None, option] if switch else Annotated[str | None, option]
     return inspect.Parameter(parameter, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+
+
+def _negated(flag: str) -> str:
+    """`--no-tied` of --tied, `--model.no-tied` of --model.tied."""
+    group, dot, name = flag.removeprefix("--").rpartition(".")
+    return f"--{group}{dot}no-{name}"
 
 
 def _flag(field: FieldInfo, name: str) -> str:

@@ -8,33 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
-from unrolled.cli.options import Json, With, print_json, require_names, with_options
+from unrolled.cli.options import Json, With, groups_of, print_json, require_names, with_options
 from unrolled.core.config import parse_assignments
 from unrolled.core.errors import UnrolledError
-from unrolled.data.config import DataConfig
-from unrolled.data.pairs_config import PairReading
-from unrolled.data.reading import Noise, Reading
-from unrolled.runs.config import Batching, Budget, Ends, Optimiser, Start, Watching
+from unrolled.runs.config import RunConfig
 from unrolled.training.signals import stop_at_once
 
-GROUPS = {
-    "budget": Budget,
-    "data": DataConfig,
-    "task.reading": Reading,
-    "task.clean": Noise,
-    "task.pairs": PairReading,
-    "optimiser": Optimiser,
-    "batching": Batching,
-    "watching": Watching,
-    "ends": Ends,
-    "start": Start,
-}
-
-TASK = "[default: next-token, or that of --from]"
-MODEL = "[default: lstm, or that of --from]"
+TASK = "[default: that of --from, else guessed from the data]"
+MODEL = "[default: that of --from, else one that fits the task]"
 
 
-@with_options(GROUPS)
+@with_options(groups_of(RunConfig))
 def command(
     data: Annotated[str | None, typer.Argument(help="A file, a folder, or builtin:NAME (see `unrolled data`).")] = None,
     valid: Annotated[str | None, typer.Option(help="Validation data; default: a share of DATA (--split).")] = None,
@@ -44,7 +28,7 @@ def command(
     encoder: Annotated[str | None, typer.Option(help="Of --model encdec: which model reads the source.")] = None,
     decoder: Annotated[str | None, typer.Option(help="Of --model encdec: which model writes the target.")] = None,
     out: Annotated[str | None, typer.Option("-o", "--out", help="The run directory; default: runs/MODEL-DATA.")] = None,
-    set_: Annotated[list[str], typer.Option("--set", help="key=value, any setting of model, task or run.")] = [],  # noqa: B006
+    set_: Annotated[list[str], typer.Option("--set", help="key=value, any setting by its name.")] = [],  # noqa: B006
     recipe: Annotated[str | None, typer.Option(help="A TOML file of settings; options given by hand win.")] = None,
     with_: With = None,
     resume: Annotated[str | None, typer.Option(help="Go on with an interrupted run directory.")] = None,
@@ -56,11 +40,16 @@ def command(
 ) -> None:
     """Train a model and save it as a run directory.
 
+    All settings of the task and of the model are options too, such as `--readout mean --d-state 128`:
+    `unrolled train --task classify --model lstm --help` lists them.
+
     Examples:
 
         unrolled train builtin:python-docs --model lstm --budget 2m
 
-        unrolled train names.csv --column name --condition language --model gru --steps 2000 --set d_state=128
+        unrolled train pairs.tsv
+
+        unrolled train names.csv --column name --condition language --model gru --steps 2000 --d-state 128
 
         unrolled train more.txt --from runs/lstm-python-docs --freeze embedding
     """

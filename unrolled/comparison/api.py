@@ -36,14 +36,13 @@ from unrolled.core.front import option
 from unrolled.core.task import Task
 from unrolled.data.given_splits import MEMORY, given_sources, names_of_sources, with_given
 from unrolled.report.page import write_report
-from unrolled.runs.build import make_task
 from unrolled.runs.config import given_once
-from unrolled.runs.guess import guess_task
+from unrolled.runs.guess import guess_task, task_alone
 from unrolled.runs.results import RESULT, read_result
 from unrolled.runs.run import Run, load, own_file_for
 from unrolled.runs.selection import read_table
 from unrolled.runs.storage import atomic
-from unrolled.runs.storage.directory import RunDirectory
+from unrolled.runs.storage.directory import RunDirectory, first_free
 from unrolled.runs.storage.locks import LOCK, in_use, is_idle
 from unrolled.runs.trust import (
     data_of,
@@ -173,7 +172,7 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
     if task is None:
         task, guessed = guess_task(given_sources(data)["train"], rest)
     rest = of_task(task, rest)
-    prepared = make_task(configure(task, "memoryless", data, {**rest, "seed": 0}))
+    prepared = task_alone(task, rest)
     prepared.prepare(data)
     names = chosen_models(asked, prepared, task, own)
     unused = [name for name in apart if name not in names]
@@ -227,10 +226,8 @@ def _held_out(
 
 def _free_name(plan: Plan) -> Path:
     """comparisons/python-docs, comparisons/python-docs-2, ..."""
-    base, number = Path(plan.data.removeprefix("builtin:")).stem or "data", 1
-    while not (_is_free(path := Path("comparisons") / (base if number == 1 else f"{base}-{number}")) and is_idle(path)):
-        number += 1
-    return path
+    stem = Path(plan.data.removeprefix("builtin:")).stem or "data"
+    return first_free(Path("comparisons") / stem, lambda path: _is_free(path) and is_idle(path))
 
 
 def _is_free(folder: Path) -> bool:

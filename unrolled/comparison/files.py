@@ -8,7 +8,7 @@ from typing import Any
 
 from unrolled.comparison.plan import Plan
 from unrolled.core.errors import DataError
-from unrolled.core.front import setting
+from unrolled.core.front import option
 from unrolled.core.opening import shortened
 from unrolled.runs.storage import atomic, formats
 from unrolled.runs.storage.directory import TABLE
@@ -45,5 +45,5 @@ def require_named(folder: Path, plan: Plan, given: Mapping[str, str]) -> None:
     for settings in (plan.settings, *plan.apart.values(), *(job.settings for job in plan.jobs)):
         for name, path in paths_among(settings).items():
             if given.get(name) != path:
-                flag = setting(name, shortened(path))
+                flag = option(name, shortened(path))
                 raise DataError(f"{folder}: its {name} is opened only if you name it; add {flag}")

@@ -25,7 +25,6 @@ from unrolled.core.task import Task
 from unrolled.runs.config import Budget
 from unrolled.runs.trust import named_beside
 
-ALWAYS = "memoryless"  # what memory is worth
 PATIENCE = 8  # evaluations without a better score, where runs may end early
 
 
@@ -137,7 +136,8 @@ def trained(spec: ModelSpec, asks: Asks) -> bool:
 
 
 def chosen_models(asked: CompareConfig, task: Task, task_name: str, own: str | None = None) -> list[str]:
-    """The models asked for, checked, or those of the preset that fit the task and can be trained; and `memoryless`."""
+    """The models asked for, checked, or those of the preset that fit the task and can be trained; and those
+    that every comparison has."""
     asks, solved = task.ports().asks(task.ACCEPTS), {baseline.model for baseline in task.baselines()}
     specs = {name: discover.model(name) for name in discover.models.names()}
     fitting = [name for name, spec in specs.items() if name not in solved and trained(spec, asks)]
@@ -150,7 +150,7 @@ def chosen_models(asked: CompareConfig, task: Task, task_name: str, own: str | N
     else:
         depth = PRESETS.index(asked.preset)
         names = [name for name in fitting if name in task.ADVICE or PRESETS.index(specs[name].preset) <= depth]
-    wanted = [*names, *([own] if own else []), *([ALWAYS] if ALWAYS in fitting else [])]
+    wanted = [*names, *([own] if own else []), *(name for name in fitting if specs[name].always)]
     if not wanted:
         raise UsageError(f"no model fits the task '{task_name}'")
     return list(dict.fromkeys(wanted))

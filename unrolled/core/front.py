@@ -43,17 +43,6 @@ def option(name: str, value: Any = None) -> str:
     return _argument(name, value)
 
 
-def setting(name: str, value: Any = None) -> str:
-    """A setting that has no flag of its own.
-
-    >>> setting("size", 32), setting("model.dropout", 0.1)
-    ('size=32', 'settings={"model.dropout": 0.1}')
-    """
-    if reader() == "command line":
-        return f"--set {name}={'..' if value is None else value}"
-    return _argument(name, value)
-
-
 def _argument(name: str, value: Any) -> str:
     """Of a call in Python; a name with a dot is none."""
     said = _python(value)

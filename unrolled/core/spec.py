@@ -137,6 +137,8 @@ class ModelSpec:
     """Kinds of targets for which its `solve` gives the weights, without gradient descent."""
     preset: Preset = "thorough"
     """The smallest preset of `compare` that has it."""
+    always: bool = False
+    """Whether every comparison has it, also one of named models: what others are measured against."""
     recipe: Mapping[str, Any] = field(default_factory=dict)
     """Advice for training, such as {"lr": 1e-3}; what the user sets wins."""
     resize: Callable[[Any, int], Config] | None = None
@@ -186,8 +188,9 @@ def _faults(spec: ModelSpec) -> Iterator[tuple[str, str]]:
     for name, arguments in ARGUMENTS.items():
         if (given := getattr(spec, name)) is not None and (why := miscalled(given, name, arguments)):
             yield name, why
-    if not isinstance(spec.owns_head, bool):
-        yield "owns_head", _invalid(spec, "owns_head", "True or False")
+    for name in ("owns_head", "always"):
+        if not isinstance(getattr(spec, name), bool):
+            yield name, _invalid(spec, name, "True or False")
     if not isinstance(spec.recipe, Mapping):
         yield "recipe", _invalid(spec, "recipe", 'settings by name, such as {"lr": 1e-3}')
 

@@ -4,7 +4,7 @@
 
 `--encoder` names a model of the kind encoder or causal (bigru, transformer-encoder, cnn, tcn, ..), `--decoder` one that
 declares `attend` (gru, lstm, elman, transformer). Their own settings are given as
-`--set encoder.d_state=64`. A recurrent decoder can also be started by one vector of the source, as in `seq2seq`.
+`--encoder.d-state 64`. A recurrent decoder can also be started by one vector of the source, as in `seq2seq`.
 """
 
 from __future__ import annotations

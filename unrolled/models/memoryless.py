@@ -32,5 +32,6 @@ MODEL = ModelSpec(
     make=make,
     reference="Krähenbühl & Wu 2019",
     preset="quick",
+    always=True,
     resize=Config.resized,
 )

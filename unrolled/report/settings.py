@@ -12,22 +12,10 @@ from unrolled.data.vector_pairs import CaptionReading, RecognitionReading
 from unrolled.report.group import Group
 from unrolled.report.read import RunFacts
 from unrolled.runs import uses
-from unrolled.runs.config import RunConfig
+from unrolled.runs.config import RunConfig, flat
 
 READINGS = (Reading, PairReading, CaptionReading, RecognitionReading)
 FACTS = ("task", "model", "source", "versions", "own_file", "own_file_sha256")  # told elsewhere on the page
-
-
-def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested tables as dotted keys.
-
-    >>> flat({"a": {"b": 1}, "c": [2]})
-    {'a.b': 1, 'c': [2]}
-    """
-    result: dict[str, Any] = {}
-    for key, value in values.items():
-        result |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
-    return result
 
 
 def reading_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:

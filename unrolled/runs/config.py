@@ -211,7 +211,7 @@ def assemble(
     """Defaults, then what the model's file advises, then a recipe file, then what was given by hand."""
     chosen: dict[str, Any] = {}
     for layer in (full_keys(model_recipe, model_config, task_config), recipe):
-        chosen = merge(chosen, _flat(layer))
+        chosen = merge(chosen, flat(layer))
     chosen = merge(chosen, full_keys(values, model_config, task_config))
     config = RunConfig.parse(chosen)
     own = parse_settings(model_config, config.model_settings, "model")
@@ -226,11 +226,15 @@ def parse_settings(cls: type[BaseModel], values: Mapping[str, Any], group: str) 
         raise UsageError(explain(error, cls, group)) from None
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested tables as dotted keys."""
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as dotted keys.
+
+    >>> flat({"a": {"b": 1}, "c": [2]})
+    {'a.b': 1, 'c': [2]}
+    """
     result: dict[str, Any] = {}
     for key, value in values.items():
-        result |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+        result |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
     return result
 
 
@@ -243,7 +247,7 @@ def leaf_paths(config: type[BaseModel], prefix: str = "") -> Iterator[str]:
             yield f"{prefix}{name}"
 
 
-def _no_setting(key: str, paths: list[str]) -> str:
+def no_setting(key: str, paths: list[str]) -> str:
     """That there is no such setting: who has it, or which one was probably meant."""
     last = _last(key)
     what = f"this task has no setting '{last}'" if key.startswith("task.") else f"there is no setting '{key}'"
@@ -299,7 +303,7 @@ def full_keys(
         least = min((path.count(".") for path in fitting), default=0)
         fitting = [path for path in fitting if path.count(".") == least]  # data.column before task.reading.column
         if not fitting:
-            raise UsageError(_no_setting(key, paths))
+            raise UsageError(no_setting(key, paths))
         if len(fitting) > 1:
             choices = " or ".join(path.replace("_settings", "") for path in fitting)
             raise UsageError(f"'{key}' is more than one setting: write {choices}")

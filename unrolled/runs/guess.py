@@ -8,10 +8,16 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from unrolled.core import discover
+from unrolled.core.config import Config, merge
 from unrolled.core.errors import UsageError, listed
 from unrolled.core.front import option
+from unrolled.core.spec import misfit
+from unrolled.core.task import Task
 from unrolled.data.look import look
-from unrolled.runs.config import RunConfig, leaf_paths
+from unrolled.runs.build import make_task
+from unrolled.runs.config import RunConfig, full_keys, leaf_paths, no_setting
+
+DEFAULTS = ("lstm", "seq2seq")  # models where none is named: the first that fits
 
 
 class Guessed(NamedTuple):
@@ -36,6 +42,45 @@ def guess_task(data: Any, settings: Mapping[str, Any]) -> Guessed:
         raise UsageError(f"the data does not show which task it is for; name one{those} with {option('task')}")
     best = max(sure, key=lambda name: sure[name].certainty)
     return Guessed(best, sure[best].why)
+
+
+def chosen(task: str | None, model: str | None, data: Any, settings: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The task and the model of a run, and a line on what nothing named: a guessed task, a default model."""
+    said = []
+    if task is None:
+        guessed = guess_task(data, settings)
+        task = guessed.task
+        said.append(f"task {guessed}")
+    if model is None:
+        model = default_model(task, settings)
+        said.append(f"model {model} (the default; {option('model', 'NAME')} chooses another)")
+    return task, model, ", ".join(said)
+
+
+def default_model(task: str, settings: Mapping[str, Any]) -> str:
+    """The model of a task where none is named: the one that the task advises, else the first of the defaults that fits
+    what is asked of it under these settings."""
+    asked = task_alone(task, settings)
+    asks = asked.asks()
+    fitting = (name for name in (*asked.ADVICE, *DEFAULTS) if misfit(discover.model(name), asks) is None)
+    found = next(fitting, None)
+    if found is None:
+        raise UsageError(f"no default model fits the task '{task}'; name one with {option('model')}")
+    return found
+
+
+def task_alone(task: str, settings: Mapping[str, Any]) -> Task:
+    """A task under those settings that are its own or of its data; others are of a model, which checks them."""
+    of_task = discover.tasks.load(task).Config
+    own: dict[str, Any] = {}
+    for key, value in settings.items():
+        try:
+            own |= full_keys({key: value}, Config, of_task)
+        except UsageError:
+            models = {word for name in discover.models.names() for word in _words(discover.model(name).config)}
+            if key.rsplit(".", 1)[-1] not in models:
+                raise UsageError(no_setting(key, [*leaf_paths(RunConfig), *leaf_paths(of_task), *models])) from None
+    return make_task(RunConfig.parse(merge({"task": task}, own)))
 
 
 def _able(given: set[str]) -> tuple[list[str], set[str]]:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from unrolled.core.causal import Encoder
 from unrolled.core.errors import UsageError, nearest
-from unrolled.core.front import setting
+from unrolled.core.front import option
 from unrolled.core.task import Vocabulary
 from unrolled.layers.parts.embedding import Table, TiedHead
 
@@ -155,7 +155,7 @@ def _require_one_use(factor: float, model: nn.Module, saved: nn.Module) -> None:
     if factor != 1 and all(tied):
         raise UsageError(
             "the tables of the saved run and of this model are both tied to the head, but this one is scaled "
-            f"{1 / factor:.3g} times as much, and no factor keeps both vectors and head; leave out {setting('tied')}"
+            f"{1 / factor:.3g} times as much, and no factor keeps both vectors and head; leave out {option('tied')}"
         )
 
 

@@ -19,7 +19,7 @@ from unrolled.core import task
 from unrolled.core.causal import Conditional
 from unrolled.core.errors import DataError
 from unrolled.core.forward import evaluating, start
-from unrolled.core.front import setting
+from unrolled.core.front import option
 from unrolled.core.trace import trace
 from unrolled.data.captions import as_rows, guess_captions, open_captions, pictures_in
 from unrolled.data.config import DataConfig
@@ -77,7 +77,7 @@ class Task(_sensed.SensedTask):
         if wide != wanted:
             raise DataError(
                 f"{place}: the image is {wide} pixels wide, but this run reads {wanted}; bring it to that size, or "
-                f"train with {setting('size', 32)} or so, which does it by itself"
+                f"train with {option('size', 32)} or so, which does it by itself"
             )
         return as_rows(pixels)
 

@@ -25,12 +25,13 @@ from unrolled.data.given_splits import given_sources, names_of_sources, with_giv
 from unrolled.runs import build, closed_form, cost, parts, trust
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.card import write_card
-from unrolled.runs.config import RunConfig, Start, assemble, given_once
+from unrolled.runs.config import RunConfig, Start, assemble, flat, given_once
+from unrolled.runs.guess import chosen
 from unrolled.runs.parts import Frozen
 from unrolled.runs.results import read_baselines
 from unrolled.runs.run import Run, config_in, load, own_device, own_file_for, pick_device, prepare_again, saved_config
 from unrolled.runs.storage import atomic
-from unrolled.runs.storage.directory import RunDirectory
+from unrolled.runs.storage.directory import RunDirectory, first_free
 from unrolled.runs.storage.locks import in_use, is_idle
 from unrolled.runs.trust import data_of, fingerprint, is_path, own_file_of, paths_among, resume_training, stopped
 from unrolled.training import starting
@@ -70,9 +71,10 @@ def train(
     nothing is opened or executed because a directory names it. `baselines` are figures that were measured before on
     the same data, {label: {split: figures}}, so that they need not be measured again.
     `valid` and `test` are data in the same forms, of which nothing is trained on; what is not given is cut from `data`.
-    `from_run` is a saved run to begin with: its weights wherever they fit, its tokens where the data is of their kind.
+    `from_run` is a saved run to begin with: its weights wherever they fit, its tokens where the data is of their kind,
+    its task and model; else a task that is not named is guessed from the data, and the model is the task's default.
     `freeze` names what is not trained: encoder, decoder, embedding, body, head, everything-but-the-head, or the
-    beginning of a weight's name. The task is next-token and the model an lstm, or those of `from_run`.
+    beginning of a weight's name.
     """
     started = time.monotonic()
     shown = progress or Quiet()
@@ -84,15 +86,14 @@ def train(
     if resume is not None:
         again = {"from_run": from_run} | paths_among(settings)
         settings = {key: value for key, value in settings.items() if not is_path(key)}
-        if settings or recipe is not None:
-            given = ", ".join(settings or [str(recipe)])
+        if given := ", ".join(settings) or recipe:
             raise UsageError(f"a resumed run keeps its settings: leave out {given}, or start a new run")
         return _resume(Path(resume), data, own_file, again, shown, started)
     if own_file is not None:
         model = discover.models.add_file(own_file)
     if "train" not in given_sources(data):
         raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
-    config = configure(task, model, data, settings, recipe, own_file)
+    config = configure(task, model, data, settings, recipe, own_file, shown)
     with stop_at_once(), _begun(Path(out) if out is not None else _free_name(config), shown) as run:
         if baselines is not None:
             run.write_json("baselines.json", dict(baselines))
@@ -124,26 +125,32 @@ def configure(
     settings: Mapping[str, Any],
     recipe: str | Path | None = None,
     own_file: str | Path | None = None,
+    shown: Progress | None = None,
 ) -> RunConfig:
-    """The config of a run: defaults, the advice of model and task, what a saved run had, a recipe, `settings`."""
+    """The config of a run: defaults, the advice of model and task, what a saved run had, a recipe, `settings`; `shown`
+    says what was guessed."""
     values = configs.read_toml(recipe) if recipe is not None else {}
     origin = starting.given_origin(settings, values)
-    saved = RunConfig() if origin is None else saved_config(origin)
-    if origin is not None and model is None and "model" not in values:
-        own_file_of(Path(origin), saved.own_file, saved.own_file_sha256, own_file)  # its model is taken too
-    task, model = values.pop("task", task or saved.task), values.pop("model", model or saved.model)
+    saved = None if origin is None else saved_config(origin)
+    task, model = task or values.pop("task", None), model or values.pop("model", None)
+    if saved is not None:
+        if model is None:  # its model is taken too
+            own_file_of(Path(str(origin)), saved.own_file, saved.own_file_sha256, own_file)
+        task, model = task or saved.task, model or saved.model
+    task, model, said = chosen(task, model, data, {**flat(values), **settings})
+    if said and shown is not None:
+        shown.say(said)
     spec, of_task = discover.model(model), discover.tasks.load(task)
     advice = {**spec.recipe, **of_task.Task.ADVICE.get(model, {})}
-    advice |= {} if origin is None else starting.inherited(saved, model)
+    advice |= {} if saved is None else starting.inherited(saved, model)
     config = assemble(settings, values, advice, spec.config, of_task.Config)
     if config.members > 1:
         raise UsageError(f"models that answer together are made by: {invocation('compare', {'folds': 5}, 'DATA')}")
     given = names_of_sources(data)
     facts: dict[str, Any] = {"task": task, "model": model, "source": given.pop("train"), "given": given}
     facts["versions"] = versions()
-    if own_file is not None:
-        facts |= {"own_file": Path(own_file).name, "own_file_sha256": fingerprint(own_file)}
     facts |= {"threads": config.threads or torch.get_num_threads(), "device": pick_device(config.device)}
+    facts |= {} if own_file is None else {"own_file": Path(own_file).name, "own_file_sha256": fingerprint(own_file)}
     return config.model_copy(update=facts)
 
 
@@ -154,10 +161,7 @@ def versions() -> dict[str, str]:
 def _free_name(config: RunConfig) -> Path:
     """runs/lstm-python-docs, runs/lstm-python-docs-2, ..."""
     stem = Path(config.source.removeprefix("builtin:")).stem or "data"
-    base, number = f"{config.model}-{stem}", 1
-    while not _is_free(path := Path("runs") / (base if number == 1 else f"{base}-{number}")):
-        number += 1
-    return path
+    return first_free(Path("runs") / f"{config.model}-{stem}", _is_free)
 
 
 def _is_free(path: Path) -> bool:

@@ -15,7 +15,7 @@ from unrolled.core import discover
 from unrolled.core.batch import SOURCE, Batch
 from unrolled.core.causal import Encoder
 from unrolled.core.forward import evaluating, forward
-from unrolled.core.front import setting
+from unrolled.core.front import option
 from unrolled.core.spec import Sizes
 from unrolled.core.state import clone
 from unrolled.core.task import Vocabulary
@@ -82,7 +82,7 @@ def look_at(run: Run, value: Any, length: int) -> Look:
     whole = run.task.completed(run.model, value)
     batch, names = run.task.example(whole)
     n = min(length, longest(run.model) or length)
-    left_out = "" if len(names) <= n else f" Of {len(names)} positions the first {n} are shown ({setting('length')})."
+    left_out = "" if len(names) <= n else f" Of {len(names)} positions the first {n} are shown ({option('length')})."
     own = "" if whole is value else " The target is what the model itself writes for this source."
     follows = names[n] if len(names) > n else "<stop>"
     return Look(run.model, cut(batch.to(run.config.device), 0, n), names[:n], own + left_out, follows)

@@ -12,8 +12,9 @@ models and tasks, and imports torch only to read or write tensors.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,12 @@ METRICS = "metrics.jsonl"
 TABLE = "table.json"  # of a comparison, whose runs are folders beside it
 GROWING = (METRICS, "tensorboard", "checkpoints", "inspect", manifest.NAME)
 BEGINNING = {manifest.NAME, "codec", "data.json", "baselines.json", "checkpoints"}  # all there is before config.json
+
+
+def first_free(place: Path, is_free: Callable[[Path], bool]) -> Path:
+    """runs/lstm-docs, runs/lstm-docs-2, ...: the first that is free."""
+    numbered = (place if number == 1 else place.with_name(f"{place.name}-{number}") for number in count(1))
+    return next(path for path in numbered if is_free(path))
 
 
 class RunDirectory:
