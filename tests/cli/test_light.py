@@ -67,7 +67,7 @@ def test_misspelt_names(words: list[str], says: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("typed", "offers"), [
     ("unrolled tr", "train"),
     ("unrolled train --mod", "--model"),
-    ("unrolled compare --pre", "--preset"),
+    ("unrolled compare --pres", "--preset"),
 ])  # fmt: skip
 def test_completion(typed: str, offers: str, tmp_path: Path) -> None:
     bash = {"_UNROLLED_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}

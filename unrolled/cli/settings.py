@@ -17,6 +17,7 @@ from typing import Any
 
 import unrolled
 from unrolled.core.errors import UsageError
+from unrolled.core.opening import CODE, read_bytes
 
 SET, TRUTH = "--set", ("true", "false")
 CLOSE = 0.85  # likeness, above which a word is an option of the command misspelt; others may be settings misspelt
@@ -72,7 +73,7 @@ def declared(name: str, files: Iterable[Path] = ()) -> list[str]:
     field = re.compile(rf"^    {re.escape(name)}: ", re.MULTILINE)
     found: list[str] = []
     for path in [*Path(unrolled.__file__).parent.rglob("*.py"), *files]:
-        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        text = read_bytes(path, CODE).decode("utf-8", "replace") if path.is_file() else ""
         if field.search(text):
             found += _fields(ast.parse(text), name)
     return found
