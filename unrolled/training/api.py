@@ -31,8 +31,8 @@ from unrolled.runs.parts import Frozen
 from unrolled.runs.results import read_baselines
 from unrolled.runs.run import Run, config_in, load, own_device, own_file_for, pick_device, prepare_again, saved_config
 from unrolled.runs.storage import atomic
-from unrolled.runs.storage.directory import RunDirectory, first_free
-from unrolled.runs.storage.locks import in_use, is_idle
+from unrolled.runs.storage.directory import RunDirectory, first_free, is_free
+from unrolled.runs.storage.locks import in_use
 from unrolled.runs.trust import data_of, fingerprint, is_path, own_file_of, paths_among, resume_training, stopped
 from unrolled.training import starting
 from unrolled.training.loop import WRITING, Loop
@@ -161,16 +161,7 @@ def versions() -> dict[str, str]:
 def _free_name(config: RunConfig) -> Path:
     """runs/lstm-python-docs, runs/lstm-python-docs-2, ..."""
     stem = Path(config.source.removeprefix("builtin:")).stem or "data"
-    return first_free(Path("runs") / f"{config.model}-{stem}", _is_free)
-
-
-def _is_free(path: Path) -> bool:
-    """Whether there is nothing, or a run that was stopped before it began."""
-    try:
-        RunDirectory(path).require_free()
-    except UsageError:
-        return False
-    return is_idle(path)
+    return first_free(Path("runs") / f"{config.model}-{stem}", is_free)
 
 
 def _resume(

@@ -350,3 +350,12 @@ class RunDirectory:
 
 def _grows(name: str) -> bool:
     return Path(name).parts[0] in GROWING
+
+
+def is_free(path: Path) -> bool:
+    """Whether there is nothing, or a run that was stopped before it began."""
+    try:
+        RunDirectory(path).require_free()
+    except UsageError:
+        return False
+    return is_idle(path)
