@@ -139,6 +139,13 @@ def asked_by_name(text: str) -> list[str]:
     return found
 
 
+def asked_of_tasks(text: str) -> list[str]:
+    """Where an attribute of a task is asked for by its name: what tasks can do is declared."""
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    asks = [call for call in calls if ast.unparse(call.func).split(".")[-1] in ("getattr", "hasattr", "signature")]
+    return [ast.unparse(call) for call in asks if re.search(r"(^|\.)task(\.\w+)?$", ast.unparse(call.args[0]))]
+
+
 def cycles(edges: dict[str, set[str]]) -> list[set[str]]:
     """Modules that import each other, directly or by way of others, at whatever depth of their code."""
 
@@ -175,6 +182,14 @@ ids = {"ids": lambda file: str(file.relative_to(PACKAGE))}
 
 
 TEXTS = {file: file.read_text(encoding="utf-8") for file in FILES}
+
+
+def test_no_attribute_of_a_task_is_asked_for_by_name() -> None:
+    texts = {module_name(file): file.read_text(encoding="utf-8") for file in FILES}
+    assert {name: found for name, text in texts.items() if (found := asked_of_tasks(text))} == {}
+    bad = ["hasattr(run.task, 'say')", "getattr(task, verb, None)", "inspect.signature(opened.task.generate)"]
+    assert [line for line in bad if not asked_of_tasks(line)] == []
+    assert asked_of_tasks("getattr(task_config, 'x')") == []
 
 
 def test_imports_go_one_way():

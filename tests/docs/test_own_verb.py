@@ -62,6 +62,16 @@ def test_it_is_called_in_python(run: Run, own: Path) -> None:
         run.do("unusual", ["abc"])
 
 
+def test_the_card_of_a_run_tells_of_it(own: Path, tmp_path: Path) -> None:
+    discover.verbs.add_file(own)
+    try:
+        run = unrolled.train(TEXTS, model="ngram", out=tmp_path / "run", settings=QUICK)
+    finally:
+        discover.verbs.forget("unusual")
+    assert "    unrolled unusual run NEW_DATA\n" in (run.path / "README.md").read_text()
+    assert [use["verb"] for use in run.result["uses"]] == ["generate", "score", "predict", "unusual"]
+
+
 def test_a_run_that_cannot_do_it_says_why(own: Path, tmp_path: Path) -> None:
     rows = [{"text": f"{'ab'[i % 2]} {i}", "label": "xy"[i % 2]} for i in range(40)]
     other = unrolled.train(rows, task="classify", model="prior", out=tmp_path / "run", settings={"threads": 1})

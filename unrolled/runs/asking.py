@@ -7,7 +7,10 @@ from typing import Any
 
 from unrolled.core import discover
 from unrolled.core.errors import UsageError
+from unrolled.core.task import Task, Use
 from unrolled.core.verb import Served, VerbSpec
+
+NEW = {"examples": "NEW_DATA", "prompt": "TEXT"}  # what stands for an input in a command
 
 
 def why_not(served: Served, verb: str) -> str | None:
@@ -17,6 +20,18 @@ def why_not(served: Served, verb: str) -> str | None:
     if why is not None and not isinstance(why, str):
         raise UsageError(f"why_not of the verb '{verb}' must return None or the reason, found {why!r}")
     return why
+
+
+def uses_of(task: Task, model: Any, name: str) -> list[dict[str, Any]]:
+    """What a run can do with new data, as commands: those that its task tells, and every other verb that it can do."""
+    served, told = Served(task, model, name, "the run"), task.uses()
+    for use in told:
+        if why := why_not(served, use.verb):
+            raise AssertionError(f"the task '{name}' tells of {use.verb}, but {why}")
+    others = [verb for verb in discover.verbs.names() if verb not in {use.verb for use in told}]
+    able = {verb: discover.verb(verb) for verb in others if why_not(served, verb) is None}
+    more = [Use(spec.summary, verb, (NEW[spec.takes],)) for verb, spec in able.items()]
+    return [use._asdict() for use in (*told, *more)]
 
 
 def asked_of(served: Served, verb: str, request: Mapping[str, Any]) -> tuple[VerbSpec, Any]:

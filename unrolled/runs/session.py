@@ -18,7 +18,7 @@ from torch import Tensor
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.finite import require_finite
 from unrolled.core.forward import device_of, evaluating
-from unrolled.core.state import clone
+from unrolled.core.state import clone, leaves
 from unrolled.core.verb import Result, Served
 from unrolled.decode.text import Begun
 from unrolled.runs.asking import asked_of
@@ -124,6 +124,9 @@ class Session:
             _, template = self.flow.layer(self.flow.blank.to(self._device), clone(self.flow.state))
         tensors = {name.removeprefix("state/"): value.to(self._device) for name, value in kept.items()}
         state, before, owed = unflatten(tensors, tree, (template, self.flow.first, None))
+        for kept_leaf, leaf in zip(leaves(state), leaves(template)):
+            if kept_leaf.dtype != leaf.dtype or kept_leaf.dim() != leaf.dim() or kept_leaf.shape[:1] != leaf.shape[:1]:
+                raise DataError("this session was saved by another model: its state has another form")
         self._state, self.n_read = state, n_read
         self._before = None if before is None else before.cpu()
         self._owed = [each.cpu() for each in owed]

@@ -23,6 +23,7 @@ from unrolled.core.opening import shortened
 from unrolled.core.task import Ledger, Model, Task
 from unrolled.data.given_splits import given_sources, names_of_sources, with_given
 from unrolled.runs import build, closed_form, cost, parts, trust
+from unrolled.runs.asking import uses_of
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.card import write_card
 from unrolled.runs.config import RunConfig, Start, assemble, flat, given_once
@@ -367,8 +368,7 @@ def finish(
     result |= {"units": ledgers[parts[-1]].n_units, "unit": ledgers[parts[-1]].unit}
     result |= {"score": task.ranks_by.name, "metrics": [metric.to_json() for metric in task.metrics()]}
     result |= {"criterion": task.criterion, "figures": list(task.FIGURES), "how_measured": task.how_measured()}
-    result["uses"] = [use._asdict() for use in task.uses()]
-    result["cost"] = _costs(config, task, model)
+    result |= {"uses": uses_of(task, model, config.task), "cost": _costs(config, task, model)}
     now = time.monotonic()
     result |= {"seconds": round(now - started, 2), "closing_seconds": round(now - begun - evaluation, 2)}
     write_card(run, config, task, result)
