@@ -182,8 +182,8 @@ def tweets() -> dict[str, Any]:
 
 def masc(time: str = "30m") -> dict[str, Any]:
     """By document: of the sorted names every tenth is test data, every tenth after it validation."""
-    from unrolled.data.labelled import open_labelled
     from unrolled.data.reading import Reading
+    from unrolled.data.sources.open_labelled import open_labelled
 
     with tempfile.TemporaryDirectory() as folder:
         with zipfile.ZipFile(place("masc-pos/masc_tagged.zip")) as file:

@@ -17,7 +17,7 @@ from unrolled.cli.rows import write
 from unrolled.core.errors import CannotWrite, DataError, UsageError
 from unrolled.core.task import Given, Rows, Task
 from unrolled.core.verb import Result
-from unrolled.data.rows_beside import rows_in
+from unrolled.data.sources.rows_beside import rows_in
 from unrolled.runs.run import Run
 
 TINY = {"steps": 2, "d_state": 4, "d_embedding": 4, "threads": 1}

@@ -15,9 +15,9 @@ from unrolled.core.batch import TARGET
 from unrolled.core.errors import UsageError
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import INPUT
-from unrolled.data.labelled import open_labelled
 from unrolled.data.labelled_prepare import prepare_labelled
 from unrolled.data.reading import Fold, Reading
+from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.training.together import join, left_out
 
 K = 2

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unrolled.core.errors import DataError
-from unrolled.data.answers import (
+from unrolled.data.codecs.labels import (
     ClassCodec,
     NumberScaler,
     SeriesScaler,
@@ -16,8 +16,8 @@ from unrolled.data.answers import (
     fit_scaler,
     load_answers,
 )
+from unrolled.data.codecs.word_list import WordListCodec
 from unrolled.data.labelled import Labelled
-from unrolled.data.word_list import WordListCodec
 
 RANDOM = np.random.default_rng(0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unrolled.data.beside import with_beside
+from unrolled.data.files.beside import with_beside
 from unrolled.runs.build import make_task
 from unrolled.runs.config import RunConfig
 

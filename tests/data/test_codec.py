@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.tokens import EMPTY, START, STOP, UNKNOWN
-from unrolled.data import words as words_module
-from unrolled.data.codec import SPECIALS, ByteCodec, CharCodec, Codec, NumberCodec
+from unrolled.data.codecs import words as words_module
+from unrolled.data.codecs.text import SPECIALS, ByteCodec, CharCodec, Codec, NumberCodec
 from unrolled.data.config import DataConfig
 
 TEXTS = [

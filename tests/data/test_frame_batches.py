@@ -7,8 +7,8 @@ import pytest
 
 from unrolled.core.batch import TARGET
 from unrolled.data.collate import NEXT, Form, collate
-from unrolled.data.pianoroll import examples_of_rolls
 from unrolled.data.sampler import Pooled, pooled_batches
+from unrolled.data.sources.pianoroll import examples_of_rolls
 
 RANDOM = np.random.default_rng(0)
 ROLLS = [(RANDOM.random((n, 5)) < 0.5).astype(np.uint8) for n in (4, 1, 7, 3, 3, 9)]

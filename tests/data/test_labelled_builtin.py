@@ -9,9 +9,9 @@ import pytest
 
 from unrolled.core.errors import UsageError
 from unrolled.data.config import DataConfig
-from unrolled.data.labelled import open_labelled
 from unrolled.data.reading import Reading
-from unrolled.data.text import open_source
+from unrolled.data.sources.open_labelled import open_labelled
+from unrolled.data.sources.text import open_source
 
 
 def read(name, answers):

@@ -11,8 +11,8 @@ from PIL import Image
 
 from unrolled.core.errors import DataError, UsageError
 from unrolled.data.given_splits import part_in
-from unrolled.data.labelled import open_labelled
 from unrolled.data.reading import ImageReading, Reading, SoundReading
+from unrolled.data.sources.open_labelled import open_labelled
 
 
 def read(source, answers="class", **settings):

@@ -13,9 +13,9 @@ from unrolled.core.batch import TARGET
 from unrolled.core.errors import DataError, UsageError
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import INPUT
-from unrolled.data.labelled import open_labelled
 from unrolled.data.labelled_prepare import encode_examples, prepare_labelled
 from unrolled.data.reading import Reading
+from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.data.split import fold_shares, grouped, row_key, stratified
 
 SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}

@@ -10,8 +10,8 @@ import polars
 import pytest
 
 from unrolled.core.errors import DataError, UsageError
-from unrolled.data.labelled import open_labelled
 from unrolled.data.reading import Reading
+from unrolled.data.sources.open_labelled import open_labelled
 
 
 def read(source, answers="class", **settings):

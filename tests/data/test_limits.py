@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 from unrolled.core.errors import LONGEST, DataError, UnrolledError, UsageError, nearest, some
-from unrolled.data import mat, npz, plain
 from unrolled.data.builtin_sets import is_usual
-from unrolled.data.images import read_idx
-from unrolled.data.named_files import file_of_row
-from unrolled.data.pairs import open_pairs
+from unrolled.data.files import matlab as mat
+from unrolled.data.files import npz
+from unrolled.data.files import text_file as plain
+from unrolled.data.files.file_names import file_of_row
+from unrolled.data.files.text_file import TextFile
 from unrolled.data.pairs_config import PairReading
-from unrolled.data.plain import TextFile
+from unrolled.data.readers.image import read_idx
+from unrolled.data.sources.open_pairs import open_pairs
 from unrolled.runs import build
 from unrolled.runs.trust import data_of
 from unrolled.training.api import configure

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from unrolled.core.errors import DataError
-from unrolled.data.mat import read_mat
+from unrolled.data.files.matlab import read_mat
 
 CODES = {"i1": 1, "u1": 2, "i2": 3, "u2": 4, "i4": 5, "u4": 6, "f4": 7, "f8": 9}
 CLASSES = {"f8": 6, "f4": 7, "i1": 8, "u1": 9, "i2": 10, "u2": 11, "i4": 12, "u4": 13}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unrolled.core.errors import DataError
-from unrolled.data.midi import midi_bytes
+from unrolled.data.files.midi import midi_bytes
 
 
 def parse(data: bytes) -> tuple[list[tuple[float, float, int]], float, list[int]]:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from unrolled.core.errors import DataError
-from unrolled.data.answers import SeriesScaler
+from unrolled.data.codecs.labels import SeriesScaler
 from unrolled.data.collate import BESIDE
-from unrolled.data.labelled import open_labelled
 from unrolled.data.labelled_prepare import encode_examples
 from unrolled.data.noise import FreshNoise, add_noise, draw, with_noise
 from unrolled.data.reading import Noise, Reading
 from unrolled.data.sampler import Pooled
+from unrolled.data.sources.open_labelled import open_labelled
 
 
 def random(seed: int = 0) -> np.random.Generator:

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from unrolled.core.errors import DataError
-from unrolled.data.answers import NumberScaler, SeriesScaler, fit_scaler
+from unrolled.data.codecs.labels import NumberScaler, SeriesScaler, fit_scaler
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import INPUT
-from unrolled.data.labelled import check_series, open_labelled
+from unrolled.data.labelled import check_series
 from unrolled.data.labelled_prepare import prepare_labelled
 from unrolled.data.noise import add_noise
 from unrolled.data.reading import Reading
+from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.data.split import row_key
 
 OFFSET = 1e6

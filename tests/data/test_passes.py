@@ -14,19 +14,19 @@ import pytest
 
 from unrolled.core.batch import SOURCE, TARGET
 from unrolled.core.errors import DataError
-from unrolled.data import plain
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import INPUT
-from unrolled.data.labelled import open_labelled
+from unrolled.data.files import text_file as plain
+from unrolled.data.files.text_file import TextFile
 from unrolled.data.labelled_prepare import prepare_labelled
-from unrolled.data.pairs import open_pairs
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_prepare import prepare_pairs
-from unrolled.data.plain import TextFile
 from unrolled.data.prepare import prepare
 from unrolled.data.reading import Reading
-from unrolled.data.recognition import open_recognition
-from unrolled.data.vector_pairs import RecognitionReading
+from unrolled.data.sources.open_labelled import open_labelled
+from unrolled.data.sources.open_pairs import open_pairs
+from unrolled.data.sources.recognition import open_recognition
+from unrolled.data.sources.vector_pairs import RecognitionReading
 
 N = 60
 Prepared = tuple[Any, str]
@@ -190,7 +190,7 @@ def test_growth_at_the_end_of_a_chunk_is_noticed(tmp_path: Path, monkeypatch: py
 def test_a_parquet_file_that_changes_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import polars
 
-    from unrolled.data.tables import ParquetTable
+    from unrolled.data.files.tables import ParquetTable
 
     path = tmp_path / "a.parquet"
     polars.DataFrame({"text": words(0)}).write_parquet(path)
@@ -208,7 +208,7 @@ def test_a_parquet_file_that_changes_is_noticed(tmp_path: Path, monkeypatch: pyt
 
 
 def test_arrays_that_change_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from unrolled.data.text import NumberSource
+    from unrolled.data.sources.text import NumberSource
 
     values = np.arange(1000) % 7
     read = NumberSource.pieces
@@ -223,7 +223,7 @@ def test_arrays_that_change_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_clips_that_change_between_passes_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from unrolled.data import recognition
+    from unrolled.data.sources import recognition
 
     random = np.random.default_rng(0)
     clips = {f"{i}.wav": random.normal(size=800).astype(np.float32) for i in range(12)}

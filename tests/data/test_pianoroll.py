@@ -13,7 +13,7 @@ import pytest
 from tests.data.test_mat import header, matrix
 from unrolled.core.errors import DataError
 from unrolled.data.config import DataConfig
-from unrolled.data.pianoroll import npz_bytes, prepare_rolls, read_rolls
+from unrolled.data.sources.pianoroll import npz_bytes, prepare_rolls, read_rolls
 
 NOTES = [[[60, 64], [], [21, 108, -1]], [[60]]]
 

@@ -16,7 +16,7 @@ from unrolled.core.batch import SOURCE, TARGET
 from unrolled.core.errors import DataError
 from unrolled.core.tokens import UNKNOWN
 from unrolled.data import builtin_sets as builtin
-from unrolled.data.codec import CharCodec, Codec
+from unrolled.data.codecs.text import CharCodec, Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.describe import describe
 from unrolled.data.prepare import prepare, prepare_all

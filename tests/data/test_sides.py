@@ -11,20 +11,21 @@ import pytest
 import soundfile
 
 from unrolled.core.errors import DataError
-from unrolled.data.captions import open_captions
 from unrolled.data.config import DataConfig
-from unrolled.data.labelled import LabelledSource, open_labelled
+from unrolled.data.labelled import LabelledSource
 from unrolled.data.labelled_prepare import LabelledData, prepare_labelled
 from unrolled.data.noise import with_noise
-from unrolled.data.pairs import open_pairs
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_prepare import PairData, prepare_pairs
-from unrolled.data.pianoroll import prepare_rolls
 from unrolled.data.prepare import prepare
 from unrolled.data.reading import Fold, Noise, Reading
-from unrolled.data.recognition import open_recognition
+from unrolled.data.sources.captions import open_captions
+from unrolled.data.sources.open_labelled import open_labelled
+from unrolled.data.sources.open_pairs import open_pairs
+from unrolled.data.sources.pianoroll import prepare_rolls
+from unrolled.data.sources.recognition import open_recognition
+from unrolled.data.sources.vector_pairs import CaptionReading, RecognitionReading
 from unrolled.data.split import row_key, split_rows, together
-from unrolled.data.vector_pairs import CaptionReading, RecognitionReading
 
 CONFIG = DataConfig(split="60/20/20")
 

@@ -10,10 +10,10 @@ import pytest
 import soundfile
 
 from unrolled.core.errors import DataError
-from unrolled.data import sound
-from unrolled.data.labelled import open_labelled
+from unrolled.data.readers import sound
+from unrolled.data.readers.sound import features, read_clip
 from unrolled.data.reading import Reading, SoundReading
-from unrolled.data.sound import features, read_clip
+from unrolled.data.sources.open_labelled import open_labelled
 
 RAMP = np.array([-1, -0.5, -0.25, 0, 0.25, 0.5, 0.75])
 SAMPLES = SoundReading(features="samples")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from unrolled.data.files.spectrum import FLOOR, frames, from_mel, hann, log_mel, mel_filters, power_spectrum, to_mel
+from unrolled.data.readers.sound import features
 from unrolled.data.reading import SoundReading
-from unrolled.data.sound import features
-from unrolled.data.spectra import FLOOR, frames, from_mel, hann, log_mel, mel_filters, power_spectrum, to_mel
 
 RATE, N = 8000, 256
 

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from unrolled.core.errors import UsageError
-from unrolled.data import plain
 from unrolled.data.config import DataConfig
-from unrolled.data.plain import TextFile
-from unrolled.data.text import open_source
+from unrolled.data.files import text_file as plain
+from unrolled.data.files.text_file import TextFile
+from unrolled.data.sources.text import open_source
 
 TEXTS = ["héllo", "a, b", 'say "x"', "line one\nline two", "last"]
 KINDS = ["x", "y", "x", "y", "x"]

@@ -8,7 +8,7 @@ import torch
 
 from unrolled.core.errors import DataError
 from unrolled.core.spec import Sizes
-from unrolled.data.pianoroll import examples_of_rolls
+from unrolled.data.sources.pianoroll import examples_of_rolls
 from unrolled.models.key_chain import Config, make
 
 RANDOM = np.random.default_rng(0)

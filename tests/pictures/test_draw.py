@@ -16,7 +16,7 @@ import pytest
 from pydantic import ValidationError
 from rich.console import Console
 
-from unrolled.data.inline_images import to_text as inline
+from unrolled.data.files.data_uri import to_text as inline
 from unrolled.pictures import png
 from unrolled.pictures.canvas import COLOURS, INK
 from unrolled.pictures.draw import html, is_drawn, svg, terminal

@@ -14,7 +14,7 @@ import unrolled
 from tests.commands import run_unrolled
 from unrolled.core.errors import DataError
 from unrolled.data import labelled_prepare
-from unrolled.data.plain import TextFile
+from unrolled.data.files.text_file import TextFile
 from unrolled.runs.run import Run, load
 
 SMALL = {"threads": 1, "steps": 2, "batch_size": 8, "warmup": 1}

@@ -16,7 +16,7 @@ from PIL import Image
 
 from unrolled.core import opening
 from unrolled.core.errors import UnrolledError
-from unrolled.data import plain
+from unrolled.data.files import text_file as plain
 from unrolled.data.look import look
 from unrolled.runs.guess import guess_task
 

@@ -13,7 +13,7 @@ from tests.commands import Ended, attempt
 from unrolled.comparison.files import read_plan, write_plan
 from unrolled.comparison.plan import Plan
 from unrolled.core.errors import DataError
-from unrolled.data.named_files import file_of_row
+from unrolled.data.files.file_names import file_of_row
 from unrolled.runs.storage import manifest
 from unrolled.runs.storage.directory import RunDirectory
 

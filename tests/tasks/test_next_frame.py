@@ -13,7 +13,7 @@ import unrolled
 from tests.commands import run_unrolled
 from tests.data.test_midi import parse
 from unrolled.core.errors import DataError, UsageError
-from unrolled.data.pianoroll import read_rolls
+from unrolled.data.sources.pianoroll import read_rolls
 from unrolled.runs.run import Run
 
 QUICK = {"steps": 150, "d_state": 32, "d_embedding": 16, "batch_size": 8, "lr": 0.02, "warmup": 2, "threads": 1}

@@ -27,7 +27,7 @@ Live = Annotated[
 
 def answer_live(opened: Run, data: str, request: dict[str, Any], json: bool) -> None:
     """Rows of a file or of standard input (`-`), one on each line; an empty line ends a series."""
-    from unrolled.data.plain import TextFile
+    from unrolled.data.files.text_file import TextFile
 
     if odd := [name for name in request if name != "condition"]:
         raise UsageError(f"{option(odd[0])} has no use with --live, where each row is predicted for as it comes")

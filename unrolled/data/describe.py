@@ -7,7 +7,7 @@ from typing import Any
 
 from unrolled.data.config import DataConfig
 from unrolled.data.prepare import prepare
-from unrolled.data.split_text import open_text
+from unrolled.data.sources.split_text import open_text
 
 N_EXAMPLES = 3
 N_TOKENS = 24

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from unrolled.core.errors import DataError, UsageError, listed, nearest
 from unrolled.core.front import option
-from unrolled.data.cells import shown
+from unrolled.data.files.cell_values import shown
 
 ALL = "all"
 MEMORY = "memory"

@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 from unrolled.core.errors import UnrolledError
 from unrolled.data.builtin_sets import known
-from unrolled.data.cells import is_number
-from unrolled.data.labelled import CONLL, LabelledSource, ending_of, most_of
-from unrolled.data.labelled_arrays import ANSWER_ARRAYS, open_arrays
-from unrolled.data.labelled_table import TARGETS, open_columns
+from unrolled.data.files.cell_values import is_number
+from unrolled.data.files.file_names import named_files
+from unrolled.data.labelled import CONLL, LabelledSource, ending_of
 from unrolled.data.look import Look
-from unrolled.data.named_files import named_files
+from unrolled.data.readers.arrays import ANSWER_ARRAYS, open_arrays
 from unrolled.data.reading import Answers, Reading, names_of
+from unrolled.data.sources.labelled_table import TARGETS, open_columns
+from unrolled.data.sources.open_labelled import most_of
 
 LOOKED_AT = 300  # examples
 MOST_WHOLE = 20  # different whole numbers that are still taken for classes

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from unrolled.core.batch import TARGET
 from unrolled.core.errors import DataError, UsageError, some
 from unrolled.core.front import option
-from unrolled.data.answers import (
+from unrolled.data.codecs.labels import (
     AnswerCodec,
     ClassCodec,
     NumberScaler,
@@ -27,15 +27,15 @@ from unrolled.data.answers import (
     fit_answers,
     fit_scaler,
 )
-from unrolled.data.codec import Codec
+from unrolled.data.codecs.text import Codec
+from unrolled.data.codecs.word_list import WordListCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import INPUT, ROWS, Examples, ragged
+from unrolled.data.files.passes import Steady
 from unrolled.data.given_splits import PARTS
 from unrolled.data.labelled import Labelled, LabelledSource
-from unrolled.data.passes import Steady
 from unrolled.data.reading import Answers, Fold, Kind
 from unrolled.data.sides import WHOLE, Scan, scan_examples, sides
-from unrolled.data.word_list import WordListCodec
 
 InputCodec = Codec | WordListCodec | NumberScaler
 

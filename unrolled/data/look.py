@@ -15,14 +15,15 @@ from typing import Any
 
 from unrolled.core.errors import UnrolledError
 from unrolled.data.builtin_sets import BUILTIN
-from unrolled.data.csv_table import CsvTable
-from unrolled.data.given import table_of
+from unrolled.data.files.csv_table import CsvTable
+from unrolled.data.files.in_memory import table_of
+from unrolled.data.files.npz import load_npz
+from unrolled.data.files.tables import JsonlTable, RecordTable, Table
+from unrolled.data.files.text_file import TextFile, named_path
 from unrolled.data.given_splits import PARTS, given_part, is_part, part_in
-from unrolled.data.labelled import beside, ending_of
-from unrolled.data.labelled_table import table_in
-from unrolled.data.npz import load_npz
-from unrolled.data.plain import TextFile, named_path
-from unrolled.data.tables import JsonlTable, RecordTable, Table
+from unrolled.data.labelled import ending_of
+from unrolled.data.sources.labelled_table import table_in
+from unrolled.data.sources.open_labelled import beside
 
 ROWS = 1000  # of a table, and lines of a text, that are looked at
 CHARACTERS = 1 << 24  # of them together, about

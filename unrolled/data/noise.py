@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from unrolled.core.batch import Batch
 from unrolled.core.errors import DataError
 from unrolled.data.labelled import Labelled, LabelledSource
-from unrolled.data.pieces import windows_of
 from unrolled.data.reading import Noise
 from unrolled.data.sampler import Pooled
+from unrolled.data.sources.pieces import windows_of
 from unrolled.data.split import row_key
 
 Colour = Literal["white", "pink"]

@@ -20,14 +20,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
-from unrolled.core.errors import DataError, Misused, listed, some
+from unrolled.core.errors import DataError
 from unrolled.core.front import option
-from unrolled.data.builtin_sets import BUILTIN, asked
-from unrolled.data.codec import Codec, check_text
+from unrolled.data.codecs.text import Codec
 from unrolled.data.config import DataConfig
-from unrolled.data.given_splits import ALL, PARTS, opened_alike, settled, sources_by_split
+from unrolled.data.files.cell_values import check_text
+from unrolled.data.given_splits import ALL, opened_alike, settled
 from unrolled.data.pairs_config import PairReading
-from unrolled.data.plain import named_path
 
 
 class Pair(NamedTuple):
@@ -96,45 +95,6 @@ def trouble(pair: Pair) -> str | None:
         except DataError as error:
             return f"of the {side}, {str(error).split(';')[0]}"
     return None
-
-
-def open_pairs(source: Any, reading: PairReading) -> PairSource:
-    """Whatever was handed over as a source of pairs."""
-    from unrolled.data import pairs_files as files
-
-    if isinstance(source, str) and source.startswith(BUILTIN):
-        return _open_builtin(source, reading)
-    if (sources := sources_by_split(source)) is not None:
-        return open_splits(source, sources, reading, open_pairs)
-    if isinstance(source, Mapping):
-        raise Misused(f"a mapping of pairs has the names {listed(PARTS)}, found {some(map(str, source)) or 'nothing'}")
-    if isinstance(source, str | os.PathLike):
-        return files.open_path(named_path(source), reading)
-    if isinstance(source, list | tuple) and source and not isinstance(source[0], Mapping):
-        return _open_tuples(source, reading)
-    return files.open_rows(source, reading)
-
-
-def _open_builtin(source: str, reading: PairReading) -> PairSource:
-    found = asked(source, "pairs")
-
-    def read() -> Iterator[Pair]:
-        return (Pair(first, second, f"{source}, {place}", *more) for first, second, place, *more in found.read())
-
-    return PairSource(source, read, reading)
-
-
-def _open_tuples(rows: Any, reading: PairReading) -> PairSource:
-    """A list of (source, target)."""
-    if isinstance(rows[0], str) or not hasattr(rows[0], "__len__"):
-        raise Misused("pairs in a list are (source, target), or dicts with named values; this list has single values")
-
-    def read() -> Iterator[Pair]:
-        for number, row in enumerate(rows, start=1):
-            sides = [*([row] if isinstance(row, str) else row), None, None]
-            yield Pair(sides[0], sides[1], f"the list, row {number}")
-
-    return PairSource("the list", read, reading)
 
 
 def open_splits(source: Any, sources: Mapping[str, Any], reading: Any, opener: Callable[[Any, Any], Pairs]) -> Pairs:

@@ -9,14 +9,15 @@ from typing import Any
 from unrolled.core.errors import UnrolledError
 from unrolled.core.task import Guess
 from unrolled.data.builtin_sets import builtin_holds
-from unrolled.data.cells import is_number
+from unrolled.data.files.cell_values import is_number
+from unrolled.data.files.tables import ListTable
+from unrolled.data.files.text_file import unpacked
 from unrolled.data.given_splits import part_in
 from unrolled.data.look import Look
-from unrolled.data.pairs import Pair, PairSource, open_pairs
+from unrolled.data.pairs import Pair, PairSource
 from unrolled.data.pairs_config import PairReading
-from unrolled.data.pairs_files import TABBED, open_columns, sides
-from unrolled.data.plain import unpacked
-from unrolled.data.tables import ListTable
+from unrolled.data.sources.open_pairs import open_pairs
+from unrolled.data.sources.pairs_files import TABBED, open_columns, sides
 
 LOOKED_AT = 300  # pairs
 LEAST = 0.5  # share of different targets; fewer are classes

@@ -21,15 +21,15 @@ from unrolled.core.batch import SOURCE, TARGET
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.tokens import UNKNOWN
-from unrolled.data.codec import Codec
+from unrolled.data.codecs.text import Codec
 from unrolled.data.collate import n_targets
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import ENDS, GIVEN, KINDS, REFERENCES, ROWS, Examples, ragged
+from unrolled.data.files.passes import Steady
 from unrolled.data.given_splits import PARTS
 from unrolled.data.labelled_prepare import lengths_of
 from unrolled.data.pairs import Pair, PairSource
 from unrolled.data.pairs_config import PairReading
-from unrolled.data.passes import Steady
 from unrolled.data.sides import Scan, sides
 from unrolled.data.split import row_key
 from unrolled.data.target_words import target_words

@@ -25,17 +25,17 @@ from unrolled.core.front import option
 from unrolled.core.tokens import UNKNOWN
 from unrolled.data import store
 from unrolled.data.cache import place_of
-from unrolled.data.cells import shown
-from unrolled.data.codec import FILE, Codec, NumberCodec
+from unrolled.data.codecs.text import FILE, Codec, NumberCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples
+from unrolled.data.files.cell_values import shown
+from unrolled.data.files.passes import changed
 from unrolled.data.given_splits import ALL, PARTS, given_among, notes_on, own_shares
-from unrolled.data.passes import changed
+from unrolled.data.sources.split_text import lines_again, open_text
+from unrolled.data.sources.text import TextSource, open_source
 from unrolled.data.split import cut_pieces, row_key, split_rows, stream_cuts, together
-from unrolled.data.split_text import lines_again, open_text
 from unrolled.data.store import Draft, Entry
 from unrolled.data.stored import TokenWriter, stored_examples
-from unrolled.data.text import TextSource, open_source
 
 WHOLE = {"all": 1.0}
 UNUSED = ("ahead", "split", "fraction", "held_out")  # settings that what is stored does not depend on

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from unrolled.core.config import Config
-from unrolled.data.name_pattern import check_pattern
+from unrolled.data.files.name_pattern import check_pattern
 
 Kind = Literal["text", "words", "series"]
 """What an input is: a text, a list of words, or numbers [T, D]."""

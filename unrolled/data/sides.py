@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
-from unrolled.data.answers import CLASS_CODECS
+from unrolled.data.codecs.labels import CLASS_CODECS
 from unrolled.data.config import DataConfig
 from unrolled.data.given_splits import given_among, how_split, notes_on, own_shares
 from unrolled.data.labelled import Labelled

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unrolled.core.tokens import UNKNOWN
-from unrolled.data.codec import Codec
+from unrolled.data.codecs.text import Codec
 from unrolled.data.examples import Examples
 
 LOOKED_AT = 2000  # targets, evenly spread

@@ -8,7 +8,7 @@ from typing import Any
 
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.reading import Reading
-from unrolled.data.vector_pairs import CaptionReading, RecognitionReading
+from unrolled.data.sources.vector_pairs import CaptionReading, RecognitionReading
 from unrolled.report.group import Group
 from unrolled.report.read import RunFacts
 from unrolled.runs import uses

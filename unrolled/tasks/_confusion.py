@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from unrolled.data.answers import ClassCodec
+from unrolled.data.codecs.labels import ClassCodec
 from unrolled.objectives import classes
 from unrolled.pictures import kinds
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from unrolled.core.batch import SOURCE, TARGET
 from unrolled.core.tokens import UNKNOWN
-from unrolled.data.codec import Codec
+from unrolled.data.codecs.text import Codec
 from unrolled.data.examples import Examples
 
 

@@ -22,17 +22,18 @@ from unrolled.core.forward import outputs
 from unrolled.core.front import option
 from unrolled.core.spec import Asks, Ports
 from unrolled.core.tokens import NO_ANSWER
-from unrolled.data.answers import AnswerCodec, ClassCodec, NumberScaler, load_answers
-from unrolled.data.beside import with_beside
-from unrolled.data.cells import as_series, as_words, shown
-from unrolled.data.codec import Codec
+from unrolled.data.codecs.labels import AnswerCodec, ClassCodec, NumberScaler, load_answers
+from unrolled.data.codecs.text import Codec
+from unrolled.data.codecs.word_list import FILE as WORDS
+from unrolled.data.codecs.word_list import WordListCodec
 from unrolled.data.collate import BESIDE
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import INPUT, Examples
-from unrolled.data.given import is_standard_input
-from unrolled.data.labelled import Labelled, LabelledSource, open_labelled
+from unrolled.data.files.beside import with_beside
+from unrolled.data.files.cell_values import as_series, as_words, shown
+from unrolled.data.files.in_memory import is_standard_input
+from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.labelled_guess import guess_answers
-from unrolled.data.labelled_inputs import bare, inputs_of, labelled
 from unrolled.data.labelled_prepare import (
     InputCodec,
     LabelledData,
@@ -43,10 +44,10 @@ from unrolled.data.labelled_prepare import (
 )
 from unrolled.data.look import Look
 from unrolled.data.reading import Answers, Kind, Reading
-from unrolled.data.rows_beside import labelled_rows
 from unrolled.data.sampler import Pooled, pooled_batches
-from unrolled.data.word_list import FILE as WORDS
-from unrolled.data.word_list import WordListCodec
+from unrolled.data.sources.labelled_inputs import bare, inputs_of, labelled
+from unrolled.data.sources.open_labelled import open_labelled
+from unrolled.data.sources.rows_beside import labelled_rows
 from unrolled.layers.counting.bag_of_words import Bag
 from unrolled.tasks._live import flow_of, numbers_in
 from unrolled.tasks._told import OfExamples

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.flow import Flow
-from unrolled.data.cells import as_number
+from unrolled.data.codecs.word_list import WordListCodec
+from unrolled.data.files.cell_values import as_number
 from unrolled.data.labelled_prepare import InputCodec, encode_input
 from unrolled.data.reading import Kind
-from unrolled.data.word_list import WordListCodec
 from unrolled.layers.parts.assembled import Reader
 
 

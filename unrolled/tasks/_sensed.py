@@ -13,15 +13,15 @@ from unrolled.core import task
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.spec import Asks, Ports, SourcePorts
-from unrolled.data.codec import Codec
+from unrolled.data.codecs.text import Codec
+from unrolled.data.codecs.vectors import VectorCodec
 from unrolled.data.collate import n_targets
 from unrolled.data.config import DataConfig
-from unrolled.data.given import is_standard_input, table_of, values_of
+from unrolled.data.files.in_memory import is_standard_input, table_of, values_of
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_prepare import PairData, encode_pairs, prepare_pairs
-from unrolled.data.rows_beside import rows_in
-from unrolled.data.vector_codec import VectorCodec
-from unrolled.data.vector_pairs import VectorPairs
+from unrolled.data.sources.rows_beside import rows_in
+from unrolled.data.sources.vector_pairs import VectorPairs
 from unrolled.tasks import _written
 from unrolled.tasks._counted import Counted
 from unrolled.tasks._writing import given_in

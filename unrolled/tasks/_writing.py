@@ -15,7 +15,7 @@ from unrolled.core.causal import Conditional
 from unrolled.core.forward import evaluating, start
 from unrolled.core.tokens import EMPTY, START, STOP, UNKNOWN
 from unrolled.core.trace import trace
-from unrolled.data.codec import Codec
+from unrolled.data.codecs.text import Codec
 from unrolled.data.examples import Examples
 from unrolled.data.sampler import bucketed_batches
 from unrolled.data.windows import windows

@@ -27,7 +27,7 @@ from unrolled.core.forward import outputs
 from unrolled.core.front import option
 from unrolled.core.metric import Metric
 from unrolled.core.tokens import STOP
-from unrolled.data.codec import Codec
+from unrolled.data.codecs.text import Codec
 from unrolled.data.collate import NEXT, Form, collate, n_targets
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import GIVEN, KINDS, REFERENCES, Examples

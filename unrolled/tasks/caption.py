@@ -21,12 +21,12 @@ from unrolled.core.errors import DataError
 from unrolled.core.forward import evaluating, start
 from unrolled.core.front import option
 from unrolled.core.trace import trace
-from unrolled.data.captions import as_rows, guess_captions, open_captions, pictures_in
 from unrolled.data.config import DataConfig
-from unrolled.data.inline_images import HEAD, from_text, to_text
+from unrolled.data.files.data_uri import HEAD, from_text, to_text
+from unrolled.data.files.pixels import Pixels, coloured, fitted, read_image
 from unrolled.data.look import Look
-from unrolled.data.pixels import Pixels, coloured, fitted, read_image
-from unrolled.data.vector_pairs import CaptionReading, VectorPairs
+from unrolled.data.sources.captions import as_rows, guess_captions, open_captions, pictures_in
+from unrolled.data.sources.vector_pairs import CaptionReading, VectorPairs
 from unrolled.pictures import alignment, kinds
 from unrolled.pictures.images import heated
 from unrolled.tasks import _sensed, _written

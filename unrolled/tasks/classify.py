@@ -23,7 +23,7 @@ from unrolled.core import task
 from unrolled.core.batch import TARGET
 from unrolled.core.metric import Metric
 from unrolled.core.tokens import NO_ANSWER
-from unrolled.data.answers import ClassCodec
+from unrolled.data.codecs.labels import ClassCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import INPUT, Examples
 from unrolled.data.reading import Answers

@@ -24,15 +24,16 @@ from unrolled.core import task
 from unrolled.core.batch import TARGET
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import Ports
-from unrolled.data.answers import SeriesScaler
 from unrolled.data.builtin_sets import BUILTIN
+from unrolled.data.codecs.labels import SeriesScaler
 from unrolled.data.collate import BESIDE
 from unrolled.data.examples import INPUT, Examples, Ragged
-from unrolled.data.labelled import LabelledSource, open_labelled
+from unrolled.data.labelled import LabelledSource
 from unrolled.data.look import Look
 from unrolled.data.noise import FreshNoise, with_noise
 from unrolled.data.reading import Answers, Noise
 from unrolled.data.sampler import Pooled
+from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.emissions.point import Point
 from unrolled.objectives import numbers
 from unrolled.pictures import kinds

@@ -29,15 +29,16 @@ from unrolled.core.front import option
 from unrolled.core.opening import read_json
 from unrolled.core.outside import write_new
 from unrolled.core.spec import Asks, Ports
-from unrolled.data import pianoroll
-from unrolled.data.cells import as_number
 from unrolled.data.collate import collate, n_targets
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples
-from unrolled.data.given import values_of
+from unrolled.data.files.cell_values import as_number
+from unrolled.data.files.in_memory import values_of
+from unrolled.data.files.midi import midi_bytes
 from unrolled.data.look import Look
-from unrolled.data.midi import midi_bytes
-from unrolled.data.pianoroll import (
+from unrolled.data.sampler import Pooled
+from unrolled.data.sources import pianoroll
+from unrolled.data.sources.pianoroll import (
     KEYS,
     LOWEST,
     Roll,
@@ -47,7 +48,6 @@ from unrolled.data.pianoroll import (
     prepare_rolls,
     read_rolls,
 )
-from unrolled.data.sampler import Pooled
 from unrolled.decode.rollout import best_of
 from unrolled.decode.text import Begun
 from unrolled.emissions.bits import Bits

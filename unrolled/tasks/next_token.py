@@ -29,15 +29,15 @@ from unrolled.core.forward import carries, evaluated, evaluating, outputs
 from unrolled.core.front import option
 from unrolled.core.spec import Asks, Ports
 from unrolled.core.tokens import EMPTY, START, STOP, UNKNOWN
-from unrolled.data.codec import Codec
+from unrolled.data.codecs.text import Codec
 from unrolled.data.collate import collate
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples, frequencies, ragged
 from unrolled.data.look import Look
 from unrolled.data.prepare import TextData, prepare, prepare_all
-from unrolled.data.rows_beside import rows_in
 from unrolled.data.sampler import Pooled, StreamRows, Windows, pooled_batches, stream_batches
-from unrolled.data.text_inputs import bound, read_inputs
+from unrolled.data.sources.rows_beside import rows_in
+from unrolled.data.sources.text_inputs import bound, read_inputs
 from unrolled.decode.config import WRITTEN, Decoding
 from unrolled.decode.text import Begun, Writer
 from unrolled.emissions.categorical import Categorical

@@ -30,12 +30,12 @@ from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples
 from unrolled.data.look import Look
 from unrolled.data.pairs_prepare import Longest
-from unrolled.data.recognition import guess_recognition, open_recognition, sources_in
+from unrolled.data.readers.sound import features, read_clip
 from unrolled.data.sampler import bucketed_batches
-from unrolled.data.sound import features, read_clip
-from unrolled.data.strokes import as_strokes
+from unrolled.data.sources.recognition import guess_recognition, open_recognition, sources_in
+from unrolled.data.sources.strokes import as_strokes
+from unrolled.data.sources.vector_pairs import RecognitionReading, VectorPairs
 from unrolled.data.target_words import TargetWords
-from unrolled.data.vector_pairs import RecognitionReading, VectorPairs
 from unrolled.decode.config import Decoding
 from unrolled.decode.text import Written
 from unrolled.emissions.ctc import CTC

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from unrolled.core import task
 from unrolled.core.batch import TARGET
-from unrolled.data.answers import NumberScaler
+from unrolled.data.codecs.labels import NumberScaler
 from unrolled.data.examples import INPUT, Examples
 from unrolled.data.reading import names_of
 from unrolled.emissions.point import Distance, Point

@@ -21,11 +21,11 @@ from unrolled.core import task
 from unrolled.core.batch import TARGET
 from unrolled.core.metric import Metric
 from unrolled.core.tokens import NO_ANSWER, UNKNOWN
-from unrolled.data.answers import TagCodec
+from unrolled.data.codecs.labels import TagCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import INPUT, Examples
 from unrolled.data.labelled import Labelled
-from unrolled.data.untagged import open_words, sentence_files, words_alone
+from unrolled.data.sources.untagged import open_words, sentence_files, words_alone
 from unrolled.emissions.categorical import Categorical
 from unrolled.objectives import classes, spans
 from unrolled.tasks import _labelled

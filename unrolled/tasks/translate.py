@@ -20,17 +20,17 @@ from unrolled.core import task
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.spec import Asks, Ports, SourcePorts
-from unrolled.data.codec import Codec
+from unrolled.data.codecs.text import Codec
 from unrolled.data.collate import n_targets
 from unrolled.data.config import DataConfig
-from unrolled.data.given import is_standard_input
+from unrolled.data.files.in_memory import is_standard_input
 from unrolled.data.look import Look
-from unrolled.data.pairs import open_pairs
 from unrolled.data.pairs_config import PairReading
-from unrolled.data.pairs_files import sources_in, sources_of, table_of_pairs
 from unrolled.data.pairs_guess import guess_pairs
 from unrolled.data.pairs_prepare import PairData, encode_pairs, is_joint, prepare_pairs
-from unrolled.data.rows_beside import rows_of
+from unrolled.data.sources.open_pairs import open_pairs
+from unrolled.data.sources.pairs_files import sources_in, sources_of, table_of_pairs
+from unrolled.data.sources.rows_beside import rows_of
 from unrolled.data.windows import windows
 from unrolled.tasks import _written
 from unrolled.tasks._counted import Counted

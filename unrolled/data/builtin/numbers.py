@@ -10,7 +10,7 @@ from pydantic import Field
 
 from unrolled.core.config import Config
 from unrolled.core.data_spec import BuiltinSpec, Made
-from unrolled.data.number_words import LARGEST, SPELLERS
+from unrolled.data.files.number_words import LARGEST, SPELLERS
 
 
 class Settings(Config):

@@ -1,0 +1,1 @@
+"""What turns texts, words, targets and vectors into numbers and back, fitted on training data."""

@@ -1,0 +1,1 @@
+"""What readers share: text files, tables, cells, pixels, names of files."""

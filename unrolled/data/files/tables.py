@@ -1,0 +1,306 @@
+"""Tables: csv, tsv, jsonl, json, parquet, data frames and Python lists, all as numbered rows of chosen cells.
+
+Each table checks every row it hands out, for a bad cell in the last of a million rows is as bad as one in the first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from unrolled.core.errors import DataError, MissingColumn, Misused, UsageError, some
+from unrolled.core.front import option
+from unrolled.data.files.cell_values import kind_of, shown
+from unrolled.data.files.csv_table import CsvTable
+from unrolled.data.files.json_values import json_of
+from unrolled.data.files.panics import without_panic
+from unrolled.data.files.passes import changed
+from unrolled.data.files.text_file import TextFile, unpacked
+from unrolled.data.given_splits import ALL, given_part
+
+FRAME_ROWS = 1 << 14  # rows of a frame or a parquet file that are turned into Python values at a time
+
+
+class Example(NamedTuple):
+    """One text, or one array of whole numbers, with its class and the number of its line or row."""
+
+    text: Any
+    label: str | None
+    number: int
+    part: str = ALL
+
+
+class Table(Protocol):
+    """Named columns and numbered rows; `place` says where a row is, in the words of its kind of table."""
+
+    name: str
+    notes: dict[str, None]
+
+    def columns(self) -> list[str]: ...
+    def rows(self, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]: ...
+    def place(self, number: int) -> str: ...
+    def digest(self) -> str: ...
+
+
+class RecordTable:
+    """Rows that are objects with named values, or bare texts: the lines of a .jsonl file, a .json or Python list."""
+
+    def __init__(self, name: str, notes: dict[str, None]) -> None:
+        self.name, self.notes = name, notes
+
+    def columns(self) -> list[str]:
+        for number, record in self.records():
+            if isinstance(record, str):
+                return ["text"]
+            if isinstance(record, dict) and record:
+                return list(record)
+            raise DataError(
+                f"{self.place(number)}: found {kind_of(record)}, expected an object with named values such as "
+                '{"text": "..."}, or a text'
+            )
+        raise DataError(f"{self.name}: there is no row in it; add the data")
+
+    def rows(self, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        for number, record in self.records():
+            if isinstance(record, str) and list(columns) == ["text"]:
+                yield number, (record,)
+                continue
+            if not isinstance(record, dict):
+                expected = "an object with named values" if list(columns) != ["text"] else "a text"
+                raise DataError(
+                    f"{self.place(number)}: found {kind_of(record)}, expected {expected} as in the first row"
+                )
+            for column in columns:
+                if column not in record:
+                    raise DataError(f"{self.place(number)}, column '{column}': there is no such value in this row")
+            yield number, tuple(record[column] for column in columns)
+
+    def records(self) -> Iterator[tuple[int, Any]]:
+        raise NotImplementedError
+
+    def place(self, number: int) -> str:
+        return f"{self.name}, row {number}"
+
+    def digest(self) -> str:
+        raise NotImplementedError
+
+
+class JsonlTable(RecordTable):
+    """One JSON object a line."""
+
+    def __init__(self, file: TextFile) -> None:
+        super().__init__(file.name, file.notes)
+        self._file = file
+
+    def records(self) -> Iterator[tuple[int, Any]]:
+        blank = 0
+        for line, text in enumerate(self._file.lines(), start=1):
+            if text.strip():
+                yield line, json_of(text, f"{self.name}, line {line}", line)
+            else:
+                blank += 1
+        if blank:
+            self.notes[f"{self.name}: {blank} blank lines were left out"] = None
+
+    def place(self, number: int) -> str:
+        return f"{self.name}, line {number}"
+
+    def digest(self) -> str:
+        return self._file.digest()
+
+
+class ListTable(RecordTable):
+    """A Python list of texts or of dicts with named values."""
+
+    def __init__(self, rows: Iterable[Any], name: str = "the list") -> None:
+        super().__init__(name, {})
+        self._rows = rows
+
+    def records(self) -> Iterator[tuple[int, Any]]:
+        yield from enumerate(self._rows, start=1)
+
+    def digest(self) -> str:
+        result = hashlib.sha256()
+        for row in self._rows:
+            text = row if isinstance(row, str) else json.dumps(row, default=repr)
+            result.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
+        return result.hexdigest()
+
+
+class JsonTable(ListTable):
+    """A .json file that is one list; such a file cannot be read in pieces, so large data belongs in .jsonl."""
+
+    def __init__(self, file: TextFile) -> None:
+        super().__init__(self._read(file), file.name)
+        self.notes = file.notes
+        self._file = file
+
+    def _read(self, file: TextFile) -> list[Any]:
+        text = file.text()
+        if not text.strip():
+            raise DataError(f"{file.name}: the file is empty; a list of texts or of objects is needed")
+        values = json_of(text, file.name, None)
+        if not isinstance(values, list):
+            raise DataError(
+                f"{file.name}: found {kind_of(values)}, expected a list [...] of texts or of objects (pandas writes "
+                "one with orient='records')"
+            )
+        return values
+
+    def digest(self) -> str:
+        return self._file.digest()
+
+
+class FrameTable:
+    """A data frame of any library that narwhals knows (pandas, polars, arrow and more)."""
+
+    def __init__(self, frame: Any, name: str = "the frame") -> None:
+        self.name, self.notes = name, dict[str, None]()
+        self._frame = frame
+
+    def columns(self) -> list[str]:
+        return list(self._frame.columns)
+
+    def rows(self, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        for start in range(0, self._height(), FRAME_ROWS):
+            yield from enumerate(self._slice(columns, start), start=start + 1)
+
+    def place(self, number: int) -> str:
+        return f"{self.name}, row {number}"
+
+    def digest(self) -> str:
+        result = hashlib.sha256()
+        for _, cells in self.rows(self.columns()):
+            result.update(repr(cells).encode("utf-8", "surrogatepass"))
+        return result.hexdigest()
+
+    def _height(self) -> int:
+        return len(self._frame)
+
+    def _slice(self, columns: Sequence[str], start: int) -> Any:
+        return self._frame.select(*columns)[start : start + FRAME_ROWS].iter_rows()
+
+
+def frame_table(source: Any, what: str, otherwise: str) -> FrameTable:
+    """A data frame as a table; `what` is wanted, and `otherwise` is what else could have been given."""
+    import narwhals
+
+    try:
+        return FrameTable(narwhals.from_native(source, eager_only=True))
+    except TypeError:
+        kind = type(source).__name__
+        raise Misused(f"{what} cannot be read from a {kind}; give a path, {otherwise} or a data frame") from None
+
+
+class ParquetTable(FrameTable):
+    """A .parquet file, read through polars some rows at a time."""
+
+    def __init__(self, file: TextFile) -> None:
+        import polars
+
+        self._file, self._state = file, file.state()
+        with file.open() as handle:
+            if handle.read(4) != b"PAR1":
+                raise DataError(f"{file.name}: this is not a parquet file; check its ending, or write it again")
+        with self._explained():
+            lazy = polars.scan_parquet(file.path, glob=False)
+            self._names = lazy.collect_schema().names()
+            self._rows: int = lazy.select(polars.len()).collect().item()
+        super().__init__(lazy, file.name)
+
+    def columns(self) -> list[str]:
+        return self._names
+
+    def digest(self) -> str:
+        return self._file.digest()
+
+    def _height(self) -> int:
+        return self._rows
+
+    def _slice(self, columns: Sequence[str], start: int) -> Any:
+        with self._explained():
+            found = self._frame.select(columns).slice(start, FRAME_ROWS).collect().iter_rows()
+        if self._file.state() != self._state:
+            raise changed(self.name)
+        return found
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Damage may show anywhere in the file, and only when that part is read."""
+        import polars
+
+        try:
+            with without_panic():
+                yield
+        except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError) as error:
+            reason = (str(error).splitlines() or ["unreadable"])[0]
+            raise DataError(f"{self._file.name}: this parquet file is damaged ({reason}); write it again") from None
+
+
+def open_table(path: Path, file: TextFile | None = None) -> Table | None:
+    """The table in a file, told by its ending (packed or not); None: the ending is not that of a table."""
+    ending = Path(unpacked(path.name.lower())).suffix
+    file = file or TextFile(path)
+    if ending in (".csv", ".tsv"):
+        return CsvTable(file, "\t" if ending == ".tsv" else ",")
+    if ending in (".jsonl", ".ndjson"):
+        return JsonlTable(file)
+    if ending == ".json":
+        return JsonTable(file)
+    return ParquetTable(file) if ending == ".parquet" else None
+
+
+def has_names(table: Table) -> bool:
+    """Whether the rows of a table have named cells; those of a list may be bare texts."""
+    records = table.records() if isinstance(table, RecordTable) else iter(())
+    return not isinstance(next(records, (0, None))[1], str)
+
+
+def choose_column(table: Table, column: str | None, condition: str | None, part: str | None = None) -> str:
+    """Which column holds the text, beside those of the class and of the split; a choice that is not plain is asked
+    for, not guessed."""
+    names = table.columns()
+    for setting, wanted in (("column", column), ("data.condition", condition), ("part", part)):
+        if wanted is not None and wanted not in names:
+            raise MissingColumn(table.name, wanted, option(setting), names)
+    if column is None:
+        others = [name for name in names if name not in (condition, part)]
+        if len(others) != 1 and "text" not in others:
+            known = f"it has {some(names)}"
+            raise UsageError(f"{table.name}: say which column holds the text with {option('column')}; {known}")
+        column = others[0] if len(others) == 1 else "text"
+    if column == condition:
+        raise UsageError(f"{table.name}: column '{column}' cannot be both the text and the condition")
+    return column
+
+
+def table_examples(table: Table, column: str, condition: str | None, part: str | None = None) -> Iterator[Example]:
+    """Every row, checked: a text that is not empty, a class and a split where a column of these was asked for."""
+    for number, cells in table.rows([column, *(name for name in (condition, part) if name is not None)]):
+        text = cells[0]
+        if not isinstance(text, str) or not text:
+            found = "an empty cell" if text is None or text == "" else f"{kind_of(text)} ({shown(text)})"
+            what = "fill it or remove the row" if text is None or text == "" else "write it in quotes"
+            raise DataError(f"{table.place(number)}, column '{column}': found {found}, expected text; {what}")
+        label = None
+        if condition is not None:
+            label = _label(cells[1], table, number, condition)
+        side = ALL if part is None else given_part(cells[-1], f"{table.place(number)}, column '{part}'")
+        yield Example(text, label, number, side)
+
+
+def _label(cell: Any, table: Table, number: int, condition: str) -> str:
+    if isinstance(cell, bool | int | np.integer):
+        return str(cell)
+    if isinstance(cell, str) and cell.strip():
+        return cell.strip()
+    found = (
+        "an empty cell" if cell is None or isinstance(cell, str) or cell != cell else f"{kind_of(cell)} ({shown(cell)})"
+    )
+    raise DataError(f"{table.place(number)}, column '{condition}': found {found}, expected a class; fill it in")

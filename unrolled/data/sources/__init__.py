@@ -1,0 +1,1 @@
+"""Whatever a user hands over, as texts, examples with targets, or pairs."""

@@ -1,0 +1,40 @@
+"""Inputs without answers, to predict for: found as training found them, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+from unrolled.core.errors import Misused
+from unrolled.data.files.in_memory import table_of, values_of
+from unrolled.data.labelled import Labelled
+from unrolled.data.reading import Kind, Reading
+from unrolled.data.sources.open_labelled import open_labelled
+
+
+def inputs_of(source: Any, reading: Reading, kind: Kind) -> Iterable[Labelled]:
+    """The inputs of whatever holds examples, by the columns that a saved run read; a list of bare inputs has none."""
+    inputs_only = reading.updated({"group": None, "part": None})
+    if isinstance(source, str | PathLike) or table_of(source) is not None:
+        return open_labelled(source, inputs_only, "none")
+    if isinstance(source, Mapping):
+        if alone := next((name for name, value in source.items() if isinstance(value, str)), None):
+            raise Misused(f"'{alone}' is one text, not a column of them: give rows in a list, [{{...}}]")
+        return open_labelled(source, inputs_only, "none")
+    if isinstance(source, tuple) and len(source) in (1, 2) and not isinstance(source[0], str):
+        return open_labelled(source, bare(inputs_only), "none")
+    values = values_of(source)
+    if kind == "series" and values and not any(isinstance(value, str) for value in values):
+        return open_labelled((values,), bare(inputs_only), "none")
+    return labelled(values)
+
+
+def bare(reading: Reading) -> Reading:
+    """The reading without names of columns or arrays, for what has none."""
+    return reading.updated({"column": None, "target": None})
+
+
+def labelled(values: Sequence[Any], first: int = 1) -> list[Labelled]:
+    """Inputs from Python as examples without answers."""
+    return [Labelled(value, None, f"example {i}", None, "all") for i, value in enumerate(values, start=first)]

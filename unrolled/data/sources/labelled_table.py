@@ -1,0 +1,281 @@
+"""Labelled examples in tables: csv, tsv, jsonl, json, parquet, data frames and lists of dicts.
+
+| layout | a row is | input |
+|---|---|---|
+| cells | an example | the cell of one column: a text, a list of words, a list of numbers |
+| wide | an example | a series along the row, one column a step |
+| long | a step | the rows of one id, one column a channel |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unrolled.core.errors import DataError, MissingColumn, Misused, UsageError, some
+from unrolled.core.front import option
+from unrolled.data.files.cell_values import (
+    as_class,
+    as_series,
+    as_text,
+    as_words,
+    is_gap,
+    is_number,
+    kind_of,
+    shown,
+)
+from unrolled.data.files.csv_table import CsvTable, Headerless
+from unrolled.data.files.missing_values import fill
+from unrolled.data.files.tables import ListTable, Table, frame_table, open_table
+from unrolled.data.files.text_file import TextFile
+from unrolled.data.given_splits import ALL, given_part
+from unrolled.data.labelled import Labelled, LabelledSource
+from unrolled.data.reading import Answers, Kind, Names, Reading, as_names, names_of
+from unrolled.data.sources.long_table import read_long
+from unrolled.data.sources.row_values import answer_of, step_value
+
+INPUTS = ("text", "sentence", "review", "sequence", "tokens", "words", "x", "input", "document", "message")
+LETTERS = ("x", "input", "sequence")  # of these, what columns of numbers are called too
+TARGETS: dict[str, tuple[str, ...]] = {
+    "class": ("label", "class", "target", "y", "category", "language", "sentiment", "answer", "labels"),
+    "classes": ("labels", "classes", "label", "categories", "tags", "target", "y", "answer"),
+    "numbers": ("target", "y", "value", "answer", "score", "label"),
+    "tags": ("tags", "labels", "pos_tags", "ner_tags", "tag", "target"),
+    "series": ("clean", "target", "y"),
+}
+IDS = ("id", "series", "series_id", "sequence_id", "sample_id", "case_id", "recording")
+LOOKED_AT = 1000  # rows, to find out whether ids come again
+TIMES = ("time", "t", "step", "tick", "timestamp", "datetime", "date")
+
+
+def open_table_file(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
+    """The examples in a table file."""
+    table = table_in(path)
+    assert table is not None
+    return open_columns(table, reading, answers)
+
+
+def table_in(path: Path, file: TextFile | None = None) -> Table | None:
+    """A table in a file; numbers without a header line get the column names 1, 2, 3, ... None: it is no table."""
+    file = file or TextFile(path)
+    table = open_table(path, file)
+    if isinstance(table, CsvTable):
+        delimiter = "\t" if ".tsv" in path.suffixes else ","
+        first = next((line for line in file.lines() if line.strip()), "").split(delimiter)
+        if len(first) > 1 and all(is_number(cell) for cell in first):
+            table = Headerless(file, delimiter, len(first))
+    return table
+
+
+def open_rows(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
+    """A list of dicts, or a data frame of any library that narwhals knows."""
+    if isinstance(source, list):
+        if not source or not isinstance(source[0], dict):
+            raise Misused('examples in a list are dicts with named values, such as {"text": ..., "label": ...}')
+        return open_columns(ListTable(source), reading, answers)
+    return open_columns(frame_table(source, "examples", "a list of dicts, arrays (x, y)"), reading, answers)
+
+
+def open_columns(table: Table, reading: Reading, answers: Answers) -> LabelledSource:
+    """A table by its columns: which layout, which columns, what kind of input."""
+    names = table.columns()
+    target = _targets(table, names, reading, answers)
+    reading = _with_order(table, reading, target, answers)
+    apart_by = {"group": reading.group, "part": reading.part, "id": reading.id, "reading.time": reading.time}
+    for setting, wanted in apart_by.items():
+        _there(table, names, setting, wanted)
+    apart = set(apart_by.values())
+    others = [name for name in names if name not in apart and name not in target]
+    layout = _layout(table, reading, others, answers) if reading.layout == "auto" else reading.layout
+    inputs = _inputs(table, reading, others, layout)
+    kind: Kind = "series"
+    if layout == "cells":
+        kind = _kind_of(next(table.rows(inputs), (0, ("",)))[1][0], answers)
+    settled = reading.updated({"column": as_names(inputs), "target": as_names(target), "layout": layout})
+
+    def read() -> Iterator[Labelled]:
+        if layout == "cells":
+            return _cells(table, inputs, target, settled, answers, kind)
+        if layout == "wide":
+            return _wide(table, inputs, target, settled, answers)
+        return read_long(table, inputs, target, settled, answers)
+
+    typed = not isinstance(table, CsvTable)
+    source = LabelledSource(table.name, kind, answers, read, table.notes, settled, typed)
+    if reading.column is None:
+        source.notes[f"{table.name}: the input is {_listed(inputs)}, chosen by name and content"] = None
+    if reading.target is None and target:
+        source.notes[f"{table.name}: the answer is {_listed(target)}, chosen by name"] = None
+    return source
+
+
+def _there(table: Table, names: Sequence[str], setting: str, wanted: str | None) -> None:
+    if wanted is not None and wanted not in names:
+        raise MissingColumn(table.name, wanted, option(setting), names)
+
+
+def _named(table: Table, names: Sequence[str], setting: str, wanted: Names) -> list[str]:
+    """One column by its whole name, or several."""
+    found = names_of(wanted, names)
+    for name in found:
+        _there(table, names, setting, name)
+    return found
+
+
+def _targets(table: Table, names: list[str], reading: Reading, answers: Answers) -> list[str]:
+    if answers == "none":  # a column of answers that the table has all the same is not an input
+        return [name for name in names_of(reading.target, names) if name in names]
+    if reading.target is not None:
+        found = _named(table, names, "target", reading.target)
+        if len(found) > 1 and answers not in ("numbers", "series"):
+            raise UsageError(f"{table.name}: {answers} are in one column, not in {_listed(found)}")
+        return found
+    by_name = {name.lower(): name for name in reversed(names)}
+    guess = next((by_name[name] for name in TARGETS[answers] if name in by_name), None)
+    inputs = names_of(reading.column, names)
+    taken = {*inputs, reading.group, reading.part, reading.id, reading.time}
+    left = [name for name in names if name not in taken and name.lower() not in INPUTS]
+    if guess is None and len(left) == 1 and len(names) > 1:
+        guess = left[0]
+    if guess is None or guess in inputs:
+        known = f"it has {some(names)}"
+        raise UsageError(f"{table.name}: say which column holds the target with {option('target')}; {known}")
+    return [guess]
+
+
+def _with_order(table: Table, reading: Reading, target: list[str], answers: Answers) -> Reading:
+    """With the columns that tell the series of a long table apart and put them in order, where these are called so.
+
+    Names alone do not: a table of texts has an id too, and one of numbers along each row may number its rows.
+    """
+    if reading.id is not None or reading.time is not None or reading.layout not in ("auto", "long"):
+        return reading
+    taken = {*target, reading.part, *names_of(reading.column, table.columns())}
+    free = {name.lower(): name for name in reversed(table.columns()) if name not in taken}
+    id_, time = (next((free[name] for name in names if name in free), None) for names in (IDS, TIMES))
+    channels = [name for name in free.values() if name not in (id_, time, reading.group)]
+    if reading.column is not None:
+        channels = _named(table, table.columns(), "column", reading.column)
+    if reading.layout == "auto" and not _are_steps(table, id_, time, channels, answers):
+        return reading
+    found = {"id": id_, "time": time}
+    for name, what in ((id_, "tells series apart"), (time, "puts their steps in order")):
+        if name is not None:
+            table.notes[f"{table.name}: column {name} {what}, chosen by name"] = None
+    return reading.updated(found)
+
+
+def _are_steps(table: Table, id_: str | None, time: str | None, channels: list[str], answers: Answers) -> bool:
+    """Whether rows hold single numbers, and are steps: each with an answer, or several at times of one id."""
+    first = next(table.rows(channels), (0, ()))[1]
+    if not all(is_number(cell) or is_gap(cell) for cell in first):
+        return False
+    if answers == "series":
+        return True
+    if id_ is None or time is None:
+        return False
+    ids = [cells[0] for _, cells in islice(table.rows([id_]), LOOKED_AT)]
+    return len(set(ids)) < len(ids)
+
+
+def _layout(table: Table, reading: Reading, others: list[str], answers: Answers) -> str:
+    """By what was named, else by what stands in the first row."""
+    if reading.id is not None or reading.time is not None:
+        return "long"
+    if answers == "series":
+        first = next(table.rows(others), (0, ()))[1]
+        return "cells" if any(isinstance(cell, list | tuple) for cell in first) else "long"
+    if reading.column is not None:
+        return "cells" if len(names_of(reading.column, others)) == 1 else "wide"
+    if any(name.lower() in INPUTS and name.lower() not in LETTERS for name in others) or len(others) <= 1:
+        return "cells"
+    first = next(table.rows(others), (0, ("",)))[1]
+    return "wide" if all(is_number(cell) or is_gap(cell) for cell in first) else "cells"
+
+
+def _inputs(table: Table, reading: Reading, others: list[str], layout: str) -> list[str]:
+    if reading.column is not None:
+        names = table.columns()
+        found = _named(table, names, "column", reading.column)
+        if taken := [name for name in found if name not in others]:
+            raise UsageError(f"{table.name}: column '{taken[0]}' cannot be the input and something else too")
+        if layout == "cells" and len(found) > 1:
+            wide = f"or use {option('layout', 'wide')}"
+            raise UsageError(f"{table.name}: a text is in one column, not in {_listed(found)}; {wide}")
+        return found
+    if layout == "wide":
+        others = [name for name in others if name.lower() not in IDS]  # a number of the row is no step of a series
+    if layout != "cells":
+        if not others:
+            raise UsageError(f"{table.name}: there is no column left for the series; it has {_listed(table.columns())}")
+        return others
+    by_name = {name.lower(): name for name in reversed(others)}
+    guess = next((by_name[name] for name in INPUTS if name in by_name), others[0] if len(others) == 1 else None)
+    if guess is None:
+        known = f"it has {_listed(others)}"
+        raise UsageError(f"{table.name}: say which column holds the input with {option('column')}; {known}")
+    return [guess]
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:6])
+    return f"column{'s' if len(names) > 1 else ''} {shown}{f' and {len(names) - 6} more' if len(names) > 6 else ''}"
+
+
+def _kind_of(cell: Any, answers: Answers) -> Kind:
+    if answers == "tags":
+        return "words"
+    if hasattr(cell, "tolist"):
+        cell = cell.tolist()
+    if isinstance(cell, list | tuple):
+        inner = cell[0] if cell else 0.0
+        return "words" if isinstance(inner, str) else "series"
+    return "text"
+
+
+# ---- rows
+
+
+def _cells(
+    table: Table, inputs: list[str], target: list[str], reading: Reading, answers: Answers, kind: Kind
+) -> Iterator[Labelled]:
+    for number, (value, *answer), group, part in _with_extras(table, [*inputs, *target], reading):
+        place = table.place(number)
+        content = _input(value, kind, f"{place}, column '{inputs[0]}'")
+        yield Labelled(content, answer_of(answer, target, answers, reading, place), place, group, part)
+
+
+def _wide(table: Table, inputs: list[str], target: list[str], reading: Reading, answers: Answers) -> Iterator[Labelled]:
+    for number, cells, group, part in _with_extras(table, [*inputs, *target], reading):
+        place = table.place(number)
+        steps = [step_value(cell, reading.missing, place, name) for name, cell in zip(inputs, cells)]
+        values = fill(np.array(steps)[:, None], reading.missing, place)  # [T, 1]
+        yield Labelled(values, answer_of(cells[len(inputs) :], target, answers, reading, place), place, group, part)
+
+
+def _with_extras(
+    table: Table, columns: list[str], reading: Reading
+) -> Iterator[tuple[int, tuple[Any, ...], str | None, str]]:
+    """The rows of some columns, with the group and the part of each."""
+    extras = [name for name in (reading.group, reading.part) if name is not None]
+    for number, cells in table.rows([*columns, *extras]):
+        own, more = cells[: len(columns)], list(islice(cells, len(columns), None))
+        place = table.place(number)
+        group = as_class(more.pop(0), f"{place}, column '{reading.group}'") if reading.group is not None else None
+        part = given_part(more.pop(0), f"{place}, column '{reading.part}'") if reading.part is not None else ALL
+        yield number, own, group, part
+
+
+def _input(cell: Any, kind: Kind, here: str) -> Any:
+    if kind == "words":
+        return as_words(cell, here)
+    if kind == "series":
+        return as_series(cell, here)
+    if not isinstance(cell, str) or not cell.strip():
+        what = "an empty cell" if is_gap(cell) or isinstance(cell, str) else f"{kind_of(cell)} ({shown(cell)})"
+        raise DataError(f"{here}: found {what}, expected text; fill it in, or remove the row")
+    return as_text(cell, here)

@@ -1,0 +1,150 @@
+"""Whatever a user hands over as examples with targets: opened by what it is."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from unrolled.core.errors import DataError, UsageError, some
+from unrolled.data.builtin_sets import BUILTIN, asked
+from unrolled.data.files.tables import ListTable
+from unrolled.data.files.text_file import TextFile, named_path
+from unrolled.data.given_splits import PARTS, named_by_split, opened_alike, part_in, sources_by_split
+from unrolled.data.labelled import CONLL, IMAGES, SOUNDS, Labelled, LabelledSource, ending_of, join_parts
+from unrolled.data.readers.arrays import open_arrays, open_npz
+from unrolled.data.readers.conll import open_tagged
+from unrolled.data.readers.image import open_idx, open_images
+from unrolled.data.readers.sound import open_clips
+from unrolled.data.readers.ucr import open_ts
+from unrolled.data.reading import Answers, Reading
+from unrolled.data.sources.labelled_table import open_columns, open_rows, open_table_file
+from unrolled.data.sources.labelled_text import open_folder, open_lines
+from unrolled.data.sources.pieces import in_windows
+
+
+def open_labelled(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
+    """Whatever was handed over as a source of examples with answers of the wanted kind.
+
+    `source` is a path (see the readers), `builtin:NAME`, a list of dicts, a data frame, arrays (x, y), a mapping of
+    such arrays by name, or a mapping {"train": source, "test": source}. With `answers="none"` only inputs are read.
+    Series with a series as the answer are cut into windows where the reading asks for it.
+    """
+    opened = _open(source, reading, answers)
+    if answers != "series" or reading.window is None:
+        return opened
+    return in_windows(opened, reading.window)
+
+
+def _open(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
+    if isinstance(source, str) and source.startswith(BUILTIN):
+        return _open_builtin(source, answers)
+    sources = sources_by_split(source)
+    if sources is not None:
+        name = str(source) if isinstance(source, str | os.PathLike) else "the data"
+        parts = opened_alike(sources, lambda each: _open(each, reading, answers),
+                             lambda each, first: _open(each, _as_in(first, each, reading), answers))  # fmt: skip
+        return join_parts(parts, name)
+    if isinstance(source, str | os.PathLike):
+        return _open_path(named_path(source), reading, answers)
+    if isinstance(source, Mapping | tuple):
+        return open_arrays(source, "the data", reading, answers)
+    return open_rows(source, reading, answers)
+
+
+def _open_builtin(source: str, answers: Answers) -> LabelledSource:
+    found = asked(source, "labelled", "rows")
+    spec = found.spec
+    if spec.holds == "rows":
+        reading = Reading(column=spec.columns["text"], target=spec.columns["target"])
+        return open_columns(ListTable(found.read(), source), reading, answers)
+    if answers not in (spec.answers, "none"):
+        raise UsageError(f"{source}: the answers are {spec.answers}, not {answers}")
+
+    def read() -> Iterator[Labelled]:
+        for x, y, place, part, _ in found.read():
+            yield Labelled(x, None if answers == "none" else y, f"{source}, {place}", None, part)
+
+    return LabelledSource(source, "series", answers, read)
+
+
+def _as_in(first: LabelledSource, source: Any, reading: Reading) -> Reading:
+    """How the source of a split is read beside another: by the columns found there; arrays have names of their own."""
+    has_columns = not isinstance(source, tuple | Mapping)
+    return (first.reading if has_columns else reading).updated({"part": None})
+
+
+def _open_path(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
+    if path.is_dir():
+        return _open_folder(path, reading, answers)
+    if not path.exists() and (pair := beside(path)):
+        return join_parts({part: _open_path(file, reading, answers) for part, file in pair.items()}, str(path))
+    TextFile(path).require()
+    ending = ending_of(path)
+    if ending == ".ts":
+        return open_ts(path, reading, answers)
+    if ending == ".npz":
+        return open_npz(path, reading, answers)
+    if ending in (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet"):
+        return open_table_file(path, reading, answers)
+    if ending in CONLL or answers == "tags":
+        return open_tagged([path], str(path), reading, answers)
+    if ending in SOUNDS or ending in IMAGES:
+        return _open_files([path], path.parent, str(path), reading, answers)
+    return open_lines(path, reading, answers)
+
+
+def beside(path: Path) -> dict[str, Path]:
+    """`data/GunPoint` for data/GunPoint_TRAIN.ts and data/GunPoint_TEST.ts."""
+    try:
+        found = sorted(p for p in path.parent.iterdir() if re.fullmatch(re.escape(path.name) + r"[-_.]\w+\..+", p.name))
+    except (OSError, ValueError):
+        return {}
+    pair = {part: file for file in found if (part := part_in(file.name[len(path.name) :].lstrip("-_.")))}
+    return {part: pair[part] for part in PARTS if part in pair} if "train" in pair else {}
+
+
+def _open_folder(folder: Path, reading: Reading, answers: Answers) -> LabelledSource:
+    entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    if any("-ubyte" in path.name for path in entries):
+        return open_idx(folder, reading, answers)
+    if named_by_split(folder):  # and not one file for each, which is a source by split
+        raise UsageError(f"{folder}: several files are for one part; name one set, such as {_set_name(entries[0])}")
+    files = sorted((p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(".")),
+                   key=lambda path: path.relative_to(folder).as_posix())  # fmt: skip
+    if not files:
+        raise DataError(f"{folder}: there is no file in this folder; put examples into it")
+    return _open_files(files, folder, str(folder), reading, answers)
+
+
+def _set_name(path: Path) -> Path:
+    return path.with_name(re.split(r"[-_.]", path.name)[0])
+
+
+def most_of(files: Iterable[Path], texts: tuple[str, ...] = (".txt",)) -> tuple[str, list[Path]]:
+    """What there is most of among files: sounds, images or texts, and which they are."""
+    families = {"sound": SOUNDS, "image": IMAGES, "text": texts}
+    held = {kind: [path for path in files if ending_of(path) in endings] for kind, endings in families.items()}
+    kind = max(held, key=lambda each: len(held[each]))
+    return kind, held[kind]
+
+
+def _open_files(files: list[Path], folder: Path, name: str, reading: Reading, answers: Answers) -> LabelledSource:
+    """Many files: sounds, images, or texts; what there is most of, and a note on the others."""
+    kind, chosen = most_of(files, (".txt", *(CONLL if answers == "tags" else ())))
+    if not chosen:
+        found = some(sorted({path.suffix or "files without an ending" for path in files}))
+        raise DataError(f"{folder}: found only {found}; name one of these files, or give .txt, .wav or .png files")
+    if answers == "tags":
+        source = open_tagged(chosen, name, reading, answers)
+    elif kind == "text":
+        source = open_folder(chosen, folder, reading, answers)
+    elif kind == "sound":
+        source = open_clips(chosen, folder, name, reading, answers)
+    else:
+        source = open_images(chosen, folder, name, reading, answers)
+    if len(chosen) < len(files):
+        source.notes[f"{len(files) - len(chosen)} other files in {folder} were left out"] = None
+    return source
