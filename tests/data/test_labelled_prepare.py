@@ -14,6 +14,7 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import INPUT
 from unrolled.data.labelled_prepare import encode_examples, prepare_labelled
+from unrolled.data.prepared import n_values, used
 from unrolled.data.reading import Reading
 from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.data.split import fold_shares, grouped, row_key, stratified
@@ -106,12 +107,13 @@ def test_texts_become_sections():
     assert sum(section.n_examples for section in data.sections.values()) == 200
     section = data.sections["valid"]
     row = TEXTS[section.rows[0]]
-    assert data.inputs.decode(section.at(INPUT, 0)) == row["text"]
-    assert data.answers.decode(section.at(TARGET, 0)) == row["label"]
+    assert data.codecs["inputs"].decode(section.at(INPUT, 0)) == row["text"]
+    assert data.codecs["answers"].decode(section.at(TARGET, 0)) == row["label"]
     assert prepared(TEXTS, config=DataConfig(split="80/10/10", seed=3)).fingerprint == data.fingerprint
     assert prepared(TEXTS, distinct=True).facts["examples"] == 150
-    half = prepared(TEXTS, config=DataConfig(split="80/10/10", seed=3, fraction=0.5))
-    assert half.sections["train"].n_examples == round(data.sections["train"].n_examples / 2)
+    config = DataConfig(split="80/10/10", seed=3, fraction=0.5)
+    half = used(prepared(TEXTS, config=config).sections, config, n_values)
+    assert half["train"].n_examples == round(data.sections["train"].n_examples / 2)
 
 
 def test_codecs_see_the_training_part_only():
@@ -120,8 +122,8 @@ def test_codecs_see_the_training_part_only():
     train = data.sections["train"].rows
     assert set(data.sections["train"].rows) | set(data.sections["valid"].rows) == set(range(6))
     assert data.sections["test"].rows.tolist() == [6, 7, 8, 9]
-    np.testing.assert_allclose(data.answers.mean, [2 * train.mean()])
-    np.testing.assert_allclose(data.inputs.mean, [train.mean() + 0.5])
+    np.testing.assert_allclose(data.codecs["answers"].mean, [2 * train.mean()])
+    np.testing.assert_allclose(data.codecs["inputs"].mean, [train.mean() + 0.5])
     assert data.facts["split_is"] == "given, validation taken from the training part"
     mixed = [*rows, {"x": [0, 1.0], "y": 0.0, "set": "test"}]
     notes = prepared(mixed, "numbers", DataConfig(split="50/50"), Reading(part="set")).facts["notes"]
@@ -134,7 +136,7 @@ def test_a_label_only_in_test_is_named():
     data = prepared(rows, reading=Reading(part="set"))
     assert data.facts["classes"]["test"] == {"a": 0, "b": 0, "c": 1}
     assert data.facts["classes"]["train"].keys() == {"a", "b"}
-    assert data.answers.size == data.facts["outputs"] == 2
+    assert data.codecs["answers"].size == data.facts["outputs"] == 2
     assert data.facts["notes"][-1:] == [
         "1 targets of test are a class that training did not see (c): they count as wrong"
     ]
@@ -175,8 +177,10 @@ def test_words_with_tags_by_document(tmp_path):
 def test_other_examples_are_encoded_with_saved_codecs():
     data = prepared(TEXTS)
     new = list(open_labelled([{"text": "text number 9"}, {"text": "other"}], Reading(column="text"), "none"))
-    section = encode_examples(new, data.inputs, None)
+    section = encode_examples(new, data.codecs["inputs"], None)
     assert TARGET not in section.columns and section.rows.tolist() == [0, 1]
     with pytest.raises(DataError, match="row 1: found 2 numbers where 1 are expected"):
         series = prepared([{"x": [1.0 * i, 2], "y": float(i)} for i in range(40)], "numbers")
-        encode_examples(list(open_labelled([{"x": [[1, 2]]}], Reading(column="x"), "none")), series.inputs, None)
+        encode_examples(
+            list(open_labelled([{"x": [[1, 2]]}], Reading(column="x"), "none")), series.codecs["inputs"], None
+        )

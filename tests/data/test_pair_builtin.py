@@ -79,7 +79,7 @@ def test_dates_are_prepared_with_their_parts_and_kinds():
         "test": 400,
     }
     assert data.facts["split"]["test"]["kinds"] == {NEW_DATES: 200, NEW_STYLES: 200}
-    assert data.target_codec.characters == "-0123456789"
+    assert data.codecs["target"].characters == "-0123456789"
 
 
 @pytest.mark.parametrize(

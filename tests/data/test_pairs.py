@@ -17,6 +17,7 @@ from unrolled.data.look import look
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_guess import guess_pairs
 from unrolled.data.pairs_prepare import encode_pairs, prepare_pairs
+from unrolled.data.prepared import used
 from unrolled.data.sources.open_pairs import open_pairs
 from unrolled.data.sources.pairs_files import sources_in
 
@@ -168,25 +169,25 @@ def test_the_split_keeps_equal_sources_together_and_fits_on_training_only():
     assert not texts["train"] & texts["test"]
     assert not texts["valid"] & texts["test"]
     assert all(section.n_examples for section in data.sections.values())
-    assert sorted(data.target_codec.words) == sorted(rows[i][1] for i in data.sections["train"].rows)
+    assert sorted(data.codecs["target"].words) == sorted(rows[i][1] for i in data.sections["train"].rows)
 
 
 def test_vocabularies_and_small_letters():
     rows = [(f"Ab {i}", f"Cd {i}") for i in range(40)]
     separate = prepare_pairs(open_pairs(rows, PairReading(lower=True)), DataConfig())
-    assert "A" not in separate.source_codec.characters
-    assert "c" not in separate.source_codec.characters
+    assert "A" not in separate.codecs["source"].characters
+    assert "c" not in separate.codecs["source"].characters
     joint = prepare_pairs(open_pairs(rows, PairReading(vocabularies="joint")), DataConfig())
-    assert joint.shared
-    assert joint.source_codec is joint.target_codec
-    assert {"A", "C"} <= set(joint.source_codec.characters)
-    assert prepare_pairs(open_pairs(rows, PairReading()), DataConfig(tokens="bpe", vocabulary=300)).shared
+    assert joint.told["shared"]
+    assert joint.codecs["source"] is joint.codecs["target"]
+    assert {"A", "C"} <= set(joint.codecs["source"].characters)
+    assert prepare_pairs(open_pairs(rows, PairReading()), DataConfig(tokens="bpe", vocabulary=300)).told["shared"]
 
 
 def test_other_pairs_in_the_tokens_of_a_run():
     data = prepare_pairs(open_pairs([(f"a{i}", f"b{i}") for i in range(40)], PairReading()), DataConfig())
     opened = open_pairs([("a1", "b22"), ("a1z", "b3")], PairReading())
-    section, longest = encode_pairs(opened, (data.source_codec, data.target_codec), DataConfig())
+    section, longest = encode_pairs(opened, (data.codecs["source"], data.codecs["target"]), DataConfig())
     assert section.n_examples == 2
     assert section.at(SOURCE, 1)[-1] == 1  # z was never seen
     assert (longest.source, longest.source_place) == (3, "the list, row 2")
@@ -195,9 +196,11 @@ def test_other_pairs_in_the_tokens_of_a_run():
 
 def test_held_out_and_fraction_limit_what_is_used():
     rows = [(f"a{i}", f"b{i}") for i in range(200)]
-    data = prepare_pairs(open_pairs(rows, PairReading()), DataConfig(held_out=12, fraction=0.5, split="80/10/10"))
-    assert data.sections["train"].n_examples == 80
-    assert n_targets(data.sections["valid"]) <= 16
+    config = DataConfig(held_out=12, fraction=0.5, split="80/10/10")
+    data = prepare_pairs(open_pairs(rows, PairReading()), config)
+    sections = used(data.sections, config, n_targets)
+    assert sections["train"].n_examples == 80
+    assert n_targets(sections["valid"]) <= 16
 
 
 def test_a_guess_tells_pairs_from_classes(tmp_path):

@@ -35,6 +35,7 @@ from unrolled.core.errors import CannotWrite, Interrupted, UsageError
 from unrolled.core.front import option
 from unrolled.core.task import Task
 from unrolled.data.given_splits import MEMORY, given_sources, names_of_sources, with_given
+from unrolled.data.prepared import shared
 from unrolled.report.page import write_report
 from unrolled.runs.config import given_once
 from unrolled.runs.guess import guess_task, task_alone
@@ -119,7 +120,7 @@ def compare(
             )
         folder = Path(resume)
         read_plan(folder)  # before anything is put there
-        with stop_at_once(), in_use(folder):
+        with stop_at_once(), shared(), in_use(folder):
             plan = read_plan(folder)
             named = {"own_file": plan.own_file, **named_beside(plan.given)}
             again = resume_command("compare", folder, plan.data, named)
@@ -130,7 +131,7 @@ def compare(
     else:
         if "train" not in given_sources(data):
             raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
-        with stop_at_once():
+        with stop_at_once(), shared():
             plan = make_plan(data, task, settings, own_file)
             folder = Path(out) if out is not None else _free_name(plan)
             _require_free(folder)

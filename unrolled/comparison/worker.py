@@ -66,10 +66,11 @@ def seconds_of(budget: Event, now: float) -> float:
 
 def perform(order: Event, data: Any, tell: Callable[[Event], None]) -> None:
     """Train the run of an order, or go on with it; whatever goes wrong is told, and stops nobody else."""
+    from unrolled.data.prepared import shared
     from unrolled.training.signals import stop_at_once
 
     try:
-        with stop_at_once():
+        with stop_at_once(), shared():
             rest = _perform(order, data, tell)
     except (Interrupted, KeyboardInterrupt):
         tell({"event": "stopped"})

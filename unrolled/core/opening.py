@@ -16,9 +16,12 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from unrolled.core.errors import DataError
 
@@ -33,6 +36,34 @@ _KINDS = (
     (stat.S_ISCHR, "a device, not a file", ""),
     (stat.S_ISBLK, "a device, not a file", ""),
 )  # what is no regular file, and what to do where a user names it
+
+
+class Opened(NamedTuple):
+    """Which file a name meant when it was opened, and as it was then."""
+
+    device: int
+    number: int
+    size: int
+    changed: int  # when its content was changed, in nanoseconds
+
+    @classmethod
+    def of(cls, found: os.stat_result) -> Opened:
+        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+_recorded: ContextVar[dict[str, Opened] | None] = ContextVar("recorded", default=None)
+
+
+@contextmanager
+def recorded() -> Iterator[dict[str, Opened]]:
+    """The files that are opened in a block, by their full names, each as it was when it was first opened; without those
+    that belong to a directory (`within`)."""
+    seen: dict[str, Opened] = {}
+    token = _recorded.set(seen)
+    try:
+        yield seen
+    finally:
+        _recorded.reset(token)
 
 
 def open_regular(path: str | Path, limit: int = DATA, within: Path | None = None) -> BufferedReader:
@@ -62,6 +93,8 @@ def open_regular(path: str | Path, limit: int = DATA, within: Path | None = None
     except DataError:
         stream.close()
         raise
+    if within is None and (seen := _recorded.get()) is not None:
+        seen.setdefault(os.path.abspath(path), Opened.of(found))
     return stream
 
 

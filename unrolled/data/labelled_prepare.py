@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,23 +33,11 @@ from unrolled.data.examples import INPUT, ROWS, Examples, ragged
 from unrolled.data.files.passes import Steady
 from unrolled.data.given_splits import PARTS
 from unrolled.data.labelled import Labelled, LabelledSource
-from unrolled.data.reading import Answers, Fold, Kind
+from unrolled.data.prepared import Prepared
+from unrolled.data.reading import Fold, Kind
 from unrolled.data.sides import WHOLE, Scan, scan_examples, sides
 
 InputCodec = Codec | WordListCodec | NumberScaler
-
-
-@dataclass(frozen=True)
-class LabelledData:
-    """Prepared examples: their codecs, their sections by part, and what is known about them."""
-
-    kind: Kind
-    answers_are: Answers
-    inputs: InputCodec
-    answers: AnswerCodec
-    sections: dict[str, Examples]
-    facts: dict[str, Any]
-    fingerprint: str
 
 
 def prepare_labelled(
@@ -62,10 +49,10 @@ def prepare_labelled(
     offered: Codec | WordListCodec | None = None,
     fold: Fold = WHOLE,
     fitted: tuple[InputCodec, AnswerCodec] | None = None,
-) -> LabelledData:
+) -> Prepared:
     """Read a source, keep its own parts or split it, and encode it.
 
-    Of `config` the split, the seed, the fraction and, for texts, tokens, vocabulary and lengths count. `letters` and
+    Of `config` the split, the seed and, for texts, tokens, vocabulary and lengths count. `letters` and
     `least` are for words (see word_list); `distinct` drops examples whose input and answer were there before.
     A class or tag that is only in validation or test is wrong whatever is predicted, which a note tells.
     With a `fold` validation is one part of cross-validation; codecs are then those of all that is not for test, so that
@@ -111,16 +98,9 @@ def prepare_labelled(
         "split": {part: {"examples": s.n_examples, "steps": len(s.values(INPUT))} for part, s in sections.items()},
         "notes": [*source.notes, *facts["notes"], *_more_notes(facts, truncated, config), *_unseen(answers, sections)],
     }
-    fingerprint = _fingerprint(scan, side, names)
-    sections = {part: _some(section, part, config) for part, section in sections.items()}
-    return LabelledData(source.kind, source.answers, inputs, answers, sections, facts, fingerprint)
-
-
-def _some(section: Examples, part: str, config: DataConfig) -> Examples:
-    """The share of a part that is used: of training as asked for, of the others no more answers than asked for."""
-    if part == "train":
-        return section.share(config.fraction)
-    return section if config.held_out is None else section.share(config.held_out / len(section.values(TARGET)))
+    told = {"kind": source.kind, "answers": source.answers, "reading": source.reading.model_dump(mode="json")}
+    codecs = {"inputs": inputs, "answers": answers}
+    return Prepared(sections, codecs, facts, _fingerprint(scan, side, names), told)
 
 
 # ---- codecs and sections

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -22,7 +22,6 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.tokens import UNKNOWN
 from unrolled.data.codecs.text import Codec
-from unrolled.data.collate import n_targets
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import ENDS, GIVEN, KINDS, REFERENCES, ROWS, Examples, ragged
 from unrolled.data.files.passes import Steady
@@ -30,6 +29,7 @@ from unrolled.data.given_splits import PARTS
 from unrolled.data.labelled_prepare import lengths_of
 from unrolled.data.pairs import Pair, PairSource
 from unrolled.data.pairs_config import PairReading
+from unrolled.data.prepared import Prepared
 from unrolled.data.sides import Scan, sides
 from unrolled.data.split import row_key
 from unrolled.data.target_words import target_words
@@ -46,27 +46,13 @@ class Longest(NamedTuple):
     target_place: str
 
 
-@dataclass(frozen=True)
-class PairData:
-    """Prepared pairs: their codecs, their sections by part, and what is known about them."""
-
-    source_codec: Any
-    """a Codec of texts, or a VectorCodec"""
-    target_codec: Codec
-    shared: bool
-    sections: dict[str, Examples]
-    longest: dict[str, Longest]
-    facts: dict[str, Any]
-    fingerprint: str
-
-
 def is_joint(config: DataConfig, reading: PairReading) -> bool:
     return reading.vocabularies == "joint" or (reading.vocabularies == "auto" and config.tokens == "bpe")
 
 
 def prepare_pairs(
     source: PairSource, config: DataConfig, codecs: tuple[Any, Codec | None] = (None, None)
-) -> PairData:  # fmt: skip
+) -> Prepared:  # fmt: skip
     """Read pairs, keep their own parts or split them, and encode them; saved `codecs` (source, target) are used instead
     of fitted ones."""
     if config.too_long == "split" and config.max_length is not None:
@@ -94,9 +80,9 @@ def prepare_pairs(
         "split": {part: _part_facts(section) for part, section in sections.items()},
         "notes": [*source.notes, *facts["notes"], *_more_notes(source, encoder.truncated, config)],
     }
-    fingerprint = _fingerprint(sections, first, second)
-    sections = {part: _used(section, part, config) for part, section in sections.items()}
-    return PairData(first, second, joint, sections, longest, facts, fingerprint)
+    told = {"shared": joint, "longest": longest, "reading": source.reading.model_dump(mode="json")}
+    both = {"source": first, "target": second}
+    return Prepared(sections, both, facts, _fingerprint(sections, first, second), told)
 
 
 def encode_pairs(source: PairSource, codecs: tuple[Any, Codec], config: DataConfig) -> tuple[Examples, Longest]:
@@ -201,13 +187,6 @@ def _section(held: list[tuple[Any, ...]]) -> Examples:
 def examples_of_pairs(sources: Sequence[NDArray[Any]], targets: Sequence[NDArray[Any]]) -> Examples:
     """Encoded pairs: sources [S] ids or [S, D] numbers, targets [T] ids; without targets, to write them."""
     return Examples({SOURCE: ragged(sources), TARGET: ragged(targets)}, {ROWS: np.arange(len(sources))})
-
-
-def _used(section: Examples, part: str, config: DataConfig) -> Examples:
-    """As much of a part as is asked for."""
-    if part == "train":
-        return section.share(config.fraction)
-    return section if config.held_out is None else section.share(config.held_out / n_targets(section))
 
 
 # ---- what is told

@@ -31,6 +31,7 @@ from unrolled.data.examples import Examples
 from unrolled.data.files.cell_values import shown
 from unrolled.data.files.passes import changed
 from unrolled.data.given_splits import ALL, PARTS, given_among, notes_on, own_shares
+from unrolled.data.prepared import USE, n_values, used
 from unrolled.data.sources.split_text import lines_again, open_text
 from unrolled.data.sources.text import TextSource, open_source
 from unrolled.data.split import cut_pieces, row_key, split_rows, stream_cuts, together
@@ -38,7 +39,6 @@ from unrolled.data.store import Draft, Entry
 from unrolled.data.stored import TokenWriter, stored_examples
 
 WHOLE = {"all": 1.0}
-UNUSED = ("ahead", "split", "fraction", "held_out")  # settings that what is stored does not depend on
 FORMAT = 1  # of fingerprints, which saved runs keep
 
 
@@ -72,22 +72,20 @@ def prepare(
     if codec is None and offered is not None and offered.kind == wanted:
         codec = offered
     found = _prepare(opened, config, config.shares(), codec, labels)
-    sections = {name: _used(section, name, config, found.codec) for name, section in found.sections.items()}
+    sections = used(found.sections, config, n_values)
+    for split, section in sections.items():
+        if split != "train" and section is not found.sections[split]:
+            sections[split] = _recounted(section, found.codec)
     return replace(found, sections=sections)
 
 
-def _used(section: Examples, name: str, config: DataConfig, codec: Codec) -> Examples:
-    """As much of a part as is asked for, with its characters and bytes counted again."""
-    if name == "train":
-        return section.share(config.fraction)
-    if config.held_out is None or len(section.values(TARGET)) <= config.held_out:
-        return section
-    some = section.share(config.held_out / len(section.values(TARGET)))
-    tokens = some.values(TARGET)
+def _recounted(section: Examples, codec: Codec) -> Examples:
+    """With its characters and bytes counted again, where it is a share of a split."""
+    tokens = section.values(TARGET)
     text = "" if isinstance(codec, NumberCodec) else codec.decode(tokens)
     sizes = (len(tokens), len(tokens)) if isinstance(codec, NumberCodec) else (len(text), len(text.encode()))
     unknown = int(np.count_nonzero(tokens == UNKNOWN))
-    return replace(some, counts={"characters": sizes[0], "bytes": sizes[1], "unknown": unknown})
+    return replace(section, counts={"characters": sizes[0], "bytes": sizes[1], "unknown": unknown})
 
 
 def prepare_all(source: Any, config: DataConfig, codec: Codec, labels: list[str] | None = None) -> Examples:
@@ -146,7 +144,7 @@ def _fingerprint(
         "format": FORMAT,
         "name": known.get("name"),
         "content": digest,
-        "config": config.model_dump(exclude={*UNUSED, *(() if config.part else ("part",))}),
+        "config": config.model_dump(exclude={*USE, "split", *(() if config.part else ("part",))}),
         "shares": dict(shares),
         "codec": codec.to_json() if codec else None,
         "labels": known.get("labels"),

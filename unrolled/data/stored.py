@@ -20,6 +20,16 @@ from unrolled.data.store import Draft, Entry
 TEXTS = "texts"  # instead of a type: a list of strings
 
 
+def put_examples(draft: Draft, split: str, examples: Examples) -> dict[str, Any]:
+    """Write a split; what the index says of it."""
+    fields = {}
+    for name, field in examples.fields.items():
+        values = _put_array(draft, f"{split}.{name}", field.values)
+        fields[name] = {"values": values, "offsets": _put_offsets(draft, f"{split}.{name}", field.offsets)}
+    columns = {name: _put_column(draft, f"{split}.{name}", column) for name, column in examples.columns.items()}
+    return {"fields": fields, "columns": columns, "is_stream": examples.is_stream, "counts": dict(examples.counts)}
+
+
 def stored_examples(entry: Entry) -> dict[str, Examples]:
     """The splits of an entry, as views of its files."""
     return {split: _examples(entry, split, about) for split, about in entry.index["splits"].items()}

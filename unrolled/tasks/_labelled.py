@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -36,13 +37,13 @@ from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.labelled_guess import guess_answers
 from unrolled.data.labelled_prepare import (
     InputCodec,
-    LabelledData,
     encode_examples,
     encode_input,
     prepare_labelled,
     unspaced,
 )
 from unrolled.data.look import Look
+from unrolled.data.prepared import Prepared, kept, n_values, settings_of, used
 from unrolled.data.reading import Answers, Kind, Reading
 from unrolled.data.sampler import Pooled, pooled_batches
 from unrolled.data.sources.labelled_inputs import bare, inputs_of, labelled
@@ -87,7 +88,7 @@ class LabelledTask(task.Task):
 
     def __init__(self, config: Config, data: DataConfig) -> None:
         super().__init__(config, data)
-        self.labelled: LabelledData | None = None
+        self.labelled: Prepared | None = None
         self.inputs: InputCodec
         self.answers: AnswerCodec
         self.kind: Kind = "text"
@@ -110,11 +111,26 @@ class LabelledTask(task.Task):
         return task.Guess(0.8, f"its examples have targets ({found})") if found in cls.KINDS else None
 
     def prepare(self, source: Any) -> None:
-        answers = self._answers_of(source)
+        found = kept(source, self._asked(), lambda: self._prepared(source))
+        self.labelled = replace(found, sections=used(found.sections, self.data, n_values))
+        self.inputs, self.answers = found.codecs["inputs"], found.codecs["answers"]
+        self.kind, self.answers_are = found.told["kind"], found.told["answers"]
+        self.reading = Reading.parse(found.told["reading"])
+
+    def _asked(self) -> dict[str, Any]:
+        """All that decides what is prepared from a source, as JSON values."""
+        codecs = [self.inputs, self.answers] if self._loaded else [self._offered] if self._offered else []
+        return {
+            "task": type(self).__module__, "targets": self.KINDS, "reading": self.reading.model_dump(mode="json"),
+            "fold": self.config.reading.fold.model_dump(), "data": settings_of(self._data_config()),
+            "loaded": self._loaded, "codecs": [codec.to_json() for codec in codecs], **self._preparation(),
+        }  # fmt: skip
+
+    def _prepared(self, source: Any) -> Prepared:
         source, notes = with_beside(source)
-        opened = self._opened(source, answers)
+        opened = self._opened(source, self._answers_of(source))
         opened.notes.update(dict.fromkeys(notes))
-        self.labelled = prepare_labelled(
+        return prepare_labelled(
             opened,
             self._data_config(),
             **self._preparation(),
@@ -122,9 +138,6 @@ class LabelledTask(task.Task):
             fold=self.config.reading.fold,
             fitted=(self.inputs, self.answers) if self._loaded else None,
         )
-        found = self.labelled
-        self.inputs, self.answers, self.kind, self.answers_are = found.inputs, found.answers, found.kind, answers
-        self.reading = opened.reading
 
     def _opened(self, source: Any, answers: Answers) -> LabelledSource:
         """The examples of a source with their answers."""
@@ -184,7 +197,7 @@ class LabelledTask(task.Task):
     def splits(self) -> tuple[str, ...]:
         return tuple(self._found().sections)
 
-    def _found(self) -> LabelledData:
+    def _found(self) -> Prepared:
         if self.labelled is None:
             raise UsageError("no data has been read yet: call prepare(source) first")
         return self.labelled

@@ -19,7 +19,8 @@ from unrolled.data.collate import n_targets
 from unrolled.data.config import DataConfig
 from unrolled.data.files.in_memory import is_standard_input, table_of, values_of
 from unrolled.data.pairs_config import PairReading
-from unrolled.data.pairs_prepare import PairData, encode_pairs, prepare_pairs
+from unrolled.data.pairs_prepare import encode_pairs, prepare_pairs
+from unrolled.data.prepared import kept
 from unrolled.data.sources.rows_beside import rows_in
 from unrolled.data.sources.vector_pairs import VectorPairs
 from unrolled.tasks import _written
@@ -34,7 +35,6 @@ class SensedTask(_written.WrittenTask):
 
     def __init__(self, config: _written.Config, data: DataConfig, reading: PairReading) -> None:
         super().__init__(config, data)
-        self.pairs: PairData | None = None
         self.source_codec: VectorCodec
         self.reading, self.asked_file = reading, reading.target_file
         self._offered: Codec | None = None
@@ -58,13 +58,12 @@ class SensedTask(_written.WrittenTask):
         if self.data.column is not None or self.data.condition is not None:
             two = f"{option('source_column')} and {option('target_column')}"
             raise UsageError(f"this task has two columns: give {two} instead of {option('column')}")
-        asked = self.reading.updated({"target_file": self.asked_file})
-        opened = self.open(source, asked.with_part(self.data.part))
+        reading = self.reading.updated({"target_file": self.asked_file}).with_part(self.data.part)
         codecs = (self.source_codec, self.codec) if hasattr(self, "codec") else (None, self._offered)
-        self.pairs = prepare_pairs(opened, self.data, codecs)
-        self.source_codec, self.codec = self.pairs.source_codec, self.pairs.target_codec
-        self.reading = opened.reading
-        self.take(self.pairs)
+        make = lambda: prepare_pairs(self.open(source, reading), self.data, codecs)  # noqa: E731
+        found = kept(source, self.asked(reading, codecs), make)
+        self.take(found)
+        self.source_codec, self.reading = found.codecs["source"], self.READING.parse(found.told["reading"])
 
     def save_codec(self, directory: Path) -> None:
         super().save_codec(directory)
@@ -86,11 +85,6 @@ class SensedTask(_written.WrittenTask):
     def recall(self, facts: Mapping[str, Any]) -> None:
         super().recall(facts)
         self.reading = self.READING.parse(facts["reading"]).updated({"target_file": None})  # never by a saved name
-
-    def facts(self) -> dict[str, Any]:
-        if self.pairs is None:
-            raise UsageError("no data has been read yet: call prepare(source) first")
-        return {**self.pairs.facts, "fingerprint": self.pairs.fingerprint}
 
     # ---- the model
 

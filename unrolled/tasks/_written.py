@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -31,7 +32,9 @@ from unrolled.data.codecs.text import Codec
 from unrolled.data.collate import NEXT, Form, collate, n_targets
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import GIVEN, KINDS, REFERENCES, Examples
-from unrolled.data.pairs_prepare import Longest, PairData, examples_of_pairs
+from unrolled.data.pairs_config import PairReading
+from unrolled.data.pairs_prepare import Longest, examples_of_pairs
+from unrolled.data.prepared import Prepared, settings_of, used
 from unrolled.data.sampler import Bucketed, bucketed_batches
 from unrolled.data.target_words import TargetWords
 from unrolled.decode.config import WRITTEN, Decoding
@@ -84,6 +87,7 @@ class WrittenTask(task.Task):
 
     def __init__(self, config: Config, data: DataConfig) -> None:
         super().__init__(config, data)
+        self.pairs: Prepared | None = None
         self.codec: Codec  # of targets
         self.sections: dict[str, Examples] = {}
         self.longest: dict[str, Longest] = {}
@@ -96,10 +100,19 @@ class WrittenTask(task.Task):
 
     # ---- data
 
-    def take(self, pairs: PairData) -> None:
+    def asked(self, reading: PairReading, codecs: Sequence[Any]) -> dict[str, Any]:
+        """All that decides what is prepared from a source, as JSON values."""
+        saved = [None if codec is None else codec.to_json() for codec in codecs]
+        told = {"task": type(self).__module__, "codecs": saved}
+        return {**told, "reading": reading.model_dump(mode="json"), "data": settings_of(self.data)}
+
+    def take(self, pairs: Prepared) -> None:
         """What `prepare` of a task ends with."""
-        sections, self.sections, self.longest = pairs.sections, pairs.sections, pairs.longest
-        self.longest_target = pairs.longest["train"].target
+        self.pairs = replace(pairs, sections=used(pairs.sections, self.data, n_targets))
+        sections = self.sections = self.pairs.sections
+        self.longest = {part: Longest(*each) for part, each in pairs.told["longest"].items()}
+        self.longest_target = self.longest["train"].target
+        self.codec = pairs.codecs["target"]
         self.judge_by(TargetWords(**pairs.facts["target_words"]))
         named = [kind for section in sections.values() for kind in section.columns.get(KINDS, []) if kind]
         self.tell_apart(list(dict.fromkeys(named)))
@@ -135,6 +148,11 @@ class WrittenTask(task.Task):
         self.usual_score = next((m for m in self.JUDGED_BY if m.name == told.usual_score), self.usual_score)
         self.longest_target = told.longest_target
         self.tell_apart(told.kinds)
+
+    def facts(self) -> dict[str, Any]:
+        if self.pairs is None:
+            raise UsageError("no data has been read yet: call prepare(source) first")
+        return {**self.pairs.facts, "fingerprint": self.pairs.fingerprint}
 
     def size(self, split: str) -> int:
         return n_targets(self._section(split))

@@ -77,8 +77,11 @@ class Task(_labelled.LabelledTask):
                 noisy = section.fields[INPUT]
                 again = Ragged(self.answers.encode(before.decode(noisy.values), part), noisy.offsets)
                 sections[part] = replace(section, fields={**section.fields, INPUT: again})
-            self.labelled = replace(found, inputs=self.answers, sections=sections)
+            self.labelled = replace(found, sections=sections)
             self.inputs = self.answers
+
+    def _asked(self) -> dict[str, Any]:
+        return {**super()._asked(), "clean": self.config.clean.model_dump(mode="json")}
 
     def _opened(self, source: Any, answers: Answers) -> LabelledSource:
         """Pairs as they are given, or clean series with noise put on them."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,13 @@ from unrolled.data.files.cell_values import as_number
 from unrolled.data.files.in_memory import values_of
 from unrolled.data.files.midi import midi_bytes
 from unrolled.data.look import Look
+from unrolled.data.prepared import Prepared, kept, n_values, settings_of, used
 from unrolled.data.sampler import Pooled
 from unrolled.data.sources import pianoroll
 from unrolled.data.sources.pianoroll import (
     KEYS,
     LOWEST,
     Roll,
-    RollData,
     check_roll,
     examples_of_rolls,
     prepare_rolls,
@@ -76,7 +77,7 @@ class Task(_next.NextTask):
 
     def __init__(self, config: Config, data: DataConfig) -> None:
         super().__init__(config, data)
-        self.rolls: RollData | None = None
+        self.rolls: Prepared | None = None
         self.width = KEYS
 
     # ---- data
@@ -88,8 +89,10 @@ class Task(_next.NextTask):
         ]
         if unused:
             raise UsageError(f"{unused[0]} is a setting for text; next-frame takes {', '.join(sorted(USED))}")
-        self.rolls = prepare_rolls(source, self.data)
-        self.width = self.rolls.width
+        asked = {"task": type(self).__module__, "data": settings_of(self.data)}
+        found = kept(source, asked, lambda: prepare_rolls(source, self.data))
+        self.rolls = replace(found, sections=used(found.sections, self.data, n_values))
+        self.width = found.told["width"]
 
     def save_codec(self, directory: Path) -> None:
         write_new(directory / CODEC, json.dumps({"width": self.width}).encode() + b"\n")
@@ -124,7 +127,7 @@ class Task(_next.NextTask):
     def sections(self) -> Mapping[str, Examples]:
         return self._rolls().sections
 
-    def _rolls(self) -> RollData:
+    def _rolls(self) -> Prepared:
         if self.rolls is None:
             raise UsageError("no data has been read yet: call prepare(source) first")
         return self.rolls

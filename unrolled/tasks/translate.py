@@ -27,7 +27,8 @@ from unrolled.data.files.in_memory import is_standard_input
 from unrolled.data.look import Look
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_guess import guess_pairs
-from unrolled.data.pairs_prepare import PairData, encode_pairs, is_joint, prepare_pairs
+from unrolled.data.pairs_prepare import encode_pairs, is_joint, prepare_pairs
+from unrolled.data.prepared import kept
 from unrolled.data.sources.open_pairs import open_pairs
 from unrolled.data.sources.pairs_files import sources_in, sources_of, table_of_pairs
 from unrolled.data.sources.rows_beside import rows_of
@@ -52,7 +53,6 @@ class Task(_written.WrittenTask):
 
     def __init__(self, config: Config, data: DataConfig) -> None:
         super().__init__(config, data)
-        self.pairs: PairData | None = None
         self.source_codec: Codec
         self.reading: PairReading = config.pairs
         self.shared = False
@@ -67,12 +67,13 @@ class Task(_written.WrittenTask):
         if self.data.column is not None or self.data.condition is not None:
             two = f"{option('source_column')} and {option('target_column')}"
             raise UsageError(f"pairs have two columns: give {two} instead of {option('column')}")
-        opened = open_pairs(source, self.config.pairs.with_part(self.data.part))
         codecs = (self.source_codec, self.codec) if hasattr(self, "codec") else (None, None)
-        self.pairs = prepare_pairs(opened, self.data, codecs)
-        self.source_codec, self.codec = self.pairs.source_codec, self.pairs.target_codec
-        self.shared, self.reading = self.pairs.shared, opened.reading
-        self.take(self.pairs)
+        reading = self.config.pairs.with_part(self.data.part)
+        make = lambda: prepare_pairs(open_pairs(source, reading), self.data, codecs)  # noqa: E731
+        found = kept(source, self.asked(reading, codecs), make)
+        self.take(found)
+        self.shared, self.reading = found.told["shared"], PairReading.parse(found.told["reading"])
+        self.source_codec = self.codec if self.shared else found.codecs["source"]
 
     def save_codec(self, directory: Path) -> None:
         super().save_codec(directory)
@@ -102,11 +103,6 @@ class Task(_written.WrittenTask):
     def recall(self, facts: Mapping[str, Any]) -> None:
         super().recall(facts)
         self.reading = PairReading.parse(facts["reading"]).updated({"target_file": None})  # never by a saved name
-
-    def facts(self) -> dict[str, Any]:
-        if self.pairs is None:
-            raise UsageError("no data has been read yet: call prepare(source) first")
-        return {**self.pairs.facts, "fingerprint": self.pairs.fingerprint}
 
     # ---- the model
 

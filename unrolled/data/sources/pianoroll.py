@@ -16,7 +16,6 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -43,6 +42,7 @@ from unrolled.data.given_splits import (
     settled,
     sources_by_split,
 )
+from unrolled.data.prepared import Prepared
 from unrolled.data.split import row_key, split_rows
 
 KEYS, LOWEST = 88, 21  # of a piano, and the MIDI number of the lowest: A0
@@ -50,16 +50,6 @@ SUFFIXES = ".npz, .json, .json.gz and .mat"
 
 Roll = NDArray[np.uint8]  # [T, D]
 Rolls = dict[str, list[Roll]]  # by part, or all together under ALL
-
-
-@dataclass(frozen=True)
-class RollData:
-    """Piano rolls in sections, and what is known about them."""
-
-    sections: dict[str, Examples]
-    width: int
-    facts: dict[str, Any]
-    fingerprint: str
 
 
 # ---- checks
@@ -207,7 +197,7 @@ def examples_of_rolls(rolls: Sequence[Roll]) -> Examples:
     return Examples({TARGET: ragged(rolls)})
 
 
-def prepare_rolls(source: Any, config: DataConfig) -> RollData:
+def prepare_rolls(source: Any, config: DataConfig) -> Prepared:
     """Read and check a source; its own splits are kept, those that it does not give are cut by `config`."""
     rolls, shares = read_rolls(source), config.shares()
     name = str(source) if isinstance(source, str | PathLike) else "the data"
@@ -225,11 +215,7 @@ def prepare_rolls(source: Any, config: DataConfig) -> RollData:
         **_facts(sections, rolls),
     }
     facts["notes"] += notes_on(shares, given)
-    fingerprint = _fingerprint(sections)
-    for part, section in sections.items():
-        share = 1.0 if config.held_out is None else config.held_out / len(section.values(TARGET))
-        sections[part] = section.share(config.fraction if part == "train" else share)
-    return RollData(sections, width, facts, fingerprint)
+    return Prepared(sections, {}, facts, _fingerprint(sections), {"width": width})
 
 
 def _split(rolls: list[Roll], shares: Mapping[str, float], config: DataConfig, name: str) -> Rolls:
