@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
-from torch.nn import functional as F
 
 from unrolled.core import config, task
 from unrolled.core.batch import TARGET, Batch
@@ -50,6 +49,7 @@ from unrolled.data.sources.labelled_inputs import bare, inputs_of, labelled
 from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.data.sources.rows_beside import labelled_rows
 from unrolled.layers.counting.bag_of_words import Bag
+from unrolled.tasks._explained import explained
 from unrolled.tasks._live import flow_of, numbers_in
 from unrolled.tasks._told import OfExamples
 
@@ -285,19 +285,7 @@ class LabelledTask(task.Task):
         return batch, self.names_of(section.at(INPUT, 0))
 
     def explained(self, y: Tensor, at: int) -> task.Explained:
-        """The class that the outputs find most probable by its log p, a set of classes by that of all its parts; or
-        the first of the numbers, as the model gives it."""
-        y, T = y[0, at].detach(), self.temperature  # [D']
-        names = self.answers.names if isinstance(self.answers, ClassCodec) else []
-        if self.answers_are in ("class", "tags"):
-            best = int(y.argmax())
-            return task.Explained(names[best], "log p", "nats", lambda y: (y[:, at] / T).log_softmax(-1)[:, best])
-        if self.answers_are == "classes":
-            signs = torch.where(y > 0, 1.0, -1.0).to(y)  # [C]
-            chosen = [name for name, sign in zip(names, signs.tolist()) if sign > 0]
-            said = ", ".join(chosen) or "no class"
-            return task.Explained(said, "log p", "nats", lambda y: F.logsigmoid(signs * y[:, at] / T).sum(-1))
-        return task.Explained("output 1", "the number", "standard deviations", lambda y: y[:, at, 0])
+        return explained(self.answers, y, at, self.temperature)
 
     def names_of(self, x: np.ndarray) -> list[str]:
         """A name for each position of an encoded input."""
