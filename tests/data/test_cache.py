@@ -18,7 +18,8 @@ import pytest
 from unrolled.core.errors import CannotWrite, UsageError
 from unrolled.data import cache, store
 from unrolled.data.config import DataConfig
-from unrolled.data.prepare import TextData, prepare
+from unrolled.data.prepare import prepare
+from unrolled.data.prepared import Prepared
 
 ROWS = [f"row {i} of the table" for i in range(60)]
 
@@ -29,12 +30,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "tokens"
 
 
-def held(data: TextData) -> dict[str, list[object]]:
+def held(data: Prepared) -> dict[str, list[object]]:
     """All that training reads of prepared data, as plain values."""
     return {
         name: [section.values("target").tolist(), section.lengths("target").tolist(), section.counts, section.is_stream]
         for name, section in data.sections.items()
-    } | {"codec": [data.codec.to_json()], "labels": list(data.labels)}
+    } | {"codec": [data.codecs["text"].to_json()], "labels": list(data.told["labels"])}
 
 
 def entry_of(home: Path) -> Path:

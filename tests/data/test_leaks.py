@@ -236,7 +236,7 @@ def examples(task: Any, split: str, of: Of) -> Iterator[Any]:
         section = task.pairs.sections[split]
         yield from (of(section.at(SOURCE, i), section.at(TARGET, i)) for i in range(section.n_examples))
     elif of is lines_of:  # whole lines: those at a cut are in two halves
-        yield from task.text.codec.decode(task.text.sections[split].values(TARGET)).split("\n")[1:-1]
+        yield from task.text.codecs["text"].decode(task.text.sections[split].values(TARGET)).split("\n")[1:-1]
     else:
         section = (task.text if found.get("text") is not None else task.rolls).sections[split]
         yield from (of(values, None) for values in section.fields[TARGET])

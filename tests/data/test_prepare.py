@@ -28,7 +28,7 @@ SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}
 
 def decoded(data, name: str) -> list[str]:
     section = data.sections[name]
-    return [data.codec.decode(tokens) for tokens in section.fields[TARGET]]
+    return [data.codecs["text"].decode(tokens) for tokens in section.fields[TARGET]]
 
 
 @pytest.mark.parametrize("tokens", ["char", "byte", "word", "bpe"])
@@ -44,7 +44,7 @@ def test_a_stream_is_cut_by_position_at_the_same_place_for_every_kind_of_token(t
         assert (section.counts["characters"], section.counts["bytes"]) == (len(text), len(text.encode()))
         assert section.counts["unknown"] == int((section.values(TARGET) == UNKNOWN).sum())
         if not section.counts["unknown"]:
-            assert data.codec.decode(section.values(TARGET)) == text
+            assert data.codecs["text"].decode(section.values(TARGET)) == text
 
 
 def test_two_parts_make_no_test(tmp_path):
@@ -54,13 +54,13 @@ def test_two_parts_make_no_test(tmp_path):
 def test_the_vocabulary_is_fitted_on_the_training_part_only(tmp_path):
     (tmp_path / "t.txt").write_text("ab" * 450 + "xy" * 25 + "z" * 50)
     data = prepare(tmp_path / "t.txt", DataConfig())
-    assert isinstance(data.codec, CharCodec)
-    assert data.codec.characters == "ab"
+    assert isinstance(data.codecs["text"], CharCodec)
+    assert data.codecs["text"].characters == "ab"
     assert [data.sections[name].counts["unknown"] for name in ("train", "valid", "test")] == [0, 50, 50]
     assert data.facts["split"]["valid"]["unknown_share"] == 1.0
     rows = [chr(0x4E00 + i) for i in range(100)]  # every row its own character
     data = prepare(rows, DataConfig(split="50/25/25"))
-    assert set(data.codec.characters) == set(decoded(data, "train"))
+    assert set(data.codecs["text"].characters) == set(decoded(data, "train"))
     assert (data.sections["valid"].values(TARGET) == UNKNOWN).all()
 
 
@@ -110,14 +110,14 @@ def test_the_same_text_with_another_class_is_not_a_duplicate():
 def test_classes_rows_and_texts_stay_together():
     rows = [{"text": f"{kind} number {i}", "kind": kind} for i, kind in enumerate(["c", "a", "b"] * 20)]
     data = prepare(rows, DataConfig(condition="kind"))
-    assert data.labels == ["a", "b", "c"]
+    assert data.told["labels"] == ["a", "b", "c"]
     assert data.facts["classes"] == {"a": 20, "b": 20, "c": 20}
     seen = []
     for name, section in data.sections.items():
         for text, label, row in zip(decoded(data, name), section.columns[SOURCE], section.rows):
             if UNKNOWN not in section.values(TARGET):
                 assert text == rows[row - 1]["text"]
-            assert data.labels[label] == rows[row - 1]["kind"]
+            assert data.told["labels"][label] == rows[row - 1]["kind"]
             seen.append(int(row))
     assert sorted(seen) == list(range(1, 61))
 
@@ -164,20 +164,20 @@ def test_another_file_in_the_tokens_and_classes_of_a_saved_run():
     rows = [{"text": f"row {i}", "kind": "ab"[i % 2]} for i in range(40)]
     config = DataConfig(condition="kind")
     data = prepare(rows, config)
-    section = prepare_all([{"text": "wor €", "kind": "b"}], config, data.codec, data.labels)
+    section = prepare_all([{"text": "wor €", "kind": "b"}], config, data.codecs["text"], data.told["labels"])
     assert section.columns[SOURCE].tolist() == [1]
     assert (section.n_examples, section.counts["unknown"]) == (1, 1)
     with pytest.raises(DataError, match=r"the list, row 1: the class 'c' is not one of the run's.*Known: a, b"):
-        prepare_all([{"text": "row", "kind": "c"}], config, data.codec, data.labels)
+        prepare_all([{"text": "row", "kind": "c"}], config, data.codecs["text"], data.told["labels"])
     with pytest.raises(DataError, match="the data is numbers, but the saved codec is for text"):
-        prepare_all([1, 2, 3], DataConfig(), data.codec)
+        prepare_all([1, 2, 3], DataConfig(), data.codecs["text"])
 
 
 def test_whole_numbers_are_tokens():
     stream = np.arange(1000) % 7 + 250
     data = prepare(stream, DataConfig(split="80/20"))
-    assert data.codec.numbers.tolist() == list(range(250, 257))
-    assert data.codec.decode(data.sections["valid"].values(TARGET)[:3]) == " ".join(map(str, stream[800:803]))
+    assert data.codecs["text"].numbers.tolist() == list(range(250, 257))
+    assert data.codecs["text"].decode(data.sections["valid"].values(TARGET)[:3]) == " ".join(map(str, stream[800:803]))
     assert data.sections["train"].counts["characters"] == 800
     data = prepare([[i, i + 1, 3] for i in range(40)], DataConfig())
     assert data.facts["lengths"] == {"min": 3, "mean": 3.0, "max": 3}
@@ -252,7 +252,7 @@ def test_built_in_data():
     assert docs.facts["examples"] == "stream"
     assert docs.facts["characters"] > 300_000
     names = prepare("builtin:unicode-names", DataConfig(condition="script"))
-    assert {"LATIN", "GREEK"} <= set(names.labels)
+    assert {"LATIN", "GREEK"} <= set(names.told["labels"])
     assert names.facts["rows"] > 5000
     assert all(path.suffix == ".py" for path in builtin.asked("builtin:python-source").read())
 

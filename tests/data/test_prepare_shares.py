@@ -23,7 +23,7 @@ def test_a_fraction_of_a_stream_is_its_beginning():
     assert len(train.values(TARGET)) == round(0.5 * len(all_of_it))
     np.testing.assert_array_equal(train.values(TARGET), all_of_it[: len(train.values(TARGET))])
     assert half.fingerprint == whole.fingerprint
-    assert half.codec.size == whole.codec.size
+    assert half.codecs["text"].size == whole.codecs["text"].size
     assert half.sections["test"].lengths(TARGET).tolist() == whole.sections["test"].lengths(TARGET).tolist()
 
 
@@ -45,7 +45,7 @@ def test_what_is_held_out_is_limited_and_counted_again(tokens):
     data = prepare([TEXT], config)
     test = data.sections["test"]
     assert len(test.values(TARGET)) == 50
-    text = data.codec.decode(test.values(TARGET))
+    text = data.codecs["text"].decode(test.values(TARGET))
     assert (test.counts["characters"], test.counts["bytes"]) == (len(text), len(text.encode()))
     if tokens == "char":
         assert test.counts["characters"] == 50

@@ -13,11 +13,12 @@ import soundfile
 from unrolled.core.errors import DataError
 from unrolled.data.config import DataConfig
 from unrolled.data.labelled import LabelledSource
-from unrolled.data.labelled_prepare import LabelledData, prepare_labelled
+from unrolled.data.labelled_prepare import prepare_labelled
 from unrolled.data.noise import with_noise
 from unrolled.data.pairs_config import PairReading
-from unrolled.data.pairs_prepare import PairData, prepare_pairs
+from unrolled.data.pairs_prepare import prepare_pairs
 from unrolled.data.prepare import prepare
+from unrolled.data.prepared import Prepared
 from unrolled.data.reading import Fold, Noise, Reading
 from unrolled.data.sources.captions import open_captions
 from unrolled.data.sources.open_labelled import open_labelled
@@ -34,7 +35,7 @@ def random(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def sides_of(data: LabelledData | PairData, of: list[Any]) -> dict[Any, set[str]]:
+def sides_of(data: Prepared, of: list[Any]) -> dict[Any, set[str]]:
     """On which sides things are, where example i is of thing `of[i]`."""
     found = defaultdict(set)
     for part, section in data.sections.items():
@@ -44,7 +45,7 @@ def sides_of(data: LabelledData | PairData, of: list[Any]) -> dict[Any, set[str]
     return found
 
 
-def apart(data: LabelledData | PairData, of: list[Any]) -> bool:
+def apart(data: Prepared, of: list[Any]) -> bool:
     return all(len(sides) == 1 for sides in sides_of(data, of).values())
 
 

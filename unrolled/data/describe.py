@@ -31,8 +31,8 @@ def describe(source: Any, config: DataConfig) -> dict[str, Any]:
             "text": text if isinstance(text, str) else " ".join(map(str, text)),
             "class": label,
             "place": place,
-            "tokens": [data.codec.name(token) for token in data.codec.encode(text)[:N_TOKENS]],
+            "tokens": [data.codecs["text"].name(token) for token in data.codecs["text"].encode(text)[:N_TOKENS]],
         }
         for text, label, place in first
     ]
-    return {**data.facts, "labels": data.labels, "fingerprint": data.fingerprint, "first": shown}
+    return {**data.facts, "labels": data.told["labels"], "fingerprint": data.fingerprint, "first": shown}

@@ -158,6 +158,12 @@ class Examples:
         return replace(self, fields=fields, columns={name: each[:n] for name, each in self.columns.items()})
 
 
+def lengths_of(lengths: Sequence[Whole]) -> dict[str, float]:
+    """The shortest, mean and longest of the lengths of all splits, as facts tell them."""
+    found = np.concatenate(lengths)
+    return {"min": int(found.min()), "mean": round(float(found.mean()), 2), "max": int(found.max())}
+
+
 def frequencies(tokens: NDArray[Any], size: int) -> NDArray[np.float32]:
     """The share [size] of each token among all, of which there may be more than fit into memory."""
     counts = np.zeros(size, dtype=np.int64)

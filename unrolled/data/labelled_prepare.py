@@ -29,7 +29,7 @@ from unrolled.data.codecs.labels import (
 from unrolled.data.codecs.text import Codec
 from unrolled.data.codecs.word_list import WordListCodec
 from unrolled.data.config import DataConfig
-from unrolled.data.examples import INPUT, ROWS, Examples, ragged
+from unrolled.data.examples import INPUT, ROWS, Examples, lengths_of, ragged
 from unrolled.data.files.passes import Steady
 from unrolled.data.given_splits import PARTS
 from unrolled.data.labelled import Labelled, LabelledSource
@@ -93,7 +93,7 @@ def prepare_labelled(
         **facts,
         "outputs": answers.size,
         "classes": _class_counts(answers, sections) if isinstance(answers, ClassCodec) else None,
-        "lengths": lengths_of(np.concatenate([section.lengths(INPUT) for section in sections.values()])),
+        "lengths": lengths_of([section.lengths(INPUT) for section in sections.values()]),
         "truncated": truncated,
         "split": {part: {"examples": s.n_examples, "steps": len(s.values(INPUT))} for part, s in sections.items()},
         "notes": [*source.notes, *facts["notes"], *_more_notes(facts, truncated, config), *_unseen(answers, sections)],
@@ -242,10 +242,6 @@ def _unseen(codec: AnswerCodec, sections: Mapping[str, Examples]) -> Iterator[st
         if n := int((y[:, codec.size :] if y.ndim == 2 else y >= codec.size).sum()):
             named = some(codec.unseen)
             yield f"{n} targets of {part} are a {codec.word} that training did not see ({named}): they count as wrong"
-
-
-def lengths_of(lengths: NDArray[np.int64]) -> dict[str, float]:
-    return {"min": int(lengths.min()), "mean": round(float(lengths.mean()), 2), "max": int(lengths.max())}
 
 
 def _fingerprint(scan: Scan, side: NDArray[np.int64], names: list[str]) -> str:

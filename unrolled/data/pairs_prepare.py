@@ -23,10 +23,9 @@ from unrolled.core.front import option
 from unrolled.core.tokens import UNKNOWN
 from unrolled.data.codecs.text import Codec
 from unrolled.data.config import DataConfig
-from unrolled.data.examples import ENDS, GIVEN, KINDS, REFERENCES, ROWS, Examples, ragged
+from unrolled.data.examples import ENDS, GIVEN, KINDS, REFERENCES, ROWS, Examples, lengths_of, ragged
 from unrolled.data.files.passes import Steady
 from unrolled.data.given_splits import PARTS
-from unrolled.data.labelled_prepare import lengths_of
 from unrolled.data.pairs import Pair, PairSource
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.prepared import Prepared
@@ -74,7 +73,9 @@ def prepare_pairs(
         "skipped": {"count": len(source.skipped), "first": list(source.skipped)[:LISTED]} if source.skipped else None,
         "tokens_are": second.kind + (" (small letters)" if source.reading.lower else ""),
         "vocabulary": {"both": first.size} if joint else {"source": first.size, "target": second.size},
-        "lengths": _both_lengths(sections),
+        "lengths": {
+            side: lengths_of([section.lengths(side) for section in sections.values()]) for side in (SOURCE, TARGET)
+        },
         "target_words": target_words(sections["train"], second)._asdict(),
         "truncated": encoder.truncated,
         "split": {part: _part_facts(section) for part, section in sections.items()},
@@ -190,13 +191,6 @@ def examples_of_pairs(sources: Sequence[NDArray[Any]], targets: Sequence[NDArray
 
 
 # ---- what is told
-
-
-def _both_lengths(sections: Mapping[str, Examples]) -> dict[str, Any]:
-    return {
-        "source": lengths_of(np.concatenate([section.lengths(SOURCE) for section in sections.values()])),
-        "target": lengths_of(np.concatenate([section.lengths(TARGET) for section in sections.values()])),
-    }
 
 
 def _part_facts(section: Examples) -> dict[str, Any]:

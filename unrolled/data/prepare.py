@@ -12,7 +12,7 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any, Self
 
@@ -27,11 +27,11 @@ from unrolled.data import store
 from unrolled.data.cache import place_of
 from unrolled.data.codecs.text import FILE, Codec, NumberCodec
 from unrolled.data.config import DataConfig
-from unrolled.data.examples import Examples
+from unrolled.data.examples import Examples, lengths_of
 from unrolled.data.files.cell_values import shown
 from unrolled.data.files.passes import changed
 from unrolled.data.given_splits import ALL, PARTS, given_among, notes_on, own_shares
-from unrolled.data.prepared import USE, n_values, used
+from unrolled.data.prepared import USE, Prepared, n_values, used
 from unrolled.data.sources.split_text import lines_again, open_text
 from unrolled.data.sources.text import TextSource, open_source
 from unrolled.data.split import cut_pieces, row_key, split_rows, stream_cuts, together
@@ -42,26 +42,13 @@ WHOLE = {"all": 1.0}
 FORMAT = 1  # of fingerprints, which saved runs keep
 
 
-@dataclass(frozen=True)
-class TextData:
-    """Prepared text: its codec, the classes of its condition, its sections, and what is known about it."""
-
-    codec: Codec
-    labels: list[str]
-    sections: dict[str, Examples]
-    facts: dict[str, Any]
-    fingerprint: str
-    column: str | None = None
-    """of a table, where texts are"""
-
-
 def prepare(
     source: Any,
     config: DataConfig,
     codec: Codec | None = None,
     labels: list[str] | None = None,
     offered: Codec | None = None,
-) -> TextData:
+) -> Prepared:
     """Read and split a source; with a saved `codec` and `labels` these are used instead of fitted ones.
 
     A codec that is only `offered` is used where it cuts data of this kind into the tokens that are asked for.
@@ -75,7 +62,7 @@ def prepare(
     sections = used(found.sections, config, n_values)
     for split, section in sections.items():
         if split != "train" and section is not found.sections[split]:
-            sections[split] = _recounted(section, found.codec)
+            sections[split] = _recounted(section, found.codecs["text"])
     return replace(found, sections=sections)
 
 
@@ -96,7 +83,7 @@ def prepare_all(source: Any, config: DataConfig, codec: Codec, labels: list[str]
 
 def _prepare(
     source: TextSource, config: DataConfig, shares: Mapping[str, float], codec: Codec | None, labels: list[str] | None
-) -> TextData:
+) -> Prepared:
     if codec is not None and source.numbers != isinstance(codec, NumberCodec):
         wanted, given = ("numbers", "text") if isinstance(codec, NumberCodec) else ("text", "numbers")
         raise DataError(f"{source.name}: the data is {given}, but the saved codec is for {wanted}")
@@ -114,7 +101,8 @@ def _prepare(
     facts = {**entry.index["facts"], "notes": [*entry.index["facts"]["notes"], *notes]}
     moved = bool(facts.get("texts_in_several_classes"))  # no longer split as by earlier versions
     same = _fingerprint(digest, config, shares, moved, {})  # of the data, wherever it is and whatever codec reads it
-    return TextData(read_by, entry.index["labels"], stored_examples(entry), facts, same, source.column)
+    told = {"labels": entry.index["labels"], "column": source.column}
+    return Prepared(stored_examples(entry), {"text": read_by}, facts, same, told)
 
 
 def _stored(key: str, fill: Callable[[Draft], None]) -> tuple[Entry, Codec, list[str]]:
@@ -234,7 +222,7 @@ class _Builder:
             "classes": dict(sorted(classes.items())) if classes else None,
             "duplicates": _duplicates(keys, side, self.names),
             "texts_in_several_classes": _n_in_several(keys, texts) if classes else None,
-            "lengths": _lengths(np.concatenate([writer.lengths() for writer in writers])),
+            "lengths": lengths_of([writer.lengths() for writer in writers]),
             "truncated": self.too_long["truncated"],
             "cut_in_pieces": self.too_long["split"],
         }
@@ -385,7 +373,3 @@ def _n_in_several(keys: NDArray[np.uint64], texts: NDArray[np.uint64]) -> int:
     """How many texts there are under several classes; each is in one section."""
     _, first = np.unique(keys, return_index=True)  # of each text, once for each of its classes
     return int((np.unique(texts[first], return_counts=True)[1] > 1).sum())
-
-
-def _lengths(lengths: NDArray[np.int64]) -> dict[str, float]:
-    return {"min": int(lengths.min()), "mean": round(float(lengths.mean()), 2), "max": int(lengths.max())}

@@ -34,7 +34,8 @@ from unrolled.data.collate import collate
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples, frequencies, ragged
 from unrolled.data.look import Look
-from unrolled.data.prepare import TextData, prepare, prepare_all
+from unrolled.data.prepare import prepare, prepare_all
+from unrolled.data.prepared import Prepared
 from unrolled.data.sampler import Pooled, StreamRows, Windows, pooled_batches, stream_batches
 from unrolled.data.sources.rows_beside import rows_in
 from unrolled.data.sources.text_inputs import bound, read_inputs
@@ -69,7 +70,7 @@ class Task(_next.NextTask):
 
     def __init__(self, config: Config, data: DataConfig) -> None:
         super().__init__(config, data)
-        self.text: TextData | None = None
+        self.text: Prepared | None = None
         self.codec: Codec
         self.labels: list[str] | None = None
         self.column: str | None = None  # of a table, which training read
@@ -80,7 +81,8 @@ class Task(_next.NextTask):
     def prepare(self, source: Any) -> None:
         codec = getattr(self, "codec", None)
         self.text = prepare(source, self.data, codec=codec, labels=self.labels, offered=self._offered)
-        self.codec, self.labels, self.column = self.text.codec, self.text.labels, self.text.column
+        self.codec = self.text.codecs["text"]
+        self.labels, self.column = self.text.told["labels"], self.text.told["column"]
         self.is_stream = self.text.sections["train"].is_stream
         if self.config.label_smoothing and self.config.prior == "training":
             self._prior = torch.from_numpy(frequencies(self.text.sections["train"].values(TARGET), self.codec.size))
@@ -123,7 +125,7 @@ class Task(_next.NextTask):
     def sections(self) -> Mapping[str, Examples]:
         return self._text().sections
 
-    def _text(self) -> TextData:
+    def _text(self) -> Prepared:
         if self.text is None:
             raise UsageError("no data has been read yet: call prepare(source) first")
         return self.text

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from unrolled.core.batch import TARGET
 from unrolled.core.errors import DataError, some
 from unrolled.data.config import DataConfig
-from unrolled.data.examples import Examples, ragged
+from unrolled.data.examples import Examples, lengths_of, ragged
 from unrolled.data.files.cell_values import shown
 from unrolled.data.files.json_values import json_of
 from unrolled.data.files.matlab import read_mat
@@ -231,7 +231,7 @@ def _facts(sections: Mapping[str, Examples], rolls: Rolls) -> dict[str, Any]:
     return {
         "sequences": len(lengths),
         "frames": int(lengths.sum()),
-        "lengths": {"min": int(lengths.min()), "mean": round(float(lengths.mean()), 2), "max": int(lengths.max())},
+        "lengths": lengths_of([lengths]),
         "split": {
             part: {
                 "examples": section.n_examples,
