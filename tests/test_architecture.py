@@ -37,7 +37,7 @@ ORDER = [
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 INSIDE = {  # rooms inside rooms, lowest first; "" is what lies in the room itself
-    "layers": ["recurrent", "attention", "conv", "counting", "parts"],
+    "layers": ["recurrent", "attention", "readouts", "conv", "counting", "parts"],
     "data": ["files", "codecs", "readers", "sources", "builtin"],  # what lies in the room itself is above and below
     "runs": ["storage", ""],
     "inspect": ["tools", ""],
@@ -45,7 +45,7 @@ INSIDE = {  # rooms inside rooms, lowest first; "" is what lies in the room itse
 
 LONGEST = 400  # lines of a file
 MOST_NAMES = 25  # classes and functions at the top of a file
-LEAST_CODE = 8  # lines of code in a file that is worth being one
+LEAST_CODE = 7  # lines of code in a file that is worth being one
 MOST_SETTINGS = 14  # fields of a config
 
 

@@ -101,7 +101,7 @@ def test_a_run_of_an_own_model_takes_both_files(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "words"), [
-    ("x = 1\n", "defines neither MODEL (a model, see docs/own_model.md) nor QUESTION (a question, see docs/own_qu"),
+    ("x = 1\n", "defines neither MODEL (a model) nor Config and Task (a task) nor READOUT (a readout)"),
     ("def QUESTION(:\n", "SyntaxError"),
     (QUESTION.replace("ask=ask", "aks=ask"), "line 16: a QuestionSpec has no field 'aks'; did you mean 'ask'"),
     (QUESTION.replace("value, config)", "config)"), "line 16: ask must take (run, value, config), found ask(run, c"),
@@ -118,6 +118,6 @@ def test_a_wrong_file_is_answered_in_one_sentence(folder: Path, tmp_path: Path, 
 
 def test_a_file_of_another_room_is_told_as_such(folder: Path) -> None:
     done = run_unrolled("train", "text.txt", "--with", "my_question.py", "-o", "no", code=2, cwd=folder)
-    assert "my_question.py: a model file must define MODEL; it is a question file" in done.stderr
+    assert "my_question.py: defines a question, and no run is made of that; leave it out" in done.stderr
     twice = ["--with", "my_model.py", "--with", "my_model.py"]
-    assert "a run has one model" in run_unrolled("inspect", "mine", *twice, code=2, cwd=folder).stderr
+    assert "a run is made with one file" in run_unrolled("inspect", "mine", *twice, code=2, cwd=folder).stderr

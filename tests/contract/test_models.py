@@ -10,6 +10,7 @@ from typing import Literal, get_args, get_origin
 import pytest
 
 from unrolled.core import discover
+from unrolled.core.config import choices_of
 from unrolled.core.errors import UsageError
 from unrolled.testing import LawBroken, check_model
 
@@ -27,9 +28,11 @@ def variants(config):
     The scan stays as it is: that scans agree for every cell is a law of their own.
     """
     choices = {
-        name: [None, 1] if type(None) in get_args(field.annotation) else [*get_args(field.annotation)]
+        name: [None, 1] if type(None) in get_args(field.annotation) else [*choices_of(field)]
         for name, field in type(config).model_fields.items()
-        if name != "scan" and (get_origin(field.annotation) is Literal or type(None) in get_args(field.annotation))
+        if name != "scan"
+        and (get_origin(field.annotation) is Literal or type(None) in get_args(field.annotation) or choices_of(field))
+        and get_origin(field.annotation) not in (dict, list, tuple)
     }
     for i in range(1, max(map(len, choices.values()), default=1)):
         yield config.updated({name: options[i % len(options)] for name, options in choices.items()})

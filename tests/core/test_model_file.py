@@ -105,7 +105,8 @@ def test_every_command_says_it_without_an_internal_error(command: str, own: Path
     (tmp_path / "text.txt").write_text("abcabcabcabc\n" * 200)
     words = [own] if command == "check" else [tmp_path / "text.txt", "--with", own, "-o", tmp_path / "out"]
     done = run_unrolled(command, *words, code=2)
-    assert f"{own}: a model file must define MODEL" in done.stderr
+    says = "a model file must define MODEL" if command == "check" else "defines neither MODEL (a model)"
+    assert f"{own}: {says}" in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
 

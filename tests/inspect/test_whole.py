@@ -15,8 +15,8 @@ from tests.inspect.conftest import SETTINGS
 from unrolled.core.compose import as_encoder
 from unrolled.core.errors import UsageError
 from unrolled.inspect.tools.looking import look_at
-from unrolled.layers.attention.readouts import Mean
 from unrolled.layers.parts.assembled import Reader
+from unrolled.layers.readouts.mean import Mean
 from unrolled.runs.run import Run
 
 TEXTS = ["a gate", "a cell", "the state", "the layer", "one tick", "one scan"]

@@ -12,10 +12,11 @@ from torch import Tensor, nn
 from unrolled.core.causal import Causal, Encoder, serial_depth, tick_multiply_adds
 from unrolled.core.compose import SerialEncoder, without_padding
 from unrolled.core.errors import UsageError
-from unrolled.layers.attention.readouts import Last, Mean
 from unrolled.layers.parts.assembled import Decoder, Reader
 from unrolled.layers.parts.conditioning import Started
 from unrolled.layers.parts.embedding import Affine, Borrowed, Table, TiedHead
+from unrolled.layers.readouts.last import Last
+from unrolled.layers.readouts.mean import Mean
 from unrolled.layers.recurrent.cells import GRU
 from unrolled.layers.recurrent.recurrent import Recurrent
 from unrolled.testing import check_causal, check_conditional, check_encoder

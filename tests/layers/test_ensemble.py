@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from unrolled.core.compose import as_encoder
-from unrolled.layers.attention.readouts import Mean
 from unrolled.layers.parts.assembled import Reader
 from unrolled.layers.parts.ensemble import Together
+from unrolled.layers.readouts.mean import Mean
 from unrolled.testing import check_encoder
 
 

@@ -8,9 +8,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from unrolled.core import discover
 from unrolled.core.errors import UsageError
 from unrolled.core.trace import trace
-from unrolled.layers.attention.readouts import READOUTS, AttentionPooling, LearnedQuery, Max, Readout, readout_named
+from unrolled.layers.attention.readout import Readout, readout_named
+from unrolled.layers.readouts.attention import AttentionPooling
+from unrolled.layers.readouts.max import Max
+from unrolled.layers.readouts.query import LearnedQuery
 
 D = 4
 LENGTHS = [5, 2, 1, 0]
@@ -80,7 +84,7 @@ def test_learned_queries_are_torch_multi_head_attention(batch: tuple[Tensor, Ten
     assert readout.d_out == found.shape[1] == 3 * D
 
 
-@pytest.mark.parametrize("name", READOUTS)
+@pytest.mark.parametrize("name", discover.readouts.names())
 @pytest.mark.parametrize("junk", [math.nan, math.inf, -math.inf, 1e30])
 def test_padding_never_counts(name: str, junk: float, batch: tuple[Tensor, Tensor]) -> None:
     y, mask = batch
@@ -98,7 +102,7 @@ def test_padding_never_counts(name: str, junk: float, batch: tuple[Tensor, Tenso
     assert (results[0][1][mask.any(1)] != 0).any()
 
 
-@pytest.mark.parametrize("name", READOUTS)
+@pytest.mark.parametrize("name", discover.readouts.names())
 def test_less_padding_gives_the_same_and_nothing_gives_zeros(name: str, batch: tuple[Tensor, Tensor]) -> None:
     y, mask = batch
     readout = made(name)
@@ -111,7 +115,7 @@ def test_less_padding_gives_the_same_and_nothing_gives_zeros(name: str, batch: t
     assert readout(y[:0], mask[:0]).shape == (0, readout.d_out)
 
 
-@pytest.mark.parametrize("name", READOUTS)
+@pytest.mark.parametrize("name", discover.readouts.names())
 def test_gradients(name: str, batch: tuple[Tensor, Tensor]) -> None:
     y, mask = batch
     readout = made(name)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from unrolled.core import discover
 from unrolled.core.spec import Sizes
-from unrolled.layers.attention.readouts import readout_named
+from unrolled.layers.attention.readout import readout_named
 from unrolled.layers.parts.assembled import Reader
 from unrolled.objectives.calibration import expected_calibration_error, fit_temperature, reliability
 from unrolled.objectives.losses import cross_entropy

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from unrolled.core.compose import AsEncoder
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import Sizes
-from unrolled.layers.attention.readouts import Last
 from unrolled.layers.conv.conv import CausalConv, NormedConv
 from unrolled.layers.parts.assembled import Reader
+from unrolled.layers.readouts.last import Last
 from unrolled.models.tcn import TCN, Block, Config, make
 from unrolled.testing import check_causal
 

@@ -15,8 +15,10 @@ from tests.commands import run_unrolled
 from tests.small import DATA, LINES, QUICK, ROLLS, SERIES
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.spec import Sizes
-from unrolled.layers.attention.readouts import FirstLast, Last, Mean, RunningMean
 from unrolled.layers.parts.assembled import Reader
+from unrolled.layers.readouts.first_last import FirstLast
+from unrolled.layers.readouts.last import Last
+from unrolled.layers.readouts.mean import Mean, RunningMean
 from unrolled.models.gru import MODEL as GRU
 from unrolled.runs.run import Run
 from unrolled.testing import check_causal

@@ -168,7 +168,7 @@ def _metavar(words: str) -> str:
 def require_names(task: str | None, models: Iterable[str | None], own_file: str | None) -> None:
     """Refuse misspelt names of a task and of models before anything heavy is imported."""
     own = None if own_file is None else discover.file_name(Path(own_file).stem)
-    if task is not None:
+    if task is not None and task != own:
         discover.tasks.require(task)
     for model in models:
         if model and model.strip() != own:
@@ -176,15 +176,15 @@ def require_names(task: str | None, models: Iterable[str | None], own_file: str 
 
 
 def join(files: list[str], room: discover.Room) -> str | None:
-    """Let files join a room; the file of the run's model, which is run only for a run that was made with it."""
-    own = [path for path in files if discover.models in discover.rooms_of(path)]
+    """Let files join a room; the file that the run was made with, which is run only for that run."""
+    own = [path for path in files if {*discover.MADE_OF} & {*discover.rooms_of(path)}]
     if len(own) > 1:
-        raise UsageError(f"a run has one model, and {' and '.join(own)} define one each; name the one of the run")
+        raise UsageError(f"a run is made with one file; name the one of the run, not {' and '.join(own)}")
     for path in files:
         if room in discover.rooms_of(path):
             room.add_file(path)
         elif path not in own:
-            raise UsageError(f"{path}: defines neither a {room.kind} nor the model of the run; leave it out")
+            raise UsageError(f"{path}: defines neither a {room.kind} nor what runs are made of; leave it out")
     return own[0] if own else None
 
 

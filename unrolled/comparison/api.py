@@ -164,7 +164,7 @@ def _do_all(folder: Path, plan: Plan, given: Given, view: View, command: str | N
 
 def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file: str | Path | None = None) -> Plan:
     """Decide everything before the first run."""
-    own = None if own_file is None else discover.models.add_file(own_file)
+    own = None if own_file is None else discover.join(own_file).get(discover.models)
     asked = CompareConfig.parse({key: settings[key] for key in settings if key in CompareConfig.model_fields})
     rest = {key: value for key, value in settings.items() if key not in CompareConfig.model_fields}
     rest, apart = by_model(rest)
@@ -180,7 +180,7 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
     if unused:
         raise UsageError(f"there are settings of {', '.join(unused)}, but compared are {', '.join(names)}")
     for name in names:  # a wrong setting is told now
-        configure(task, name, data, rest | apart.get(name, {}), own_file=own_file if name == own else None)
+        configure(task, name, data, rest | apart.get(name, {}), own_file=discover.needed(own_file, name))
     sizes, notes = sizes_of(asked, names, prepared)
     jobs = [*baseline_jobs(prepared), *model_jobs(asked, names, sizes, apart)]
     if asked.folds is not None:
@@ -366,11 +366,10 @@ class _Work:
                 settings = {"budget.steps": plan.asked.steps} | settings
             if plan.share is not None and plan.share < SHORT:
                 settings = LOOK_OFTEN | settings
-        named = self.given.own_file
-        own = str(named) if named and job.model == discover.file_name(Path(named).stem) else None
+        own = discover.needed(self.given.own_file, job.model)
         return {
             "folder": job.folder, "out": str(self.folder / job.folder), "data": self._data(), "task": plan.task,
-            "kind": job.kind, "model": job.model, "settings": settings, "own_file": own,
+            "kind": job.kind, "model": job.model, "settings": settings, "own_file": own and str(own),
             "members": [str(self.folder / member) for member in job.members],
             "baselines": {} if job.kind == "baseline" else self._baselines(job.fold),
         }  # fmt: skip

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import Any, Protocol, Self, get_args
 
 import annotated_types
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
 from unrolled.core.errors import DataError, UsageError, nearest
@@ -155,8 +156,35 @@ def merge(values: Mapping[str, Any], assignments: Mapping[str, Any]) -> dict[str
     return result
 
 
+class Names(Protocol):
+    """What is discovered in a room."""
+
+    def names(self) -> list[str]: ...
+    def require(self, name: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class NameIn:
+    """A check of a setting that names something discovered: `Annotated[str, AfterValidator(NameIn(room))]`."""
+
+    room: Names
+
+    def __call__(self, name: str) -> str:
+        self.room.require(name)
+        return name
+
+
+def choices_of(field: FieldInfo) -> Sequence[Any]:
+    """The values of a field that has a few: literal ones, or the names of a room."""
+    checks = (item.func for item in field.metadata if isinstance(item, AfterValidator))
+    room = next((check.room for check in checks if isinstance(check, NameIn)), None)
+    return get_args(field.annotation) if room is None else room.names()
+
+
 def allowed(field: FieldInfo) -> str:
     """What a field accepts, in words: its type, its choices or its range."""
+    if field.annotation is str and (names := choices_of(field)):
+        return f"one of {', '.join(names)}"
     bounds = []
     for item in field.metadata:
         for kind, sign in ((annotated_types.Ge, ">="), (annotated_types.Gt, ">"), (annotated_types.Le, "<="),

@@ -93,8 +93,12 @@ class Room:
             raise UsageError(
                 f"{path}: no such Python file; {option('own_file')} takes one that defines {', '.join(self.needs)}"
             )
+        return self.take(path, _import_file(path.resolve(), sha256))
+
+    def take(self, path: Path, module: ModuleType) -> str:
+        """Let a user's file join that has been run; its name."""
         name = file_name(path.stem)
-        self._modules[name] = self._complete(_import_file(path.resolve(), sha256))
+        self._modules[name] = self._complete(module)
         self._files[name] = path.resolve()
         return name
 
@@ -210,7 +214,8 @@ def _told(path: Path, error: BaseException) -> str:
     frames = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == str(path)]
     line = frames[-1] if frames else None
     for room in JOINED:
-        assert room.declares is not None
+        if room.declares is None:
+            continue
         if isinstance(error, WrongField) and error.declaration is room.declares:
             field, why = error.name, str(error)
         elif isinstance(error, TypeError) and f"{room.declares.__name__}.__init__()" in str(error):
@@ -280,24 +285,55 @@ def rooms_of(path: str | Path) -> list[Room]:
     return found
 
 
+def join(path: str | Path, sha256: str | None = None) -> dict[Room, str]:
+    """Let a user's file, which is run once, join the rooms whose things it declares and runs are made of; its names.
+
+    One with another `sha256` is not run.
+    """
+    rooms = [room for room in rooms_of(path) if room in MADE_OF]
+    if not rooms:
+        kinds = " and a ".join(room.kind for room in rooms_of(path))
+        raise UsageError(f"{path}: defines a {kinds}, and no run is made of that; leave it out")
+    module = _import_file(Path(path).resolve(), sha256)
+    return {room: room.take(Path(path), module) for room in rooms}
+
+
+def needed(path: str | Path | None, model: str) -> str | Path | None:
+    """A file that has joined, where a run of that model is made of what it declares; None where it is not."""
+    if path is None:
+        return None
+    names = {room: [name for name in room.names() if room.file(name) == Path(path).resolve()] for room in MADE_OF}
+    return path if model in names.pop(models) or any(names.values()) else None
+
+
+def joined_file(name: str | None) -> Path | None:
+    """The user's file of that name that has joined a room; None: there is none."""
+    found = (room.file(each) for room in MADE_OF for each in room.names())
+    return next((path for path in found if path is not None and path.name == name), None)
+
+
 def _bound(node: ast.stmt) -> Iterator[str]:
     """Names that a statement at the top of a file gives a value to."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         yield from (each.asname or each.name for each in node.names)
-    elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+    elif isinstance(node, ast.ClassDef):
+        yield node.name
+    elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         yield from (
             each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
         )
 
 
 def _either(between: str = " or ") -> str:
-    return between.join(f"{room.needs[0]} (a {room.kind}, see {room.page})" for room in JOINED)
+    return between.join(f"{' and '.join(room.needs)} (a {room.kind})" for room in JOINED) + "; see docs/own_files.md"
 
 
 models = Room("unrolled.models", ("MODEL",), ModelSpec, "docs/own_model.md")
-tasks = Room("unrolled.tasks", ("Config", "Task"))
+tasks = Room("unrolled.tasks", ("Config", "Task"), page="docs/own_task.md")
+readouts = Room("unrolled.layers.readouts", ("READOUT",), page="docs/own_readout.md")
 emissions = Room("unrolled.emissions", ("TINY",))
 builtins = Room("unrolled.data.builtin", ("BUILTIN",), BuiltinSpec)
 questions = Room("unrolled.inspect", ("QUESTION",), QuestionSpec, "docs/own_question.md")
 verbs = Room("unrolled.verbs", ("VERB",), VerbSpec, "docs/own_verb.md")
-JOINED = (models, questions, verbs)  # that a user's file may join
+MADE_OF = (models, tasks, readouts, builtins)  # a run records whose file it was made with, and asks for it again
+JOINED = (*MADE_OF, questions, verbs)  # that a user's file may join

@@ -10,9 +10,9 @@ declares `attend` (gru, lstm, elman, transformer). Their own settings are given 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import AfterValidator, model_validator
 
 from unrolled.core import config, discover
 from unrolled.core.causal import Causal
@@ -37,7 +37,7 @@ class Config(config.Config):
     """Which model writes the target."""
     context: Literal["attention", "every-step", "start"] = "attention"
     """How the source reaches the decoder: attended to, or by one vector (see seq2seq)."""
-    readout: Literal["last", "first-last", "mean", "attention"] = "last"
+    readout: Annotated[str, AfterValidator(config.NameIn(discover.readouts))] = "last"
     """That one vector: the source at its last position, at both ends, its mean, a learned weighted mean."""
     encoder_settings: dict[str, Any] = {}
     """The encoder's own settings."""

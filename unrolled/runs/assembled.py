@@ -20,7 +20,7 @@ from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import ModelSpec, Ports, Reads, Sizes, SourcePorts, reading
 from unrolled.core.task import Model
-from unrolled.layers.attention.readouts import readout_named
+from unrolled.layers.attention.readout import readout_named
 from unrolled.layers.counting.bag_of_words import Bag
 from unrolled.layers.parts.assembled import Decoder, Reader
 from unrolled.layers.parts.char_words import SpeltWords

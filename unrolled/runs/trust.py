@@ -85,23 +85,23 @@ def _release(version: object) -> tuple[int, ...]:
 
 
 def own_file_of(place: Path, name: str | None, sha256: str | None, given: str | Path | None) -> None:
-    """A model from a user's file needs that file again, unchanged, before it is run."""
+    """What was made with a user's file needs that file again, unchanged, before it is run."""
     if name is None and given is not None:
         flag = option("own_file")
-        raise UsageError(f"{place}: its model comes with unrolled, so {flag} has no use: leave {shortened(given)} out")
+        raise UsageError(f"{place}: was made without a file of your own; leave out {flag} {shortened(given)}")
     if name is None:
         return
     if given is None:
         again = option("own_file", f"PATH/{shortened(Path(name).name)}")
-        raise DataError(f"{place}: its model comes from a Python file, which is run only if you name it; add {again}")
+        raise DataError(f"{place}: was made with a Python file, which is run only if you name it; add {again}")
     if not Path(given).is_file():
         raise UsageError(f"{given}: no such Python file; give the file that {place} was made with")
-    discover.models.add_file(given, _told(sha256, place))
+    discover.join(given, _told(sha256, place))
 
 
 def _told(sha256: str | None, place: Path) -> str:
     if sha256 is None:
-        raise DataError(f"{place}: does not hold the sha256 of the Python file of its model, so none is run for it")
+        raise DataError(f"{place}: does not hold the sha256 of the Python file that it was made with, so none is run")
     return sha256
 
 
@@ -155,7 +155,7 @@ def named_beside(given: Mapping[Any, str]) -> dict[str, str]:
 
 def resume_training(place: Path, config: RunConfig) -> str:
     """The command that resumes a run."""
-    own = {"own_file": discover.models.file(config.model) or config.own_file, "from_run": config.start.from_run}
+    own = {"own_file": discover.joined_file(config.own_file) or config.own_file, "from_run": config.start.from_run}
     own |= paths_among(config.task_settings) | named_beside(config.given)
     return resume_command("train", place, config.source, own)
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from torch import Tensor
 
-from unrolled.core import config, task
+from unrolled.core import config, discover, task
 from unrolled.core.batch import TARGET, Batch
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.flow import Flow
@@ -59,7 +59,7 @@ INPUTS, ANSWERS = "inputs.json", "answers.json"
 POINTS = 1000  # that a picture shows at most
 FEW, SHORT = 2000, 2000  # series, and steps of each, whose nearest neighbours are looked for
 
-Readout = Literal["last", "first-last", "mean", "max", "attention", "query"]
+Readout = Annotated[str, AfterValidator(config.NameIn(discover.readouts))]
 
 
 class Config(config.Config):

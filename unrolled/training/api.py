@@ -91,7 +91,7 @@ def train(
             raise UsageError(f"a resumed run keeps its settings: leave out {given}, or start a new run")
         return _resume(Path(resume), data, own_file, again, shown, started)
     if own_file is not None:
-        model = discover.models.add_file(own_file)
+        model = _joined(own_file, model)
     if "train" not in given_sources(data):
         raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
     config = configure(task, model, data, settings, recipe, own_file, shown)
@@ -99,6 +99,15 @@ def train(
         if baselines is not None:
             run.write_json("baselines.json", dict(baselines))
         return _work(run, config, data, shown, started, resuming=False)
+
+
+def _joined(own_file: str | Path, model: str | None) -> str | None:
+    """The model that is asked for, or that of the user's file, which must be of some use."""
+    own = discover.join(own_file).get(discover.models)
+    model = model or own
+    if model is not None and discover.needed(own_file, model) is None:
+        raise UsageError(f"{own_file}: a run of the model '{model}' is not made of what it defines; leave it out")
+    return model
 
 
 @contextmanager
@@ -270,7 +279,7 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     baselines = _baselines(run, config, task)
     outcome = _fit(run, config, task, model, frozen, shown, started, resuming)
     finish(run, config, task, model, outcome | {"baselines": baselines}, started)
-    done = load(run.path, own_file=discover.models.file(config.model), trained_on=data)
+    done = load(run.path, own_file=discover.joined_file(config.own_file), trained_on=data)
     done.target_file = paths_among(config.task_settings).get("target_file")
     return done
 
@@ -279,7 +288,7 @@ def _origin(run: RunDirectory, config: RunConfig, resuming: bool) -> Run | None:
     """The saved run that gives the first weights; a resumed run that has its own needs it no more."""
     if (start := config.start.from_run) is None or (resuming and starting.began(run)):
         return None
-    saved = load(start, own_file=own_file_for(start, discover.models.file(config.model)), device=config.device)
+    saved = load(start, own_file=own_file_for(start, discover.joined_file(config.own_file)), device=config.device)
     if resuming:
         starting.require_unchanged(run.path, saved, config)
     return saved

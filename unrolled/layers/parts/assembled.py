@@ -19,8 +19,9 @@ from unrolled.core.causal import Causal, Encoder, serial_depth, tick_multiply_ad
 from unrolled.core.compose import Serial, require_right_padding, without_padding
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State
-from unrolled.layers.attention.readouts import Last, Mean, RunningMean
 from unrolled.layers.parts.embedding import Borrowed
+from unrolled.layers.readouts.last import Last
+from unrolled.layers.readouts.mean import Mean, RunningMean
 
 
 class Decoder(Causal):

@@ -26,7 +26,7 @@ from unrolled.core.errors import UsageError
 from unrolled.core.state import Fixed, State
 from unrolled.core.trace import note, tracing
 from unrolled.layers.attention.attention_cell import Aligned
-from unrolled.layers.attention.readouts import Readout, readout_named
+from unrolled.layers.attention.readout import Readout, readout_named
 from unrolled.layers.recurrent.cells import Cell
 from unrolled.layers.recurrent.family import SCANS, RecurrentConfig
 from unrolled.layers.recurrent.recurrent import Recurrent, Stacked
