@@ -28,7 +28,7 @@ def own(tmp_path: Path) -> Iterator[Path]:
     for name, text in BLOCKS.items():
         (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
     (tmp_path / "reviews.csv").write_text("text,label\n" + "".join(f"good {i},{'ab'[i % 2]}\n" for i in range(40)))
-    (tmp_path / "poems.txt").write_text("roses are red, violets are blue\n" * 40)
+    (tmp_path / "poems.txt").write_text("".join(f"roses {i} are red\n" for i in range(40)))
     yield tmp_path
     for name, room in ROOMS.items():
         room.forget(name)

@@ -306,6 +306,15 @@ def needed(path: str | Path | None, model: str) -> str | Path | None:
     return path if model in names.pop(models) or any(names.values()) else None
 
 
+def join_for(path: str | Path, model: str | None) -> str | None:
+    """Let a file join for a run; the run's model, which is the file's where none is asked for. The file is of use."""
+    own = join(path).get(models)
+    model = model or own
+    if model is not None and needed(path, model) is None:
+        raise UsageError(f"{path}: a run of the model '{model}' is not made of what it defines; leave it out")
+    return model
+
+
 def joined_file(name: str | None) -> Path | None:
     """The user's file of that name that has joined a room; None: there is none."""
     found = (room.file(each) for room in MADE_OF for each in room.names())

@@ -91,7 +91,7 @@ def train(
             raise UsageError(f"a resumed run keeps its settings: leave out {given}, or start a new run")
         return _resume(Path(resume), data, own_file, again, shown, started)
     if own_file is not None:
-        model = _joined(own_file, model)
+        model = discover.join_for(own_file, model)
     if "train" not in given_sources(data):
         raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
     config = configure(task, model, data, settings, recipe, own_file, shown)
@@ -99,15 +99,6 @@ def train(
         if baselines is not None:
             run.write_json("baselines.json", dict(baselines))
         return _work(run, config, data, shown, started, resuming=False)
-
-
-def _joined(own_file: str | Path, model: str | None) -> str | None:
-    """The model that is asked for, or that of the user's file, which must be of some use."""
-    own = discover.join(own_file).get(discover.models)
-    model = model or own
-    if model is not None and discover.needed(own_file, model) is None:
-        raise UsageError(f"{own_file}: a run of the model '{model}' is not made of what it defines; leave it out")
-    return model
 
 
 @contextmanager
