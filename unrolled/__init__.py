@@ -14,6 +14,7 @@ _lazy = {
     "train": "unrolled.training.api",
     "compare": "unrolled.comparison.api",
     "Comparison": "unrolled.comparison.api",
+    "describe": "unrolled.runs.describe",
     "write_report": "unrolled.report.page",
     "load": "unrolled.runs.run",
     "Run": "unrolled.runs.run",
@@ -21,7 +22,7 @@ _lazy = {
     "testing": "unrolled.testing",
 }
 
-__all__ = ["Comparison", "Run", "Session", "compare", "load", "testing", "train", "write_report"]
+__all__ = ["Comparison", "Run", "Session", "compare", "describe", "load", "testing", "train", "write_report"]
 
 
 def __getattr__(name: str) -> Any:

@@ -18,9 +18,9 @@ from unrolled.core.tokens import UNKNOWN
 from unrolled.data import builtin_sets as builtin
 from unrolled.data.codecs.text import CharCodec, Codec
 from unrolled.data.config import DataConfig
-from unrolled.data.describe import describe
 from unrolled.data.prepare import prepare, prepare_all
 from unrolled.data.split import row_key, split_rows
+from unrolled.runs.describe import describe
 
 TEXT = "".join(f"{i} green bottles standing on the wall\n" for i in range(300))
 SHARES = {"train": 0.8, "valid": 0.1, "test": 0.1}
@@ -235,14 +235,14 @@ def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):
 
 def test_a_description_is_plain_json():
     rows = [{"text": f"row {i}", "kind": "ab"[i % 2]} for i in range(40)]
-    seen = describe(rows, DataConfig(condition="kind"))
+    seen = describe(rows, condition="kind")
     assert json.loads(json.dumps(seen)) == seen
     assert seen["chosen"] == "rows, chosen because a table or list has an example a row"
     assert seen["first"][0] == {
         "text": "row 0", "class": "a", "place": "the list, row 1", "tokens": ["r", "o", "w", "␣", "0"],
     }  # fmt: skip
-    assert (seen["rows"], seen["labels"], seen["lengths"]["max"]) == (40, ["a", "b"], 6)
-    assert describe(np.arange(100), DataConfig())["first"][0]["text"].startswith("0 1 2")
+    assert (seen["rows"], seen["classes"], seen["lengths"]["max"]) == (40, {"a": 20, "b": 20}, 6)
+    assert describe(np.arange(100))["first"][0]["text"].startswith("0 1 2")
 
 
 def test_built_in_data():

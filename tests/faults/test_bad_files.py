@@ -21,9 +21,8 @@ from tests.faults.corpus.case import MODELS, Case
 from unrolled.core import front
 from unrolled.core.config import parse_assignments
 from unrolled.core.errors import UnrolledError
-from unrolled.data.config import DataConfig
-from unrolled.data.describe import describe
 from unrolled.runs import build
+from unrolled.runs.describe import describe
 from unrolled.training.api import configure
 
 SECONDS = 60.0  # after which a trial hangs; the first one waits for the server
@@ -62,7 +61,7 @@ def understood(case: Case) -> dict[str, Any]:
     name, source, *settings = case.asked
     if name == "data":
         given = dict(zip(settings[::2], settings[1::2]))
-        return describe(source, DataConfig.parse({key.strip("-").replace("-", "_"): given[key] for key in given}))
+        return describe(source, settings={key.strip("-").replace("-", "_"): given[key] for key in given})
     task = build.make_task(configure(name, MODELS[name], source, parse_assignments(settings)))
     task.prepare(source)
     return task.facts()

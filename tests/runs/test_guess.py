@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import sys
 import wave
@@ -15,7 +16,7 @@ import pytest
 from PIL import Image
 
 from unrolled.core import opening
-from unrolled.core.errors import UnrolledError
+from unrolled.core.errors import UnrolledError, UsageError
 from unrolled.data.files import text_file as plain
 from unrolled.data.look import look
 from unrolled.runs.guess import guess_task
@@ -62,7 +63,8 @@ def files(*made: Callable[[Path], Any], name: str = "") -> Callable[[Path], Any]
 def image(name: str) -> Callable[[Path], Any]:
     def make(folder: Path) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.new("L", (4, 4)).save(folder / name)
+        values = np.frombuffer(hashlib.sha256(name.encode()).digest()[:16], np.uint8)
+        Image.fromarray(values.reshape(4, 4)).save(folder / name)
 
     return make
 
@@ -74,7 +76,7 @@ def sound(name: str) -> Callable[[Path], Any]:
             clip.setnchannels(1)
             clip.setsampwidth(2)
             clip.setframerate(8000)
-            clip.writeframes(bytes(1600))
+            clip.writeframes(hashlib.sha256(name.encode()).digest() * 50)
 
     return make
 
@@ -316,3 +318,9 @@ def test_a_look_at_a_large_table_reads_its_beginning(tmp_path: Path, monkeypatch
 def test_what_was_guessed_is_told_with_its_reason() -> None:
     told = str(guess_task(ROWS, {}))
     assert told == 'classify (guessed because its examples have targets (class); task="NAME" overrules it)'
+
+
+def test_a_target_that_is_not_there_is_told(tmp_path: Path) -> None:
+    path = TABLE["reviews"][0](tmp_path)
+    with pytest.raises(UsageError, match=r"no column 'labl'.*did you mean 'label'"):
+        guess_task(path, {"target": "labl"})

@@ -7,8 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from unrolled.cli.options import Json, print_json, with_options
+from unrolled.cli.options import Json, print_json, require_names, with_options
+from unrolled.core.config import parse_assignments
 from unrolled.data.config import DataConfig
+
+LETTERS = 8  # of words that a line holds beside each other, such as tokens
 
 
 @with_options({"data": DataConfig})
@@ -16,17 +19,25 @@ def command(
     source: Annotated[
         str | None, typer.Argument(help="A file, a folder or builtin:NAME; without it: the list.")
     ] = None,
+    task: Annotated[str | None, typer.Option(help="What it is for; guessed from the data when not given.")] = None,
+    set_: Annotated[list[str], typer.Option("--set", help="key=value, any setting of the task.")] = [],  # noqa: B006
     clear_cache: Annotated[
         bool, typer.Option("--clear-cache", help="Remove prepared data from the cache, except what is in use.")
     ] = False,
     json: Json = False,
     values: dict[str, Any] = {},  # noqa: B006
 ) -> None:
-    """List built-in data, or show what would be understood of yours before any training.
+    """List built-in data, or show what would be understood of yours before any training: the task, the columns and
+    their use, the split, the first examples.
+
+    All settings of the task are options too, such as `--target stars`: `unrolled data --task classify --help` lists
+    them.
 
     Examples:
 
         unrolled data
+
+        unrolled data reviews.csv
 
         unrolled data names.csv --column name --condition language
 
@@ -34,10 +45,11 @@ def command(
     """
     from unrolled.core.errors import UsageError
     from unrolled.core.front import option
-    from unrolled.data import builtin_sets, describe
+    from unrolled.data import builtin_sets
 
+    require_names(task, [], None)
     if clear_cache:
-        if source is not None or values:
+        if source is not None or values or set_ or task:
             raise UsageError(f"{option('clear_cache')} removes all prepared data, so leave out what to look at")
         _clear(json)
         return
@@ -50,13 +62,27 @@ def command(
             print(f"{entry['name']:<24} {entry['size']:<16} {entry['description']} ({entry['licence']})")
         print(_about_cache())
         return
-    config = DataConfig.parse({key.removeprefix("data."): value for key, value in values.items()})
-    facts = describe.describe(source, config)
+    from unrolled.runs.describe import describe
+
+    facts = describe(source, task, values | parse_assignments(set_))
     if json:
         print_json(facts)
-        return
+    else:
+        _show(facts)
+
+
+def _show(facts: dict[str, Any]) -> None:
+    """For people: what decides first, then all that was found."""
+    from unrolled.runs.guess import Guessed
+
+    facts = dict(facts)
+    task, why = facts.pop("task"), facts.pop("guessed")
+    print(f"task: {task if why is None else Guessed(task, why)}")
+    for column in facts.pop("columns"):
+        print(f"column {column['name']}: {column['holds']}, {column['use'] or 'not used'}")
     for name, value in facts.items():
-        sys.stdout.write(f"{name.replace('_', ' ')}: {_plain(value)}\n")
+        if value not in (None, [], {}):
+            sys.stdout.write(f"{name.replace('_', ' ')}: {_plain(value)}\n")
 
 
 def _clear(json: bool) -> None:
@@ -86,7 +112,13 @@ def _about_cache() -> str:
 
 def _plain(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_plain(each)}" for key, each in value.items())
+        each = {key.replace("_", " "): _plain(inner) for key, inner in value.items() if inner is not None}
+        if all(isinstance(inner, dict) for inner in value.values()):
+            return "".join(f"\n  {key}: {words}" for key, words in each.items())
+        return ", ".join(f"{key} {words}" for key, words in each.items())
     if isinstance(value, list):
-        return "".join(f"\n  {_plain(each)}" for each in value)
+        alone = all(isinstance(each, str) and len(each) <= LETTERS for each in value)
+        return " ".join(value) if alone else "".join(f"\n  {_plain(each)}" for each in value)
+    if isinstance(value, str):
+        return value.replace("\n", "⏎")
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

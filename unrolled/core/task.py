@@ -218,6 +218,14 @@ class Task:
         """What was understood of the data; `fingerprint` tells data apart."""
         raise NotImplementedError
 
+    def columns(self) -> dict[str, str]:
+        """What the columns or arrays of the prepared data are used for, by name; empty where it has no names."""
+        return {}
+
+    def first(self, source: Any, n: int) -> list[dict[str, Any]]:
+        """The first examples of the prepared data, as they are read and as JSON values."""
+        raise NotImplementedError
+
     def size(self, split: str) -> int:
         """How much there is to predict in a part, in the unit of the figure `tokens`."""
         raise NotImplementedError

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from unrolled.core.errors import UnrolledError
+from unrolled.core.errors import MissingColumn, UnrolledError
+from unrolled.core.front import option
 from unrolled.data.builtin_sets import known
 from unrolled.data.files.cell_values import is_number
 from unrolled.data.files.file_names import named_files
+from unrolled.data.files.tables import Table
 from unrolled.data.labelled import CONLL, LabelledSource, ending_of
 from unrolled.data.look import Look
 from unrolled.data.readers.arrays import ANSWER_ARRAYS, open_arrays
-from unrolled.data.reading import Answers, Reading, names_of
+from unrolled.data.reading import Answers, Names, Reading, names_of
 from unrolled.data.sources.labelled_table import TARGETS, open_columns
 from unrolled.data.sources.open_labelled import most_of
 
@@ -39,10 +41,23 @@ def _guess(look: Look, reading: Reading) -> Answers | None:
         return _of_header(look.lines)
     if look.suffix == ".txt":
         return _of_line(next(iter(look.lines), ""))
+    if look.table is not None and reading.target is not None:
+        _require_columns(look.table, reading.target)
     tried = {answers: _answers(look, reading, answers) for answers in _order(reading)}
     best = max(tried, key=lambda answers: tried[answers].fits)
     found = tried[best].answers
     return None if not found else _numbers_or_class(found) if best == "class" else best
+
+
+def _require_columns(table: Table, target: Names) -> None:
+    """A target that is named must be there, whatever the task."""
+    try:
+        known = table.columns()
+    except UnrolledError:  # told by whoever prepares the data
+        return
+    for name in names_of(target, known):
+        if name not in known:
+            raise MissingColumn(table.name, name, option("target"), known)
 
 
 def _order(reading: Reading) -> tuple[Answers, ...]:

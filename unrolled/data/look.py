@@ -76,7 +76,9 @@ class Look:
 
 
 def look(source: Any) -> Look:
-    """What there is to see of whatever was handed over."""
+    """What there is to see of whatever was handed over; a look is itself."""
+    if isinstance(source, Look):
+        return source
     if isinstance(source, str) and source.startswith(BUILTIN):
         return Look(source, source, builtin=source.removeprefix(BUILTIN).split(",")[0])
     if isinstance(source, str | os.PathLike):

@@ -38,3 +38,8 @@ class PairReading(Config):
     def with_part(self, column: str | None) -> Self:
         """The same with a column of splits, where that is named as for data of any kind."""
         return self if column is None or self.part_column is not None else self.updated({"part_column": column})
+
+    def uses(self) -> dict[str, str]:
+        """What the columns that are named are used for."""
+        named = {self.source_column: "source", self.target_column: "target", self.part_column: "split"}
+        return {name: use for name, use in named.items() if name is not None}

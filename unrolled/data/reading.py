@@ -144,3 +144,9 @@ class Reading(Config):
     fold: Fold = Fold()
     images: ImageReading = ImageReading()
     sound: SoundReading = SoundReading()
+
+    def uses(self) -> dict[str, str]:
+        """What the columns that are named are used for."""
+        named = {"input": self.column, "target": self.target, "group": self.group, "split": self.part,
+                 "series": self.id, "time": self.time}  # fmt: skip
+        return {name: use for use, wanted in named.items() for name in names_of(wanted)}

@@ -45,7 +45,7 @@ from unrolled.data.look import Look
 from unrolled.data.prepared import Prepared, kept, n_values, settings_of, used
 from unrolled.data.reading import Answers, Kind, Reading
 from unrolled.data.sampler import Pooled, pooled_batches
-from unrolled.data.sources.labelled_inputs import bare, inputs_of, labelled
+from unrolled.data.sources.labelled_inputs import bare, first_labelled, inputs_of, labelled
 from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.data.sources.rows_beside import labelled_rows
 from unrolled.layers.counting.bag_of_words import Bag
@@ -190,6 +190,12 @@ class LabelledTask(task.Task):
     def facts(self) -> dict[str, Any]:
         found = self._found()
         return {**found.facts, "fingerprint": found.fingerprint}
+
+    def columns(self) -> dict[str, str]:
+        return self.reading.uses()
+
+    def first(self, source: Any, n: int) -> list[dict[str, Any]]:
+        return first_labelled(self._opened(with_beside(source)[0], self.answers_are), n)
 
     def size(self, split: str) -> int:
         return self._found().sections[split].n_examples

@@ -65,6 +65,9 @@ class SensedTask(_written.WrittenTask):
         self.take(found)
         self.source_codec, self.reading = found.codecs["source"], self.READING.parse(found.told["reading"])
 
+    def pairs_of(self, source: Any) -> VectorPairs:
+        return self.open(source, self.reading.updated({"target_file": self.asked_file}))
+
     def save_codec(self, directory: Path) -> None:
         super().save_codec(directory)
         self.source_codec.save(directory)

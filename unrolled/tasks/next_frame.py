@@ -121,6 +121,10 @@ class Task(_next.NextTask):
         rolls = self._rolls()
         return {**rolls.facts, "fingerprint": rolls.fingerprint}
 
+    def first(self, source: Any, n: int) -> list[dict[str, Any]]:
+        lengths = self.sections()["train"].lengths(TARGET)
+        return [{"frames": int(length), "keys": self.width, "split": "train"} for length in lengths[:n]]
+
     def size(self, split: str) -> int:
         return n_targets(self.sections()[split], self.data.ahead)
 

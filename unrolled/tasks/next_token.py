@@ -33,6 +33,7 @@ from unrolled.data.codecs.text import Codec
 from unrolled.data.collate import collate
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples, frequencies, ragged
+from unrolled.data.first_texts import first_texts
 from unrolled.data.look import Look
 from unrolled.data.prepare import prepare, prepare_all
 from unrolled.data.prepared import Prepared
@@ -117,6 +118,13 @@ class Task(_next.NextTask):
     def facts(self) -> dict[str, Any]:
         text = self._text()
         return {**text.facts, "fingerprint": text.fingerprint}
+
+    def columns(self) -> dict[str, str]:
+        uses = {self.column: "text", self.data.condition: "class", self.data.part: "split"}
+        return {name: use for name, use in uses.items() if name is not None}
+
+    def first(self, source: Any, n: int) -> list[dict[str, Any]]:
+        return first_texts(source, self.data, self.codec, n)
 
     def size(self, split: str) -> int:
         section = self.sections()[split]

@@ -25,6 +25,7 @@ from unrolled.data.collate import n_targets
 from unrolled.data.config import DataConfig
 from unrolled.data.files.in_memory import is_standard_input
 from unrolled.data.look import Look
+from unrolled.data.pairs import PairSource
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_guess import guess_pairs
 from unrolled.data.pairs_prepare import encode_pairs, is_joint, prepare_pairs
@@ -74,6 +75,9 @@ class Task(_written.WrittenTask):
         self.take(found)
         self.shared, self.reading = found.told["shared"], PairReading.parse(found.told["reading"])
         self.source_codec = self.codec if self.shared else found.codecs["source"]
+
+    def pairs_of(self, source: Any) -> PairSource:
+        return open_pairs(source, self.reading)
 
     def save_codec(self, directory: Path) -> None:
         super().save_codec(directory)

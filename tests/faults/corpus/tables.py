@@ -214,7 +214,7 @@ OF_CSV = [
         "50000",
         words="classify a.csv target=c1",
     ),
-    asks("text column not named", "data a.csv", {"a.csv": "name,language\na,b\n"}, "a.csv", "--column", "name"),
+    asks("text column not named", "next-token a.csv", {"a.csv": "name,language\na,b\n"}, "a.csv", "--column", "name"),
     asks("column that is not there", "classify a.csv column=body", {"a.csv": LABELS}, "a.csv", "body", "label, text"),
     asks("target that is not there", "classify a.csv target=lable", {"a.csv": LABELS}, "a.csv", "lable", "'label'"),
     asks("target not named", "classify a.csv", {"a.csv": "a,b,c\nx,y,z\n" * 9}, "a.csv", "--target", "a, b, c"),

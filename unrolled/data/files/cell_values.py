@@ -179,3 +179,16 @@ def kind_of(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null",
              int: "a number", float: "a number"}  # fmt: skip
     return names.get(type(value), f"a value of type {type(value).__name__}")
+
+
+def in_brief(value: Any, most: int = 200) -> str:
+    """A value of an example as a line shows it: the beginning of a text, or the shape of numbers and the first of them.
+
+    >>> in_brief("a" * 300, 5), in_brief(["a", "b"]), in_brief(np.ones((2, 3))), in_brief(None)
+    ('aaaaa…', 'a b', 'numbers [2, 3]: 1 1 1 1 1 1', '')
+    """
+    if isinstance(value, np.ndarray):
+        few = " ".join(f"{each:.4g}" for each in value.flat[:8])
+        return few if value.size == 1 else f"numbers {list(value.shape)}: {few}{' …' if value.size > 8 else ''}"
+    text = "" if value is None else " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return text if len(text) <= most else f"{text[:most]}…"

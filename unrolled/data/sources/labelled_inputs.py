@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from os import PathLike
 from typing import Any
 
 from unrolled.core.errors import Misused
+from unrolled.data.files.cell_values import in_brief
 from unrolled.data.files.in_memory import table_of, values_of
-from unrolled.data.labelled import Labelled
+from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.reading import Kind, Reading
 from unrolled.data.sources.open_labelled import open_labelled
 
@@ -38,3 +40,11 @@ def bare(reading: Reading) -> Reading:
 def labelled(values: Sequence[Any], first: int = 1) -> list[Labelled]:
     """Inputs from Python as examples without answers."""
     return [Labelled(value, None, f"example {i}", None, "all") for i, value in enumerate(values, start=first)]
+
+
+def first_labelled(opened: LabelledSource, n: int) -> list[dict[str, Any]]:
+    """The first examples for people: what is read, what is to be predicted, where it is."""
+    return [
+        {"input": in_brief(each.input), "target": in_brief(each.answer), "place": each.place}
+        for each in islice(opened, n)
+    ]

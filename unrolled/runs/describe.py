@@ -1,0 +1,70 @@
+"""What would be understood of some data, before any training: `unrolled.describe("reviews.csv")`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from unrolled.core.errors import UnrolledError
+from unrolled.data.files.cell_values import is_gap, is_number
+from unrolled.data.look import Look, look
+from unrolled.runs.config import given_once
+from unrolled.runs.guess import guess_task, task_alone
+
+N_EXAMPLES = 3
+LOOKED_AT = 300  # rows
+
+
+def describe(
+    data: Any, task: str | None = None, settings: Mapping[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    """The task that the data is for and why, its columns and their use, the split, what was found, first examples.
+
+    Settings of the data and of the task are keyword arguments, as those of `unrolled.train`; all that is found is what
+    training would find.
+    """
+    settings, seen = given_once(settings, more), look(data)
+    guessed = guess_task(seen, settings) if task is None else None
+    name = guessed.task if guessed is not None else str(task)
+    prepared = task_alone(name, settings)
+    prepared.prepare(data)
+    return {
+        "task": name,
+        "guessed": None if guessed is None else guessed.why,
+        "columns": list(_columns(seen.first, prepared.columns())),
+        **prepared.facts(),
+        "first": prepared.first(data, N_EXAMPLES),
+    }
+
+
+def _columns(seen: Look, uses: Mapping[str, str]) -> Iterator[dict[str, str | None]]:
+    """The columns of a table or the arrays of a file: what they hold, and what for; None: they are not used."""
+    names = [] if seen.table is None else seen.table.columns()
+    by_number = bool(uses) and not uses.keys() & {*names}  # a first line that is no header
+    for number, name in enumerate(names, start=1):
+        called = str(number) if by_number else name
+        yield {"name": called, "holds": _holds(list(_cells(seen, name))), "use": uses.get(called)}
+    for name, array in seen.arrays.items():
+        shape = ", ".join(map(str, np.shape(array))) if isinstance(array, np.ndarray) else str(len(array))
+        yield {"name": str(name), "holds": f"[{shape}]", "use": uses.get(str(name))}
+
+
+def _cells(seen: Look, name: str) -> Iterator[Any]:
+    assert seen.table is not None
+    try:
+        yield from (cells[0] for _, cells in islice(seen.table.rows([name]), LOOKED_AT))
+    except UnrolledError:  # told by whoever reads that column
+        return
+
+
+def _holds(cells: Sequence[Any]) -> str:
+    """What is in a column, in a word."""
+    filled = [cell for cell in cells if not is_gap(cell)]
+    if not filled:
+        return "nothing"
+    if all(is_number(cell) for cell in filled):
+        return "numbers"
+    return "text" if all(isinstance(cell, str) for cell in filled) else "lists"
