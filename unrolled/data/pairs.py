@@ -18,13 +18,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from unrolled.core.errors import DataError
 from unrolled.core.front import option
 from unrolled.data.codecs.text import Codec
 from unrolled.data.config import DataConfig
-from unrolled.data.files.cell_values import check_text
+from unrolled.data.files.cell_values import check_text, in_brief
 from unrolled.data.given_splits import ALL, opened_alike, settled
 from unrolled.data.pairs_config import PairReading
 
@@ -120,3 +121,11 @@ def join_parts(parts: Mapping[str, Pairs], name: str) -> Pairs:
             whole.skipped.update(source.skipped)
 
     return whole
+
+
+def first_pairs(opened: PairSource, n: int) -> list[dict[str, Any]]:
+    """The first pairs for people: what is read, what is to be written, where it is."""
+    return [
+        {"source": in_brief(each.source), "target": in_brief(each.target), "place": each.place}
+        for each in islice(opened, n)
+    ]

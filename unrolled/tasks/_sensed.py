@@ -18,6 +18,7 @@ from unrolled.data.codecs.vectors import VectorCodec
 from unrolled.data.collate import n_targets
 from unrolled.data.config import DataConfig
 from unrolled.data.files.in_memory import is_standard_input, table_of, values_of
+from unrolled.data.pairs import first_pairs
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_prepare import encode_pairs, prepare_pairs
 from unrolled.data.prepared import kept
@@ -65,8 +66,8 @@ class SensedTask(_written.WrittenTask):
         self.take(found)
         self.source_codec, self.reading = found.codecs["source"], self.READING.parse(found.told["reading"])
 
-    def pairs_of(self, source: Any) -> VectorPairs:
-        return self.open(source, self.reading.updated({"target_file": self.asked_file}))
+    def first(self, source: Any, n: int) -> list[dict[str, Any]]:
+        return first_pairs(self.open(source, self.reading.updated({"target_file": self.asked_file})), n)
 
     def save_codec(self, directory: Path) -> None:
         super().save_codec(directory)

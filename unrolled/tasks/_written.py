@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -33,8 +32,6 @@ from unrolled.data.codecs.text import Codec
 from unrolled.data.collate import NEXT, Form, collate, n_targets
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import GIVEN, KINDS, REFERENCES, Examples
-from unrolled.data.files.cell_values import in_brief
-from unrolled.data.pairs import PairSource
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_prepare import Longest, examples_of_pairs
 from unrolled.data.prepared import Prepared, settings_of, used
@@ -144,18 +141,8 @@ class WrittenTask(task.Task):
     def vocabularies(self) -> dict[str, task.Vocabulary]:
         return {"decoder.embedding": task.Vocabulary(self.codec), "head": task.Vocabulary(self.codec)}
 
-    def pairs_of(self, source: Any) -> PairSource:
-        """The pairs of the prepared data."""
-        raise NotImplementedError
-
     def columns(self) -> dict[str, str]:
         return self.reading.uses()
-
-    def first(self, source: Any, n: int) -> list[dict[str, Any]]:
-        return [
-            {"source": in_brief(each.source), "target": in_brief(each.target), "place": each.place}
-            for each in islice(self.pairs_of(source), n)
-        ]
 
     def describe(self) -> dict[str, Any]:
         return {"longest_target": self.longest_target, "kinds": self.kinds, "usual_score": self.usual_score.name}

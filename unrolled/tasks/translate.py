@@ -25,7 +25,7 @@ from unrolled.data.collate import n_targets
 from unrolled.data.config import DataConfig
 from unrolled.data.files.in_memory import is_standard_input
 from unrolled.data.look import Look
-from unrolled.data.pairs import PairSource
+from unrolled.data.pairs import first_pairs
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_guess import guess_pairs
 from unrolled.data.pairs_prepare import encode_pairs, is_joint, prepare_pairs
@@ -76,8 +76,8 @@ class Task(_written.WrittenTask):
         self.shared, self.reading = found.told["shared"], PairReading.parse(found.told["reading"])
         self.source_codec = self.codec if self.shared else found.codecs["source"]
 
-    def pairs_of(self, source: Any) -> PairSource:
-        return open_pairs(source, self.reading)
+    def first(self, source: Any, n: int) -> list[dict[str, Any]]:
+        return first_pairs(open_pairs(source, self.reading), n)
 
     def save_codec(self, directory: Path) -> None:
         super().save_codec(directory)
