@@ -11,7 +11,8 @@ import pytest
 from PIL import Image
 
 from tests.small import QUICK
-from unrolled.core.errors import DataError
+from unrolled.core import discover
+from unrolled.core.errors import DataError, UnrolledError
 from unrolled.data import prepared, stored
 from unrolled.data.examples import Examples, Ragged
 from unrolled.data.prepared import Prepared, kept, shared
@@ -258,6 +259,31 @@ def test_a_file_that_comes_into_a_folder_is_noticed(tmp_path: Path, made: list[s
         assert len(made) == 1
         (tmp_path / "texts" / "good" / "99.txt").write_text("one more", encoding="utf-8")
         assert task_of("classify", tmp_path / "texts").facts()["examples"] == first.facts()["examples"] + 1
+
+
+def test_a_file_of_ones_own_is_part_of_it(
+    csv: Path, tmp_path: Path, made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "mine.py"
+    own.write_text("x = 1")
+    with shared():
+        task_of("classify", csv)
+        monkeypatch.setitem(discover.tasks._files, "classify", own)  # as if that task were the user's
+        task_of("classify", csv)
+        task_of("classify", csv)
+        assert len(made) == 2
+        own.write_text("x = 2")
+        task_of("classify", csv)
+    assert len(made) == 3
+
+
+@pytest.mark.parametrize("name", ["no such file.csv", "x" * 5000, "a\0b", "-"])
+def test_a_name_that_is_no_file_is_told_as_before(name: str) -> None:
+    with pytest.raises(UnrolledError) as alone:
+        task_of("classify", name)
+    with shared(), pytest.raises(UnrolledError) as together:
+        task_of("classify", name)
+    assert str(alone.value) == str(together.value)
 
 
 # ---- what can go wrong

@@ -18,13 +18,15 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import cache as once
 from pathlib import Path
 from typing import Any
 
 import unrolled
+from unrolled.core import discover
 from unrolled.core.errors import CannotWrite, DataError, UsageError
 from unrolled.core.opening import Opened, open_regular, recorded
 from unrolled.data import cache, store
@@ -78,7 +80,7 @@ def kept(source: Any, asked: Mapping[str, Any], make: Callable[[], Prepared]) ->
         return make() if held is None else _held_once(held, source, asked, make)
     if held is None and not _is_large(paths):
         return make()
-    named = [[*each, os.path.abspath(each[1]), _names_beside(Path(each[1]))] for each in paths]
+    named = [[*each, os.path.abspath(each[1]), _names_beside(each[1])] for each in paths]
     recipe = _key({"asked": asked, "source": named})
     try:
         found, note = _read(recipe, _files(recipe))
@@ -131,26 +133,33 @@ def _paths_of(source: Any) -> list[tuple[str, str]] | None:
     return [(str(name), os.fspath(part)) for name, part in parts.items()]
 
 
-def _inside(folder: Path) -> Iterator[Path]:
-    return (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith("."))
+def _inside(folder: str) -> Iterator[Path]:
+    return (path for path in Path(folder).rglob("*") if os.path.isfile(path) and not path.name.startswith("."))
 
 
 def _is_large(paths: Sequence[tuple[str, str]]) -> bool:
-    files = [file for _, path in paths for file in (_inside(Path(path)) if os.path.isdir(path) else [Path(path)])]
-    return sum(file.stat().st_size for file in files if file.is_file()) >= LARGE
+    size = 0
+    for _, path in paths:
+        for file in _inside(path) if os.path.isdir(path) else [path]:
+            with suppress(OSError, ValueError):  # whoever reads it tells what is wrong with it
+                size += os.path.getsize(file)
+            if size >= LARGE:
+                return True
+    return False
 
 
-def _names_beside(path: Path) -> list[str]:
+def _names_beside(name: str) -> list[str]:
     """The names in a folder, or of files that may belong to a file or a prefix: the same ending or beginning."""
-    if str(path).startswith(BUILTIN):
+    path = Path(name)
+    if name.startswith(BUILTIN):
         return []
-    if path.is_dir():
-        return [file.relative_to(path).as_posix() for file in _inside(path)]
+    if os.path.isdir(name):
+        return sorted(file.relative_to(path).as_posix() for file in _inside(name))
     try:
         names = sorted(entry.name for entry in os.scandir(path.parent) if entry.is_file())
     except (OSError, ValueError):
         return []
-    return [name for name in names if Path(name).suffix == path.suffix or name.startswith(path.stem)]
+    return [each for each in names if Path(each).suffix == path.suffix or each.startswith(path.stem)]
 
 
 def _files(recipe: str) -> list[str] | None:
@@ -177,10 +186,24 @@ def _digest(files: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
+@once
+def _package() -> list[Any]:
+    """The code that prepares data: whoever changes it, or comes with another version, finds nothing of before."""
+    home = Path(unrolled.__file__).parent
+    files = sorted(file for room in ("data", "tasks") for file in (home / room).rglob("*.py"))
+    return [unrolled.__version__, *sys.version_info[:2], *([f.name, *Opened.of(f.stat())[2:]] for f in files)]
+
+
+def _own_files() -> list[str]:
+    """The sha256 of each file of a user's own that data may be prepared by."""
+    rooms = [room for room in discover.MADE_OF if room is not discover.models]
+    files = {file for room in rooms for name in room.names() if (file := room.file(name)) is not None}
+    return sorted(_digest([str(file)]) for file in files)
+
+
 def _key(values: Mapping[str, Any]) -> str:
-    version = [unrolled.__version__, *sys.version_info[:2]]
-    text = json.dumps({"format": store.FORMAT, "version": version, **values}, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    code = {"format": store.FORMAT, "package": _package(), "own": _own_files()}
+    return hashlib.sha256(json.dumps({**code, **values}, sort_keys=True).encode()).hexdigest()[:32]
 
 
 # ---- to the store and back
