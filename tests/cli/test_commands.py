@@ -121,6 +121,10 @@ def test_a_class_starts_the_model(class_run: Path) -> None:
     assert len(json.loads(out)) == 2
     assert "mixed" in run_unrolled("generate", class_run, "--condition", "vowle", code=2).stderr
     assert "--condition" in run_unrolled("generate", class_run, code=2).stderr
+    beamed = run_unrolled("generate", class_run, "--condition", "vowel", "--beam", 2, "--top-k", 3, code=2).stderr
+    assert "a beam looks for the likeliest text" in beamed
+    stopped = run_unrolled("generate", class_run, "--condition", "vowel", "--stop", "12", code=2).stderr
+    assert "stop = '12' must be one token" in stopped  # a text, not a number
 
 
 def test_score_and_predict_keep_the_order(stream_run: Path, tmp_path: Path) -> None:

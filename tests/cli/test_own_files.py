@@ -116,6 +116,14 @@ def test_a_wrong_file_is_answered_in_one_sentence(folder: Path, tmp_path: Path, 
     assert done.stderr.count("\n") == 1
 
 
+def test_a_file_that_a_run_does_not_need_is_refused(folder: Path) -> None:
+    for words in (["score", "theirs", "text.txt"], ["inspect", "theirs", "parameters"], ["generate", "theirs"]):
+        done = run_unrolled(*words, "--with", "my_model.py", code=2, cwd=folder)
+        assert "its model comes with unrolled, so --with has no use: leave my_model.py out" in done.stderr
+    done = run_unrolled("inspect", "theirs", "--with", "my_question.py", "--with", "my_model.py", code=2, cwd=folder)
+    assert "--with has no use" in done.stderr
+
+
 def test_a_file_of_another_room_is_told_as_such(folder: Path) -> None:
     done = run_unrolled("train", "text.txt", "--with", "my_question.py", "-o", "no", code=2, cwd=folder)
     assert "my_question.py: defines a question, and no run is made of that; leave it out" in done.stderr
