@@ -26,7 +26,7 @@ from unrolled.testing import check_causal
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "stream": ("a stream", "gru", {}),
     "texts": ("texts", "transformer", {"window": 0}),
-    "of a class": ("texts of a class", "gru", {}),
+    "of a class": ("texts of a class", "tcn", {}),
     "frames": ("rolls", "tcn", {}),
     "tags": ("tags", "lstm", {}),
     "noise": ("noise", "tcn", {}),

@@ -41,10 +41,11 @@ def command_of(name: str) -> Callable[..., None]:
 
         opened = load(run, own_file=join(with_ or [], discover.verbs), device=device)
         found = opened.each(name, inputs, values)
-        if out is not None:
-            write(out, "-" if alone else inputs, found, opened.task)
-        else:
-            print_results(found, None if json else spec.writers.get("text"))
+        with discover.verbs.own_mistakes():
+            if out is not None:
+                write(out, "-" if alone else inputs, found, opened.task)
+            else:
+                print_results(found, None if json else spec.writers.get("text"))
 
     run_verb.__annotations__["inputs"] = Prompt if alone else Data
     run_verb.__doc__ = spec.summary

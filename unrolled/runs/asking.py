@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from unrolled.core import discover
 from unrolled.core.errors import UsageError
-from unrolled.core.task import Task, Use
-from unrolled.core.verb import Served, VerbSpec
+from unrolled.core.finite import require_finite
+from unrolled.core.task import Given, Task, Use
+from unrolled.core.verb import Result, Served, VerbSpec
 
 NEW = {"examples": "NEW_DATA", "prompt": "TEXT"}  # what stands for an input in a command
 
@@ -20,6 +21,23 @@ def why_not(served: Served, verb: str) -> str | None:
     if why is not None and not isinstance(why, str):
         raise UsageError(f"why_not of the verb '{verb}' must return None or the reason, found {why!r}")
     return why
+
+
+def called(served: Served, verb: str, inputs: Sequence[Given], request: Any, done: int = 0) -> Iterator[Result]:
+    """What a verb finds for some inputs, before which `done` others were: for each of its examples one result."""
+    spec, n = discover.verb(verb), 0
+    one_each = spec.takes == "examples"
+    with discover.verbs.own_mistakes(), discover.models.own_mistakes():
+        for n, result in enumerate(spec.call(served, inputs, request), start=1):
+            if not isinstance(result, dict):
+                found = type(result).__name__
+                raise UsageError(f"call of the verb '{verb}' must give dictionaries, found a {found}")
+            if one_each and n > len(inputs):
+                break
+            require_finite(result, f"example {done + n}" if one_each else "")
+            yield result
+    if one_each and n != len(inputs):
+        raise UsageError(f"call of the verb '{verb}' must give one result for each input, {len(inputs)}, not {n}")
 
 
 def uses_of(task: Task, model: Any, name: str) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from unrolled.core.task import Given, Model, Task
 from unrolled.core.verb import Result, Served, Streams, started
 from unrolled.data.given_splits import with_given
 from unrolled.runs import fitting
-from unrolled.runs.asking import asked_of, why_not
+from unrolled.runs.asking import asked_of, called, why_not
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.build import build, make_task
 from unrolled.runs.config import RunConfig
@@ -173,16 +173,17 @@ class Run:
     ) -> Iterator[tuple[Given, Result]]:
         """Inputs with their results, as they are made, so that data of any size passes."""
         spec, asked = asked_of(self.served, verb, request or {})
-        alone = spec.takes == "prompt"
-        windows = iter([[Given(inputs)]]) if alone else self._started(inputs, conditions)
-        number = 0
-        with discover.verbs.own_mistakes(), discover.models.own_mistakes():
-            for some in windows:
-                found = spec.call(self.served, some, asked)
-                for given, line in ((some[0], each) for each in found) if alone else zip(some, found, strict=True):
-                    number += 1
-                    require_finite(line, f"example {number}")
-                    yield given, line
+        if spec.takes == "prompt":
+            prompt = Given(inputs)
+            yield from ((prompt, result) for result in called(self.served, verb, [prompt], asked))
+            return
+        done = 0
+        for some in self._started(inputs, conditions):
+            results = called(self.served, verb, some, asked, done)
+            yield from (
+                (given, result) for result, given in zip(results, some)
+            )  # all results, so that they are counted
+            done += len(some)
 
     def why_not(self, verb: str) -> str | None:
         """Why this run cannot do what a verb does; None: it can."""
