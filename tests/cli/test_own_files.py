@@ -119,9 +119,9 @@ def test_a_wrong_file_is_answered_in_one_sentence(folder: Path, tmp_path: Path, 
 def test_a_file_that_a_run_does_not_need_is_refused(folder: Path) -> None:
     for words in (["score", "theirs", "text.txt"], ["inspect", "theirs", "parameters"], ["generate", "theirs"]):
         done = run_unrolled(*words, "--with", "my_model.py", code=2, cwd=folder)
-        assert "its model comes with unrolled, so --with has no use: leave my_model.py out" in done.stderr
+        assert "was made without a file of your own; leave out --with my_model.py" in done.stderr
     done = run_unrolled("inspect", "theirs", "--with", "my_question.py", "--with", "my_model.py", code=2, cwd=folder)
-    assert "--with has no use" in done.stderr
+    assert "leave out --with my_model.py" in done.stderr
 
 
 def test_a_file_of_another_room_is_told_as_such(folder: Path) -> None:
