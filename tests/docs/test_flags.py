@@ -10,11 +10,12 @@ import pytest
 import typer.main
 
 from unrolled.cli.main import commands
+from unrolled.cli.options import _leaves, _of_task
 from unrolled.core import discover
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
+FLAG = re.compile(r"(?<![\w-])--(?:[a-z-]+\.)*[a-z][a-z-]*[a-z]")
 OF_OTHER_TOOLS = {  # of python -m tests.mutants, and of the example of a verb
     "mutants.md": {"--count", "--quick"},
     "own_verb.md": {"--nats"},
@@ -22,10 +23,27 @@ OF_OTHER_TOOLS = {  # of python -m tests.mutants, and of the example of a verb
 EVERYWHERE = {"--help", "--version"}
 
 
+def settings() -> set[str]:
+    """Every setting of a task, a model or a question as an option: alone, and behind the name of its group."""
+    configs = {name: discover.model(name).config for name in discover.models.names()}
+    leaves = {name: [path.rsplit(".", 1)[-1] for path, _ in _leaves("", each)] for name, each in configs.items()}
+    leaves["task"] = [p.rsplit(".", 1)[-1] for t in discover.tasks.names() for p, _ in _leaves("", _of_task(t))]
+    leaves["inspect"] = [name for q in discover.questions.names() for name in discover.question(q).config.model_fields]
+    leaves |= {half: [name for each in configs for name in leaves[each]] for half in ("model", "encoder", "decoder")}
+    leaves |= {name: [*own, "steps"] for name, own in leaves.items()}  # of one model of a comparison
+    alone = {name for own in leaves.values() for name in own}
+    named = [*alone, *(f"{group}.{name}" for group, own in leaves.items() for name in own)]
+    return {f"--{name.replace('_', '-')}" for name in named} | {f"--no-{name.replace('_', '-')}" for name in alone}
+
+
+SETTINGS = settings()
+
+
 def flags_of(command: str) -> set[str]:
     made = typer.Typer(add_completion=False)
     made.command(command)(importlib.import_module(f"unrolled.cli.{command}").command)
-    return {flag for each in typer.main.get_command(made).params for flag in (*each.opts, *each.secondary_opts)}
+    found = {flag for each in typer.main.get_command(made).params for flag in (*each.opts, *each.secondary_opts)}
+    return found | (SETTINGS if "--set" in found else set())
 
 
 FLAGS = {command: flags_of(command) | EVERYWHERE for command in commands()}
