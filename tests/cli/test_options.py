@@ -101,6 +101,16 @@ def test_help_lists_the_settings_of_what_is_named(words: list[str]) -> None:
     assert "--lr" in light
 
 
+def test_help_lists_the_settings_of_a_users_own_model(tmp_path: Path) -> None:
+    source = (Path(discover.__file__).parents[1] / "models" / "elman.py").read_text(encoding="utf-8")
+    (tmp_path / "mine.py").write_text(
+        source.replace("class Config(RecurrentConfig):", "class Config(RecurrentConfig):\n    sparkle: bool = False\n")
+    )
+    told = run_unrolled("train", "--with", "mine.py", "--model", "mine", "--help", cwd=tmp_path).stdout
+    assert "--sparkle" in told
+    assert "--no-sparkle" in told
+
+
 def test_a_guessed_task_takes_its_options(tmp_path: Path) -> None:
     (tmp_path / "reviews.csv").write_text("text,label\n" + "".join(f"good {i} day,{'ab'[i % 2]}\n" for i in range(60)))
     words = ["--readout", "max", "--d-state", 5, "--class-weights", 0.5, "--d-embedding", 4, "--steps", 1]

@@ -268,6 +268,11 @@ ONCE_WRONG: dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]] = {
         files(*(table(f"{part}.tsv", "", lambda i: "\t".join(PAIRS[i])) for part in ("train", "valid"))), {},
         "translate"),
     "strokes in memory": (of(STROKES), {}, "recognise"),
+    "piano rolls in json": (text("c.json", json.dumps({"train": [[[60, 64], [], [62]]] * 9})), {}, "next-frame"),
+    "piano rolls in memory": (of([[[60, 64], [], [62]]] * 9), {}, "next-frame"),
+    "a folder of splits with a page for people": (
+        files(text("README.md", "what it is"),
+              *(text(f"{part}.csv", "text,label\nx,a\ny,b\n") for part in ("train", "test"))), {}, "classify"),
 }  # fmt: skip
 TABLE |= ONCE_WRONG
 

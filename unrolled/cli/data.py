@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unrolled.cli.options import Json, print_json, require_names, with_options
+from unrolled.cli.options import Json, With, print_json, require_names, with_options
 from unrolled.core.config import parse_assignments
 from unrolled.data.config import DataConfig
 
@@ -21,6 +21,7 @@ def command(
     ] = None,
     task: Annotated[str | None, typer.Option(help="What it is for; guessed from the data when not given.")] = None,
     set_: Annotated[list[str], typer.Option("--set", help="key=value, any setting of the task.")] = [],  # noqa: B006
+    with_: With = None,
     clear_cache: Annotated[
         bool, typer.Option("--clear-cache", help="Remove prepared data from the cache, except what is in use.")
     ] = False,
@@ -43,10 +44,13 @@ def command(
 
         unrolled data --clear-cache
     """
+    from unrolled.core import discover
     from unrolled.core.errors import UsageError
     from unrolled.core.front import option
     from unrolled.data import builtin_sets
 
+    if with_ is not None:
+        discover.join(with_)
     require_names(task, [], None)
     if clear_cache:
         if source is not None or values or set_ or task:

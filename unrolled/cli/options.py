@@ -79,10 +79,13 @@ def _signed(run: Callable[..., None], command: Callable[..., None], params: list
 def for_help(command: Callable[..., None], words: Sequence[str]) -> Callable[..., None]:
     """The command as its help shows it: with the settings of the task and the models that are named beside --help."""
     typed = [part for word in words for part in word.split("=", 1)]
-    named = {before: word for before, word in pairwise(typed) if before in ("--task", "--model", "--models")}
+    named = {before: word for before, word in pairwise(typed) if before in ("--task", "--model", "--models", "--with")}
     params = list(inspect.signature(command, eval_str=True).parameters.values())
     if "--help" not in words or not named or not any(p.name == "set_" for p in params):
         return command
+    own = discover.join(named.pop("--with")) if "--with" in named else {}
+    if discover.models in own and any(p.name == "model" for p in params):
+        named.setdefault("--model", own[discover.models])
     leaves = [
         *(_leaves("task", _of_task(named["--task"])) if "--task" in named else ()),
         *(_leaves("model", discover.model(named["--model"]).config) if "--model" in named else ()),

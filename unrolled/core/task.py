@@ -224,7 +224,7 @@ class Task:
 
     def first(self, source: Any, n: int) -> list[dict[str, Any]]:
         """The first examples of the prepared data, as they are read and as JSON values."""
-        raise NotImplementedError
+        return []
 
     def size(self, split: str) -> int:
         """How much there is to predict in a part, in the unit of the figure `tokens`."""
@@ -296,10 +296,10 @@ class Task:
         raise NotImplementedError
 
     @classmethod
-    def guess(cls, look: Any, given: Mapping[str, Any]) -> Guess | None:
+    def guess(cls, look: Any, given: Mapping[str, Any]) -> Guess | None:  # noqa: ARG003
         """Whether some data is for this task, by one look at it (data/look.py); `given` are the settings by their last
-        word."""
-        raise NotImplementedError
+        word. None: it must be named."""
+        return None
 
     def pictures(self, model: Any, split: str) -> dict[str, Any]:
         """Pictures (unrolled.pictures.kinds) of a trained model on a part, by file name, for the report."""

@@ -17,10 +17,11 @@ from unrolled.core.errors import UnrolledError
 from unrolled.data.builtin_sets import BUILTIN
 from unrolled.data.files.csv_table import CsvTable
 from unrolled.data.files.in_memory import table_of
+from unrolled.data.files.json_values import json_of
 from unrolled.data.files.npz import load_npz
 from unrolled.data.files.tables import JsonlTable, RecordTable, Table
 from unrolled.data.files.text_file import TextFile, named_path
-from unrolled.data.given_splits import PARTS, given_part, is_part, part_in
+from unrolled.data.given_splits import sources_by_split
 from unrolled.data.labelled import ending_of
 from unrolled.data.sources.labelled_table import table_in
 from unrolled.data.sources.open_labelled import beside
@@ -86,9 +87,8 @@ def look(source: Any) -> Look:
             return _at(named_path(source))
         except (UnrolledError, OSError):
             return Look(source, str(source), suffix=ending_of(Path(source)))
-    if isinstance(source, Mapping) and source and all(map(is_part, source)):
-        splits = {given_part(name, "the data"): look(each) for name, each in source.items()}
-        return Look(source, "the data", splits={part: splits[part] for part in PARTS if part in splits})
+    if isinstance(source, Mapping) and (splits := _splits(source)):
+        return Look(source, "the data", splits=splits)
     if isinstance(source, Mapping | tuple):
         arrays = source if isinstance(source, Mapping) else dict(zip(("x", "y"), source))
         return Look(source, "the data", arrays=arrays)
@@ -111,6 +111,9 @@ def _at(path: Path) -> Look:
     file = ReadOnce(path)
     try:
         table = _seen(lambda: table_in(path, file))
+        if table is None and suffix == ".json":
+            values = _seen(lambda: json_of(file.text(), file.name, None))
+            return Look(path, str(path), suffix=suffix, splits=_splits(values))
         lines = file.first() if table is None or isinstance(table, CsvTable | JsonlTable) else ()
         return Look(path, str(path), suffix=suffix, table=table and _first_rows(table), lines=lines)
     finally:
@@ -120,12 +123,13 @@ def _at(path: Path) -> Look:
 def _in_folder(folder: Path) -> Look:
     files = sorted((path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")),
                    key=lambda path: path.relative_to(folder).as_posix())  # fmt: skip
-    entries = sorted({folder / path.relative_to(folder).parts[0] for path in files})
-    by_part = {part: path for path in entries if (part := part_in(path.name))}
-    splits = {}
-    if len(entries) > 1 and len(by_part) == len(entries):
-        splits = {part: _at(by_part[part]) for part in PARTS if part in by_part}
-    return Look(folder, str(folder), folder=folder, files=tuple(files), splits=splits)
+    return Look(folder, str(folder), folder=folder, files=tuple(files), splits=_splits(folder))
+
+
+def _splits(source: Any) -> dict[str, Look]:
+    """The splits that a mapping or a folder names."""
+    found = _seen(lambda: sources_by_split(source)) or {}
+    return {part: look(each) for part, each in found.items()}
 
 
 def _seen(read: Callable[[], Any]) -> Any:

@@ -166,7 +166,11 @@ class Task(_next.NextTask):
 
     @classmethod
     def guess(cls, look: Look, given: Mapping[str, Any]) -> task.Guess | None:  # noqa: ARG003
-        return task.Guess(0.5, f"{look.suffix} files hold piano rolls") if look.suffix in (".npz", ".mat") else None
+        if look.suffix in (".npz", ".mat"):
+            return task.Guess(0.5, f"{look.suffix} files hold piano rolls")
+        roll = next(iter(look.first.source), None) if isinstance(look.first.source, list) else None
+        frames = isinstance(roll, list) and bool(roll) and all(isinstance(frame, list) for frame in roll)
+        return task.Guess(0.5, "it lists the keys of each frame") if frames else None
 
     def baselines(self) -> list[task.Baseline]:
         words = {0: "key frequencies", 1: "key by key"}
