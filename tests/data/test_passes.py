@@ -22,6 +22,7 @@ from unrolled.data.labelled_prepare import prepare_labelled
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_prepare import prepare_pairs
 from unrolled.data.prepare import prepare
+from unrolled.data.readers.parquet import ParquetTable
 from unrolled.data.reading import Reading
 from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.data.sources.open_pairs import open_pairs
@@ -189,8 +190,6 @@ def test_growth_at_the_end_of_a_chunk_is_noticed(tmp_path: Path, monkeypatch: py
 
 def test_a_parquet_file_that_changes_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import polars
-
-    from unrolled.data.files.tables import ParquetTable
 
     path = tmp_path / "a.parquet"
     polars.DataFrame({"text": words(0)}).write_parquet(path)

@@ -1,4 +1,4 @@
-"""What a file of a data set declares. Imports no torch."""
+"""What the file of a data set and that of a reader declare. Imports no torch."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from unrolled.core.config import Config
+from unrolled.core.spec import WrongField
 
 
 class Made(NamedTuple):
@@ -43,3 +44,25 @@ class BuiltinSpec:
     """of rows: the names of the column of text and, as `target`, of the class"""
     answers: Literal["class", "numbers", "series"] | None = None
     """of series: what their targets are"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderSpec:
+    """A format of files, claimed by how their names end."""
+
+    summary: str
+    """what such a file holds"""
+    suffixes: tuple[str, ...]
+    """how names end, in small letters: (".csv",); packed files (.csv.gz, .bz2, .xz) are claimed with them"""
+    gives: Literal["table", "examples"]
+    """what `read` gives: rows with named values, for every task that reads tables; or series and words with targets"""
+    read: Callable[..., Any]
+    """of a table: from a TextFile (`path`, `lines()`, `open()` for bytes) to a Table, or to a list of dicts; of
+    examples: from (paths, folder, name, reading, answers) to a LabelledSource"""
+    many: bool = False
+    """of examples: whether a folder of such files is read as one source"""
+
+    def __post_init__(self) -> None:
+        wrong = [each for each in self.suffixes if not each.startswith(".") or each != each.lower()]
+        if wrong or not self.suffixes:
+            raise WrongField(ReaderSpec, "suffixes", f"'suffixes' must be like (\".csv\",), found {self.suffixes!r}")

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from unrolled.core.data_spec import BuiltinSpec
+from unrolled.core.data_spec import BuiltinSpec, ReaderSpec
 from unrolled.core.errors import DataError, UnrolledError, UsageError, nearest
 from unrolled.core.front import option
 from unrolled.core.inspection import QuestionSpec
@@ -48,11 +48,15 @@ class Room:
         self._modules: dict[str, ModuleType] = {}
 
     def names(self) -> list[str]:
+        return sorted(self._own | set(self._files) | set(self._entry_points))
+
+    @cached_property
+    def _own(self) -> set[str]:
+        """The names of the package's own files."""
         package = importlib.util.find_spec(self.package)
         places = list(package.submodule_search_locations or []) if package else []
         files = (found for found in pkgutil.iter_modules(places) if not found.ispkg and found.name[0] != "_")
-        own = {file_name(module.name) for module in files}
-        return sorted(own | set(self._files) | set(self._entry_points))
+        return {file_name(module.name) for module in files}
 
     def load(self, name: str) -> ModuleType:
         """Import the file of that name; it must define what the room needs."""
@@ -342,7 +346,14 @@ tasks = Room("unrolled.tasks", ("Config", "Task"), page="docs/own_task.md")
 readouts = Room("unrolled.layers.readouts", ("READOUT",), page="docs/own_readout.md")
 emissions = Room("unrolled.emissions", ("TINY",))
 builtins = Room("unrolled.data.builtin", ("BUILTIN",), BuiltinSpec)
+readers = Room("unrolled.data.readers", ("READER",), ReaderSpec, "docs/own_reader.md")
 questions = Room("unrolled.inspect", ("QUESTION",), QuestionSpec, "docs/own_question.md")
 verbs = Room("unrolled.verbs", ("VERB",), VerbSpec, "docs/own_verb.md")
-MADE_OF = (models, tasks, readouts, builtins)  # a run records whose file it was made with, and asks for it again
+MADE_OF = (
+    models,
+    tasks,
+    readouts,
+    builtins,
+    readers,
+)  # a run records whose file it was made with, and asks for it again
 JOINED = (*MADE_OF, questions, verbs)  # that a user's file may join

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,13 +21,8 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError, listed
 from unrolled.core.front import option
 from unrolled.data.files.cell_values import LARGEST
-from unrolled.data.files.text_file import unpacked
 from unrolled.data.given_splits import ALL, settled
 from unrolled.data.reading import Answers, Kind, Reading
-
-SOUNDS = (".wav", ".flac", ".ogg")
-IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
-CONLL = (".conll", ".conllu", ".iob", ".iob2", ".bio")
 
 
 class Labelled(NamedTuple):
@@ -112,11 +106,6 @@ def check_series(values: NDArray[Any], place: str) -> None:
             f"{place}, step {step + 1}, channel {channel + 1}: found {values[step, channel]}, expected a number; fill "
             f"the gap, or set {option('missing')} to zero, previous or line"
         )
-
-
-def ending_of(path: Path) -> str:
-    """`.csv` of `a.csv` and of the packed `a.csv.gz`, in small letters."""
-    return Path(unpacked(path.name.lower())).suffix
 
 
 def join_parts(parts: Mapping[str, LabelledSource], name: str) -> LabelledSource:

@@ -12,7 +12,8 @@ from unrolled.data.builtin_sets import known
 from unrolled.data.files.cell_values import is_number
 from unrolled.data.files.file_names import named_files
 from unrolled.data.files.tables import Table
-from unrolled.data.labelled import CONLL, LabelledSource, ending_of
+from unrolled.data.formats import ending_of, suffixes_of
+from unrolled.data.labelled import LabelledSource
 from unrolled.data.look import Look
 from unrolled.data.readers.arrays import ANSWER_ARRAYS, open_arrays
 from unrolled.data.reading import Answers, Names, Reading, names_of
@@ -35,7 +36,7 @@ def _guess(look: Look, reading: Reading) -> Answers | None:
         return _builtin(look.builtin)
     if look.folder is not None:
         return _by_names(look, reading)
-    if look.suffix in CONLL and look.lines:
+    if look.suffix in suffixes_of("conll") and look.lines:
         return "tags"
     if look.suffix == ".ts":
         return _of_header(look.lines)
@@ -110,7 +111,7 @@ def _by_names(look: Look, reading: Reading) -> Answers | None:
         return "class"
     kind, files = most_of(look.files)
     if not files:
-        return "tags" if any(ending_of(path) in CONLL for path in look.files) else None
+        return "tags" if any(ending_of(path) in suffixes_of("conll") for path in look.files) else None
     if kind == "sound" and {path.relative_to(look.folder).parts[0] for path in files} == NOISY:
         return "series"
     if kind == "text" and reading.pattern is None and all(path.parent == look.folder for path in files):

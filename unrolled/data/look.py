@@ -19,10 +19,11 @@ from unrolled.data.files.csv_table import CsvTable
 from unrolled.data.files.in_memory import table_of
 from unrolled.data.files.json_values import json_of
 from unrolled.data.files.npz import load_npz
-from unrolled.data.files.tables import JsonlTable, RecordTable, Table
+from unrolled.data.files.tables import RecordTable, Table
 from unrolled.data.files.text_file import TextFile, named_path
+from unrolled.data.formats import ending_of
 from unrolled.data.given_splits import sources_by_split
-from unrolled.data.labelled import ending_of
+from unrolled.data.readers.jsonl import JsonlTable
 from unrolled.data.sources.labelled_table import table_in
 from unrolled.data.sources.open_labelled import beside
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -17,11 +15,6 @@ import numpy as np
 from unrolled.core.errors import DataError, MissingColumn, Misused, UsageError, some
 from unrolled.core.front import option
 from unrolled.data.files.cell_values import kind_of, shown
-from unrolled.data.files.csv_table import CsvTable
-from unrolled.data.files.json_values import json_of
-from unrolled.data.files.panics import without_panic
-from unrolled.data.files.passes import changed
-from unrolled.data.files.text_file import TextFile, unpacked
 from unrolled.data.given_splits import ALL, given_part
 
 FRAME_ROWS = 1 << 14  # rows of a frame or a parquet file that are turned into Python values at a time
@@ -91,30 +84,6 @@ class RecordTable:
         raise NotImplementedError
 
 
-class JsonlTable(RecordTable):
-    """One JSON object a line."""
-
-    def __init__(self, file: TextFile) -> None:
-        super().__init__(file.name, file.notes)
-        self._file = file
-
-    def records(self) -> Iterator[tuple[int, Any]]:
-        blank = 0
-        for line, text in enumerate(self._file.lines(), start=1):
-            if text.strip():
-                yield line, json_of(text, f"{self.name}, line {line}", line)
-            else:
-                blank += 1
-        if blank:
-            self.notes[f"{self.name}: {blank} blank lines were left out"] = None
-
-    def place(self, number: int) -> str:
-        return f"{self.name}, line {number}"
-
-    def digest(self) -> str:
-        return self._file.digest()
-
-
 class ListTable(RecordTable):
     """A Python list of texts or of dicts with named values."""
 
@@ -131,30 +100,6 @@ class ListTable(RecordTable):
             text = row if isinstance(row, str) else json.dumps(row, default=repr)
             result.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
         return result.hexdigest()
-
-
-class JsonTable(ListTable):
-    """A .json file that is one list; such a file cannot be read in pieces, so large data belongs in .jsonl."""
-
-    def __init__(self, file: TextFile) -> None:
-        super().__init__(self._read(file), file.name)
-        self.notes = file.notes
-        self._file = file
-
-    def _read(self, file: TextFile) -> list[Any]:
-        text = file.text()
-        if not text.strip():
-            raise DataError(f"{file.name}: the file is empty; a list of texts or of objects is needed")
-        values = json_of(text, file.name, None)
-        if not isinstance(values, list):
-            raise DataError(
-                f"{file.name}: found {kind_of(values)}, expected a list [...] of texts or of objects (pandas writes "
-                "one with orient='records')"
-            )
-        return values
-
-    def digest(self) -> str:
-        return self._file.digest()
 
 
 class FrameTable:
@@ -196,64 +141,6 @@ def frame_table(source: Any, what: str, otherwise: str) -> FrameTable:
     except TypeError:
         kind = type(source).__name__
         raise Misused(f"{what} cannot be read from a {kind}; give a path, {otherwise} or a data frame") from None
-
-
-class ParquetTable(FrameTable):
-    """A .parquet file, read through polars some rows at a time."""
-
-    def __init__(self, file: TextFile) -> None:
-        import polars
-
-        self._file, self._state = file, file.state()
-        with file.open() as handle:
-            if handle.read(4) != b"PAR1":
-                raise DataError(f"{file.name}: this is not a parquet file; check its ending, or write it again")
-        with self._explained():
-            lazy = polars.scan_parquet(file.path, glob=False)
-            self._names = lazy.collect_schema().names()
-            self._rows: int = lazy.select(polars.len()).collect().item()
-        super().__init__(lazy, file.name)
-
-    def columns(self) -> list[str]:
-        return self._names
-
-    def digest(self) -> str:
-        return self._file.digest()
-
-    def _height(self) -> int:
-        return self._rows
-
-    def _slice(self, columns: Sequence[str], start: int) -> Any:
-        with self._explained():
-            found = self._frame.select(columns).slice(start, FRAME_ROWS).collect().iter_rows()
-        if self._file.state() != self._state:
-            raise changed(self.name)
-        return found
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Damage may show anywhere in the file, and only when that part is read."""
-        import polars
-
-        try:
-            with without_panic():
-                yield
-        except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError) as error:
-            reason = (str(error).splitlines() or ["unreadable"])[0]
-            raise DataError(f"{self._file.name}: this parquet file is damaged ({reason}); write it again") from None
-
-
-def open_table(path: Path, file: TextFile | None = None) -> Table | None:
-    """The table in a file, told by its ending (packed or not); None: the ending is not that of a table."""
-    ending = Path(unpacked(path.name.lower())).suffix
-    file = file or TextFile(path)
-    if ending in (".csv", ".tsv"):
-        return CsvTable(file, "\t" if ending == ".tsv" else ",")
-    if ending in (".jsonl", ".ndjson"):
-        return JsonlTable(file)
-    if ending == ".json":
-        return JsonTable(file)
-    return ParquetTable(file) if ending == ".parquet" else None
 
 
 def has_names(table: Table) -> bool:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unrolled.core.data_spec import ReaderSpec
 from unrolled.core.errors import DataError, MissingColumn, Misused, UsageError, some
 from unrolled.core.front import option
 from unrolled.data.files.cell_values import as_class, as_classes, as_number, as_series, shown
@@ -34,8 +35,8 @@ INPUT_ARRAYS = ("x", "X", "data", "inputs", "images")
 ANSWER_ARRAYS = ("y", "Y", "labels", "label", "target", "targets")
 
 
-def open_npz(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
-    return open_arrays(load_npz(path), str(path), reading, answers)
+def open_npz(files: Sequence[Path], _folder: Path, name: str, reading: Reading, answers: Answers) -> LabelledSource:
+    return open_arrays(load_npz(files[0]), name, reading, answers)
 
 
 def open_arrays(source: Any, name: str, reading: Reading, answers: Answers) -> LabelledSource:
@@ -181,3 +182,6 @@ def _answer(value: Any, answers: Answers, reading: Reading, place: str, view: An
     if answers == "series":
         return view(value, place)
     raise UsageError(f"{place}: arrays hold no {answers}")
+
+
+READER = ReaderSpec(summary="arrays by name", suffixes=(".npz",), gives="examples", read=open_npz)

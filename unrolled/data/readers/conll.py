@@ -13,16 +13,18 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from unrolled.core.data_spec import ReaderSpec
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.data.files.text_file import TextFile
-from unrolled.data.labelled import CONLL, Labelled, LabelledSource, ending_of
+from unrolled.data.formats import ending_of
+from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.reading import Answers, Reading
 
 DOCUMENT = "-DOCSTART-"
 
 
-def open_tagged(files: Sequence[Path], name: str, reading: Reading, answers: Answers) -> LabelledSource:
+def open_tagged(files: Sequence[Path], _folder: Path, name: str, reading: Reading, answers: Answers) -> LabelledSource:
     """Files of tagged sentences, or with `answers="none"` of sentences without tags."""
     if answers not in ("tags", "none"):
         raise UsageError(f"{name}: tagged words give tags, not {answers}")
@@ -55,7 +57,7 @@ def form_of(files: Sequence[Path]) -> str:
 
     A list of other things among the documents (masc's categories.txt) would mislead, so most lines decide.
     """
-    if all(ending_of(path) in CONLL for path in files):
+    if all(ending_of(path) in READER.suffixes for path in files):
         return "columns"
     votes = {"_": 0, "/": 0, "columns": 0}
     for path in files[:20]:
@@ -140,3 +142,12 @@ def _pairs(
             lost.append(len(held.split()))
         if words:
             yield 0, Labelled(words, tags if answers == "tags" else None, place)
+
+
+READER = ReaderSpec(
+    summary="words with tags, in columns",
+    suffixes=(".conll", ".conllu", ".iob", ".iob2", ".bio"),
+    gives="examples",
+    read=open_tagged,
+    many=True,
+)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unrolled.core.data_spec import ReaderSpec
 from unrolled.core.errors import DataError, UsageError, some
 from unrolled.data.files.file_names import named_files
 from unrolled.data.files.pixels import read_image, white_of
@@ -118,3 +119,12 @@ def _idx_part(images: Path, labels: Path | None, reading: Reading, answers: Answ
             yield Labelled(as_sequence(image, reading.images, place), None if y is None else str(y[i]), place)
 
     return LabelledSource(str(images), "series", answers, read, {}, reading)
+
+
+READER = ReaderSpec(
+    summary="images",
+    suffixes=(".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp"),
+    gives="examples",
+    read=open_images,
+    many=True,
+)

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from unrolled.core.data_spec import ReaderSpec
 from unrolled.core.errors import DataError
 from unrolled.core.opening import open_regular
 from unrolled.data.files.file_names import named_files
@@ -176,3 +177,8 @@ def _open_pairs(files: Sequence[Path], folder: Path, name: str, reading: Reading
 
     as_read = reading.updated({"sound.features": "samples"})
     return LabelledSource(name, "series", "series", read, {}, as_read)
+
+
+READER = ReaderSpec(
+    summary="clips of sound", suffixes=(".wav", ".flac", ".ogg"), gives="examples", read=open_clips, many=True
+)

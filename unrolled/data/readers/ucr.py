@@ -10,13 +10,14 @@ Series may be of unequal lengths; `?` is a missing value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unrolled.core.data_spec import ReaderSpec
 from unrolled.core.errors import DataError, UsageError, some
 from unrolled.core.front import option
 from unrolled.data.files.cell_values import as_class, as_number, is_gap, shown
@@ -26,11 +27,12 @@ from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.reading import Answers, Reading
 
 
-def open_ts(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
+def open_ts(files: Sequence[Path], _folder: Path, name: str, reading: Reading, answers: Answers) -> LabelledSource:
+    path = files[0]
     if answers not in ("class", "numbers", "none"):
         raise UsageError(f"{path}: a .ts file gives a class or a number for each series, not {answers}")
     file = TextFile(path)
-    return LabelledSource(str(path), "series", answers, lambda: _read(file, reading, answers), file.notes, reading)
+    return LabelledSource(name, "series", answers, lambda: _read(file, reading, answers), file.notes, reading)
 
 
 def _read(file: TextFile, reading: Reading, answers: Answers) -> Iterator[Labelled]:
@@ -106,3 +108,11 @@ def _channel(text: str, missing: str, place: str) -> NDArray[np.float64]:
             )
         result.append(float("nan") if is_gap(cell) else as_number(cell, f"{place}, step {step}"))
     return np.array(result)
+
+
+READER = ReaderSpec(
+    summary="series with a class or a number (UCR, UEA)",
+    suffixes=(".ts",),
+    gives="examples",
+    read=open_ts,
+)

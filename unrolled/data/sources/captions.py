@@ -33,15 +33,14 @@ from unrolled.data.files.file_names import file_of_row
 from unrolled.data.files.in_memory import table_of
 from unrolled.data.files.npz import load_npz
 from unrolled.data.files.pixels import Pixels, coloured, fitted, read_image, white_of
-from unrolled.data.files.tables import Table, open_table
+from unrolled.data.files.tables import Table
 from unrolled.data.files.text_file import TextFile, named_path
+from unrolled.data.formats import ending_of, open_table, suffixes_giving, suffixes_of
 from unrolled.data.given_splits import ALL, given_part, sources_by_split
-from unrolled.data.labelled import IMAGES, ending_of
 from unrolled.data.look import Look
 from unrolled.data.pairs import Pair, open_splits
 from unrolled.data.sources.vector_pairs import CaptionReading, VectorPairs, sources_alone
 
-TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".txt")
 IMAGE_COLUMNS = ("image", "file", "filename", "file_name", "path", "img", "picture", "image_name")
 CAPTION_COLUMNS = ("caption", "captions", "text", "sentence", "sentences", "description", "comment", "title")
 PART_COLUMNS = ("part", "split", "set")
@@ -87,15 +86,20 @@ def _pictured(source: VectorPairs, reading: CaptionReading) -> VectorPairs:
 
 
 def _open_folder(folder: Path, reading: CaptionReading) -> VectorPairs:
-    images = [path for path in folder.rglob("*") if ending_of(path) in IMAGES]
+    endings = suffixes_of("image")
+    images = [path for path in folder.rglob("*") if ending_of(path) in endings]
     packs = sorted(path for path in folder.iterdir() if ending_of(path) == ".npz")
     if not images and len(packs) == 1:
         return _open_npz(packs[0], reading)
     if not images:
         raise DataError(f"{folder}: there are no images in this folder; put .png files and captions.csv into it")
-    source = _open_table(table_in(folder, reading.target_file, TABLES, "captions"), folder, reading)
+    source = _open_table(table_in(folder, reading.target_file, _tables(), "captions"), folder, reading)
     source.notes[f"{folder}: {len(images)} image files"] = None
     return source
+
+
+def _tables() -> tuple[str, ...]:
+    return (*suffixes_giving("table"), ".txt")
 
 
 def table_in(folder: Path, asked: str | None, endings: Sequence[str], word: str) -> Path:
@@ -199,7 +203,7 @@ def _open_npz(path: Path, reading: CaptionReading) -> VectorPairs:
 
 def _open_beside(arrays: dict[str, Any], path: Path, reading: CaptionReading) -> VectorPairs:
     """Images in an array, whose captions are the rows of a table."""
-    table = _table(table_in(path.parent, reading.target_file, TABLES, "captions"))
+    table = _table(table_in(path.parent, reading.target_file, _tables(), "captions"))
     settled, image, caption, part = _columns(table, reading)
     rows = list(table.rows([caption, *([part] if part else [])]))
     if image is not None:
@@ -282,11 +286,11 @@ def pictures_in(source: Any, reading: CaptionReading) -> Iterator[Any]:
     if isinstance(source, Mapping):
         name = "the data" if path is None else str(path)
         return (_pixels(image, f"{name}, image {i}") for i, image in enumerate(_array(source, IMAGE_ARRAYS, name)))
-    is_table = path is not None and path.is_file() and ending_of(path) in TABLES
+    is_table = path is not None and path.is_file() and ending_of(path) in _tables()
     table = _table(path) if path is not None and is_table else None if path is not None else table_of(source)
     if table is not None:
         return _pictures_of(table, None if path is None else path.parent, reading)
-    return sources_alone(str(source), IMAGES, lambda: open_captions(source, reading))
+    return sources_alone(str(source), suffixes_of("image"), lambda: open_captions(source, reading))
 
 
 def _pictures_of(table: Table, folder: Path | None, reading: CaptionReading) -> Iterator[Any]:
@@ -319,8 +323,9 @@ def guess_captions(look: Look) -> Guess | None:
         return Guess(0.9, "it has images and captions") if _has_both(look.arrays) else None
     if look.folder is not None:
         files = look.beside()
-        told = any(file.name.lower().startswith("caption") and ending_of(file) in TABLES for file in files)
-        shown = any(ending_of(file) in (*IMAGES, ".npz") for file in files) or look.has_folder("images")
+        tables, shows = _tables(), suffixes_of("image", "arrays")
+        told = any(file.name.lower().startswith("caption") and ending_of(file) in tables for file in files)
+        shown = any(ending_of(file) in shows for file in files) or look.has_folder("images")
         return Guess(0.95, "it is a folder of images with captions") if told and shown else None
     if look.table is None or not look.is_file:
         return None
@@ -329,7 +334,7 @@ def guess_captions(look: Look) -> Guess | None:
         first = str(next(look.table.rows([image]), (0, ("",)))[1][0]) if image else ""
     except UnrolledError:
         return None
-    return Guess(0.95, "its rows name images and captions") if ending_of(Path(first)) in IMAGES else None
+    return Guess(0.95, "its rows name images and captions") if ending_of(Path(first)) in suffixes_of("image") else None
 
 
 def _has_both(arrays: Mapping[str, Any]) -> bool:

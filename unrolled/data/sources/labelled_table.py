@@ -30,8 +30,9 @@ from unrolled.data.files.cell_values import (
 )
 from unrolled.data.files.csv_table import CsvTable, Headerless
 from unrolled.data.files.missing_values import fill
-from unrolled.data.files.tables import ListTable, Table, frame_table, open_table
+from unrolled.data.files.tables import ListTable, Table, frame_table
 from unrolled.data.files.text_file import TextFile
+from unrolled.data.formats import open_table
 from unrolled.data.given_splits import ALL, given_part
 from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.reading import Answers, Kind, Names, Reading, as_names, names_of

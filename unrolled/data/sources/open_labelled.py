@@ -8,17 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from unrolled.core import discover
 from unrolled.core.errors import DataError, UsageError, some
 from unrolled.data.builtin_sets import BUILTIN, asked
 from unrolled.data.files.tables import ListTable
 from unrolled.data.files.text_file import TextFile, named_path
+from unrolled.data.formats import ending_of, reader_of, suffixes_of
 from unrolled.data.given_splits import PARTS, named_by_split, opened_alike, part_in, sources_by_split
-from unrolled.data.labelled import CONLL, IMAGES, SOUNDS, Labelled, LabelledSource, ending_of, join_parts
-from unrolled.data.readers.arrays import open_arrays, open_npz
+from unrolled.data.labelled import Labelled, LabelledSource, join_parts
+from unrolled.data.readers.arrays import open_arrays
 from unrolled.data.readers.conll import open_tagged
 from unrolled.data.readers.image import open_idx, open_images
 from unrolled.data.readers.sound import open_clips
-from unrolled.data.readers.ucr import open_ts
 from unrolled.data.reading import Answers, Reading
 from unrolled.data.sources.labelled_table import open_columns, open_rows, open_table_file
 from unrolled.data.sources.labelled_text import open_folder, open_lines
@@ -82,17 +83,15 @@ def _open_path(path: Path, reading: Reading, answers: Answers) -> LabelledSource
     if not path.exists() and (pair := beside(path)):
         return join_parts({part: _open_path(file, reading, answers) for part, file in pair.items()}, str(path))
     TextFile(path).require()
-    ending = ending_of(path)
-    if ending == ".ts":
-        return open_ts(path, reading, answers)
-    if ending == ".npz":
-        return open_npz(path, reading, answers)
-    if ending in (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet"):
+    reader = reader_of(path)
+    if reader is not None and reader.gives == "table":
         return open_table_file(path, reading, answers)
-    if ending in CONLL or answers == "tags":
-        return open_tagged([path], str(path), reading, answers)
-    if ending in SOUNDS or ending in IMAGES:
-        return _open_files([path], path.parent, str(path), reading, answers)
+    if answers == "tags" and (reader is None or reader.many):
+        return open_tagged([path], path.parent, str(path), reading, answers)
+    if reader is not None:
+        with discover.readers.own_mistakes():
+            opened: LabelledSource = reader.read([path], path.parent, str(path), reading, answers)
+        return opened
     return open_lines(path, reading, answers)
 
 
@@ -125,7 +124,7 @@ def _set_name(path: Path) -> Path:
 
 def most_of(files: Iterable[Path], texts: tuple[str, ...] = (".txt",)) -> tuple[str, list[Path]]:
     """What there is most of among files: sounds, images or texts, and which they are."""
-    families = {"sound": SOUNDS, "image": IMAGES, "text": texts}
+    families = {"sound": suffixes_of("sound"), "image": suffixes_of("image"), "text": texts}
     held = {kind: [path for path in files if ending_of(path) in endings] for kind, endings in families.items()}
     kind = max(held, key=lambda each: len(held[each]))
     return kind, held[kind]
@@ -133,12 +132,12 @@ def most_of(files: Iterable[Path], texts: tuple[str, ...] = (".txt",)) -> tuple[
 
 def _open_files(files: list[Path], folder: Path, name: str, reading: Reading, answers: Answers) -> LabelledSource:
     """Many files: sounds, images, or texts; what there is most of, and a note on the others."""
-    kind, chosen = most_of(files, (".txt", *(CONLL if answers == "tags" else ())))
+    kind, chosen = most_of(files, (".txt", *(suffixes_of("conll") if answers == "tags" else ())))
     if not chosen:
         found = some(sorted({path.suffix or "files without an ending" for path in files}))
         raise DataError(f"{folder}: found only {found}; name one of these files, or give .txt, .wav or .png files")
     if answers == "tags":
-        source = open_tagged(chosen, name, reading, answers)
+        source = open_tagged(chosen, folder, name, reading, answers)
     elif kind == "text":
         source = open_folder(chosen, folder, reading, answers)
     elif kind == "sound":

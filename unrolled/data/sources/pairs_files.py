@@ -12,10 +12,10 @@ from unrolled.core.errors import DataError, MissingColumn, UsageError, nearest, 
 from unrolled.core.front import option
 from unrolled.data.files.csv_table import CsvTable, Headerless
 from unrolled.data.files.in_memory import table_of, values_of
-from unrolled.data.files.tables import ListTable, RecordTable, Table, frame_table, open_table
+from unrolled.data.files.tables import ListTable, RecordTable, Table, frame_table
 from unrolled.data.files.text_file import TextFile, unpacked
+from unrolled.data.formats import ending_of, is_table, open_table, suffixes_giving
 from unrolled.data.given_splits import ALL, PARTS, given_part, part_in
-from unrolled.data.labelled import ending_of
 from unrolled.data.pairs import Pair, PairSource, join_parts
 from unrolled.data.pairs_config import PairReading
 
@@ -27,8 +27,7 @@ LANGUAGES = (
     "english", "french", "german", "spanish", "italian", "portuguese", "dutch", "russian", "polish", "czech",
     "swedish", "finnish", "turkish", "greek", "chinese", "japanese", "korean",
 )  # fmt: skip
-TABLES = (".csv", ".jsonl", ".ndjson", ".json", ".parquet")
-TABBED = (".tsv", ".txt", ".tab")
+TABBED = (".tsv", ".txt", ".tab")  # lines of source, tab and target, whose quotes are letters like others
 
 
 def open_path(path: Path, reading: PairReading) -> PairSource:
@@ -38,9 +37,8 @@ def open_path(path: Path, reading: PairReading) -> PairSource:
     TextFile(path).require()
     if reading.target_file is not None:
         return open_aligned(path, Path(reading.target_file), reading)
-    if ending_of(path) in TABLES:
-        table = open_table(path)
-        assert table is not None
+    table = None if ending_of(path) in TABBED else open_table(path)
+    if table is not None:
         return open_columns(table, reading)
     beside = _beside(path, reading)
     if beside is not None:
@@ -221,7 +219,7 @@ def _beside(path: Path, reading: PairReading) -> Path | None:
 def sources_in(path: Path, reading: PairReading) -> Iterator[tuple[int, str]]:
     """The sources of a file, to write for, with their lines or rows: of a table the source column or its only one, of
     other files every line. What is missing is an empty text."""
-    if ending_of(path) in TABLES:
+    if is_table(path) and ending_of(path) not in TABBED:
         yield from _table_sources(path, reading)
         return
     at, skip = 0, False
@@ -306,7 +304,7 @@ def open_folder(folder: Path, reading: PairReading) -> PairSource:
             f"{folder}: found {found}, but no file of pairs whose name begins with train, such as train.tsv"
         )
     chosen = {part: _one_set(folder, part, stems, reading) for part, stems in held.items() if stems}
-    tables = [ending for ending in chosen["train"] if f".{ending}" in (*TABLES, *TABBED)]
+    tables = [ending for ending in chosen["train"] if f".{ending}" in (*suffixes_giving("table"), *TABBED)]
     if tables:
         return join_parts({part: open_path(_file(folder, part, of, tables[0]), reading) for part, of in chosen.items()},
                           str(folder))  # fmt: skip

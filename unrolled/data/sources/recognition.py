@@ -23,10 +23,11 @@ from unrolled.core.task import Guess
 from unrolled.data.files.file_names import file_of_row
 from unrolled.data.files.in_memory import table_of
 from unrolled.data.files.npz import load_npz
-from unrolled.data.files.tables import ListTable, Table, open_table
+from unrolled.data.files.tables import ListTable, Table
 from unrolled.data.files.text_file import TextFile, named_path
+from unrolled.data.formats import ending_of, is_table, open_table, suffixes_giving, suffixes_of
 from unrolled.data.given_splits import ALL, PARTS, given_part, sources_by_split
-from unrolled.data.labelled import SOUNDS, LabelledSource, ending_of
+from unrolled.data.labelled import LabelledSource
 from unrolled.data.look import Look
 from unrolled.data.pairs import Pair, open_splits
 from unrolled.data.readers.arrays import open_arrays
@@ -46,7 +47,6 @@ from unrolled.data.sources.vector_pairs import RecognitionReading, VectorPairs, 
 
 CLIP_COLUMNS = ("audio", "file", "filename", "file_name", "path", "clip", "wav", "sound")
 ARRAYS = ("audio", "points", "strokes", "x")
-TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 
 
 def open_recognition(source: Any, reading: RecognitionReading) -> VectorPairs:
@@ -67,7 +67,8 @@ def open_recognition(source: Any, reading: RecognitionReading) -> VectorPairs:
         return _open_arrays(load_npz(path), str(path), reading)
     table = open_table(path)
     if table is None:
-        raise DataError(f"{path}: expected a folder of sounds, an .npz file, or one of {', '.join(TABLES)}")
+        tables = ", ".join(suffixes_giving("table"))
+        raise DataError(f"{path}: expected a folder of sounds, an .npz file, or one of {tables}")
     return _open_table(table, path.parent, reading)
 
 
@@ -75,13 +76,13 @@ def open_recognition(source: Any, reading: RecognitionReading) -> VectorPairs:
 
 
 def _open_folder(folder: Path, reading: RecognitionReading) -> VectorPairs:
-    if reading.target_file is None and not any(ending_of(path) in TABLES for path in folder.iterdir()):
+    if reading.target_file is None and not any(map(is_table, folder.iterdir())):
         own = Reading(pattern=reading.pattern, sound=reading.sound)
         return _from_labelled(open_labelled(folder, own, "class"), reading, strokes=False)
-    path = table_in(folder, reading.target_file, TABLES, "transcripts")
+    path = table_in(folder, reading.target_file, suffixes_giving("table"), "transcripts")
     table = open_table(path)
     if table is None:
-        raise DataError(f"{path}: expected a table, one of {', '.join(TABLES)}")
+        raise DataError(f"{path}: expected a table, one of {', '.join(suffixes_giving('table'))}")
     return _open_table(table, folder, reading)
 
 
@@ -91,7 +92,7 @@ def _open_table(table: Table, folder: Path, reading: RecognitionReading) -> Vect
     clip = column_of(names, None, CLIP_COLUMNS, "source_column", table.name)
     clip = reading.source_column or clip
     first = next(iter(table.rows([clip])))[1][0] if clip in names else None
-    if not isinstance(first, str) or ending_of(Path(first)) not in SOUNDS:
+    if not isinstance(first, str) or ending_of(Path(first)) not in suffixes_of("sound"):
         return open_stroke_table(table, reading)
     return _open_clips(table, str(clip), folder, reading)
 
@@ -191,7 +192,7 @@ def sources_in(source: Any, reading: RecognitionReading) -> Iterator[Any]:
         return _cells_of(table, path and path.parent, reading.source_column)
     if path is None:
         return (pair.source for pair in open_recognition(source, reading))
-    return sources_alone(str(source), SOUNDS, lambda: open_recognition(source, reading))
+    return sources_alone(str(source), suffixes_of("sound"), lambda: open_recognition(source, reading))
 
 
 def _cells_of(table: Table, folder: Path | None, column: str) -> Iterator[Any]:
@@ -211,8 +212,8 @@ def _cells_of(table: Table, folder: Path | None, column: str) -> Iterator[Any]:
 def guess_recognition(look: Look) -> Guess | None:
     """Whether some data is clips with a table of transcripts, or strokes with texts."""
     if look.folder is not None:
-        told = any(ending_of(file) in TABLES for file in look.beside())
-        heard = any(ending_of(file) in SOUNDS for file in look.beside())
+        told = any(map(is_table, look.beside()))
+        heard = any(ending_of(file) in suffixes_of("sound") for file in look.beside())
         return Guess(0.9, "it is a folder of clips with a table of texts") if told and heard else None
     try:
         names = [] if look.table is None else look.table.columns()
@@ -222,7 +223,7 @@ def guess_recognition(look: Look) -> Guess | None:
     for name, cell in zip(names, cells):
         if name.lower() in STROKE_COLUMNS[:2] and isinstance(cell, list):
             return Guess(0.9, f"its column '{name}' holds strokes of a pen")
-        is_clip = isinstance(cell, str) and ending_of(Path(cell)) in SOUNDS
+        is_clip = isinstance(cell, str) and ending_of(Path(cell)) in suffixes_of("sound")
         if look.is_file and name.lower() in CLIP_COLUMNS and is_clip:
             return Guess(0.9, f"its column '{name}' names clips of sound")
     return None

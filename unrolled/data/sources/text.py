@@ -21,17 +21,9 @@ from unrolled.core.front import option
 from unrolled.data.builtin_sets import BUILTIN, asked
 from unrolled.data.config import DataConfig
 from unrolled.data.files.cell_values import as_text
-from unrolled.data.files.tables import (
-    Example,
-    FrameTable,
-    ListTable,
-    Table,
-    choose_column,
-    has_names,
-    open_table,
-    table_examples,
-)
+from unrolled.data.files.tables import Example, FrameTable, ListTable, Table, choose_column, has_names, table_examples
 from unrolled.data.files.text_file import PIECE, TextFile, named_path, unpacked
+from unrolled.data.formats import open_table
 from unrolled.data.given_splits import ALL
 
 LONGEST_PATH = 4096

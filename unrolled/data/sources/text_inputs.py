@@ -13,7 +13,8 @@ from unrolled.core.errors import DataError
 from unrolled.core.task import Given
 from unrolled.data.config import DataConfig
 from unrolled.data.files.in_memory import is_standard_input, table_of, values_of
-from unrolled.data.files.tables import Example, Table, has_names, open_table
+from unrolled.data.files.tables import Example, Table, has_names
+from unrolled.data.formats import open_table
 from unrolled.data.sources.text import TableSource, open_source
 
 AT_ONCE = 256  # examples that are read together

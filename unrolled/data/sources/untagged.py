@@ -11,11 +11,11 @@ from pathlib import Path
 
 from unrolled.core.errors import DataError
 from unrolled.data.files.text_file import TextFile
-from unrolled.data.labelled import CONLL, IMAGES, SOUNDS, Labelled, LabelledSource, ending_of
-from unrolled.data.readers.conll import DOCUMENT, form_of, open_tagged
+from unrolled.data.formats import ending_of, suffixes_giving
+from unrolled.data.labelled import Labelled, LabelledSource
+from unrolled.data.readers.conll import DOCUMENT, READER, form_of, open_tagged
 from unrolled.data.reading import Reading
 
-OTHERS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".npz", ".ts", *SOUNDS, *IMAGES)
 LOOKED_AT = 1000  # words of a file
 MARKS = "_/"
 
@@ -23,9 +23,10 @@ MARKS = "_/"
 def sentence_files(path: Path) -> list[Path]:
     """The files of sentences at a path; none where there is something else."""
     if path.is_file():
-        return [] if ending_of(path) in OTHERS else [path]
+        claimed = {*suffixes_giving("table"), *suffixes_giving("examples")} - {*READER.suffixes}
+        return [] if ending_of(path) in claimed else [path]
     found = (file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
-    return sorted(file for file in found if ending_of(file) in (".txt", *CONLL))
+    return sorted(file for file in found if ending_of(file) in (".txt", *READER.suffixes))
 
 
 def open_words(files: Sequence[Path], reading: Reading, tags: Collection[str]) -> LabelledSource:
@@ -34,9 +35,10 @@ def open_words(files: Sequence[Path], reading: Reading, tags: Collection[str]) -
 
     def read() -> Iterator[Labelled]:
         for path in files:
-            yield from (
-                open_tagged([path], str(path), reading, "none") if _has_tags(path, reading, known) else _plain(path)
-            )
+            if _has_tags(path, reading, known):
+                yield from open_tagged([path], path.parent, str(path), reading, "none")
+            else:
+                yield from _plain(path)
 
     return LabelledSource(str(files[0]), "words", "none", read, {}, reading)
 
@@ -62,7 +64,7 @@ def _plain(path: Path) -> Iterator[Labelled]:
 
 def _has_tags(path: Path, reading: Reading, tags: Collection[str]) -> bool:
     """Whether a file is in a form of training; one whose words carry other tags is refused."""
-    if ending_of(path) in CONLL:
+    if ending_of(path) in READER.suffixes:
         return True
     form = form_of([path])
     cells = [row for row in islice(_carried(path, form), LOOKED_AT) if row]

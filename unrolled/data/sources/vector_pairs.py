@@ -15,7 +15,8 @@ from unrolled.data.codecs.vectors import VectorCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.files.cell_values import check_text
 from unrolled.data.files.number_words import LARGEST, english
-from unrolled.data.labelled import check_series, ending_of
+from unrolled.data.formats import ending_of
+from unrolled.data.labelled import check_series
 from unrolled.data.pairs import Pair, PairSource
 from unrolled.data.pairs_config import PairReading
 from unrolled.data.reading import NamePattern, SoundReading
