@@ -24,7 +24,7 @@ from unrolled.core.config import allowed, is_config, parse_assignments
 from unrolled.core.errors import UsageError
 
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON for scripts.")]
-With = Annotated[str | None, typer.Option("--with", help="Your own Python file that defines a model or a reader.")]
+With = Annotated[str | None, typer.Option("--with", help="Your own Python file: a model, a task, a reader ..")]
 
 
 def groups_of(config: type[BaseModel], without: Iterable[str] = ()) -> dict[str, Any]:
