@@ -46,6 +46,7 @@ def test_every_setting_of_a_task_or_a_model_is_an_option(name: str) -> None:
 @pytest.mark.parametrize(("typed", "becomes"), [
     ("a.csv --readout mean", "a.csv --set readout=mean"),
     ("--readout mean a.csv", "--set readout=mean a.csv"),
+    ("data --readout mean", "data --set readout=mean"),  # a file that is called as the argument is
     ("--readout=mean a.csv --json", "--set readout=mean a.csv --json"),
     ("--lstm.d-state 64 --linear-rnn.n-layers 2", "--set lstm.d_state=64 --set linear-rnn.n_layers=2"),
     ("--model.dropout 0.1 --dropout 0.2", "--set model.dropout=0.1 --dropout 0.2"),

@@ -39,7 +39,7 @@ def as_settings(words: list[str], params: Iterable[Any]) -> list[str]:
             found += [SET, _assignment(word, left, known, files)]
             continue
         found.append(word)
-        takes_value = name in known and name != "--help" and not known[name].is_flag
+        takes_value = name.startswith("-") and name in known and name != "--help" and not known[name].is_flag
         if takes_value and not equals and left:
             found.append(left.pop(0))
     return found
