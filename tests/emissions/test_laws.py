@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unrolled.core import discover
 from unrolled.core.emission import Chooser, Emission
+from unrolled.decode.config import Decoding
 from unrolled.emissions.bits import Bits
 from unrolled.emissions.categorical import Categorical
 from unrolled.emissions.ctc import CTC
@@ -137,7 +138,7 @@ def test_a_search_of_ctc_finds_what_the_best_path_misses() -> None:
     """Two frames, p(a) = .4 and p(-) = .6 in each: the best path says nothing, but "a" has .16 + 2 * .24 = .64."""
     y = torch.tensor([0.6, 0.4]).log().expand(1, 2, 2)
     mask = torch.ones(1, 2, dtype=torch.bool)
-    assert CTC(2).decode(y, mask)[0][0].tokens == []
-    (best, second) = CTC(2).decode(y, mask, width=4, n_best=2)[0]
+    assert CTC(2).decode(y, mask, Decoding())[0][0].tokens == []
+    (best, second) = CTC(2).decode(y, mask, Decoding(beam=1, n=2))[0]
     assert (best.tokens, second.tokens) == ([1], [])
     assert best.log_p == pytest.approx(torch.tensor(0.64).log().item(), rel=1e-5)

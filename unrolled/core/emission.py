@@ -70,8 +70,8 @@ class Sampled(Emission, Protocol):
 class Collapsed(Emission, Protocol):
     """An emission whose outputs say a shorter sequence all together."""
 
-    def decode(self, y: Tensor, mask: Tensor, width: int | None = None, n_best: int = 1) -> list[list[Any]]:
-        """What y [B, S, d_out] says, for each row the best candidates first; `width` is that of a search."""
+    def decode(self, y: Tensor, mask: Tensor, options: Any) -> list[list[Any]]:
+        """What y [B, S, d_out] says, for each row the n best candidates first; `options` is a settled Decoding."""
 
 
 class Trial(NamedTuple):

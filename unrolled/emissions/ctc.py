@@ -13,6 +13,7 @@ from torch import Tensor
 
 from unrolled.core.emission import Trial
 from unrolled.decode import ctc as decoding
+from unrolled.decode.config import Decoding
 from unrolled.decode.rollout import Candidate
 from unrolled.objectives import ctc
 
@@ -37,11 +38,11 @@ class CTC:
     def calibrate(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> CTC:
         return self
 
-    def decode(self, y: Tensor, mask: Tensor, width: int | None = None, n_best: int = 1) -> list[list[Candidate]]:
-        """By the best path, or with a width by a search over prefixes."""
-        if width is None:
+    def decode(self, y: Tensor, mask: Tensor, options: Decoding) -> list[list[Candidate]]:
+        """By the best path, or with a beam by a search over prefixes, which is as wide as what is asked of it."""
+        if options.beam is None:
             return [[candidate] for candidate in decoding.best_paths(y, mask)]
-        return decoding.prefix_search(y, mask, max(width, NARROWEST), n_best)
+        return decoding.prefix_search(y, mask, max(options.beam, options.n, NARROWEST), options.n)
 
 
 def _all(y: Tensor) -> Tensor:

@@ -223,7 +223,7 @@ class ByFrames(Task):
         decoding = decoding or Decoding()
         found: list[list[Written]] = [[] for _ in range(section.n_examples)]
         for batch, y in outputs(model, bucketed_batches(section, _written.EVALUATION_TOKENS, self.FORM)):
-            texts = self.emission.decode(y, _frames.mask_of(y, batch), decoding.beam, decoding.n)
+            texts = self.emission.decode(y, _frames.mask_of(y, batch), decoding)
             for row, candidates in zip(cast(Tensor, batch.rows).tolist(), texts):
                 found[row] = [
                     Written(self.text_of(each.tokens), each.log_p, len(each.tokens), True, each.score)
