@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from unrolled.core.batch import SOURCE, TARGET, Batch
 from unrolled.core.tokens import EMPTY, NO_ANSWER, START, STOP
-from unrolled.data.examples import INPUT, Examples, Ragged, Whole
+from unrolled.data.examples import ENDS, INPUT, Column, Examples, Ragged, Whole
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def pad(field: Ragged, rows: Whole, filling: int = EMPTY) -> tuple[NDArray[Any],
     """Sequences [B, T] + [D] of ids (int64) or numbers (float32), and their mask [B, T]; of bags [B, I, T] etc."""
     if len(field.offsets) > 1:
         return _pad_bags(field.take(rows), filling)
-    lengths = field.lengths[rows]
+    lengths = field.lengths_at(rows)
     mask = np.arange(lengths.max(initial=0)) < lengths[:, None]  # [B, T]
     ids = field.values.dtype.kind in "iu"
     kind = np.int64 if ids else np.float32
@@ -76,7 +76,7 @@ def _pad_bags(bags: Ragged, filling: int) -> tuple[NDArray[Any], NDArray[np.bool
 def _continued(examples: Examples, rows: Whole, name: str, ahead: int, numbers: torch.Tensor) -> Batch:
     field, real = examples.fields[name], None
     if field.values.ndim == 1:
-        x, y = _framed_ids(field, rows, examples.ends, ahead)
+        x, y = _framed_ids(field, rows, examples.columns.get(ENDS), ahead)
     else:
         x, y, real = _framed_vectors(field, rows, ahead)
     masks = {} if real is None else {TARGET: torch.from_numpy(real)}
@@ -93,15 +93,17 @@ def _continued(examples: Examples, rows: Whole, name: str, ahead: int, numbers: 
     )  # fmt: skip
 
 
-def _framed_ids(field: Ragged, rows: Whole, ends: NDArray[np.bool_], ahead: int) -> tuple[Whole, Whole]:
+def _framed_ids(field: Ragged, rows: Whole, ends: Column | None, ahead: int) -> tuple[Whole, Whole]:
     """`<start> t1 .. tn` and `t1 .. tn <stop>` (for ahead = 1); what was cut has no <stop> to predict."""
-    x = np.full((len(rows), max(int(field.lengths[rows].max()) + 2 - ahead, 1)), EMPTY, np.int64)  # [B, T]
-    y = np.full_like(x, EMPTY)
-    for i, row in enumerate(rows):
-        whole = np.concatenate(([START], field[int(row)], [STOP if ends[row] else EMPTY]))
-        n = len(whole) - ahead  # positions with a target
-        x[i, : max(n, 1)] = whole[: max(n, 1)]
-        y[i, : max(n, 0)] = whole[ahead:]
+    lengths = field.lengths_at(rows)
+    width = max(int(lengths.max()) + 2 - ahead, 1)
+    whole = np.full((len(rows), width + ahead), EMPTY, np.int64)  # [B, T + ahead]
+    whole[:, 0] = START
+    for i, (row, n) in enumerate(zip(rows.tolist(), lengths.tolist())):
+        whole[i, 1 : n + 1] = field[row]
+        whole[i, n + 1] = STOP if ends is None or ends[row] else EMPTY
+    x, y = whole[:, :width].copy(), whole[:, ahead:].copy()
+    x[np.arange(width) >= np.maximum(lengths + 2 - ahead, 1)[:, None]] = EMPTY  # what has no target is not read
     return x, y
 
 
@@ -109,7 +111,7 @@ def _framed_vectors(
     field: Ragged, rows: Whole, ahead: int
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:  # fmt: skip
     """`0 v1 .. vn-1` and `v1 .. vn` (for ahead = 1): every vector is predicted once; there is no <stop>."""
-    width = max(int(field.lengths[rows].max()) + 1 - ahead, 1)
+    width = max(int(field.lengths_at(rows).max()) + 1 - ahead, 1)
     x = np.zeros((len(rows), width, field.values.shape[1]), np.float32)  # [B, T, D]
     y, mask = np.zeros_like(x), np.zeros(x.shape[:2], bool)
     for i, row in enumerate(rows):

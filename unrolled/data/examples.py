@@ -64,6 +64,10 @@ class Ragged:
         """[n] steps of each sequence, or instances of each bag."""
         return np.diff(self.offsets[0])
 
+    def lengths_at(self, rows: Whole) -> Whole:
+        """The lengths of some, whatever the number of all."""
+        return self.offsets[0][rows + 1] - self.offsets[0][rows]
+
     @property
     def inside(self) -> Ragged:
         """Of bags, the instances of all of them."""
@@ -72,7 +76,7 @@ class Ragged:
     def take(self, chosen: Whole) -> Ragged:
         """Some sequences or bags, copied, in the order given."""
         spans = [self.offsets[0][i : i + 2] for i in chosen]
-        outer = offsets_of(self.lengths[chosen])
+        outer = offsets_of(self.lengths_at(chosen))
         if len(self.offsets) == 1:
             parts = [self.values[first:last] for first, last in spans]
             return Ragged(np.concatenate([*parts, self.values[:0]]), (outer,))
