@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,9 +30,10 @@ from unrolled.data.codecs.labels import (
 from unrolled.data.codecs.text import Codec
 from unrolled.data.codecs.word_list import WordListCodec
 from unrolled.data.config import DataConfig
-from unrolled.data.examples import INPUT, ROWS, Examples, lengths_of, ragged
+from unrolled.data.examples import INPUT, ROWS, Examples, Ragged, lengths_of
 from unrolled.data.files.passes import Steady
 from unrolled.data.given_splits import PARTS
+from unrolled.data.growing import Growing
 from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.prepared import Prepared
 from unrolled.data.reading import Fold, Kind
@@ -157,31 +159,46 @@ def encode_examples(
     examples: Sequence[Labelled], inputs: InputCodec, answers: AnswerCodec | None, rows: Sequence[int] | None = None
 ) -> Examples:
     """Examples in their order; without a codec of answers they have none, to predict them."""
-    encoded = [encode_input(inputs, example.input, example.place) for example in examples]
-    numbers = range(len(examples)) if rows is None else rows
-    if answers is None:
-        return Examples({INPUT: ragged(encoded)}, {ROWS: np.array(numbers, np.int64)})
-    found = [answers.encode(example.answer, example.place) for example in examples]
-    return _examples(encoded, found, answers, numbers)
+    found = _Part()
+    for row, example in zip(range(len(examples)) if rows is None else rows, examples):
+        target = None if answers is None else answers.encode(example.answer, example.place)
+        found.add(encode_input(inputs, example.input, example.place), target, row, _aligned(answers))
+    return found.examples(_aligned(answers))
 
 
-def _examples(
-    inputs: Sequence[NDArray[Any]], targets: Sequence[Any], answers: AnswerCodec, rows: Sequence[int]
-) -> Examples:
-    """Encoded examples, one at least, with a target of each step or of the whole."""
-    numbers = np.array(rows, np.int64)
-    if answers.kind in ("tags", "series"):
-        return Examples({INPUT: ragged(inputs), TARGET: ragged(targets)}, {ROWS: numbers})
-    return Examples({INPUT: ragged(inputs)}, {TARGET: np.stack(targets), ROWS: numbers})
+def _aligned(answers: AnswerCodec | None) -> bool:
+    """Whether there is a target at each step."""
+    return answers is not None and answers.kind in ("tags", "series")
+
+
+class _Part:
+    """The examples of a split, as they are encoded."""
+
+    def __init__(self) -> None:
+        self.inputs, self.targets, self.rows = Growing(), Growing(), array("q")
+
+    def add(self, x: NDArray[Any], y: Any, row: int, aligned: bool) -> None:
+        self.inputs.add(x)
+        self.rows.append(row)
+        if y is not None:
+            self.targets.add(y if aligned else np.asarray(y)[None])
+
+    def examples(self, aligned: bool) -> Examples:
+        fields: dict[str, Ragged] = {INPUT: self.inputs.ragged()}
+        columns: dict[str, NDArray[Any]] = {ROWS: np.array(self.rows, np.int64)}
+        if len(self.targets) and aligned:
+            fields[TARGET] = self.targets.ragged()
+        elif len(self.targets):
+            columns[TARGET] = self.targets.ragged().values
+        return Examples(fields, columns)
 
 
 def _encode(
     examples: Iterable[Labelled], side: NDArray[np.int64], names: list[str], inputs: InputCodec,
     answers: AnswerCodec, config: DataConfig,
 ) -> tuple[dict[str, Examples], int]:  # fmt: skip
-    held: list[tuple[list[Any], list[Any], list[int]]] = [([], [], []) for _ in names]
-    truncated = 0
-    aligned = answers.kind in ("tags", "series")
+    held = [_Part() for _ in names]
+    truncated, aligned = 0, _aligned(answers)
     for row, (example, number) in enumerate(zip(_drained(examples), side)):
         if number < 0:
             continue
@@ -194,18 +211,12 @@ def _encode(
                     f"{option('too_long', 'truncate')} or a larger {option('max_length')}"
                 )
             x, y, truncated = x[:limit], y[:limit] if aligned else y, truncated + 1
-        for values, value in zip(held[number], (x, y, row)):
-            values.append(value)
-    sections = {}
-    for part in (part for part in PARTS if part in names):
-        xs, ys, rows = held[names.index(part)]
-        if not xs and part == "valid":  # a model of many, which were validated one by one
-            continue
-        if part == "train" and isinstance(answers, SetCodec):
-            ys = [y[: answers.size] for y in ys]
-        sections[part] = _examples(xs, ys, answers, rows)
-        xs.clear()
-    return sections, truncated
+        seen = isinstance(answers, SetCodec) and names[number] == "train"  # it has no class that training never showed
+        held[number].add(x, y[: answers.size] if seen else y, row, aligned)
+    found = {part: held[names.index(part)] for part in PARTS if part in names}
+    if "valid" in found and not found["valid"].rows:  # a model of many, which were validated one by one
+        del found["valid"]
+    return {part: each.examples(aligned) for part, each in found.items()}, truncated
 
 
 def _drained(examples: Iterable[Labelled]) -> Iterator[Labelled]:
@@ -247,6 +258,6 @@ def _unseen(codec: AnswerCodec, sections: Mapping[str, Examples]) -> Iterator[st
 def _fingerprint(scan: Scan, side: NDArray[np.int64], names: list[str]) -> str:
     """Of all inputs and answers, in order, and of their parts: of the data, whatever codecs read it."""
     digest = hashlib.sha256(json.dumps(names).encode())
-    for array in (scan.keys, scan.pairs, side):
-        digest.update(np.ascontiguousarray(array).tobytes())
+    for each in (scan.keys, scan.pairs, side):
+        digest.update(np.ascontiguousarray(each).tobytes())
     return digest.hexdigest()[:32]

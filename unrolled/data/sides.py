@@ -7,6 +7,7 @@ names itself stay as they are.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +47,8 @@ class Scan:
 
 
 def scan_examples(examples: Iterable[Labelled], seed: int, answers: Answers) -> Scan:
-    keys, pairs, classes, parts, series, whole = [], [], [], [], [], []
+    keys, pairs, classes = array("Q"), array("Q"), array("q")  # of very many examples too
+    parts, series, whole = [], [], []
     groups: list[str | None] = []
     found: set[str] = set()
     number_of: dict[str, int] = {}

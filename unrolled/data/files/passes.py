@@ -14,6 +14,8 @@ import numpy as np
 
 from unrolled.core.errors import DataError
 
+MARK = 8  # bytes that are kept of a mark
+
 T = TypeVar("T", bound=tuple[Any, ...])
 
 
@@ -29,19 +31,20 @@ class Passes:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._marks: list[bytes] = []
+        self._marks = bytearray()  # MARK bytes each
         self._length: int | None = None
 
     def met(self, number: int, mark: bytes) -> None:
         """A pass has come to the mark of that number, counted from 0."""
-        if number == self._length or (number < len(self._marks) and self._marks[number] != mark):
+        place = number * MARK
+        if number == self._length or (place < len(self._marks) and self._marks[place : place + MARK] != mark[:MARK]):
             raise changed(self.name)
-        if number == len(self._marks):
-            self._marks.append(mark)
+        if place == len(self._marks):
+            self._marks += mark[:MARK]
 
     def ended(self, length: int) -> None:
         """A pass has come to the end after so many marks."""
-        if length != len(self._marks):
+        if length * MARK != len(self._marks):
             raise changed(self.name)
         self._length = length
 
@@ -69,4 +72,4 @@ def _mark(example: tuple[Any, ...]) -> bytes:
             digest.update(np.ascontiguousarray(value).data)
         else:
             digest.update(f"\0{value!r}".encode("utf-8", "surrogatepass"))
-    return digest.digest()[:8]
+    return digest.digest()
