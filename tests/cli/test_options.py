@@ -58,6 +58,8 @@ def test_every_setting_of_a_task_or_a_model_is_an_option(name: str) -> None:
     ("--betas [0.9,0.99]", "--set betas=[0.9,0.99]"),
     ("--set a=1 --json x", "--set a=1 --json x"),
     ("-- --readout mean", "-- --readout mean"),
+    ("--threads 2", "--set threads=2"),
+    ("--unheard-of", "--set unheard_of=true"),
     ("--unheard-of 3", "--set unheard_of=3"),  # which no task and no model has: they are asked
 ])  # fmt: skip
 def test_options_that_are_settings(typed: str, becomes: str) -> None:
@@ -72,6 +74,11 @@ def test_options_that_are_settings(typed: str, becomes: str) -> None:
 def test_options_that_cannot_be(typed: str, says: str) -> None:
     with pytest.raises(UsageError, match=re.escape(says)):
         settings.as_settings(typed.split(), PARAMS)
+
+
+def test_what_a_comparison_decides_is_no_setting_of_its_runs() -> None:
+    with pytest.raises(UsageError, match="no option '--model'; did you mean '--models'"):
+        settings.as_settings(["--model", "lstm"], [Param(["--set"]), Param(["--models"])])
 
 
 def test_a_command_without_settings_keeps_its_words() -> None:

@@ -20,6 +20,14 @@ from unrolled.core.errors import UsageError
 from unrolled.core.opening import CODE, read_bytes
 
 SET, TRUTH = "--set", ("true", "false")
+PLACES = (
+    "data/**/*.py",
+    "inspect/*.py",
+    "layers/**/*.py",
+    "models/*.py",
+    "runs/config.py",
+    "tasks/*.py",
+)  # of settings
 CLOSE = 0.85  # likeness, above which a word is an option of the command misspelt; others may be settings misspelt
 
 
@@ -57,7 +65,7 @@ def _assignment(word: str, left: list[str], known: Iterable[str], files: list[Pa
         raise UsageError(f"there is no option '--{name}'; did you mean '{close[0]}'?")
     if equals:
         return f"{key}={value}"
-    if _is_switch(kinds):
+    if _is_switch(kinds) or (not kinds and (not left or left[0].startswith("--"))):  # what is none is told as such
         return f"{key}={left.pop(0) if left and left[0] in TRUTH else 'true'}"
     if not left or left[0].startswith("--"):
         raise UsageError(f"the option '--{name}' needs a value")
@@ -72,7 +80,8 @@ def declared(name: str, files: Iterable[Path] = ()) -> list[str]:
     """The types that settings of this name have, in the package and in the user's files; they are read, not run."""
     field = re.compile(rf"^    {re.escape(name)}: ", re.MULTILINE)
     found: list[str] = []
-    for path in [*Path(unrolled.__file__).parent.rglob("*.py"), *files]:
+    root = Path(unrolled.__file__).parent
+    for path in [*(path for place in PLACES for path in root.glob(place)), *files]:
         text = read_bytes(path, CODE).decode("utf-8", "replace") if path.is_file() else ""
         if field.search(text):
             found += _fields(ast.parse(text), name)
@@ -80,9 +89,10 @@ def declared(name: str, files: Iterable[Path] = ()) -> list[str]:
 
 
 def _fields(tree: ast.Module, name: str) -> Iterator[str]:
-    """Annotations of that name in the classes of a file that may be settings."""
+    """Annotations of that name in the classes of a file that may be settings; those of a run as a whole (its model, its
+    seed) are options of their own."""
     for node in tree.body:
-        if isinstance(node, ast.ClassDef) and node.bases and not node.decorator_list:
+        if isinstance(node, ast.ClassDef) and node.bases and not node.decorator_list and node.name != "RunConfig":
             if {"NamedTuple", "Protocol"} & {ast.unparse(base) for base in node.bases}:
                 continue
             for line in node.body:
