@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # machines are noisy
+settings.load_profile("steady")
 
 LONG = ("tests/docs", "tests/comparison", "tests/learn")
 

@@ -30,7 +30,7 @@ from unrolled.data.reading import Answers
 from unrolled.emissions.bits import Bits
 from unrolled.emissions.categorical import Categorical
 from unrolled.objectives import answers, calibration, classes
-from unrolled.pictures import kinds
+from unrolled.pictures import predictions
 from unrolled.tasks import _labelled
 from unrolled.tasks._confusion import confusion_pictures
 from unrolled.tasks._told import OfClasses
@@ -229,16 +229,7 @@ class Task(_labelled.LabelledTask):
         if self.answers_are == "classes" or self.answers.size > SHOWN:
             return {}
         logits, y = self.said(model, section)[0], torch.from_numpy(section.values(TARGET))
-        confusion = classes.confusion_matrix(logits.argmax(1), y, len(self.answers.all_names))
         bins = calibration.reliability(logits.softmax(1), y)
-        full = [i for i, n in enumerate(bins.n.tolist()) if n]
-        line = kinds.Plot(
-            title="Reliability", alt="Share of right answers against the probability that the model gave them.",
-            x_label="probability that was said", y_label="share that was right",
-            series=[
-                kinds.Series(name="model", x=[float(bins.confidence[i]) for i in full],
-                             y=[float(bins.accuracy[i]) for i in full]),
-                kinds.Series(name="ideal", x=[0.0, 1.0], y=[0.0, 1.0], style="dashed"),
-            ],
-        )  # fmt: skip
-        return {**confusion_pictures(confusion, self.answers, split), "reliability": line}
+        full = bins.n > 0
+        curve = predictions.reliability(bins.confidence[full].tolist(), bins.accuracy[full].tolist())
+        return {**confusion_pictures(logits.argmax(1), y, self.answers, split), "reliability": curve}

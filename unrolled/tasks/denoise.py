@@ -36,7 +36,7 @@ from unrolled.data.sampler import Pooled
 from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.emissions.point import Point
 from unrolled.objectives import numbers
-from unrolled.pictures import kinds
+from unrolled.pictures import predictions
 from unrolled.tasks import _labelled
 
 ALIASES = ("denoising", "clean", "filter")
@@ -158,17 +158,7 @@ class Task(_labelled.LabelledTask):
     def pictures(self, model: Any, split: str) -> dict[str, Any]:
         line = next(self.predictions(model, split, 1))
         shown = {"noisy": line["input"], "clean": line["target"], "denoised": line["prediction"]}
-        series = [
-            kinds.Series(name=name, x=[float(t) for t in range(len(rows))], y=[row[0] for row in rows],
-                         style="dashed" if name == "clean" else "line")
-            for name, rows in shown.items()
-        ]  # fmt: skip
-        return {
-            "example": kinds.Plot(
-                title="An example", alt=f"The first series of the {split} data: noisy, clean, and what was made of it.",
-                x_label="step", y_label="value", series=series,
-            )
-        }  # fmt: skip
+        return {"example": predictions.series(shown, "clean", split)}
 
     def told(self, y: Tensor, x: Tensor) -> dict[str, Any]:
         return {"prediction": self.answers.decode(y.float()).tolist()}

@@ -45,7 +45,7 @@ from unrolled.decode.text import Begun, Writer
 from unrolled.emissions.categorical import Categorical
 from unrolled.layers.attention.packed import packed_weights
 from unrolled.objectives import metrics
-from unrolled.pictures import kinds
+from unrolled.pictures import kinds, predictions
 from unrolled.tasks import _next
 from unrolled.tasks._next import EVALUATION_ROWS, PIECE
 from unrolled.tasks._told import OfText
@@ -256,15 +256,8 @@ class Task(_next.NextTask):
         nats = self.emission.losses(y, each.y)[0, :SHOWN].tolist()
         ids = each.y[0, :SHOWN].tolist()
         pairs = [(token, value) for token, value in zip(ids, nats) if token != EMPTY]
-        return kinds.Tokens(
-            title=f"Surprise along the first example of the {split} data",
-            alt="Each token coloured by its loss; dark ones were not expected.",
-            tokens=[self.codec.name(token) for token, _ in pairs],
-            values=[value for _, value in pairs],
-            hints=[f"{value:.2f} nats" for _, value in pairs],
-            low=0.0,
-            unit="nats",
-        )
+        names = [self.codec.name(token) for token, _ in pairs]
+        return predictions.surprise(names, [value for _, value in pairs], split)
 
     def example(self, value: Any) -> tuple[Batch, list[str]]:
         """A text as one row; the names are those of the tokens that are read."""

@@ -21,7 +21,7 @@ from unrolled.data.examples import INPUT, Examples
 from unrolled.data.reading import names_of
 from unrolled.emissions.point import Distance, Point
 from unrolled.objectives import numbers
-from unrolled.pictures import kinds
+from unrolled.pictures import predictions
 from unrolled.tasks import _labelled
 
 ALIASES = ("regression",)
@@ -96,22 +96,8 @@ class Task(_labelled.LabelledTask):
     def pictures(self, model: Any, split: str) -> dict[str, Any]:
         section = self._found().sections[split].share(_labelled.POINTS / self._found().sections[split].n_examples)
         y, target = self._numbers(self.answers_to(model, section)), self._numbers(section.values(TARGET))  # [n, k]
-        names = self._names()
-        ends = [float(target.min()), float(target.max())]
-        against = kinds.Plot(
-            title="Predicted against true", alt=f"Each example of the {split} data: what was true and what was said.",
-            x_label="true", y_label="said",
-            series=[
-                *(_cloud(name, target[:, k], y[:, k]) for k, name in enumerate(names)),
-                kinds.Series(name="ideal", x=ends, y=[*ends], style="dashed"),
-            ],
-        )  # fmt: skip
-        residuals = kinds.Plot(
-            title="Residuals", alt=f"What was said less what was true, against what was said, in the {split} data.",
-            x_label="said", y_label="said - true",
-            series=[_cloud(name, y[:, k], y[:, k] - target[:, k]) for k, name in enumerate(names)],
-        )  # fmt: skip
-        return {"predicted": against, "residuals": residuals}
+        said, true = ({n: z[:, k].tolist() for k, n in enumerate(self._names())} for z in (y, target))
+        return dict(predictions.against_true(said, true, split))
 
     def _names(self) -> list[str]:
         """Of the numbers: their columns where these are known."""
@@ -124,7 +110,3 @@ def _plain(numbers: Tensor) -> float | list[float]:
     """One number alone, several as a list."""
     values: list[float] = [float(f"{value:.7g}") for value in numbers.tolist()]
     return values[0] if len(values) == 1 else values
-
-
-def _cloud(name: str, x: Tensor, y: Tensor) -> kinds.Series:
-    return kinds.Series(name=name, x=x.tolist(), y=y.tolist(), style="points")
