@@ -13,6 +13,8 @@ from torch import nn
 
 import unrolled
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.task import Given
+from unrolled.decode.config import Decoding
 from unrolled.training import api
 from unrolled.training.progress import Quiet
 
@@ -83,9 +85,8 @@ def test_data_from_memory(data: Any, settings: dict[str, Any], tmp_path: Path, i
     unrolled.train(data, model="gru", out=tmp_path / "run", settings=QUICK | settings)
     again = unrolled.load(tmp_path / "run")
     condition = (again.task.labels or [None])[0]
-    first, second = (
-        again.task.generate(model, "", condition=condition, max_tokens=5)[0] for model in (in_memory[0], again.model)
-    )
+    prompt, asked = Given("", condition), Decoding(max_tokens=5)
+    first, second = (again.task.generate(model, prompt, asked)[0] for model in (in_memory[0], again.model))
     assert first == second
     with pytest.raises(DataError, match="memory"):
         again.evaluate()
