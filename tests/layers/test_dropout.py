@@ -49,5 +49,5 @@ def test_a_row_never_loses_all_it_has() -> None:
 
 @pytest.mark.parametrize("p", [-0.1, 1.0, 1.5])
 def test_impossible_rates(p: float) -> None:
-    with pytest.raises(UsageError, match="word dropout of"):
+    with pytest.raises(UsageError, match="of word dropout"):
         WordDropout(p)

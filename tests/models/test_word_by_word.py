@@ -58,7 +58,7 @@ def test_words_that_always_stand_together_are_told_apart():
     """`chat` is seen with `the` as often as with `cat`; but `the` is what `le` brings about."""
     pairs = [(f"le {word}", f"the {WORDS[word]}") for word in ("chat", "chien", "dort", "mange")] * 3
     task = translate.Task(translate.Config(), DataConfig(tokens="word"))
-    task.prepare({"train": pairs, "valid": pairs[:1]})
+    task.prepare({"train": pairs, "valid": pairs[:1], "test": pairs[:1]})
     decoder = solved(task, dictionary).decoder
     for word in ("chat", "chien", "dort", "mange"):
         token = int(task.encode_source(f"le {word}", "")[1])

@@ -11,7 +11,7 @@ from unrolled.core import discover
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import misfit
 from unrolled.runs.build import spec_of
-from unrolled.runs.guess import default_model, task_alone
+from unrolled.runs.guess import chosen, default_model, guess_task, task_alone
 from unrolled.training.api import configure
 from unrolled.training.progress import Quiet
 
@@ -97,3 +97,10 @@ def test_a_model_that_does_not_fit_is_told_before_the_data_is_read(
     with pytest.raises(UsageError, match="the model 'gru' does not fit the task 'translate'"):
         unrolled.train(tmp_path / "pairs.tsv", model="gru", out=tmp_path / "run")
     assert spec_of(configure(None, None, tmp_path / "pairs.tsv", {})).kind == "conditional"
+
+
+def test_a_setting_of_the_model_says_nothing_of_the_data() -> None:
+    """`window` is a setting of transformers, where 0 is all, and of series, which are cut into windows of 2 or more."""
+    assert guess_task(["a b", "c d"], {"window": 0}).task == "next-token"
+    assert guess_task(["a b", "c d"], {"window": 4, "model.window": 4}, "transformer").task == "next-token"
+    assert chosen(None, "transformer", ["a b", "c d"], {"window": 0})[:2] == ("next-token", "transformer")

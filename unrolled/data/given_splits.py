@@ -170,8 +170,8 @@ def given_among(counts: Mapping[str, int], name: str) -> list[str]:
 def own_shares(shares: Mapping[str, float], given: Sequence[str]) -> dict[str, float]:
     """How training data is divided between training and the splits that are not given.
 
-    >>> own_shares({"train": 0.8, "valid": 0.1, "test": 0.1}, ["train", "test"])
-    {'train': 0.888888888888889, 'valid': 0.11111111111111112}
+    >>> own_shares({"train": 0.5, "valid": 0.125, "test": 0.5}, ["train", "test"])
+    {'train': 0.8, 'valid': 0.2}
     """
     left = {part: share for part, share in shares.items() if part == "train" or part not in given}
     others = {part: share / sum(left.values()) for part, share in left.items() if part != "train"}

@@ -12,8 +12,8 @@ from unrolled.core.config import Config, merge
 from unrolled.core.errors import UsageError, listed
 from unrolled.core.front import option
 from unrolled.core.spec import misfit
-from unrolled.core.task import Task
-from unrolled.data.look import look
+from unrolled.core.task import Guess, Task
+from unrolled.data.look import Look, look
 from unrolled.runs.build import make_task
 from unrolled.runs.config import RunConfig, full_keys, leaf_paths, no_setting
 
@@ -30,12 +30,17 @@ class Guessed(NamedTuple):
         return f"{self.task} (guessed because {self.why}; {option('task', 'NAME')} overrules it)"
 
 
-def guess_task(data: Any, settings: Mapping[str, Any]) -> Guessed:
-    """The task that the data is most surely for, of those that have the settings, and why."""
-    given = {key.rsplit(".", 1)[-1]: value for key, value in settings.items()}
+def guess_task(data: Any, settings: Mapping[str, Any], model: str | None = None) -> Guessed:
+    """The task that the data is most surely for, of those that have the settings, and why.
+
+    Those of the model, where one is named, say nothing of the data, whatever tasks have a setting of the same name.
+    """
+    of_model = set() if model is None else _words(discover.model(model).config)
+    of_data = {key: value for key, value in settings.items() if key not in of_model and not key.startswith("model.")}
+    given = {key.rsplit(".", 1)[-1]: value for key, value in of_data.items()}
     able, told = _able(set(given))
     seen = look(data)
-    guesses = {name: discover.tasks.load(name).Task.guess(seen, given) for name in able}
+    guesses = {name: _guess(name, seen, given) for name in able}
     sure = {name: guess for name, guess in guesses.items() if guess is not None}
     if not sure:
         those = f" of {listed(able)}, which have {listed(sorted(told))}," if told else ""
@@ -44,11 +49,24 @@ def guess_task(data: Any, settings: Mapping[str, Any]) -> Guessed:
     return Guessed(best, sure[best].why)
 
 
+def _guess(task: str, seen: Look, given: Mapping[str, Any]) -> Guess | None:
+    """What a task says; a value that it cannot have may be that of a setting of the same name that models have."""
+    guess = discover.tasks.load(task).Task.guess
+    try:
+        found: Guess | None = guess(seen, given)
+    except UsageError:
+        models = {word for name in discover.models.names() for word in _words(discover.model(name).config)}
+        if not given.keys() & models:
+            raise
+        found = guess(seen, {key: value for key, value in given.items() if key not in models})
+    return found
+
+
 def chosen(task: str | None, model: str | None, data: Any, settings: Mapping[str, Any]) -> tuple[str, str, str]:
     """The task and the model of a run, and a line on what nothing named: a guessed task, a default model."""
     said = []
     if task is None:
-        guessed = guess_task(data, settings)
+        guessed = guess_task(data, settings, model)
         task = guessed.task
         said.append(f"task {guessed}")
     if model is None:
