@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from unrolled.core import discover
+
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # machines are noisy
 settings.load_profile("steady")
 
@@ -16,6 +18,16 @@ LONG = ("tests/docs", "tests/comparison", "tests/learn")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests begin first, so that no worker ends with one while the others have nothing left."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
+@pytest.fixture(autouse=True)
+def _own_files_leave() -> Iterator[None]:
+    """A user's file that joins in a test leaves with it: what comes after must not be made of it."""
+    before = {room: {*room._files} for room in discover.JOINED}
+    yield
+    for room, names in before.items():
+        for name in {*room._files} - names:
+            room.forget(name)
 
 
 @pytest.fixture(scope="session", autouse=True)

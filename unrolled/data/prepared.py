@@ -196,7 +196,7 @@ def _package() -> list[Any]:
 
 def _own_files() -> list[str]:
     """The sha256 of each file of a user's own that data may be prepared by."""
-    rooms = [room for room in discover.MADE_OF if room is not discover.models]
+    rooms = [room for room in discover.MADE_OF if room not in (discover.models, discover.readouts)]
     files = {file for room in rooms for name in room.names() if (file := room.file(name)) is not None}
     return sorted(_digest([str(file)]) for file in files)
 

@@ -60,7 +60,7 @@ class SensedTask(_written.WrittenTask):
             two = f"{option('source_column')} and {option('target_column')}"
             raise UsageError(f"this task has two columns: give {two} instead of {option('column')}")
         reading = self.reading.updated({"target_file": self.asked_file}).with_part(self.data.part)
-        codecs = (self.source_codec, self.codec) if hasattr(self, "codec") else (None, self._offered)
+        codecs = (self.source_codec, self.codec) if self.has_codecs else (None, self._offered)
         make = lambda: prepare_pairs(self.open(source, reading), self.data, codecs)  # noqa: E731
         found = kept(source, self.asked(reading, codecs), make)
         self.take(found)

@@ -90,6 +90,7 @@ class WrittenTask(task.Task):
         super().__init__(config, data)
         self.pairs: Prepared | None = None
         self.codec: Codec  # of targets
+        self.has_codecs = False  # those of a saved run, or fitted before
         self.sections: dict[str, Examples] = {}
         self.longest: dict[str, Longest] = {}
         self.longest_target = 0  # of training, in tokens
@@ -113,7 +114,7 @@ class WrittenTask(task.Task):
         sections = self.sections = self.pairs.sections
         self.longest = {part: Longest(*each) for part, each in pairs.told["longest"].items()}
         self.longest_target = self.longest["train"].target
-        self.codec = pairs.codecs["target"]
+        self.codec, self.has_codecs = pairs.codecs["target"], True
         self.judge_by(TargetWords(**pairs.facts["target_words"]))
         named = [kind for section in sections.values() for kind in section.columns.get(KINDS, []) if kind]
         self.tell_apart(list(dict.fromkeys(named)))
@@ -136,7 +137,7 @@ class WrittenTask(task.Task):
         self.codec.save(directory)
 
     def load_codec(self, directory: Path) -> None:
-        self.codec = Codec.load(directory)
+        self.codec, self.has_codecs = Codec.load(directory), True
 
     def vocabularies(self) -> dict[str, task.Vocabulary]:
         return {"decoder.embedding": task.Vocabulary(self.codec), "head": task.Vocabulary(self.codec)}

@@ -73,6 +73,7 @@ class Task(_next.NextTask):
         super().__init__(config, data)
         self.text: Prepared | None = None
         self.codec: Codec
+        self.has_codec = False  # that of a saved run, or fitted before
         self.labels: list[str] | None = None
         self.column: str | None = None  # of a table, which training read
         self.is_stream = True
@@ -80,9 +81,9 @@ class Task(_next.NextTask):
         self._offered: Codec | None = None
 
     def prepare(self, source: Any) -> None:
-        codec = getattr(self, "codec", None)
+        codec = self.codec if self.has_codec else None
         self.text = prepare(source, self.data, codec=codec, labels=self.labels, offered=self._offered)
-        self.codec = self.text.codecs["text"]
+        self.codec, self.has_codec = self.text.codecs["text"], True
         self.labels, self.column = self.text.told["labels"], self.text.told["column"]
         self.is_stream = self.text.sections["train"].is_stream
         if self.config.label_smoothing and self.config.prior == "training":
@@ -92,7 +93,7 @@ class Task(_next.NextTask):
         self.codec.save(directory)
 
     def load_codec(self, directory: Path) -> None:
-        self.codec = Codec.load(directory)
+        self.codec, self.has_codec = Codec.load(directory), True
 
     def vocabularies(self) -> dict[str, task.Vocabulary]:
         read = task.Vocabulary(self.codec, tuple(self.labels or ()))

@@ -68,7 +68,7 @@ class Task(_written.WrittenTask):
         if self.data.column is not None or self.data.condition is not None:
             two = f"{option('source_column')} and {option('target_column')}"
             raise UsageError(f"pairs have two columns: give {two} instead of {option('column')}")
-        codecs = (self.source_codec, self.codec) if hasattr(self, "codec") else (None, None)
+        codecs = (self.source_codec, self.codec) if self.has_codecs else (None, None)
         reading = self.config.pairs.with_part(self.data.part)
         make = lambda: prepare_pairs(open_pairs(source, reading), self.data, codecs)  # noqa: E731
         found = kept(source, self.asked(reading, codecs), make)
@@ -97,9 +97,11 @@ class Task(_written.WrittenTask):
         found = [
             vocabularies[part].codec for part in ("encoder.embedding", "decoder.embedding") if part in vocabularies
         ]
-        cut_alike = len(found) == 2 and all(getattr(codec, "kind", None) == self.data.tokens for codec in found)
+        cut_alike = len(found) == 2 and all(
+            isinstance(codec, Codec) and codec.kind == self.data.tokens for codec in found
+        )
         if cut_alike and (found[0] is found[1]) == is_joint(self.data, self.config.pairs):
-            self.source_codec, self.codec = found
+            (self.source_codec, self.codec), self.has_codecs = found, True
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "reading": self.reading.model_dump(mode="json")}
