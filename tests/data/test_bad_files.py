@@ -106,7 +106,7 @@ def test_options_that_cannot_be(tmp_path):
     usage = [
         (table, {"column": "nam"}, "no column 'nam' for column=...; did you mean 'name'?"),
         (table, {"condition": "lang"}, "no column 'lang' for settings={\"data.condition\": ...}"),
-        (table, {}, "say which column holds the text with column=...; it has name, language, year"),
+        (table, {}, "or which one is to be predicted with target=...; it has name, language, year"),
         (table, {"column": "name", "condition": "name"}, "cannot be both"),
         (table, {"column": "name", "condition": "year", "examples": "stream"}, "a stream has no classes"),
         (table, {"column": "name", "examples": "lines"}, 'examples="lines" is not possible here'),

@@ -160,7 +160,8 @@ def choose_column(table: Table, column: str | None, condition: str | None, part:
         others = [name for name in names if name not in (condition, part)]
         if len(others) != 1 and "text" not in others:
             known = f"it has {some(names)}"
-            raise UsageError(f"{table.name}: say which column holds the text with {option('column')}; {known}")
+            other = f"or which one is to be predicted with {option('target')}"
+            raise UsageError(f"{table.name}: say which column holds the text with {option('column')}, {other}; {known}")
         column = others[0] if len(others) == 1 else "text"
     if column == condition:
         raise UsageError(f"{table.name}: column '{column}' cannot be both the text and the condition")
