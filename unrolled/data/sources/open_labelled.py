@@ -44,7 +44,8 @@ def _open(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
         return _open_builtin(source, answers)
     sources = sources_by_split(source)
     if sources is not None:
-        name = str(source) if isinstance(source, str | os.PathLike) else "the data"
+        named = source if isinstance(source, str | os.PathLike) else sources.get("train")
+        name = str(named) if isinstance(named, str | os.PathLike) else "the data"
         parts = opened_alike(sources, lambda each: _open(each, reading, answers),
                              lambda each, first: _open(each, _as_in(first, each, reading), answers))  # fmt: skip
         return join_parts(parts, name)
