@@ -6,11 +6,15 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.commands import run_unrolled
+from unrolled.cli import main
 from unrolled.core import discover
+from unrolled.core.errors import DataError
+from unrolled.runs.trust import opening
 
 COMMANDS = [
     "train", "compare", "report", "runs", "inspect", "evaluate", "generate", "predict", "score", "models", "tasks",
@@ -178,3 +182,15 @@ def test_the_recipe_of_a_run_repeats_it(stream_run: Path) -> None:
 
 def test_check_a_model_by_name() -> None:
     assert json.loads(run_unrolled("check", "memoryless", "--json").stdout)["passed"]
+
+
+def test_what_lies_behind_a_sentence_can_be_seen(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    """A directory whose files do not fit together may be our mistake too: whoever asks sees where it came from."""
+    for asked in ("", "1"):
+        monkeypatch.setenv("UNROLLED_TRACEBACK", asked)
+        with pytest.raises(DataError) as caught, opening("runs/mine"):
+            raise KeyError("width")
+        assert main._told(caught.value) == 3
+        told = capsys.readouterr().err
+        assert "unrolled: runs/mine: its files do not fit together (KeyError: 'width')" in told
+        assert ("Traceback" in told) == bool(asked)

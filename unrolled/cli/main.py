@@ -6,6 +6,7 @@ import ast
 import importlib
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -141,11 +142,14 @@ def _called(words: list[str]) -> Any:
 
 
 def _told(error: Exception) -> int:
-    known = explained(error)
+    """Print the sentence for an error; its exit code. With UNROLLED_TRACEBACK also what it came from, if anything."""
+    known, asked = explained(error), bool(os.environ.get("UNROLLED_TRACEBACK"))
+    if known is not None and asked and known.__cause__ is not None:
+        traceback.print_exception(known)
     if known is not None:
         print(f"unrolled: {shortened(known, LONGEST)}", file=sys.stderr)
         return known.exit_code
-    if os.environ.get("UNROLLED_TRACEBACK"):
+    if asked:
         raise error
     what = f"{type(error).__name__}: {shortened(error, LONGEST)}"
     print(

@@ -56,7 +56,7 @@ def opening(place: str | Path, by: object = None) -> Iterator[None]:
         raise error if str(error).startswith(str(place)) else DataError(f"{place}: {error}") from None
     except (ArithmeticError, AttributeError, LookupError, RecursionError, RuntimeError, TypeError, ValueError) as error:
         why = f"{type(error).__name__}: {shortened(str(error))}"
-        raise DataError(f"{place}: its files do not fit together ({why}); {ADVICE}") from None
+        raise DataError(f"{place}: its files do not fit together ({why}); {ADVICE}") from error
 
 
 @contextmanager
