@@ -42,7 +42,7 @@ test: $(STAMP)
 # every trial of kills, full disks, hostile directories and bad files; `make test` runs a part of them
 faults: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/faults tests/runs/test_checkpoint.py \
-		tests/training/test_resume.py -m "long or not long"
+		tests/training/test_resume.py tests/comparison/test_compare.py -m "long or not long"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

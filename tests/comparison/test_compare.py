@@ -199,6 +199,7 @@ def test_a_process_that_is_killed_is_a_row_that_says_so(text, tmp_path):
     assert ends["two"][0] == "done"
 
 
+@pytest.mark.long
 def test_a_signal_saves_and_says_how_to_go_on(text, tmp_path):
     command = [sys.executable, "-m", "unrolled.cli.main", "compare", str(text), "--models", "elman", "--steps",
                "100000", "-o", str(tmp_path / "out"), "--jobs", "1"]  # fmt: skip
@@ -227,7 +228,9 @@ def test_data_in_memory_is_compared_in_this_process(tmp_path):
         unrolled.compare(resume=found.path)
 
 
-@pytest.mark.parametrize("size", ["small", "medium", "large"])
+@pytest.mark.parametrize(
+    "size", ["small", *(pytest.param(size, marks=pytest.mark.long) for size in ("medium", "large"))]
+)
 def test_sizes_agree_within_five_percent(text, size):
     asked = {"match": "params", "size": size, "steps": 1, "preset": "thorough"}
     plan = make_plan(text, None, asked)
