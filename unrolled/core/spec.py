@@ -18,7 +18,7 @@ Kind = Literal["causal", "encoder", "conditional"]
 Reads = Literal["embedded", "tokens", "numbers", "counts", "tf-idf"]
 Where = Literal["next", "each", "whole", "regions"]
 Preset = Literal["quick", "standard", "thorough"]
-Targets = Literal["tokens", "bits", "class", "classes", "numbers", "tags", "series"]
+Targets = Literal["tokens", "bits", "class", "classes", "numbers", "tags", "series", "horizon"]
 
 PRESETS: tuple[str, ...] = get_args(Preset)
 PREDICTS = {
@@ -38,6 +38,12 @@ class Sizes:
     d_out: int
     d_source: int = 0
     """of a source that is read before; 0: there is none"""
+    horizon: int = 1
+    """How many steps ahead of each position are predicted; the output holds them one after the other."""
+    d_step: int = 0
+    """Of a forecast, how many numbers one step has: the first columns of the input, and d_out = horizon * d_step."""
+    observed: bool = False
+    """Whether d_step more columns of the input follow these, 1 where a number was observed and 0 where it is missing."""
 
 
 class Asks(NamedTuple):
