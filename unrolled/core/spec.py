@@ -15,7 +15,7 @@ from unrolled.core.config import Config
 from unrolled.core.errors import UsageError, listed, nearest
 
 Kind = Literal["causal", "encoder", "conditional"]
-Reads = Literal["embedded", "tokens", "numbers", "counts", "tf-idf"]
+Reads = Literal["embedded", "tokens", "numbers", "units", "counts", "tf-idf"]
 Where = Literal["next", "each", "whole", "regions"]
 Preset = Literal["quick", "standard", "thorough"]
 Targets = Literal["tokens", "bits", "class", "classes", "numbers", "tags", "series", "horizon"]
@@ -131,7 +131,7 @@ class ModelSpec:
     """Other names, for whoever types one of them."""
     reads: tuple[Reads, ...] = ("embedded",)
     """What its input is, the first that the task has: vectors that an input layer makes of anything; tokens or numbers
-    as the task has them; how often each token occurs, or that weighted by rarity."""
+    as the task has them; numbers in the units of the data; how often each token occurs, or that weighted by rarity."""
     reads_source: tuple[Reads, ...] = ("embedded",)
     """The same of the source, where the kind is conditional."""
     outputs: tuple[Where, ...] = ("next", "each", "whole")
@@ -263,6 +263,8 @@ def reading(reads: tuple[Reads, ...], offered: str | None, spelt: bool = False) 
         if way == "embedded" or offered is None or way == offered:
             return way
         if way in ("counts", "tf-idf") and offered == "tokens" and not spelt:
+            return way
+        if way == "units" and offered == "numbers":
             return way
     return None
 
