@@ -38,7 +38,7 @@ ORDER = [
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 INSIDE = {  # rooms inside rooms, lowest first; "" is what lies in the room itself
     "layers": ["recurrent", "attention", "readouts", "conv", "counting", "parts"],
-    "data": ["files", "codecs", "readers", "sources", "builtin"],  # what lies in the room itself is above and below
+    "data": ["storage", "files", "codecs", "readers", "sources", "builtin"],  # data/*.py is above and below
     "runs": ["storage", ""],
     "inspect": ["tools", ""],
 }
@@ -435,7 +435,7 @@ OPENS = {
     "runs/storage/locks.py": "locks",
     "cli/streams.py": "standard streams that the caller closed",
     "runs/storage/atomic.py": "directories, to fsync them",
-    "data/cache.py": "locks, and directories to fsync them",
+    "data/storage/cache.py": "locks, and directories to fsync them",
     "data/builtin/python_source.py": "the standard library's own files",
 }
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.commands import run_unrolled
 from unrolled.cli.asked import Moving, Still, bar_for, size_of
-from unrolled.data.windows import windows
+from unrolled.data.files.live_chunks import live_chunks
 
 
 @pytest.fixture(scope="module")
@@ -79,14 +79,14 @@ def test_what_comes_slowly_is_answered_at_once():
         time.sleep(0.3)
         yield 3
 
-    assert [1, 2] in list(windows(slowly(), 10))
-    assert list(windows(iter(range(5)), 2)) == [[0, 1], [2, 3], [4]]
+    assert [1, 2] in list(live_chunks(slowly(), 10))
+    assert list(live_chunks(iter(range(5)), 2)) == [[0, 1], [2, 3], [4]]
 
     def fails():
         yield 1
         raise ValueError("broken")
 
-    found = windows(fails(), 10)
+    found = live_chunks(fails(), 10)
     assert next(found) == [1]
     with pytest.raises(ValueError, match="broken"):
         next(found)

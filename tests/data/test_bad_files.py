@@ -22,7 +22,7 @@ from unrolled.data.files.panics import without_panic
 from unrolled.data.files.text_file import TextFile
 from unrolled.data.prepare import prepare
 from unrolled.data.sources.text import open_source
-from unrolled.data.stored import TokenWriter
+from unrolled.data.storage.stored import TokenWriter
 
 LINES = "The quick brown fox jumps over the lazy dog.\n" * 20
 ROWS = "text,language\n" + "".join(f"word{i},{'en' if i % 2 else 'fr'}\n" for i in range(40))

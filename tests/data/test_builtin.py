@@ -15,8 +15,7 @@ from tests.commands import run_unrolled
 from unrolled.core import discover
 from unrolled.core.errors import Misused, UsageError
 from unrolled.data import builtin_sets
-from unrolled.data.pairs_config import PairReading
-from unrolled.data.reading import Reading
+from unrolled.data.reading import PairReading, Reading
 from unrolled.data.sources.captions import open_captions
 from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.data.sources.open_pairs import open_pairs

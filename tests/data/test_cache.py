@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from unrolled.core.errors import CannotWrite, UsageError
-from unrolled.data import cache, store
 from unrolled.data.config import DataConfig
 from unrolled.data.prepare import prepare
 from unrolled.data.prepared import Prepared
+from unrolled.data.storage import cache, store
 
 ROWS = [f"row {i} of the table" for i in range(60)]
 

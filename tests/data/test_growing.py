@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from unrolled.core.errors import CannotWrite
-from unrolled.data import growing
-from unrolled.data.growing import Growing
+from unrolled.data.storage import growing
+from unrolled.data.storage.growing import Growing
 
 RANDOM = np.random.default_rng(0)
 KINDS = {

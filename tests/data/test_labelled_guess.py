@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from unrolled.data.labelled_guess import guess_answers
 from unrolled.data.look import look
 from unrolled.data.reading import Reading
+from unrolled.data.sources.labelled_guess import guess_answers
 
 FILES = {
     "a.csv": ("text,label\nx,a\ny,b\n", "class"),

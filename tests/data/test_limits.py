@@ -17,8 +17,8 @@ from unrolled.data.files import npz
 from unrolled.data.files import text_file as plain
 from unrolled.data.files.file_names import file_of_row
 from unrolled.data.files.text_file import TextFile
-from unrolled.data.pairs_config import PairReading
 from unrolled.data.readers.image import read_idx
+from unrolled.data.reading import PairReading
 from unrolled.data.sources.open_pairs import open_pairs
 from unrolled.runs import build
 from unrolled.runs.trust import data_of

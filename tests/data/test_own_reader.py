@@ -13,7 +13,7 @@ from tests.commands import run_unrolled
 from unrolled.core import discover
 from unrolled.core.errors import DataError, UsageError
 from unrolled.data import formats
-from unrolled.data.pairs_config import PairReading
+from unrolled.data.reading import PairReading
 from unrolled.data.sources.open_pairs import open_pairs
 
 BARS = '''"""Cells between bars, a header line first."""

@@ -11,8 +11,8 @@ from unrolled.core.errors import UsageError
 from unrolled.data.builtin.dates import NEW_DATES, NEW_STYLES, combinations, held_out, write
 from unrolled.data.config import DataConfig
 from unrolled.data.files.number_words import english, french
-from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_prepare import prepare_pairs
+from unrolled.data.reading import PairReading
 from unrolled.data.sources.open_pairs import open_pairs
 
 

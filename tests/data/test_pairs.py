@@ -14,12 +14,12 @@ from unrolled.data.collate import n_targets
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import GIVEN, REFERENCES
 from unrolled.data.look import look
-from unrolled.data.pairs_config import PairReading
-from unrolled.data.pairs_guess import guess_pairs
 from unrolled.data.pairs_prepare import encode_pairs, prepare_pairs
 from unrolled.data.prepared import used
+from unrolled.data.reading import PairReading
 from unrolled.data.sources.open_pairs import open_pairs
 from unrolled.data.sources.pairs_files import sources_in
+from unrolled.data.sources.pairs_guess import guess_pairs
 
 PAIRS = [("un", "one"), ("deux", "two"), ('"trois"', "three")]
 

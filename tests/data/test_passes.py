@@ -19,11 +19,10 @@ from unrolled.data.examples import INPUT
 from unrolled.data.files import text_file as plain
 from unrolled.data.files.text_file import TextFile
 from unrolled.data.labelled_prepare import prepare_labelled
-from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_prepare import prepare_pairs
 from unrolled.data.prepare import prepare
 from unrolled.data.readers.parquet import ParquetTable
-from unrolled.data.reading import Reading
+from unrolled.data.reading import PairReading, Reading
 from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.data.sources.open_pairs import open_pairs
 from unrolled.data.sources.recognition import open_recognition

@@ -13,10 +13,11 @@ from PIL import Image
 from tests.small import QUICK
 from unrolled.core import discover
 from unrolled.core.errors import DataError, UnrolledError
-from unrolled.data import prepared, stored
+from unrolled.data import prepared
 from unrolled.data.examples import Examples, Ragged
 from unrolled.data.prepared import Prepared, kept, shared
-from unrolled.data.store import Draft, write
+from unrolled.data.storage import stored
+from unrolled.data.storage.store import Draft, write
 from unrolled.runs import build
 from unrolled.training.api import configure
 

@@ -15,11 +15,10 @@ from unrolled.data.config import DataConfig
 from unrolled.data.labelled import LabelledSource
 from unrolled.data.labelled_prepare import prepare_labelled
 from unrolled.data.noise import with_noise
-from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_prepare import prepare_pairs
 from unrolled.data.prepare import prepare
 from unrolled.data.prepared import Prepared
-from unrolled.data.reading import Fold, Noise, Reading
+from unrolled.data.reading import Fold, Noise, PairReading, Reading
 from unrolled.data.sources.captions import open_captions
 from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.data.sources.open_pairs import open_pairs

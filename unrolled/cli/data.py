@@ -90,7 +90,7 @@ def _show(facts: dict[str, Any]) -> None:
 
 
 def _clear(json: bool) -> None:
-    from unrolled.data import cache
+    from unrolled.data.storage import cache
     from unrolled.report.words import size_words
 
     found = cache.clear()
@@ -106,7 +106,7 @@ def _clear(json: bool) -> None:
 
 def _about_cache() -> str:
     """Where prepared data is kept, and how much of it there is."""
-    from unrolled.data import cache
+    from unrolled.data.storage import cache
     from unrolled.report.words import size_words
 
     most, size = cache.limit(), size_words(sum(entry.size for entry in cache.kept()))

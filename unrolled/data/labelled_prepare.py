@@ -33,11 +33,11 @@ from unrolled.data.config import DataConfig
 from unrolled.data.examples import INPUT, ROWS, Examples, Ragged, lengths_of
 from unrolled.data.files.passes import Steady
 from unrolled.data.given_splits import PARTS
-from unrolled.data.growing import Growing
 from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.prepared import Prepared
 from unrolled.data.reading import Fold, Kind
 from unrolled.data.sides import WHOLE, Scan, scan_examples, sides
+from unrolled.data.storage.growing import Growing
 
 InputCodec = Codec | WordListCodec | NumberScaler
 

@@ -27,7 +27,7 @@ from unrolled.data.codecs.text import Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.files.cell_values import check_text, in_brief
 from unrolled.data.given_splits import ALL, opened_alike, settled
-from unrolled.data.pairs_config import PairReading
+from unrolled.data.reading import PairReading
 
 
 class Pair(NamedTuple):

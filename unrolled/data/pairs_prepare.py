@@ -27,8 +27,8 @@ from unrolled.data.examples import ENDS, GIVEN, KINDS, REFERENCES, ROWS, Example
 from unrolled.data.files.passes import Steady
 from unrolled.data.given_splits import PARTS
 from unrolled.data.pairs import Pair, PairSource
-from unrolled.data.pairs_config import PairReading
 from unrolled.data.prepared import Prepared
+from unrolled.data.reading import PairReading
 from unrolled.data.sides import Scan, sides
 from unrolled.data.split import row_key
 from unrolled.data.target_words import target_words

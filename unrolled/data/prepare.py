@@ -23,8 +23,6 @@ from unrolled.core.batch import SOURCE, TARGET
 from unrolled.core.errors import DataError, UsageError, nearest, some
 from unrolled.core.front import option
 from unrolled.core.tokens import UNKNOWN
-from unrolled.data import store
-from unrolled.data.cache import place_of
 from unrolled.data.codecs.text import FILE, Codec, NumberCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples, lengths_of
@@ -35,8 +33,10 @@ from unrolled.data.prepared import USE, Prepared, n_values, used
 from unrolled.data.sources.split_text import lines_again, open_text
 from unrolled.data.sources.text import TextSource, open_source
 from unrolled.data.split import cut_pieces, row_key, split_rows, stream_cuts, together
-from unrolled.data.store import Draft, Entry
-from unrolled.data.stored import TokenWriter, stored_examples
+from unrolled.data.storage import store
+from unrolled.data.storage.cache import place_of
+from unrolled.data.storage.store import Draft, Entry
+from unrolled.data.storage.stored import TokenWriter, stored_examples
 
 WHOLE = {"all": 1.0}
 FORMAT = 1  # of fingerprints, which saved runs keep

@@ -29,7 +29,6 @@ import unrolled
 from unrolled.core import discover
 from unrolled.core.errors import CannotWrite, DataError, UsageError
 from unrolled.core.opening import Opened, open_regular, recorded
-from unrolled.data import cache, store
 from unrolled.data.builtin_sets import BUILTIN
 from unrolled.data.codecs.labels import AnswerCodec, ClassCodec, answers_from_json
 from unrolled.data.codecs.text import Codec
@@ -38,8 +37,9 @@ from unrolled.data.codecs.word_list import WordListCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples
 from unrolled.data.files.passes import changed
-from unrolled.data.store import Draft, Entry
-from unrolled.data.stored import put_examples, stored_examples
+from unrolled.data.storage import cache, store
+from unrolled.data.storage.store import Draft, Entry
+from unrolled.data.storage.stored import put_examples, stored_examples
 
 LARGE = 64 * 2**20  # bytes of files; less is prepared again rather than kept, but for the runs of a comparison
 NOT_AS_WRITTEN = (ValueError, KeyError, TypeError, AttributeError, UsageError, DataError)

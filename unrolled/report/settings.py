@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from unrolled.data.pairs_config import PairReading
-from unrolled.data.reading import Reading
+from unrolled.data.reading import PairReading, Reading
 from unrolled.data.sources.vector_pairs import CaptionReading, RecognitionReading
 from unrolled.report.group import Group
 from unrolled.report.read import RunFacts

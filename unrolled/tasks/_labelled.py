@@ -33,7 +33,6 @@ from unrolled.data.files.beside import with_beside
 from unrolled.data.files.cell_values import as_series, as_words, shown
 from unrolled.data.files.in_memory import is_standard_input
 from unrolled.data.labelled import Labelled, LabelledSource
-from unrolled.data.labelled_guess import guess_answers
 from unrolled.data.labelled_prepare import (
     InputCodec,
     encode_examples,
@@ -45,6 +44,7 @@ from unrolled.data.look import Look
 from unrolled.data.prepared import Prepared, kept, n_values, settings_of, used
 from unrolled.data.reading import Answers, Kind, Reading
 from unrolled.data.sampler import Pooled, pooled_batches
+from unrolled.data.sources.labelled_guess import guess_answers
 from unrolled.data.sources.labelled_inputs import bare, first_labelled, inputs_of, labelled
 from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.data.sources.rows_beside import labelled_rows

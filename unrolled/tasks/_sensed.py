@@ -19,9 +19,9 @@ from unrolled.data.collate import n_targets
 from unrolled.data.config import DataConfig
 from unrolled.data.files.in_memory import is_standard_input, table_of, values_of
 from unrolled.data.pairs import first_pairs
-from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_prepare import encode_pairs, prepare_pairs
 from unrolled.data.prepared import kept
+from unrolled.data.reading import PairReading
 from unrolled.data.sources.rows_beside import rows_in
 from unrolled.data.sources.vector_pairs import VectorPairs
 from unrolled.tasks import _written

@@ -17,8 +17,8 @@ from unrolled.core.tokens import EMPTY, START, STOP, UNKNOWN
 from unrolled.core.trace import trace
 from unrolled.data.codecs.text import Codec
 from unrolled.data.examples import Examples
+from unrolled.data.files.live_chunks import live_chunks
 from unrolled.data.sampler import bucketed_batches
-from unrolled.data.windows import windows
 from unrolled.decode.config import Decoding
 from unrolled.decode.text import Begun, Writer, Written
 from unrolled.layers.attention.packed import packed_weights
@@ -61,7 +61,7 @@ def sides_of(value: Any) -> tuple[Any, str]:
 def given_in(values: Iterable[Any], word: str = "line", live: bool = False) -> Iterator[list[task.Given]]:
     """Sources, some at a time, numbered from 1; live, what comes slowly is handed on at once."""
     found = (task.Given(value, number=n, place=f"{word} {n}") for n, value in enumerate(values, 1))
-    return windows(found, AT_ONCE, live)
+    return live_chunks(found, AT_ONCE, live)
 
 
 def longest_source(model: nn.Module) -> int | None:

@@ -32,9 +32,9 @@ from unrolled.data.codecs.text import Codec
 from unrolled.data.collate import NEXT, Form, collate, n_targets
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import GIVEN, KINDS, REFERENCES, Examples
-from unrolled.data.pairs_config import PairReading
 from unrolled.data.pairs_prepare import Longest, examples_of_pairs
 from unrolled.data.prepared import Prepared, settings_of, used
+from unrolled.data.reading import PairReading
 from unrolled.data.sampler import Bucketed, bucketed_batches
 from unrolled.data.target_words import TargetWords
 from unrolled.decode.config import WRITTEN, Decoding

@@ -33,12 +33,12 @@ from unrolled.data.codecs.text import Codec
 from unrolled.data.collate import collate
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples, frequencies, ragged
-from unrolled.data.first_texts import first_texts
 from unrolled.data.look import Look
 from unrolled.data.prepare import prepare, prepare_all
 from unrolled.data.prepared import Prepared
 from unrolled.data.sampler import Pooled, StreamRows, Windows, pooled_batches, stream_batches
 from unrolled.data.sources.rows_beside import rows_in
+from unrolled.data.sources.split_text import first_texts
 from unrolled.data.sources.text_inputs import bound, read_inputs
 from unrolled.decode.config import WRITTEN, Decoding
 from unrolled.decode.text import Begun, Writer

@@ -24,16 +24,16 @@ from unrolled.data.codecs.text import Codec
 from unrolled.data.collate import n_targets
 from unrolled.data.config import DataConfig
 from unrolled.data.files.in_memory import is_standard_input
+from unrolled.data.files.live_chunks import live_chunks
 from unrolled.data.look import Look
 from unrolled.data.pairs import first_pairs
-from unrolled.data.pairs_config import PairReading
-from unrolled.data.pairs_guess import guess_pairs
 from unrolled.data.pairs_prepare import encode_pairs, is_joint, prepare_pairs
 from unrolled.data.prepared import kept
+from unrolled.data.reading import PairReading
 from unrolled.data.sources.open_pairs import open_pairs
 from unrolled.data.sources.pairs_files import sources_in, sources_of, table_of_pairs
+from unrolled.data.sources.pairs_guess import guess_pairs
 from unrolled.data.sources.rows_beside import rows_of
-from unrolled.data.windows import windows
 from unrolled.tasks import _written
 from unrolled.tasks._counted import Counted
 from unrolled.tasks._writing import AT_ONCE, given_in
@@ -169,5 +169,7 @@ class Task(_written.WrittenTask):
             return given_in((line.rstrip("\r\n") for line in sys.stdin), live=True)
         if isinstance(source, str | PathLike):
             found = sources_in(Path(source), self.reading)
-            return windows((task.Given(text, number=n, place=f"line {n}") for n, text in found), AT_ONCE, live=False)
+            return live_chunks(
+                (task.Given(text, number=n, place=f"line {n}") for n, text in found), AT_ONCE, live=False
+            )
         return given_in(sources_of(source, self.reading), "example")

@@ -11,7 +11,7 @@ from unrolled.data.builtin_sets import BUILTIN, asked
 from unrolled.data.files.text_file import named_path
 from unrolled.data.given_splits import PARTS, sources_by_split
 from unrolled.data.pairs import Pair, PairSource, open_splits
-from unrolled.data.pairs_config import PairReading
+from unrolled.data.reading import PairReading
 from unrolled.data.sources import pairs_files as files
 
 

@@ -17,7 +17,7 @@ from unrolled.data.files.text_file import TextFile, unpacked
 from unrolled.data.formats import ending_of, is_table, open_table, suffixes_giving
 from unrolled.data.given_splits import ALL, PARTS, given_part, part_in
 from unrolled.data.pairs import Pair, PairSource, join_parts
-from unrolled.data.pairs_config import PairReading
+from unrolled.data.reading import PairReading
 
 SOURCES = ("source", "src", "from", "input", "original", "question")
 TARGETS = ("target", "tgt", "to", "output", "translation", "translated", "answer")

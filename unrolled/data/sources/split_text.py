@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.core.errors import DataError, UsageError
+from unrolled.data.codecs.text import Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.files.tables import Example
 from unrolled.data.given_splits import named_by_split, opened_alike, settled, sources_by_split
@@ -83,6 +85,33 @@ def _require_one_each(source: Any) -> None:
     """A folder of files some of which are for test must not be read as one text."""
     if isinstance(source, str | PathLike) and os.path.isdir(source) and named_by_split(Path(source)):
         raise UsageError(f"{source}: several files are for one split; put them into folders train, valid and test")
+
+
+# ---- what is shown of it
+
+N_TOKENS = 24
+N_CHARACTERS = 200
+
+
+def first_texts(source: Any, config: DataConfig, codec: Codec, n: int) -> list[dict[str, Any]]:
+    """The beginning of a stream, or the first n examples, as they are read and as tokens."""
+    opened = next(iter(open_text(source, config).by_split().values()))
+    first: list[tuple[Any, str | None, str | None]]
+    if opened.is_stream:
+        first = [(piece[:N_CHARACTERS], None, None) for piece in islice(opened.pieces(), 1)]
+    else:
+        first = [
+            (each.text[:N_CHARACTERS], each.label, opened.place(each.number)) for each in islice(opened.examples(), n)
+        ]
+    return [
+        {
+            "text": text if isinstance(text, str) else " ".join(map(str, text)),
+            "class": label,
+            "place": place,
+            "tokens": [codec.name(token) for token in codec.encode(text)[:N_TOKENS]],
+        }
+        for text, label, place in first
+    ]
 
 
 # ---- what is in training too

@@ -18,8 +18,7 @@ from unrolled.data.files.number_words import LARGEST, english
 from unrolled.data.formats import ending_of
 from unrolled.data.labelled import check_series
 from unrolled.data.pairs import Pair, PairSource
-from unrolled.data.pairs_config import PairReading
-from unrolled.data.reading import NamePattern, SoundReading
+from unrolled.data.reading import NamePattern, PairReading, SoundReading
 
 
 class CaptionReading(PairReading):

@@ -15,7 +15,7 @@ from unrolled.data.files.text_file import unpacked
 from unrolled.data.given_splits import part_in
 from unrolled.data.look import Look
 from unrolled.data.pairs import Pair, PairSource
-from unrolled.data.pairs_config import PairReading
+from unrolled.data.reading import PairReading
 from unrolled.data.sources.open_pairs import open_pairs
 from unrolled.data.sources.pairs_files import TABBED, open_columns, sides
 

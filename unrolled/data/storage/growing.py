@@ -9,8 +9,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unrolled.data import cache
 from unrolled.data.examples import Ragged, offsets_of
+from unrolled.data.storage import cache
 
 SPILL = 32 * 2**20  # bytes; more are written to an unnamed file beside the cache, which ends with its last use
 

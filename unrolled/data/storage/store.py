@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
 from unrolled.core.opening import open_regular
-from unrolled.data import cache
+from unrolled.data.storage import cache
 
 FORMAT = 3
 SEAL = "index.sha256"

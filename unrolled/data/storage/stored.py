@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from unrolled.core.tokens import UNKNOWN
 from unrolled.data.examples import ENDS, ROWS, Column, Examples, Ragged
-from unrolled.data.store import Draft, Entry
+from unrolled.data.storage.store import Draft, Entry
 
 TEXTS = "texts"  # instead of a type: a list of strings
 

@@ -1,4 +1,4 @@
-"""Windows: as many examples at a time as are there, up to a number; so what comes slowly is answered at once."""
+"""Live chunks: as many examples at a time as are there, up to a number; so what comes slowly is answered at once."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 
-PAUSE = 0.05  # seconds without another item that end a window
+PAUSE = 0.05  # seconds without another item that end a chunk
 END = object()
 
 
-def windows(items: Iterable[Item], most: int, live: bool = True) -> Iterator[list[Item]]:
+def live_chunks(items: Iterable[Item], most: int, live: bool = True) -> Iterator[list[Item]]:
     """The items in lists of at most `most`, in order. Live, a list ends too when no further item comes for a moment.
 
-    >>> list(windows(range(5), 2, live=False))
+    >>> list(live_chunks(range(5), 2, live=False))
     [[0, 1], [2, 3], [4]]
     """
     if not live:
