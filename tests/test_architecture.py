@@ -28,7 +28,7 @@ MODULES = {
 ORDER = [
     {"core"},
     {"layers", "data", "objectives", "decode", "pictures"},
-    {"emissions"},
+    {"emissions", "nn", "errors"},  # the last two: what users import of the rooms above
     {"models", "tasks", "verbs"},
     {"runs", "testing"},
     {"training", "inspect", "report"},
@@ -258,6 +258,7 @@ def test_no_module_imports_itself_by_way_of_others():
         for name, _ in imports(ast.parse(file.read_text(encoding="utf-8")), module, file.name == "__init__.py"):
             name = name if name in MODULES else name.rsplit(".", 1)[0]
             edges[module] |= {name} & MODULES - {module}
+    edges["unrolled"] = set()  # its names are loaded when they are asked for; it imports them for type checkers
     left = [group for group in cycles(edges) if not group & {f"unrolled.data.{name}" for name in KNOWN_CYCLES}]
     assert left == []
 

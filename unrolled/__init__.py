@@ -1,12 +1,22 @@
 """unrolled: the sequence models of forty years, on your own data.
 
-Everything here is loaded on first use, so that `import unrolled` answers at once and without torch.
+Everything here is loaded on first use, so that `import unrolled` answers at once and without torch. What is stable, and
+what is not, is in docs/api.md.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unrolled import errors, nn, testing
+    from unrolled.comparison.api import Comparison, compare
+    from unrolled.report.page import write_report
+    from unrolled.runs.describe import describe
+    from unrolled.runs.run import Run, load
+    from unrolled.runs.session import Session
+    from unrolled.training.api import train
 
 __version__ = "0.1.0"
 
@@ -19,17 +29,30 @@ _lazy = {
     "load": "unrolled.runs.run",
     "Run": "unrolled.runs.run",
     "Session": "unrolled.runs.session",
-    "testing": "unrolled.testing",
 }
+_modules = ("errors", "nn", "testing")
 
-__all__ = ["Comparison", "Run", "Session", "compare", "describe", "load", "testing", "train", "write_report"]
+__all__ = [
+    "Comparison",
+    "Run",
+    "Session",
+    "compare",
+    "describe",
+    "errors",
+    "load",
+    "nn",
+    "testing",
+    "train",
+    "write_report",
+]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _modules:
+        return importlib.import_module(f"unrolled.{name}")
     if name not in _lazy:
         raise AttributeError(f"module 'unrolled' has no attribute '{name}'")
-    module = importlib.import_module(_lazy[name])
-    return module if name == "testing" else getattr(module, name)
+    return getattr(importlib.import_module(_lazy[name]), name)
 
 
 def __dir__() -> list[str]:

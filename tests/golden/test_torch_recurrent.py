@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import prune
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from unrolled import nn as nn_layers
 from unrolled.core.errors import UsageError
 from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Elman
 from unrolled.layers.recurrent.fused import fused
@@ -131,11 +133,14 @@ def test_single_layers_have_twins_too() -> None:
 @pytest.mark.parametrize(
     ("layer", "words"),
     [
-        (Recurrent(BookGRU(3, 4)), "BookGRU cell has no twin"),
+        (Recurrent(BookGRU(3, 4)), "Elman, LSTM and GRU cells, not of BookGRU"),
         (Recurrent(Elman(3, 4, "sigmoid")), "tanh and relu"),
         (Recurrent(GRU(3, 4), initial="learned"), "learned initial state"),
         (Stacked([Recurrent(GRU(3, 4)), Recurrent(GRU(4, 5))]), "weight_hh_l1|bias_hh_l1"),
         (Stacked([Recurrent(GRU(3, 4)), Recurrent(LSTM(4, 4))]), "one kind and width"),
+        (Stacked([Recurrent(Elman(3, 4)), Recurrent(Elman(4, 4, "relu"))]), "one activation"),
+        (Bidirectional(nn_layers.GRU(3, 4, 2), nn_layers.GRU(3, 4, 2)), "use BidirectionalStack"),
+        (nn_layers.CausalConv(3, 4, kernel=2), "recurrent layers, not CausalConv"),
     ],
 )
 def test_what_torch_cannot_hold_is_refused(layer: Any, words: str) -> None:
@@ -143,6 +148,27 @@ def test_what_torch_cannot_hold_is_refused(layer: Any, words: str) -> None:
         to_torch(layer)
 
 
-def test_modules_without_a_twin_are_refused() -> None:
-    with pytest.raises(UsageError, match="Linear has no twin"):
-        from_torch(nn.Linear(3, 4))  # type: ignore[arg-type]
+class OwnGRU(nn.GRU):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        (nn.Linear(3, 4), "torch.nn.RNN, LSTM and GRU, not Linear"),
+        (OwnGRU(3, 4), "not OwnGRU"),
+        (nn.utils.parametrizations.weight_norm(nn.GRU(3, 4), "weight_hh_l0"), "not ParametrizedGRU"),
+        (prune.l1_unstructured(nn.GRU(3, 4), "weight_hh_l0", 0.5), "'weight_hh_l0_orig': make its pruning permanent"),
+    ],
+)
+def test_modules_that_cannot_be_converted_are_refused(module: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        from_torch(module)
+
+
+def test_the_mode_is_kept() -> None:
+    module = nn.LSTM(3, 4, num_layers=2, dropout=0.9, batch_first=True).eval()
+    layer, x = from_torch(module), torch.randn(2, 5, 3)
+    torch.testing.assert_close(layer(x)[0], module(x)[0])
+    assert not to_torch(layer).training
+    assert to_torch(layer.train()).training

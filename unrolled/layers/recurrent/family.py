@@ -41,23 +41,35 @@ class BidirectionalConfig(RecurrentConfig):
     """Units per layer and direction (m of the equations)."""
 
 
-def stack(config: RecurrentConfig, d_in: int, cell: Callable[[int, int], Cell]) -> Stacked:
+def recurrent_layers(config: RecurrentConfig, d_in: int, cell: Callable[[int, int], Cell]) -> list[Recurrent]:
     """`n_layers` recurrent layers of `cell(d_in, d_state)`, each fed by the output of the one below."""
-    layers = []
+    layers: list[Recurrent] = []
     for _ in range(config.n_layers):
         layers.append(Recurrent(cell(d_in, config.d_state), SCANS[config.scan], config.initial))
         d_in = layers[-1].d_out
-    return Stacked(layers, dropout=config.dropout)
+    return layers
 
 
-def bidirectional_stack(config: BidirectionalConfig, d_in: int, cell: Callable[[int, int], Cell]) -> BidirectionalStack:
+def stack(config: RecurrentConfig, d_in: int, cell: Callable[[int, int], Cell]) -> Stacked:
+    """These layers as one, with dropout between them."""
+    return Stacked(recurrent_layers(config, d_in, cell), dropout=config.dropout)
+
+
+def bidirectional_layers(
+    config: BidirectionalConfig, d_in: int, cell: Callable[[int, int], Cell]
+) -> list[Bidirectional]:
     """`n_layers` layers of two cells each, one per direction; a layer sees both directions of the one below."""
 
     def direction(d_in: int) -> Recurrent:
         return Recurrent(cell(d_in, config.d_state), SCANS[config.scan], config.initial)
 
-    layers = []
+    layers: list[Bidirectional] = []
     for _ in range(config.n_layers):
         layers.append(Bidirectional(direction(d_in), direction(d_in)))
         d_in = layers[-1].d_out
-    return BidirectionalStack(layers, dropout=config.dropout)
+    return layers
+
+
+def bidirectional_stack(config: BidirectionalConfig, d_in: int, cell: Callable[[int, int], Cell]) -> BidirectionalStack:
+    """These layers as one, with dropout between them."""
+    return BidirectionalStack(bidirectional_layers(config, d_in, cell), dropout=config.dropout)

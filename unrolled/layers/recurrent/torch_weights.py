@@ -6,16 +6,18 @@ as a sum; they are summed on the way in, and written as (b, 0) on the way out.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
 
-from unrolled.core.errors import UsageError
+from unrolled.core.errors import UsageError, listed
 from unrolled.layers.recurrent.cells import ACTIVATIONS, GRU, LSTM, Cell, Elman
 from unrolled.layers.recurrent.recurrent import Bidirectional, BidirectionalStack, Recurrent, Stacked
 
 Weights = dict[str, Tensor]
+NAME = re.compile(r"(weight|bias)_(ih|hh|hr)_l\d+(_reverse)?")
 
 
 class Twin(ABC):
@@ -106,7 +108,10 @@ TWINS: dict[type[Cell], Twin] = {Elman: ElmanTwin(), LSTM: LSTMTwin(), GRU: GRUT
 
 
 def from_torch(module: nn.RNNBase) -> Stacked | BidirectionalStack:
-    """Our layer with the weights (copied) of a torch.nn.RNN, LSTM or GRU; a bidirectional module becomes an Encoder.
+    """The layer with the weights (copied) of a torch.nn.RNN, LSTM or GRU; a bidirectional module becomes an Encoder.
+
+    Input is [B, T, D] whatever `batch_first` is. A subclass, a parametrised and a pruned module are a
+    UsageError.
 
     >>> layer = from_torch(nn.GRU(3, 4, num_layers=2))
     >>> [type(recurrent.cell).__name__ for recurrent in layer]
@@ -114,13 +119,18 @@ def from_torch(module: nn.RNNBase) -> Stacked | BidirectionalStack:
     """
     twin = next((twin for twin in TWINS.values() if type(module) is twin.torch_class), None)
     if twin is None:
-        raise UsageError(f"{type(module).__name__} has no twin here; torch.nn.RNN, LSTM and GRU have")
+        raise UsageError(f"from_torch converts torch.nn.RNN, LSTM and GRU, not {type(module).__name__}")
     state = module.state_dict()
+    if odd := next((name for name in state if not NAME.fullmatch(name)), None):
+        raise UsageError(f"this {type(module).__name__} has a weight '{odd}': make its pruning permanent first")
     sides = ("", "_reverse") if module.bidirectional else ("",)
     layers = [[_read(twin, module, state, f"_l{k}{side}") for side in sides] for k in range(module.num_layers)]
+    made: Stacked | BidirectionalStack
     if module.bidirectional:
-        return BidirectionalStack([Bidirectional(*pair) for pair in layers], module.dropout)
-    return Stacked([layer for (layer,) in layers], module.dropout)
+        made = BidirectionalStack([Bidirectional(*pair) for pair in layers], module.dropout)
+    else:
+        made = Stacked([layer for (layer,) in layers], module.dropout)
+    return made.train(module.training)
 
 
 def _read(twin: Twin, module: nn.RNNBase, state: Weights, end: str) -> Recurrent:
@@ -141,10 +151,12 @@ def to_torch(layer: Recurrent | Stacked | Bidirectional | BidirectionalStack) ->
     first = recurrent[0].cell
     twin = TWINS.get(type(first))
     if twin is None:
-        known = ", ".join(kind.__name__ for kind in TWINS)
-        raise UsageError(f"a {type(first).__name__} cell has no twin in torch.nn; {known} have")
+        known = listed(kind.__name__ for kind in TWINS)
+        raise UsageError(f"to_torch converts layers of {known} cells, not of {type(first).__name__}")
     if any(one.h_0 is not None for one in recurrent):
-        raise UsageError("torch.nn keeps no learned initial state; pass h_0 to the module by hand")
+        raise UsageError("torch.nn has no learned initial state: make a layer without one, and pass h_0 to the module")
+    if len({one.cell.activation for one in recurrent if isinstance(one.cell, Elman)}) > 1:
+        raise UsageError("torch.nn.RNN has one activation for all its layers")
     dropout = layer.dropout.p if isinstance(layer, Stacked | BidirectionalStack) and len(layers) > 1 else 0.0
     module = twin.module(first, len(layers), dropout, bidirectional=len(layers[0]) == 2).to(next(first.parameters()))
     state: Weights = {}
@@ -154,7 +166,7 @@ def to_torch(layer: Recurrent | Stacked | Bidirectional | BidirectionalStack) ->
             state |= {f"{name}_l{k}{side}": value for name, value in weights.items()}
     _fit(module, state)
     module.load_state_dict(state)
-    return module
+    return module.train(layer.training)
 
 
 def _layers(layer: nn.Module) -> list[list[Recurrent]]:
@@ -162,10 +174,13 @@ def _layers(layer: nn.Module) -> list[list[Recurrent]]:
     if isinstance(layer, Recurrent):
         return [[layer]]
     if isinstance(layer, Bidirectional):
-        return [[one for (one,) in (*_layers(layer.ahead), *_layers(layer.back))]]
+        ahead, back = _layers(layer.ahead), _layers(layer.back)
+        if len(ahead) != 1 or len(back) != 1:
+            raise UsageError("in torch.nn each layer reads both directions of the one below: use BidirectionalStack")
+        return [[*ahead[0], *back[0]]]
     if isinstance(layer, Stacked | BidirectionalStack):
         return [one for part in layer.layers for one in _layers(part)]
-    raise UsageError(f"a {type(layer).__name__} layer has no twin in torch.nn")
+    raise UsageError(f"to_torch converts recurrent layers, not {type(layer).__name__}")
 
 
 def _fit(module: nn.Module, state: Weights) -> None:
