@@ -10,7 +10,8 @@ from typing import Any
 from unrolled.pictures.kinds import Plot, Series
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "results.md"
+DOCS = HERE.parent / "docs"
+PAGE = DOCS / "results.md"
 
 
 def read(name: str) -> Any:
@@ -40,5 +41,5 @@ def picture(name: str, plot: Plot) -> str:
     """Draw a picture beside the page, and name it there."""
     from unrolled.pictures.draw import svg
 
-    (PAGE.parent / "images" / f"{name}.svg").write_text(svg(plot), encoding="utf-8")
+    (DOCS / "images" / f"{name}.svg").write_text(svg(plot), encoding="utf-8")
     return f"\n![{plot.alt}](images/{name}.svg)\n"

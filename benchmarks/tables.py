@@ -1,8 +1,8 @@
-"""Makes docs/results.md from the files in benchmarks/results/: no figure in the docs is typed by hand."""
+"""Makes docs/results.md from the files in benchmarks/results/, and docs/models.md: no number in the docs is typed."""
 
 from __future__ import annotations
 
-from benchmarks import answer_tables, writing_tables
+from benchmarks import answer_tables, models_page, writing_tables
 from benchmarks.page import HERE, PAGE, curves, picture, read, read_all, table
 from unrolled.pictures.kinds import Plot
 
@@ -12,7 +12,6 @@ Made by `make docs` from the files that `make bench`, `make reproduce` and `pyth
 `benchmarks/results/`. Speeds are ratios from one interleaved run, the best of several.
 """
 
-BEGIN, END = "<!-- made by `make docs` -->", "<!-- end -->"
 GOALS = {"lstm": 1.58, "gru": 1.60, "elman": 1.85, "tcn": 1.70, "transformer": 1.70}
 
 
@@ -202,39 +201,8 @@ def mutants() -> str:
     return text + table(["room", "possible faults", "before", "now", "equivalent, not counted"], rows) + "\n"
 
 
-def overview() -> str:
-    """The models and tasks that there are, for the README."""
-    from unrolled.cli.models import facts_of, field_words, tick_words
-    from unrolled.core import discover
-
-    rows = []
-    for name in (name for name in discover.models.names() if discover.models.file(name) is None):
-        fact = facts_of(name)
-        rows.append([f"`{name}`", fact["what"], f"{fact['parameters']:,}", field_words(fact), tick_words(fact),
-                     str(fact["serial_depth"]), fact["reference"]])  # fmt: skip
-    titles = ["model", "", "parameters", "sees", "multiply-adds per tick", "serial depth", "reference"]
-    text = table(titles, rows) + "\n\n"
-    text += "The body at its default size, width 128 in and out; depth: layer applications that wait for one another "
-    text += "to train on 64 positions.\n\n"
-    rows = []
-    for name in discover.tasks.names():
-        module = discover.tasks.load(name)
-        what = (module.__doc__ or "").strip().splitlines()[0].split(": ", 1)[-1].rstrip(".")
-        rows.append([f"`{name}`", what, " ".join(module.Task.ACCEPTS), module.Task.SCORE])
-    text += table(["task", "", "takes models that are", "score"], rows) + "\n\n"
-    questions = ", ".join(f"`{name}`" for name in discover.questions.names())
-    return text + f"Questions of `unrolled inspect`: {questions}.\n"
-
-
-def readme(text: str) -> str:
-    """The README with its overview made anew."""
-    before, rest = text.split(BEGIN)
-    return before + BEGIN + "\n\n" + overview() + "\n" + END + rest.split(END, 1)[1]
-
-
 def main() -> None:
-    place = HERE.parent / "README.md"
-    place.write_text(readme(place.read_text(encoding="utf-8")), encoding="utf-8")
+    models_page.PAGE.write_text(models_page.page(), encoding="utf-8")
     parts = (
         recurrent,
         generation,
@@ -250,7 +218,8 @@ def main() -> None:
         mutants,
     )
     PAGE.write_text(HEAD + "".join(part() for part in parts), encoding="utf-8")
-    print(f"wrote {PAGE.relative_to(HERE.parent)}")
+    for place in (models_page.PAGE, PAGE):
+        print(f"wrote {place.relative_to(HERE.parent)}")
 
 
 if __name__ == "__main__":

@@ -74,12 +74,6 @@ def test_presets_are_listed_as_they_are() -> None:
         assert not told[preset] & (set(kinds) - models), preset
 
 
-def test_the_readme_leads_to_every_page() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    pages = text[text.index("- [Comparing models]") :]
-    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"(docs/{page.name})" not in pages] == []
-
-
 def test_baselines_of_text_are_listed_as_they_are() -> None:
     from unrolled.data.config import DataConfig
     from unrolled.tasks import next_token

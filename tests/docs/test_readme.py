@@ -1,4 +1,4 @@
-"""What the README and the pages of docs/ tell people to type works: commands and Python are run as written."""
+"""What the README and the pages of docs/ show works: commands and Python run as written, links and lists are right."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.commands import attempt, run_unrolled
+from unrolled.core import discover
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -43,6 +44,9 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "poems.txt").write_text("roses are red, violets are blue,\nand so it goes on.\n" * 300)
     names = [("Rossi", "Italian"), ("Bianchi", "Italian"), ("Smith", "English"), ("Jones", "English")]
     rows = [f"{name}{'aeiou'[i % 5]}{'nrst'[i % 4]}{i},{language}" for i in range(60) for name, language in names]
+    reviews = [f"{'a lovely' if i % 2 else 'a dull'} film {i},{'good' if i % 2 else 'bad'}" for i in range(80)]
+    (tmp_path / "reviews.csv").write_text("text,stars\n" + "\n".join(reviews) + "\n")
+    (tmp_path / "new.csv").write_text("text\na lovely plot\na dull plot\n")
     (tmp_path / "names.csv").write_text("name,language\n" + "\n".join(rows) + "\n")
     keys = np.random.default_rng(0).random((20, 30, 88)) < 0.05
     np.savez(tmp_path / "chorales.npz", pieces=keys)
@@ -70,10 +74,20 @@ def test_python(name: str, block: str, folder: Path) -> None:
 
 def test_the_two_commands_are_there() -> None:
     text = (ROOT / "README.md").read_text()
-    makefile = (ROOT / "Makefile").read_text()
-    for command in ("make demo", "make test"):
-        assert command in text
-        assert f"\n{command.removeprefix('make ')}:" in makefile
+    assert {"make setup", "make demo", "make test"} <= set(re.findall(r"make [a-z]+", text))
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_make_has_the_targets_that_are_named(page: Path) -> None:
+    named = set(re.findall(r"(?:`|^ {4}|^)make ([a-z]+)", page.read_text(), re.MULTILINE))
+    assert named <= set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def test_the_readme_has_a_line_for_every_task() -> None:
+    rows = re.findall(
+        r"^\| `([a-z-]+)` \| .+ \| `unrolled compare .+` \|$", (ROOT / "README.md").read_text(), re.MULTILINE
+    )
+    assert sorted(rows) == [name for name in discover.tasks.names() if discover.tasks.file(name) is None]
 
 
 def test_links_lead_somewhere() -> None:
@@ -82,11 +96,10 @@ def test_links_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_the_overview_in_the_readme_is_made_anew() -> None:
-    from benchmarks.tables import readme
+def test_the_page_of_models_is_what_the_code_says() -> None:
+    from benchmarks.models_page import PAGE, page
 
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert readme(text) == text, "run `make docs`"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run `make docs`"
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "docs" / "images").glob("*.svg")), ids=lambda file: file.name)

@@ -342,8 +342,8 @@ def _either(between: str = " or ") -> str:
 
 
 models = Room("unrolled.models", ("MODEL",), ModelSpec, "docs/own_model.md")
-tasks = Room("unrolled.tasks", ("Config", "Task"), page="docs/own_task.md")
-readouts = Room("unrolled.layers.readouts", ("READOUT",), page="docs/own_readout.md")
+tasks = Room("unrolled.tasks", ("Config", "Task"), page="docs/own_files.md")
+readouts = Room("unrolled.layers.readouts", ("READOUT",), page="docs/own_files.md")
 emissions = Room("unrolled.emissions", ("TINY",))
 builtins = Room("unrolled.data.builtin", ("BUILTIN",), BuiltinSpec)
 readers = Room("unrolled.data.readers", ("READER",), ReaderSpec, "docs/own_reader.md")
