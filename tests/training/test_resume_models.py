@@ -28,7 +28,6 @@ from unrolled.runs.config import RunConfig
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.storage.state_json import flatten
 from unrolled.training import loop as training
-from unrolled.training import optimiser as optimisers
 from unrolled.training.api import configure
 from unrolled.training.loop import Loop
 from unrolled.training.progress import Quiet
@@ -125,7 +124,7 @@ def make(label: str, model: str, path: Path, kind: type[Loop] = Loop, **watching
 
 def everything(loop: Loop) -> dict[str, Any]:
     """All that a run leaves behind."""
-    memory = {f"optimiser {name}": value for name, value in optimisers.export(loop.optimiser).items()}
+    memory = {f"optimiser {name}": value for name, value in loop.optimiser.export().items()}
     kept = {f"best {name}": value for name, value in loop.run.read_tensors("model.safetensors").items()}
     lines = [{key: value for key, value in line.items() if key != "seconds"} for line in loop.run.read_metrics()]
     best = loop.at.best, loop.at.best_step, loop.at.stale

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import torch
-
 from unrolled.core import discover
 from unrolled.core.errors import UnrolledError
 from unrolled.core.task import Task
-from unrolled.runs.build import build, count_parameters
+from unrolled.runs.build import count_parameters, on_paper
 from unrolled.runs.config import RunConfig
 
 TOLERANCE = 0.05  # by how much the largest model may exceed the smallest
@@ -66,8 +64,7 @@ class Counts:
         settings = spec.resize(spec.config(), width).model_dump()
         config = RunConfig(model=self.name, model_settings=settings)
         try:
-            with torch.device("meta"):
-                model = build(config.model_copy(update={"device": "meta"}), self.task.ports(), self.task.ACCEPTS)
+            model = on_paper(config, self.task.ports(), self.task.ACCEPTS)
         except (UnrolledError, ValueError):
             return None
         return Sized(settings, count_parameters(model))

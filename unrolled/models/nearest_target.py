@@ -47,8 +47,8 @@ class Nearest(Recalled):
         self.config, self.d_source = config, d_source
         random = torch.Generator().manual_seed(0)  # before it is solved it is as if it had seen noise
         self.register_buffer("sources", torch.randn(BEFORE, config.length, d_source, generator=random))
-        k = torch.arange(BEFORE)
-        self.targets = torch.stack([k % d_out, k // d_out % d_out], dim=1)  # [n, 2]
+        k = np.arange(BEFORE)
+        self.targets = torch.from_numpy(np.stack([k % d_out, k // d_out % d_out], axis=1))  # [n, 2]
 
     def fault(self, tables: dict[str, Tensor]) -> str:
         n, L = len(tables["targets"]), self.config.length

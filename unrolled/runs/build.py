@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional, Encoder
@@ -19,18 +20,11 @@ from unrolled.layers.parts.ensemble import Together
 from unrolled.runs.assembled import assemble
 from unrolled.runs.config import RunConfig
 
+PAPER = "meta"
 BODIES: dict[str, tuple[Any, str]] = {
     "causal": (Causal, "a Causal"), "encoder": (Encoder, "an Encoder"),
     "conditional": ((Halves, Conditional), "Halves or a Conditional"),
 }  # fmt: skip
-
-
-def import_models(config: RunConfig) -> None:
-    """Import the model and those that its settings name: within torch.device("meta") their constants would be empty."""
-    names = discover.models.names()
-    for name in (config.model, *config.model_settings.values()):
-        if isinstance(name, str) and name in names:
-            discover.models.load(name)
 
 
 def settings(config: RunConfig) -> Config:
@@ -88,6 +82,34 @@ def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...]) -> Model:
     return model.to(config.device)
 
 
+class _Unfilled(TorchFunctionMode):
+    """Tensors without memory are neither filled nor scaled: for that torch would import its compiler."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in FILLED:
+            return torch.empty(*args, **{name: value for name, value in kwargs.items() if name != "generator"})
+        if func in FILLS:
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
+
+
+FILLED = (torch.rand, torch.randn)
+FILLS = {torch.Tensor.normal_, torch.Tensor.uniform_, torch.Tensor.mul_, torch.Tensor.div_}
+FILLS |= {fill for name, fill in vars(nn.init).items() if name.endswith("_") and not name.startswith("_")}
+
+
+def on_paper(config: RunConfig, ports: Ports, accepts: tuple[str, ...]) -> Model:
+    """The same model without memory, on torch's meta device: its sizes alone. Not every model can be built so."""
+    require_model(config, ports.asks(accepts))  # imports all models where it refuses this one
+    names = discover.models.names()
+    for name in (config.model, *config.model_settings.values()):  # imported below, their constants would be empty
+        if isinstance(name, str) and name in names:
+            discover.models.load(name)
+    with torch.device(PAPER), _Unfilled():
+        return build(config.model_copy(update={"device": PAPER}), ports, accepts)
+
+
 def _made(config: RunConfig, spec: ModelSpec, ports: Ports, sizes: Sizes) -> Any:
     """What the file makes, which must be what its kind says and fit what is asked."""
     made = spec.make(settings(config), sizes)
@@ -106,7 +128,8 @@ def _made(config: RunConfig, spec: ModelSpec, ports: Ports, sizes: Sizes) -> Any
             "from closed_form"
         )
     d_in = None if reading(spec.reads, ports.offers) == "tokens" else sizes.d_in
-    if ports.answers == "each" and not spec.owns_head and not is_aligned(made, d_in):
+    tried = ports.answers == "each" and not spec.owns_head and config.device != PAPER  # there is nothing to try it on
+    if tried and not is_aligned(made, d_in):
         raise UsageError(
             f"the model '{config.model}' has fewer outputs than positions, but the task '{config.task}' needs one "
             "for each position"

@@ -17,7 +17,7 @@ from torch.nn.modules import module as hooks
 
 from unrolled.core.errors import DataError, UnrolledError
 from unrolled.core.spec import Ports
-from unrolled.runs.build import build, import_models
+from unrolled.runs.build import on_paper
 from unrolled.runs.config import RunConfig
 from unrolled.runs.storage.formats import Stored
 
@@ -26,12 +26,10 @@ MORE_NUMBERS, MORE_PARTS = 8_000_000, 2_000  # than the file holds: tables that 
 
 def require_fit(config: RunConfig, ports: Ports, accepts: tuple[str, ...], stored: Mapping[str, Stored]) -> None:
     """Refuse a config whose model is larger than the weights; costs next to no memory."""
-    import_models(config)
     numbers = sum(each.numel for each in stored.values())
     with _counted(numbers + MORE_NUMBERS, 50 * len(stored) + MORE_PARTS):
         try:
-            with torch.device("meta"):
-                build(config.model_copy(update={"device": "meta"}), ports, accepts)
+            on_paper(config, ports, accepts)
         except UnrolledError:
             raise
         except (RuntimeError, NotImplementedError, ValueError, TypeError):

@@ -30,10 +30,10 @@ from unrolled.runs.storage.checkpoint import Checkpoints, flatten, unflatten
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.storage.tensorboard import Events
 from unrolled.runs.trust import stopped
-from unrolled.training import optimiser as optimisers
 from unrolled.training.batches import sampler_of
 from unrolled.training.guard import Guard
 from unrolled.training.mixing import mixed, truth_share
+from unrolled.training.optimiser import OPTIMISERS
 from unrolled.training.precision import autocast
 from unrolled.training.progress import Progress
 from unrolled.training.schedule import Plan, factor
@@ -81,7 +81,7 @@ class Loop:
         self.frozen = frozen
         self.carries = carries(model, config.batching.windows)
         self.sampler = sampler_of(config, task, model)
-        self.optimiser = optimisers.make(model, config.optimiser)
+        self.optimiser = OPTIMISERS[config.optimiser.optimiser](model, config.optimiser)
         self.plan = Plan(config.budget, config.optimiser, self.sampler.steps_per_epoch, self.sampler.tokens_per_step)
         self.checkpoints = Checkpoints(run.path / "checkpoints")
         self.events = Events(run.path / "tensorboard")
@@ -133,8 +133,8 @@ class Loop:
         torch.manual_seed(noise_seed(self.config.seed, at.step))
         self.frozen.rest()
         rate = settings.lr * factor(settings, at.step, self.plan.horizon) * at.plateau * at.guard.scale
-        optimisers.set_rate(self.optimiser, rate)
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimiser.rate = rate
+        self.optimiser.forget_gradients()
         loss, norm = self._gradient(at.step)
         verdict = at.guard.judge(at.step, loss, norm)
         if verdict == "fine":
@@ -208,7 +208,7 @@ class Loop:
         shown = {self.task.criterion: score} | ({"train": train} if math.isfinite(train) else {})
         known = {name: value for name, value in figures.items() if math.isfinite(value)}
         line = {"step": at.step, "split": "valid", **known} | ({"train_loss": train} if math.isfinite(train) else {})
-        self.run.append_metrics(line | {"rate": self.optimiser.param_groups[0]["lr"], "seconds": round(at.elapsed, 3)})
+        self.run.append_metrics(line | {"rate": self.optimiser.rate, "seconds": round(at.elapsed, 3)})
         self.events.scalars(at.step, {f"valid/{k}": v for k, v in known.items()})
         self.progress.evaluation(at.step, shown, best)
 
@@ -232,7 +232,7 @@ class Loop:
             return
         self.at.target = self.at.step if target else self.at.target
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        tensors |= {f"optimiser.{name}": value for name, value in optimisers.export(self.optimiser).items()}
+        tensors |= {f"optimiser.{name}": value for name, value in self.optimiser.export().items()}
         carried, structure = flatten(self.state)
         tensors |= {f"state.{name}": value for name, value in carried.items()}
         facts = {**vars(self.at), "guard": self.at.guard.state(), "best": _finite(self.at.best)}
@@ -249,7 +249,7 @@ class Loop:
         structure = facts["structure"]
         state = None if structure is None else unflatten(part("state."), structure, self._some_state())
         self.model.load_state_dict(part("model."))
-        optimisers.restore(self.optimiser, part("optimiser."))
+        self.optimiser.restore(part("optimiser."))
         self.state = states.to(state, self.config.device)
         known = {name: facts[name] for name in vars(Position()) if name in facts and name not in ("guard", "best")}
         best = math.inf if facts["best"] is None else facts["best"]

@@ -13,11 +13,11 @@ from unrolled.core.front import option
 from unrolled.core.outside import is_out_of_memory
 from unrolled.core.task import Model, Task
 from unrolled.runs import closed_form, cost
-from unrolled.runs.build import build, import_models
+from unrolled.runs.build import on_paper
 from unrolled.runs.config import RunConfig
 from unrolled.training.batches import first_batch
+from unrolled.training.optimiser import OPTIMISERS
 
-COPIES = {"adamw": 4, "sgd": 3}  # of all weights: themselves, their gradients, what the optimiser remembers
 NUMBER = 4  # bytes
 
 
@@ -31,7 +31,7 @@ def require_room(config: RunConfig, task: Task) -> None:
     if counted is None or room is None:
         return
     weights, others = counted
-    copies = 1 if closed_form.applies(config, task.ports()) else COPIES[config.optimiser.optimiser]
+    copies = 1 if closed_form.applies(config, task.ports()) else OPTIMISERS[config.optimiser.optimiser].copies
     needed = NUMBER * (weights * copies + others)
     if needed > room:
         raise OutOfMemory(
@@ -43,10 +43,8 @@ def require_room(config: RunConfig, task: Task) -> None:
 
 def _on_paper(config: RunConfig, task: Task) -> tuple[int, int] | None:
     """How many weights and other numbers the model has; nothing is allocated. None where it cannot be told so."""
-    import_models(config)
     try:
-        with torch.device("meta"):
-            model = build(config.model_copy(update={"device": "meta"}), task.ports(), task.ACCEPTS)
+        model = on_paper(config, task.ports(), task.ACCEPTS)
     except (RuntimeError, NotImplementedError, ValueError, TypeError, UnrolledError):
         return None  # what is wrong with it is told when it is built
     return sum(p.numel() for p in model.parameters()), sum(b.numel() for b in model.buffers())

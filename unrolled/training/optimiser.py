@@ -1,40 +1,121 @@
-"""Optimisers, and their state as named tensors for checkpoints."""
+"""AdamW and SGD over the weights of a model, and their memory as named tensors for checkpoints.
+
+The classes of torch.optim import torch's compiler as soon as one is made, which takes longer than all else before the
+first step of a small run (docs/decisions/0023). These do the same arithmetic to the last bit, as tests compare.
+"""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from unrolled.runs.config import Optimiser
+from unrolled.runs.config import Optimiser as Settings
+
+EPSILON = 1e-8
+MOMENTUM = 0.9
 
 
-def make(model: nn.Module, settings: Optimiser) -> torch.optim.Optimizer:
-    """AdamW or SGD; decay acts on matrices only, for a decayed bias has no meaning."""
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    groups = [
-        {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": settings.weight_decay},
-        {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
-    ]
-    groups = [group for group in groups if group["params"]]
-    if settings.optimiser == "sgd":
-        return torch.optim.SGD(groups, lr=settings.lr, momentum=0.9, nesterov=True)
-    return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, fused=True)
+class Optimiser:
+    """What SGD and AdamW share; decay acts on matrices only, because a decayed bias has no meaning."""
+
+    keeps: ClassVar[tuple[str, ...]]
+    """the names of what is remembered of a weight"""
+    copies: ClassVar[int]
+    """how many numbers a weight costs: itself, its gradient, what is remembered of it"""
+
+    def __init__(self, model: nn.Module, settings: Settings) -> None:
+        trained = [p for p in model.parameters() if p.requires_grad]
+        self.weights = sorted(trained, key=lambda p: p.dim() < 2)  # matrices first, each kind in its order
+        self.settings, self.rate = settings, settings.lr
+        self.memory: dict[int, dict[str, Tensor]] = {}
+        """what is remembered of a weight, by its number; nothing before its first gradient"""
+
+    def forget_gradients(self) -> None:
+        for weight in self.weights:
+            weight.grad = None
+
+    def step(self) -> None:
+        """Move all weights that have a gradient."""
+        raise NotImplementedError
+
+    def decay(self, weight: Tensor) -> float:
+        return self.settings.weight_decay if weight.dim() >= 2 else 0.0
+
+    def export(self) -> dict[str, Tensor]:
+        """The memory as `number.name` -> tensor."""
+        return {f"{i}.{name}": value for i, entry in self.memory.items() for name, value in entry.items()}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """The memory of an optimiser of the same kind for the same weights."""
+        self.memory = {}
+        for number in {int(key.split(".", 1)[0]) for key in tensors}:
+            weight, own = self.weights[number], {name: tensors[f"{number}.{name}"] for name in self.keeps}
+            for name, value in own.items():
+                single = name == "step"
+                if value.shape != (() if single else weight.shape):
+                    raise ValueError(f"the optimiser's {name} of weight {number} has the shape {tuple(value.shape)}")
+                own[name] = value.to(weight.device, torch.float32 if single else weight.dtype, copy=True)
+            self.memory[number] = own
 
 
-def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
-    for group in optimiser.param_groups:
-        group["lr"] = rate
+class AdamW(Optimiser):
+    """m = b1 m + (1 - b1) g,   v = b2 v + (1 - b2) g^2
+    w = w - rate decay w - rate m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon)     (Loshchilov & Hutter 2019, alg. 2)
+
+    in torch's own kernel, once for all weights that share a type and a decay.
+    """
+
+    keeps = ("step", "exp_avg", "exp_avg_sq")  # t, m, v
+    copies = 4
+
+    @torch.no_grad()
+    def step(self) -> None:
+        moved: dict[tuple[torch.device, torch.dtype, float], list[list[Tensor]]] = {}
+        for i, weight in enumerate(self.weights):
+            if weight.grad is not None:
+                t, m, v = self._remembered(i, weight)
+                group = (weight.device, weight.dtype, self.decay(weight))
+                moved.setdefault(group, []).append([weight, weight.grad, t, m, v])
+        b1, b2 = self.settings.betas
+        for (_, _, decay), columns in moved.items():
+            weights, gradients, ts, ms, vs = ([*column] for column in zip(*columns))
+            torch._foreach_add_(ts, 1)
+            torch._fused_adamw_(
+                weights, gradients, ms, vs, [], ts, lr=self.rate, beta1=b1, beta2=b2, weight_decay=decay, eps=EPSILON,
+                amsgrad=False, maximize=False,
+            )  # fmt: skip
+
+    def _remembered(self, i: int, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        if i not in self.memory:
+            t = torch.zeros((), dtype=torch.float32, device=weight.device)
+            m, v = (torch.zeros_like(weight, memory_format=torch.preserve_format) for _ in range(2))
+            self.memory[i] = dict(zip(self.keeps, (t, m, v)))
+        return self.memory[i]["step"], self.memory[i]["exp_avg"], self.memory[i]["exp_avg_sq"]
 
 
-def export(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimiser's memory as `number.name` -> tensor."""
-    state = optimiser.state_dict()["state"]
-    return {f"{i}.{name}": value for i, entry in state.items() for name, value in entry.items() if value is not None}
+class SGD(Optimiser):
+    """u = 0.9 u + g + decay w,   w = w - rate (g + decay w + 0.9 u)        (Sutskever et al. 2013, Nesterov's momentum)
+
+    as torch.optim.SGD has it: the first u is g, and the rate stands outside of u.
+    """
+
+    keeps = ("momentum_buffer",)  # u
+    copies = 3
+
+    @torch.no_grad()
+    def step(self) -> None:
+        for i, weight in enumerate(self.weights):
+            if weight.grad is None:
+                continue
+            decay = self.decay(weight)
+            g = weight.grad.add(weight, alpha=decay) if decay else weight.grad
+            if i in self.memory:
+                u = self.memory[i]["momentum_buffer"].mul_(MOMENTUM).add_(g)
+            else:
+                u = self.memory.setdefault(i, {"momentum_buffer": g.clone()})["momentum_buffer"]
+            weight.add_(g.add(u, alpha=MOMENTUM), alpha=-self.rate)
 
 
-def restore(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, value in tensors.items():
-        number, name = key.split(".", 1)
-        state.setdefault(int(number), {})[name] = value.clone()
-    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+OPTIMISERS: dict[str, type[Optimiser]] = {"adamw": AdamW, "sgd": SGD}

@@ -63,7 +63,7 @@ class PixelNorm(nn.Module):
 
     def __init__(self, d_in: int, d_out: int, stride: int) -> None:
         super().__init__()
-        self.W = nn.Parameter(torch.randn(d_out, d_in) * (2 / d_out) ** 0.5)  # as kaiming_normal_ above
+        self.W = nn.Parameter(torch.randn(d_out, d_in).mul_((2 / d_out) ** 0.5))  # as kaiming_normal_ above
         self.b = uniform(d_in, d_out)
         self.norm = nn.LayerNorm(d_out)
         self.stride = stride

@@ -58,7 +58,7 @@ class WordByWord(Causal):
     def __init__(self, n_source: int, n_target: int, kept: int) -> None:
         super().__init__()
         self.n_source, self.d_out = n_source, n_target
-        self.register_buffer("best", (torch.arange(n_source + 1)[:, None] % n_target).repeat(1, kept))
+        self.register_buffer("best", torch.from_numpy(np.arange(n_source + 1)[:, None] % n_target).repeat(1, kept))
         self.register_buffer("p", torch.full((n_source + 1, kept), 1 / kept))
         self.register_buffer("u", torch.full((n_target,), 1 / n_target))
         self.register_buffer("e", torch.tensor(0.5))
