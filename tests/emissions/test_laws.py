@@ -10,16 +10,18 @@ import torch
 from torch import Tensor
 
 from unrolled.core import discover
-from unrolled.core.emission import Chooser, Emission
+from unrolled.core.emission import Chooser, Distribution, Emission, Sampled
 from unrolled.decode.config import Decoding
 from unrolled.emissions.bits import Bits
 from unrolled.emissions.categorical import Categorical
 from unrolled.emissions.ctc import CTC
+from unrolled.emissions.gaussian import Gaussian
 from unrolled.emissions.point import Point
 from unrolled.testing import LawBroken, check_emission
 
 TOKENS = discover.emissions.load("categorical").TINY
 FRAMES = discover.emissions.load("bits").TINY
+NUMBERS = discover.emissions.load("gaussian").TINY
 MANY: dict[str, Emission] = {
     "smoothed": Categorical(5, smoothing=0.1, prior=torch.tensor([0.0, 0.25, 0.25, 0.25, 0.25])),
     "weighted": Categorical(5, weights=torch.tensor([1.0, 2.0, 0.5, 3.0, 1.0])),
@@ -32,7 +34,8 @@ def test_every_emission_keeps_the_laws(name: str) -> None:
     tried = discover.emissions.load(name).TINY
     found = check_emission(tried.emission, tried.target, tried.mask)
     assert found[:4] == ["form", "sums", "padding", "gradient"]
-    assert ("draws" in found) == (name in ("bits", "categorical"))
+    assert ("draws" in found) == isinstance(tried.emission, Sampled)
+    assert ("quantiles" in found) == isinstance(tried.emission, Distribution)
 
 
 @pytest.mark.parametrize("name", MANY)
@@ -98,17 +101,38 @@ class OneNumber(Categorical):
         return super().losses(y, target, mask).sum(1)
 
 
+@dataclass(frozen=True)
+class OtherUnits(Gaussian):
+    def rescaled(self, y: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
+        return y
+
+
+@dataclass(frozen=True)
+class TooWide(Gaussian):
+    def quantiles(self, y: Tensor, levels: Any) -> Tensor:
+        return super().quantiles(torch.cat([y[..., :2], y[..., 2:] + 0.1], -1), levels)
+
+
+@dataclass(frozen=True)
+class WholePositions(Gaussian):
+    """Takes a position with one observed number for observed."""
+
+    def losses(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
+        return super().losses(y, target, None if mask is None else mask.any(-1))
+
+
 BROKEN: dict[str, tuple[str, Emission]] = {
     "means": ("sums", Means(5)), "padding": ("padding", SeesPadding(3)), "hot": ("draws", DrawsHot(3)),
     "sharp": ("draws", DrawsTheLikeliest(5)), "others": ("rows", LooksAtOthers(5)), "form": ("form", OneNumber(5)),
-    "gradient": ("gradient", Detached(5)),
+    "gradient": ("gradient", Detached(5)), "units": ("scale", OtherUnits(2)), "wide": ("quantiles", TooWide(2)),
+    "missing": ("padding", WholePositions(2)),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_law_is_named(name: str) -> None:
     law, emission = BROKEN[name]
-    tried = TOKENS if emission.d_out == 5 else FRAMES
+    tried = {5: TOKENS, 3: FRAMES, 4: NUMBERS}[emission.d_out]
     with pytest.raises(LawBroken) as caught:
         check_emission(emission, tried.target, tried.mask)
     assert caught.value.law == law

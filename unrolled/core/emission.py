@@ -9,7 +9,7 @@ One file of `emissions/` is one kind of output. Tasks name theirs; `decode.rollo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 from torch import Tensor
@@ -64,6 +64,38 @@ class Sampled(Emission, Protocol):
 
     def log_prob(self, y: Tensor, choice: Tensor) -> Tensor:
         """The log-probability [B] of a choice under the outputs y [B, d_out] as they are, whatever the options."""
+
+
+@runtime_checkable
+class Numeric(Emission, Protocol):
+    """An emission of d numbers at each position. The outputs y [.., k d] are k blocks of d, the first is the location.
+
+    Targets are [B, T, d]; the mask may also be [B, T, d], False where a single number is missing.
+    """
+
+    @property
+    def d(self) -> int:
+        """How many numbers there are at each position."""
+
+    def mean(self, y: Tensor) -> Tensor:
+        """The expected numbers [.., d], which have the least squared error."""
+
+    def median(self, y: Tensor) -> Tensor:
+        """The medians [.., d], which have the least absolute error."""
+
+    def rescaled(self, y: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
+        """Outputs that mean shift + scale * the numbers, scale > 0; both broadcast to [.., d]. Differentiable."""
+
+
+@runtime_checkable
+class Distribution(Numeric, Sampled, Protocol):
+    """A numeric emission that tells how probable every number is, each of the d by itself."""
+
+    def quantiles(self, y: Tensor, levels: Sequence[float]) -> Tensor:
+        """The smallest numbers [Q, .., d] that are not exceeded with the probabilities `levels`, between 0 and 1."""
+
+    def cdf(self, y: Tensor, value: Tensor) -> Tensor:
+        """The probabilities [.., d] that numbers are at most `value` [.., d]."""
 
 
 @runtime_checkable

@@ -1,6 +1,8 @@
 """Point: numbers that are predicted themselves, without a distribution.
 
 loss = sum_k l(y_k - t_k)        l(e) = e^2 (l2), |e| (l1), or Huber's (1964)
+
+Squares are least at the mean, absolute values at the median, so y stands for the one or the other, or between them.
 """
 
 from __future__ import annotations
@@ -31,12 +33,29 @@ class Point:
         return LOSSES[self.distance](_wide(y), target, mask)
 
     def losses(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The mean square of the error at each position."""
-        errors = (_wide(y) - target).square().mean(-1)  # [B, T]
-        return errors if mask is None else errors.where(mask, 0.0)
+        """The mean square of the error at each position, over the numbers that are observed."""
+        errors = (_wide(y) - target).square()  # [B, T, D]
+        if mask is None:
+            return errors.mean(-1)
+        if mask.dim() < errors.dim():
+            return errors.mean(-1).where(mask, 0.0)
+        return errors.where(mask, 0.0).sum(-1) / mask.sum(-1).clamp_min(1)
 
     def calibrate(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Point:
         return self
+
+    @property
+    def d(self) -> int:
+        return self.d_out
+
+    def mean(self, y: Tensor) -> Tensor:
+        return y
+
+    def median(self, y: Tensor) -> Tensor:
+        return y
+
+    def rescaled(self, y: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
+        return shift + scale * y
 
 
 def _wide(y: Tensor) -> Tensor:

@@ -6,6 +6,8 @@ changes neither the value nor any gradient.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -132,3 +134,17 @@ def huber(y: Tensor, target: Tensor, mask: Tensor | None = None, delta: float = 
     """
     error, count = _errors(y, target, mask)
     return F.huber_loss(error, torch.zeros_like(error), reduction="sum", delta=delta), count
+
+
+def pinball(q: Tensor, target: Tensor, levels: Sequence[float]) -> Tensor:
+    """The loss of K quantiles of every number [.., d]: 2 / K sum_k max(tau_k e_k, (tau_k - 1) e_k), e_k = target - q_k.
+
+    q [.., K, d] at the levels tau [K], target [.., d]. Each term is least in the mean where q_k is the quantile
+    (Koenker & Bassett 1978); with the factor 2 the median alone costs |e|, and many levels about the CRPS.
+
+    >>> pinball(torch.tensor([[1.0], [4.0]]), torch.tensor([3.0]), [0.5, 0.9]).item()  # |3 - 1| / 2 + 0.1
+    1.100000023841858
+    """
+    tau = torch.tensor(levels, dtype=q.dtype, device=q.device).unsqueeze(-1)  # [K, 1]
+    e = target.unsqueeze(-2) - q  # [.., K, d]
+    return 2 * torch.maximum(tau * e, (tau - 1) * e).mean(dim=-2)

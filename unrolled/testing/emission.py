@@ -1,7 +1,8 @@
 """The laws of an emission: its losses add up, padding does not exist, rows are independent, draws follow log p.
 
-A draw follows the log-probability that is told of it where the mean of d log p(choice | y) / dy over many draws is 0,
-which holds for whatever distribution is drawn from as it says, with whole numbers or real ones.
+A draw follows the log-probability that is given for it where p(choice | y') / p(choice | y) is 1 in the mean over many
+draws, for other outputs y' that make nothing possible that was impossible: sum_c p(c | y) p(c | y') / p(c | y) = 1,
+over whole numbers or as an integral over real ones.
 """
 
 from __future__ import annotations
@@ -9,25 +10,27 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unrolled.core.emission import Collapsed, Emission, Sampled
+from unrolled.core.emission import Collapsed, Distribution, Emission, Numeric, Sampled
 from unrolled.decode.noise import Noise
 from unrolled.testing import law as laws
-from unrolled.testing.law import Law, largest
+from unrolled.testing.law import Law
 from unrolled.testing.subject import sealed
 
 TOLERANCE = 1e-9
 DRAWS = 8_000
 SURE = 5.0  # standard errors
+ASIDE = 0.1  # how far other outputs are from those that are drawn from
+LEVELS = (0.02, 0.2, 0.5, 0.7, 0.95)
 
 
 def check_emission(emission: Emission, target: Tensor, mask: Tensor, *, seed: int = 0) -> list[str]:
     """Put an emission through its laws on targets [B, T, ..] of which the mask [B, T] says which are real.
 
     At least two rows, one of them with padding. The mask of a `Collapsed` emission, such as CTC, is that of its
-    outputs [B, S]. Returns the names of the laws that hold.
+    outputs [B, S]; that of a `Numeric` one may be [B, T, d]. Returns the names of the laws that hold.
     """
     with sealed(seed):
-        y = torch.randn(*mask.shape, emission.d_out, dtype=torch.float64)
+        y = torch.randn(*mask.shape[:2], emission.d_out, dtype=torch.float64)
         _check_form(emission, y, target, mask)
         _check_sums(emission, y, target, mask)
         _check_padding(emission, y, target, mask)
@@ -36,20 +39,34 @@ def check_emission(emission: Emission, target: Tensor, mask: Tensor, *, seed: in
         if isinstance(emission, Sampled):
             _check_draws(emission, target, seed)
             found += [laws.ROWS, laws.DRAWS]
+        if isinstance(emission, Numeric):
+            _check_numbers(emission, y)
+            found += [laws.SCALE]
+        if isinstance(emission, Distribution):
+            _check_quantiles(emission, target, seed)
+            found += [laws.QUANTILES]
     return found
+
+
+def _gone(emission: Emission, mask: Tensor) -> Tensor:
+    """The outputs [B, T, d_out] that have no target."""
+    if mask.dim() == 2:
+        return ~mask.unsqueeze(-1)
+    return ~torch.cat([mask] * (emission.d_out // mask.shape[2]), dim=-1)
 
 
 def _check_form(emission: Emission, y: Tensor, target: Tensor, mask: Tensor) -> None:
     with Law(laws.FORM) as law:
         law.holds(bool((~mask).any()) and len(mask) > 1, "the check needs two rows or more, and padding in one")
         losses = emission.losses(y, target, mask)
-        shape = [len(mask), 1] if isinstance(emission, Collapsed) else list(mask.shape)
+        shape = [len(mask), 1] if isinstance(emission, Collapsed) else list(mask.shape[:2])
         law.holds(list(losses.shape) == shape, f"losses have shape {list(losses.shape)} instead of {shape}")
         total, count = emission.loss(y, target, mask)
         law.holds(total.dim() == count.dim() == 0, "loss returns (total, count), each one number")
         law.holds(bool(total.isfinite()) and bool(losses.isfinite().all()), "the loss is not finite")
         if not isinstance(emission, Collapsed):
-            law.nothing(losses.masked_fill(mask, 0), 0, 1, "the loss of a position without a target")
+            empty = _gone(emission, mask).all(-1)
+            law.nothing(losses.masked_fill(~empty, 0), 0, 1, "the loss of a position without a target")
 
 
 def _check_sums(emission: Emission, y: Tensor, target: Tensor, mask: Tensor) -> None:
@@ -67,10 +84,11 @@ def _check_sums(emission: Emission, y: Tensor, target: Tensor, mask: Tensor) -> 
 def _check_padding(emission: Emission, y: Tensor, target: Tensor, mask: Tensor) -> None:
     """Whatever stands where the mask is False, NaN included, changes neither a value nor a gradient."""
     with Law(laws.PADDING) as law:
-        filled = y.masked_fill(~mask.unsqueeze(-1), torch.nan)
+        gone = _gone(emission, mask)
+        filled = y.masked_fill(gone, torch.nan)
         other = target
         if not isinstance(emission, Collapsed):  # whose targets have padding of their own
-            real = mask.view(*mask.shape, *[1] * (target.dim() - 2))
+            real = mask.view(*mask.shape, *[1] * (target.dim() - mask.dim()))
             other = target.masked_fill(~real, torch.nan) if target.is_floating_point() else target
         law.same(emission.losses(filled, other, mask), emission.losses(y, target, mask), 0, "a loss")
         before, after = y.clone().requires_grad_(), filled.clone().requires_grad_()
@@ -79,7 +97,7 @@ def _check_padding(emission: Emission, y: Tensor, target: Tensor, mask: Tensor) 
         assert before.grad is not None
         assert after.grad is not None
         law.same(after.grad, before.grad, 0, "a gradient")
-        law.nothing(after.grad.masked_fill(mask.unsqueeze(-1), 0), 0, 1, "the gradient at padding")
+        law.nothing(after.grad.masked_fill(~gone, 0), 0, 1, "the gradient at padding")
 
 
 def _check_gradient(emission: Emission, y: Tensor, target: Tensor, mask: Tensor) -> None:
@@ -107,18 +125,43 @@ def _check_draws(emission: Sampled, target: Tensor, seed: int) -> None:
         mixed = torch.randperm(DRAWS)
         again = choose(y.expand(DRAWS, -1), history, noise[mixed])
         law.same(again.double(), choice[mixed].double(), 0, "the choice of a row among others")
-    with Law(laws.DRAWS) as law:
-        at = y.expand(DRAWS, -1).clone().requires_grad_()
-        log_p = emission.log_prob(at, choice)
+    with Law(laws.DRAWS) as law, torch.no_grad():
+        log_p = emission.log_prob(y.expand(DRAWS, -1), choice)
         law.holds(list(log_p.shape) == [DRAWS], f"log_prob has shape {list(log_p.shape)} instead of [{DRAWS}]")
-        log_p.sum().backward()
-        assert at.grad is not None
-        mean, spread = at.grad.mean(0), at.grad.std(0) / DRAWS**0.5  # [d_out]
-        off = (mean.abs() > SURE * spread.clamp_min(1e-12)) & (mean.abs() > 1e-9)
-        where = int(off.nonzero()[0, 0]) if bool(off.any()) else 0
-        law.holds(
-            not bool(off.any()),
-            f"draws do not follow log_prob: its mean slope is {float(mean[where]):.3g} +- {float(spread[where]):.1g}, "
-            f"not 0, where slopes reach {largest(at.grad):.2g}",
-            output=where,
-        )
+        for output, aside in enumerate(ASIDE * torch.eye(emission.d_out, dtype=y.dtype)):
+            ratio = (emission.log_prob((y + aside).expand(DRAWS, -1), choice) - log_p).exp()
+            off, error = float(ratio.mean() - 1), float(ratio.std()) / DRAWS**0.5
+            law.holds(
+                abs(off) <= max(SURE * error, TOLERANCE),
+                f"draws do not follow log_prob: the mean ratio of probabilities is {1 + off:.4g} +- {error:.1g}, not 1",
+                output=output,
+            )
+
+
+def _check_numbers(emission: Numeric, y: Tensor) -> None:
+    """Outputs in other units: half as large numbers."""
+    with Law(laws.SCALE) as law:
+        shift, scale = torch.zeros(emission.d, dtype=y.dtype), torch.full((emission.d,), 0.5, dtype=y.dtype)
+        other, mean = emission.rescaled(y, shift, scale), emission.mean(y)
+        law.holds(mean.shape == (*y.shape[:-1], emission.d), f"mean has shape {list(mean.shape)}")
+        law.same(emission.mean(other), scale * mean, TOLERANCE, "the mean of rescaled outputs")
+
+
+def _check_quantiles(emission: Distribution, target: Tensor, seed: int) -> None:
+    y = torch.randn(1, emission.d_out, dtype=torch.float64)
+    levels = torch.tensor(LEVELS, dtype=y.dtype).view(-1, 1, 1)  # [Q, 1, 1]
+    with Law(laws.QUANTILES) as law:
+        found = emission.quantiles(y, LEVELS)  # [Q, 1, d]
+        shape = [len(LEVELS), 1, emission.d]
+        law.holds(list(found.shape) == shape, f"quantiles have shape {list(found.shape)} instead of {shape}")
+        law.same(emission.median(y), found[LEVELS.index(0.5)], TOLERANCE, "the median")
+        at, before = (torch.stack([emission.cdf(y, each - less) for each in found]) for less in (0, 1e-6))
+        axes = ("level",)
+        law.nothing((levels - at).clamp_min(0), TOLERANCE, 1, "the probability that a quantile lacks", axes)
+        law.nothing((before - levels).clamp_min(0), TOLERANCE, 1, "the probability that a quantile has too much", axes)
+        choose, noise = emission.chooser(emission.options()), Noise(seed, torch.arange(DRAWS), emission.n_noise)(0)
+        history = target[:1, :1].double().expand(DRAWS, *target[:1, :1].shape[1:])
+        choice = choose(y.expand(DRAWS, -1), history, noise)  # [n, d]
+        share = (choice.unsqueeze(0) <= found).double().mean(1, keepdim=True)  # [Q, 1, d]
+        error = (at * (1 - at) / DRAWS).sqrt()
+        law.nothing(((share - at).abs() - SURE * error).clamp_min(0), 0, 1, "the share of draws below a quantile", axes)
