@@ -1,4 +1,4 @@
-"""The part of docs/results.md that shows what `python -m benchmarks.answers` left in benchmarks/results/."""
+"""The section of docs/results.md that shows what `python -m benchmarks.answers` left in benchmarks/results/."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.page import curves, picture, read, table
 from unrolled.pictures.kinds import Plot
 
-MNIST = {  # piece: (what, asked for, published by Bai, Kolter & Koltun 2018, table 1)
+MNIST = {  # piece: (what, goal, published by Bai, Kolter & Koltun 2018, table 1)
     "mnist-tcn": ("sequential", 0.975, 0.990),
     "mnist-gru": ("sequential", 0.93, 0.962),
     "mnist-lstm": ("sequential", None, 0.872),
@@ -49,7 +49,7 @@ def digits_of_mnist() -> str:
         accuracy = run["figures"]["test"]["accuracy"]
         rows.append([run["model"], what, f"{accuracy:.2%}", share(goal), judged(accuracy, goal), share(published),
                      *cost(run)])  # fmt: skip
-    titles = ["model", "order of the pixels", "test accuracy", "asked for", "", "published", *COST]
+    titles = ["model", "order of the pixels", "test accuracy", "goal", "goal met", "published", *COST]
     lines = curves({piece.removeprefix("mnist-"): run for piece, run in runs.items()}, "error")
     text = "\n### Sequential MNIST\n\n784 steps of one pixel. Published: Bai, Kolter & Koltun (2018), after long "
     text += "training on a GPU.\n\n" + table(titles, rows) + "\n"
@@ -66,16 +66,16 @@ def sentences() -> str:
         return ""
     goals = {"dan": 0.773, "bigru": 0.765, "picked": 0.787}
     rows = [
-        ["picked by validation" if name == "picked" else name, share(value), share(goals.get(name)),
+        ["selected on validation data" if name == "picked" else name, share(value), share(goals.get(name)),
          judged(value, goals.get(name))]
         for name, value in found["accuracy"].items()
     ]  # fmt: skip
     text = f"\n### {found['protocol']}\n\nMean accuracy, no pre-trained vectors; in each fold the model with "
     text += (
-        "the smallest validation error is picked. Published: naive Bayes 78.7 %, deep averaging 77.3 % (Iyyer et al. "
+        "the smallest validation error is selected. Published: naive Bayes 78.7 %, deep averaging 77.3 % (Iyyer et al. "
     )
     text += "2015).\n\n"
-    return text + table(["model", "accuracy", "asked for", ""], rows) + "\n"
+    return text + table(["model", "accuracy", "goal", "goal met"], rows) + "\n"
 
 
 def names() -> str:
@@ -93,7 +93,7 @@ def names() -> str:
     for name, parts in found["runs"][0]["baselines"].items():
         rows.append([name, share(parts["test"]["accuracy"]), share(parts["test"]["mean_recall"])] + [""] * 5)
     text = f"\n### {found['protocol']}\n\n"
-    return text + table(["model", "accuracy", "mean recall", "asked for", "", *COST], rows) + "\n"
+    return text + table(["model", "accuracy", "mean recall", "goal", "goal met", *COST], rows) + "\n"
 
 
 def tweets() -> str:
@@ -119,9 +119,15 @@ def series() -> str:
          ", ".join(f"{model} {error:.3f}" for model, error in one["validation_errors"].items())]
         for name, one in found["sets"].items()
     ]  # fmt: skip
-    text = f"\n### {found['protocol']}\n\nOne recipe for all sets, nothing tuned; the model is picked by its error in "
-    text += "cross-validation on the training part.\n\n"
-    return text + table(["set", "picked", "test accuracy", "asked for", "", "errors in cross-validation"], rows) + "\n"
+    text = (
+        f"\n### {found['protocol']}\n\nOne recipe for all sets, nothing tuned; the model is selected by its error in "
+    )
+    text += "cross-validation on the training data.\n\n"
+    return (
+        text
+        + table(["set", "selected", "test accuracy", "goal", "goal met", "errors in cross-validation"], rows)
+        + "\n"
+    )
 
 
 def speech() -> str:
@@ -135,7 +141,7 @@ def speech() -> str:
         for run in found["runs"]
     ]  # fmt: skip
     text = f"\n### {found['protocol']}\n\n"
-    return text + table(["test data", "model", "accuracy", "asked for", *COST], rows) + "\n"
+    return text + table(["test data", "model", "accuracy", "goal", *COST], rows) + "\n"
 
 
 def tags() -> str:
@@ -149,7 +155,7 @@ def tags() -> str:
         rows.append([run["model"], f"{accuracy:.2%}", "95 %", judged(accuracy, 0.95), *cost(run)])
     for name, parts in found["runs"][0]["baselines"].items():
         rows.append([name, f"{parts['test']['accuracy']:.2%}"] + [""] * 5)
-    return f"\n### {found['protocol']}\n\n" + table(["model", "token accuracy", "asked for", "", *COST], rows) + "\n"
+    return f"\n### {found['protocol']}\n\n" + table(["model", "token accuracy", "goal", "goal met", *COST], rows) + "\n"
 
 
 def numbers() -> str:
@@ -163,7 +169,7 @@ def numbers() -> str:
         rows.append([run["model"], f"{mse:.1e}", "1e-3", judged(mse, 1e-3, smaller=True),
                      f"{ADDING[run['model']]:.1e}", *cost(run)])  # fmt: skip
     text = f"\n### {found['protocol']}\n\nPublished: Bai, Kolter & Koltun (2018).\n\n"
-    return text + table(["model", "MSE", "asked for", "", "published", *COST], rows) + "\n"
+    return text + table(["model", "MSE", "goal", "goal met", "published", *COST], rows) + "\n"
 
 
 def clean() -> str:
@@ -179,16 +185,20 @@ def clean() -> str:
         for run in found["runs"]
     ]  # fmt: skip
     words = (
-        "Gain in signal-to-noise ratio; 8 dB are asked for, and that a model which looks only at the past (`gru`, "
-        "`tcn`: live) comes within 2 dB of one that looks ahead. The past alone is half of what a step has around it; "
-        "a model that may answer some steps later (`delay`) has more, and is live too."
+        "Gain in signal-to-noise ratio. The goals are 8 dB, and at most 2 dB less for a causal model (`gru`, `tcn`), "
+        "which can run live, than for one that reads the whole series. The past alone is half of the context of a step; "
+        "a model that predicts some steps later (`delay`) has more context, and can run live too."
     )
     text = f"\n### {found['protocol']}\n\n{words}\n\n"
-    return text + table(["model", "gain", "behind the best", *COST], rows) + "\n"
+    return text + table(["model", "gain", "difference to the best", *COST], rows) + "\n"
 
 
 def report() -> str:
-    """All pieces that were measured."""
+    """All tables that were measured."""
     parts = (sentences, names, tweets, digits_of_mnist, series, speech, tags, clean, numbers)
     text = "".join(part() for part in parts)
-    return "\n## Sequence in, answer out\n\nNothing was picked by test data.\n" + text if text else ""
+    return (
+        "\n## Classification, regression, tagging and denoising\n\nNothing was selected on test data.\n" + text
+        if text
+        else ""
+    )

@@ -198,7 +198,7 @@ def masc(time: str = "30m") -> dict[str, Any]:
         settings = {"ends.dropout": 0.4, "batch_size": 32, "column": "words", "target": "tags", "evaluate_every": 500,
                     "evaluate_tokens": 20_000}  # fmt: skip
         kept = trained(parts, "tag", "bilstm", time, settings, Path(folder))[1]
-    return {"protocol": f"MASC tags, {len(number)} documents, every tenth to test", "runs": [kept]}
+    return {"protocol": f"MASC tags, {len(number)} documents, every tenth for test", "runs": [kept]}
 
 
 # ---- images, sound, series
@@ -239,11 +239,11 @@ def fsdd(time: str = "5m") -> dict[str, Any]:
             data = in_two(columns, is_test) | {"rate": int(arrays["rate"])}
             kept = trained(data, "classify", "bigru", budget, settings, Path(folder))[1]
             runs.append(kept | {"split": name})
-    return {"protocol": "spoken digits, log-mel by us, official split and each speaker left out", "runs": runs}
+    return {"protocol": "spoken digits, own log-mel spectra, official split and each speaker left out", "runs": runs}
 
 
 def ucr(steps: int = 400) -> dict[str, Any]:
-    """One recipe for all sets: `unrolled compare SET --folds 5` picks by cross-validation in the training part."""
+    """One recipe for all sets: `unrolled compare SET --folds 5` selects by cross-validation on the training data."""
     import unrolled
 
     settings = {"models": "tcn,bigru", "folds": UCR_FOLDS, "steps": steps, "batch_size": 8, "lr": 2e-3,
@@ -261,7 +261,7 @@ def ucr(steps: int = 400) -> dict[str, Any]:
                 "accuracies": {row["label"]: row["figures"]["accuracy"] for row in rows},
                 "verdict": found.table["verdict"],
             }
-    return {"protocol": f"UCR sets, {UCR_FOLDS} folds of the training part", "settings": settings, "sets": sets}
+    return {"protocol": f"UCR sets, {UCR_FOLDS} folds of the training data", "settings": settings, "sets": sets}
 
 
 PIECES: dict[str, Callable[..., dict[str, Any]]] = {

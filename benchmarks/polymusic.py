@@ -1,6 +1,6 @@
 """Polyphonic music, next frame: `python -m benchmarks.polymusic jsb|nottingham MODEL [--minutes 10] [--threads 2]`.
 
-Protocol of Bai, Kolter & Koltun (2018), table 1: the given parts of JSB Chorales and Nottingham, 88 keys, weights
+Protocol of Bai, Kolter & Koltun (2018), table 1: the given splits of JSB Chorales and Nottingham, 88 keys, weights
 chosen on validation pieces, the test figure in nats per frame over all frames but the first of each piece. The settings
 below were chosen on validation pieces. Figures, curve and settings go to benchmarks/results/polymusic-SET-MODEL.json.
 """
@@ -70,7 +70,7 @@ def train(name: str, model: str, minutes: float, threads: int | None) -> dict[st
         curve = [{key: line.get(key) for key in figures} for line in run.directory.read_metrics() if "nats" in line]
         result = run.result
         return {
-            "protocol": f"{name}, given parts, {minutes:g} minutes on {run.config.threads} threads",
+            "protocol": f"{name}, given splits, {minutes:g} minutes on {run.config.threads} threads",
             "model": model,
             "settings": run.config.model_settings,
             "ends": run.config.ends.model_dump(),

@@ -8,8 +8,9 @@ from unrolled.pictures.kinds import Plot
 
 HEAD = """# Measured results
 
-Made by `make docs` from the files that `make bench`, `make reproduce` and `python -m benchmarks.memory` leave in
-`benchmarks/results/`. Speeds are ratios from one interleaved run, the best of several.
+After this page you know how fast and how good the models are, beside other libraries and published results. It is generated
+by `make docs` from the files that `make bench`, `make reproduce` and `python -m benchmarks.memory` write to
+`benchmarks/results/`. Speeds are ratios from one interleaved run, the best of several repetitions.
 """
 
 GOALS = {"lstm": 1.58, "gru": 1.60, "elman": 1.85, "tcn": 1.70, "transformer": 1.70}
@@ -48,9 +49,9 @@ def shakespeare() -> str:
     if not found:
         return ""
     first = next(iter(found.values()))
-    text = f"\n## {first['protocol']}\n\nNats per character on the validation part; lower is better.\n\n"
+    text = f"\n## {first['protocol']}\n\nNats per character on validation data; lower is better.\n\n"
     rows = [
-        [name, f"{parts['valid']['nats']:.4f}", "", "", "", "counted"] for name, parts in first["baselines"].items()
+        [name, f"{parts['valid']['nats']:.4f}", "", "", "", "closed form"] for name, parts in first["baselines"].items()
     ]
     for model, result in found.items():
         figures = result["figures"]
@@ -65,7 +66,7 @@ def shakespeare() -> str:
             ]
         )
     text += table(["model", "nats/char", "goal", "parameters", "steps", "training"], rows) + "\n"
-    text += "\nPublished beside it: a small GPT 1.88 after about three laptop minutes, 1.4697 after training a 10 M "
+    text += "\nPublished: a small GPT 1.88 after about three laptop minutes, 1.4697 after training a 10 M "
     text += "parameter GPT on a GPU (nanoGPT README).\n\nLearning curves (seconds: nats/char):\n\n"
     for model, result in found.items():
         points = result["curve"]
@@ -77,7 +78,7 @@ def shakespeare() -> str:
         alt="Validation loss of each model over five minutes of training.",
     ))  # fmt: skip
     sample = found.get("lstm", first)["sample"].strip().splitlines()
-    text += "\nThe LSTM goes on from `ROMEO:`\n\n" + "\n".join(f"    {line}" for line in sample) + "\n"
+    text += "\nThe LSTM continues `ROMEO:`\n\n" + "\n".join(f"    {line}" for line in sample) + "\n"
     return text
 
 
@@ -164,7 +165,7 @@ def music() -> str:
     text = (
         "\n## Polyphonic music\n\nNats per frame over all frames but the first of each piece; published: Bai, Kolter & "
     )
-    text += "Koltun (2018), table 1. Weights were chosen on validation pieces.\n\n"
+    text += "Koltun (2018), table 1. Weights were selected on validation pieces.\n\n"
     return text + table(["protocol", "model", "valid", "test", "published", "parameters"], rows) + "\n"
 
 
@@ -193,12 +194,12 @@ def mutants() -> str:
         earlier = "" if before is None else f"{before['survivors_share']:.1%} of {before['tried']}"
         share = f"{result['survivors_share']:.1%} of {result['tried']}"
         rows.append([result["room"], f"{result['possible']:,}", earlier, share, str(result["equivalent"])])
-    text = "\n## Small faults that no test notices\n\nOne fault at a time in a room's code (see [how](mutants.md)); "
-    text += (
-        "of those drawn by a fixed seed, the share that survives all tests. Before: at the state in which the check "
+    text = (
+        "\n## Mutation testing\n\nOne small fault at a time in the code of a package ([mutation testing](mutants.md)); "
     )
+    text += "of those drawn by a fixed seed, the share that survives all tests. Before: when the check "
     text += "was introduced.\n\n"
-    return text + table(["room", "possible faults", "before", "now", "equivalent, not counted"], rows) + "\n"
+    return text + table(["package", "possible faults", "before", "now", "equivalent, not counted"], rows) + "\n"
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ def multi30k(model: str, own: Mapping[str, Any]) -> Callable[..., dict[str, Any]
         settings = {"source_column": "de", "target_column": "en", "test_set": "test_2016_flickr", "lower": True,
                     "tokens": "bpe", "vocabulary": 4000, "shared": True, "evaluate_every": 500,
                     "evaluate_tokens": 8_000, **own}  # fmt: skip
-        words = "Multi30k, German to English, small letters, joint BPE of 4,000; test_2016_flickr, greedy"
+        words = "Multi30k, German to English, lower case, joint BPE of 4,000; test_2016_flickr, greedy"
         return once(place("multi30k"), "translate", model, time, settings, words)
 
     return piece
@@ -72,7 +72,7 @@ def lengths(time: str = "5m") -> dict[str, Any]:
                 "figures": run.result["test"], "parameters": run.result["parameters"], "by_length": by_length(lines),
                 "threads": run.config.threads, "steps": run.result["steps"],
             }  # fmt: skip
-    return {"protocol": f"words of 1 to {LONGEST} letters backwards", "time": time, "runs": runs}
+    return {"protocol": f"words of 1 to {LONGEST} letters, reversed", "time": time, "runs": runs}
 
 
 def by_length(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:

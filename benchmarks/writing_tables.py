@@ -1,4 +1,4 @@
-"""The part of docs/results.md that shows what `python -m benchmarks.writing` left in benchmarks/results/."""
+"""The section of docs/results.md that shows what `python -m benchmarks.writing` left in benchmarks/results/."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from benchmarks.answer_tables import COST, cost, judged, share
 from benchmarks.page import curves, picture, read, table
 from unrolled.pictures.kinds import Plot, Series
 
-BLEU = {  # way: (asked for, community notebooks on GPUs with 9 to 20 M parameters)
+BLEU = {  # way: (goal, community notebooks on GPUs with 9 to 20 M parameters)
     "start": (14.0, 13.8), "every-step": (20.0, 20.6), "attention": (28.0, 28.3), "transformer": (35.0, 36.5),
 }  # fmt: skip
 
@@ -28,12 +28,12 @@ def translation() -> str:
         rows.append([f"{result['model']}, {way}" if result["model"] == "seq2seq" else result["model"],
                      f"{test['bleu']:.1f}", f"{test['chrf']:.1f}", f"{test['nats']:.3f}", f"{goal:.0f}",
                      judged(test["bleu"], goal), f"{published:.1f}", *cost(result)])  # fmt: skip
-    text = f"\n### {first['protocol']}\n\nBLEU by sacrebleu (`{first['figures']['how_measured']['bleu']}`) of texts as "
+    text = f"\n### {first['protocol']}\n\nBLEU by sacrebleu (`{first['figures']['how_measured']['bleu']}`) of the "
     text += (
-        "they are written, references in small letters. Elsewhere: community notebooks with 9 to 20 M parameters on "
+        "generated texts, with references in lower case. Published: community notebooks with 9 to 20 M parameters on "
     )
-    text += "GPUs, of tokens cut otherwise.\n\n"
-    titles = ["model", "BLEU", "chrF", "nats/token", "asked for", "", "elsewhere", *COST]
+    text += "GPUs, computed on other tokens.\n\n"
+    titles = ["model", "BLEU", "chrF", "nats/token", "goal", "goal met", "published", *COST]
     text += table(titles, rows) + "\n"
     text += picture("multi30k", Plot(
         title="Multi30k, German to English", series=curves(found, "nats"), x_label="seconds",
@@ -41,9 +41,9 @@ def translation() -> str:
         alt="Validation loss of each model over training time.",
     ))  # fmt: skip
     best = list(found.values())[-1]
-    text += f"\nThe {best['model']} writes:\n\n"
+    text += f"\nTranslations by {best['model']}:\n\n"
     lines = [[line["source"], line["prediction"], line["target"]] for line in best["samples"][:4]]
-    return text + table(["source", "written", "reference"], lines) + "\n"
+    return text + table(["source", "translation", "reference"], lines) + "\n"
 
 
 def dates() -> str:
@@ -57,11 +57,11 @@ def dates() -> str:
         for name in names
     ]
     text = f"\n### {found['protocol']}\n\n`{found['model']}` with attention.\n\n"
-    return text + table(["figure", "", "asked for", "", *COST], rows) + "\n"
+    return text + table(["metric", "value", "goal", "goal met", *COST], rows) + "\n"
 
 
 def lengths() -> str:
-    """How much is right by the length of the source."""
+    """How much is correct by the length of the source."""
     found = read("writing-lengths")
     if not found:
         return ""
@@ -70,18 +70,18 @@ def lengths() -> str:
         [context, *(share(each["letters"]) for each in run["by_length"]), share(run["figures"]["exact_match"])]
         for context, run in found["runs"].items()
     ]
-    text = f"\n### One vector or attention: {found['protocol']}\n\nRight letters by the length of the source, after "
-    text += f"{found['time']} of training each; last, words that are all right.\n\n"
-    text += table(["source reaches the decoder", *bins, "words"], rows) + "\n"
+    text = f"\n### One vector or attention: {found['protocol']}\n\nCorrect letters by the length of the source, after "
+    text += f"{found['time']} of training each; in the last column, words without an error.\n\n"
+    text += table(["context", *bins, "words"], rows) + "\n"
     curves = [
         Series(name=context, x=[(each["from"] + each["to"]) / 2 for each in run["by_length"]],
                y=[each["letters"] for each in run["by_length"]])
         for context, run in found["runs"].items()
     ]  # fmt: skip
     return text + picture("lengths", Plot(
-        title="Right letters by the length of the source", series=curves, x_label="letters of the source",
-        y_label="share of letters that are right",
-        alt="With one vector the share of right letters falls with length; with attention it does not.",
+        title="Correct letters by the length of the source", series=curves, x_label="letters of the source",
+        y_label="fraction of correct letters",
+        alt="With one vector the fraction of correct letters falls with length; with attention it does not.",
     ))  # fmt: skip
 
 
@@ -95,10 +95,12 @@ def captions() -> str:
                          f"{valid['nats']:.3f}", share(found.get("memorised")), *cost(found)])  # fmt: skip
     if not rows:
         return ""
-    titles = ["pictures", "test captions all right", "asked for", "", "validation nats/token",
-              "training captions all right", *COST]  # fmt: skip
+    titles = ["images", "exact match, test", "goal", "goal met", "validation nats/token",
+              "exact match, training", *COST]  # fmt: skip
     return (
-        "\n### Captions\n\nA CNN trained from scratch, a GRU that attends to its map.\n\n" + table(titles, rows) + "\n"
+        "\n### Captions\n\nA CNN trained from scratch, and a GRU that attends to its regions.\n\n"
+        + table(titles, rows)
+        + "\n"
     )
 
 
@@ -111,11 +113,11 @@ def recognition() -> str:
             way = "CTC" if run["settings"].get("objective") == "ctc" else "attention"
             rows.append([found["protocol"], f"{run['model']}, {way}", share(test["character_error_rate"]),
                          share(test["exact_match"]), *cost(run)])  # fmt: skip
-    titles = ["source", "model", "character error rate", "words all right", *COST]
+    titles = ["source", "model", "character error rate", "exact match", *COST]
     return f"\n### Recognition\n\n{table(titles, rows)}\n" if rows else ""
 
 
 def report() -> str:
-    """All pieces that were measured."""
+    """All tables that were measured."""
     text = translation() + dates() + lengths() + captions() + recognition()
-    return "\n## Sequence in, sequence out\n\nNothing was picked by test data.\n" + text if text else ""
+    return "\n## Translation, captions and recognition\n\nNothing was selected on test data.\n" + text if text else ""
