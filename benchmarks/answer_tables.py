@@ -186,8 +186,8 @@ def clean() -> str:
     ]  # fmt: skip
     words = (
         "Gain in signal-to-noise ratio. The goals are 8 dB, and at most 2 dB less for a causal model (`gru`, `tcn`), "
-        "which can run live, than for one that reads the whole series. The past alone is half of the context of a step; "
-        "a model that predicts some steps later (`delay`) has more context, and can run live too."
+        "which can run live, than for one that reads the whole series. The past alone is half of the context of a "
+        "step; a model that predicts some steps later (`delay`) has more context, and can run live too."
     )
     text = f"\n### {found['protocol']}\n\n{words}\n\n"
     return text + table(["model", "gain", "difference to the best", *COST], rows) + "\n"
