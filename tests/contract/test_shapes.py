@@ -30,7 +30,8 @@ def body(name: str) -> tuple[nn.Module, bool]:
     """A model of its tiny settings, and whether it reads tokens."""
     module = discover.models.load(name)
     torch.manual_seed(0)
-    model = body_of(module.MODEL, module.MODEL.tiny, Sizes(D_IN, 6, D_IN)).eval()
+    sizes = Sizes(D_IN, 6, D_IN, horizon=3, d_step=2, observed=True)
+    model = body_of(module.MODEL, module.MODEL.tiny, sizes).eval()
     return model, module.MODEL.reads[0] == "tokens"
 
 

@@ -33,7 +33,8 @@ def test_the_toy_network_of_the_book_has_748_parameters() -> None:
 
 def causal_models(reads: str) -> list[str]:
     specs = {name: discover.model(name) for name in discover.models.names()}
-    return [name for name, spec in specs.items() if spec.kind == "causal" and reading(spec.reads, reads)]
+    fitting = {name: spec for name, spec in specs.items() if spec.kind == "causal" and "next" in spec.outputs}
+    return [name for name, spec in fitting.items() if reading(spec.reads, reads)]
 
 
 @pytest.mark.parametrize("model", causal_models(reads="numbers"))

@@ -160,3 +160,21 @@ def to(state: State, device: torch.device | str) -> State:
 def nbytes(state: State) -> int:
     """Bytes held by all leaves."""
     return sum(leaf.numel() * leaf.element_size() for leaf in leaves(state))
+
+
+def split_rows(state: State, n: int) -> State:
+    """[B * n, ...] as [B, n, ...]: rows that stand together become one."""
+
+    def split(leaf: Tensor) -> Tensor:
+        return leaf.unflatten(0, (-1, n))
+
+    return _map(split, split, state)
+
+
+def join_rows(state: State) -> State:
+    """[B, n, ...] as [B * n, ...]: what `split_rows` is undone by."""
+
+    def join(leaf: Tensor) -> Tensor:
+        return leaf.flatten(0, 1)
+
+    return _map(join, join, state)

@@ -1,0 +1,55 @@
+"""Linear map: the next H values as a linear function of the last L, fitted in closed form by ridge regression.
+
+    y_{t+h} = b_h + sum_{tau < L} W_{h,tau} x_{t-tau}                        h = 1 .. H
+
+One map serves all channels and series (channels = shared), or every forecast looks at all channels (joint). N-linear
+takes the last value off and adds it again; D-linear splits a moving average off (layers/counting/linear_map.py). The
+strength of the ridge is chosen on validation data.
+
+Zeng, Chen, Zhang & Xu (2023), "Are Transformers Effective for Time Series Forecasting?".
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from unrolled.core import config
+from unrolled.core.spec import ModelSpec, Sizes
+from unrolled.layers.counting.forecaster import Apart, Forecaster, Jointly
+from unrolled.layers.counting.linear_map import RidgeMap
+
+FORMS = ("linear", "n-linear", "d-linear")
+
+
+class Config(config.Config):
+    length: int = Field(336, ge=1)
+    """How many of the last values are looked at: L, or fewer where the training series are too short for it."""
+    form: Literal["n-linear", "linear", "d-linear", "auto"] = "n-linear"
+    """What the ridge keeps small; n-linear follows a level that moves. auto: the best on validation data."""
+    channels: Literal["shared", "joint"] = "shared"
+    """One map for each channel alone, or one that looks at all channels."""
+
+
+def make(config: Config, sizes: Sizes) -> Forecaster:
+    forms = FORMS if config.form == "auto" else (config.form,)
+    if config.channels == "shared":
+        return Apart(sizes, RidgeMap(1, sizes.horizon, config.length, forms), config.length)
+    body = RidgeMap(sizes.d_step or sizes.d_out, sizes.horizon, config.length, forms)
+    return Jointly(sizes, body, config.length)
+
+
+MODEL = ModelSpec(
+    summary="the next H values as a linear function of the last L; fitted in closed form",
+    kind="causal",
+    config=Config,
+    tiny=Config(length=4),
+    make=make,
+    reference="Zeng, Chen, Zhang & Xu 2023",
+    aliases=("dlinear", "nlinear", "ltsf-linear"),
+    reads=("numbers",),
+    outputs=("each",),
+    owns_head=True,
+    closed_form=("horizon",),
+)
