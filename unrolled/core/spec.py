@@ -43,7 +43,7 @@ class Sizes:
     d_step: int = 0
     """Of a forecast, how many numbers one step has: the first columns of the input, and d_out = horizon * d_step."""
     observed: bool = False
-    """Whether d_step more columns of the input follow these, 1 where a number was observed and 0 where it is missing."""
+    """Whether d_step more columns of the input follow these, 1 where a number was observed, 0 where it is missing."""
 
 
 class Asks(NamedTuple):
