@@ -8,7 +8,7 @@ LOOK = comparisons/demo/report.html
 
 ROOM ?= decode
 
-.PHONY: demo look test faults bench reproduce mutants lint docs setup lock clean
+.PHONY: demo look pictures test faults bench reproduce mutants lint docs setup lock clean
 
 setup: $(STAMP)
 
@@ -35,6 +35,10 @@ demo: $(STAMP)
 # the demo's report in a real browser, at phone and desktop width; needs chromium
 look: $(STAMP)
 	$(BIN)/python -m benchmarks.look $(LOOK)
+
+# the two pictures of the README; needs chromium
+pictures: demo look
+	$(BIN)/python docs/picture.py
 
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal

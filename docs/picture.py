@@ -1,4 +1,4 @@
-"""Makes docs/images/demo.svg and report.png from comparisons/demo, which `make demo` and `make look` leave behind."""
+"""Makes docs/images/demo.svg and report.png from what `make demo` and `make look` leave behind: `make pictures`."""
 
 from __future__ import annotations
 
@@ -20,24 +20,23 @@ TITLE = "The table of a comparison in the terminal: models with their scores, in
 SHOWN = (1280, 1330)  # of the page, in pixels
 
 
-def demo_commands() -> list[str]:
-    recipe = re.search(r"\ndemo:.*?\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"))
-    assert recipe is not None
-    return [line.strip().replace("$(BIN)/", "") for line in recipe[1].splitlines() if "unrolled" in line]
+def demo_command() -> str:
+    """The comparison of `make demo`."""
+    found = re.search(
+        r"\ndemo:.*?\$\(BIN\)/(unrolled compare .*?)\n", (ROOT / "Makefile").read_text("utf-8"), re.DOTALL
+    )
+    assert found is not None
+    return found[1]
 
 
 def terminal() -> None:
     """What the demo prints at its end: a finished comparison that is resumed prints its table at once."""
-    console = Console(record=True, width=WIDTH, file=open(os.devnull, "w"))  # noqa: SIM115
     environment = os.environ | {"COLUMNS": str(WIDTH), "FORCE_COLOR": "1", "TERM": "xterm-256color"}
-    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    for command in demo_commands():
-        again = f"unrolled compare --resume {DEMO.relative_to(ROOT)}" if " compare " in command else command
-        done = subprocess.run(
-            again, shell=True, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        console.print(f"[bold green]$[/] [bold]{command}[/]", highlight=False)
-        console.print(Text.from_ansi(done.stdout.rstrip()))
+    words = [str(Path(sys.executable).parent / "unrolled"), "compare", "--resume", str(DEMO.relative_to(ROOT))]
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    console = Console(record=True, width=WIDTH, file=open(os.devnull, "w"))  # noqa: SIM115
+    console.print(f"[bold green]$[/] [bold]{demo_command()}[/]", highlight=False)
+    console.print(Text.from_ansi(done.stdout.rstrip()))
     (IMAGES / "demo.svg").write_text(named(console.export_svg(title="unrolled")), encoding="utf-8")
 
 
