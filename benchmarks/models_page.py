@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from benchmarks.page import DOCS, table
 from unrolled.cli.models import WIDTH, facts_of, field_words, tick_words
 from unrolled.core import discover
 from unrolled.core.discover import Room
+from unrolled.core.spec import Kind
 from unrolled.runs.cost import LENGTH
 
 PAGE = DOCS / "models.md"
@@ -14,6 +17,11 @@ HEAD = """# Models, tasks and built-in data
 This page lists what you can train and what you can train it on. It is generated from the code by `make docs`.
 `unrolled models lstm` prints the equations and the settings of a model, `unrolled tasks classify` those of a task.
 """
+KINDS = {
+    "causal": "They read a sequence from left to right and can run on a stream.",
+    "encoder": "They read the whole sequence at once.",
+    "conditional": "They read a source and write a target.",
+}
 
 
 def in_package(room: Room) -> list[str]:
@@ -22,21 +30,25 @@ def in_package(room: Room) -> list[str]:
 
 
 def models() -> str:
-    rows = []
-    for name in in_package(discover.models):
-        fact = facts_of(name)
-        rows.append([f"`{name}`", fact["kind"], fact["what"], f"{fact['parameters']:,}", field_words(fact),
-                     tick_words(fact), str(fact["serial_depth"]), fact["reference"]])  # fmt: skip
-    titles = ["model", "kind", "description", "parameters", "receptive field", "multiply-adds per tick", "serial depth",
-              "reference"]  # fmt: skip
-    text = (
-        f"\n## Models\n\nCosts are those of the model at its default size, with inputs and outputs of width {WIDTH}. "
-    )
-    text += "The serial depth is the number of layer applications that must wait for one another to train on "
+    """A table of descriptions for each kind of model, and one of costs for all."""
+    facts = [facts_of(name) for name in in_package(discover.models)]
+    text = "\n## Models\n"
+    for kind in get_args(Kind):
+        rows = [[f"`{fact['name']}`", fact["what"], fact["reference"]] for fact in facts if fact["kind"] == kind]
+        text += f"\n### {kind.capitalize()} models\n\n{KINDS[kind]}\n\n"
+        text += table(["model", "description", "reference"], rows) + "\n"
+    rows = [
+        [f"`{fact['name']}`", f"{fact['parameters']:,}", field_words(fact), tick_words(fact), str(fact["serial_depth"])]
+        for fact in facts
+    ]
     text += (
-        f"{LENGTH} positions. A *causal* model reads a sequence from left to right, an *encoder* reads all of it at "
+        f"\n### Costs\n\nFor a model at its default size, with inputs and outputs of width {WIDTH}. t is the number of "
     )
-    text += "once, a *conditional* model reads a source and writes a target.\n\n"
+    text += (
+        "previous positions; models without a tick read the whole sequence again. The serial depth is the number of "
+    )
+    text += f"layer applications that must wait for one another to train on {LENGTH} positions.\n\n"
+    titles = ["model", "parameters", "receptive field", "multiply-adds per tick", "serial depth"]
     return text + table(titles, rows) + "\n"
 
 
