@@ -153,3 +153,15 @@ def test_a_setting_that_is_not_there_is_refused_in_a_short_sentence(
     assert says in told
     assert len(told) < 300
     assert [entry.name for entry in folder.iterdir()] == ["text.txt"]
+
+
+def test_a_word_is_a_setting_where_settings_declare_it(tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    own.write_text(
+        "from unrolled.core.config import Config as Base\n\n\nclass Config(Base):\n    verily: bool = False\n"
+    )
+    assert (settings.declared("verily"), settings.declared("verily", [own])) == ([], ["bool"])
+    assert settings.declared("size")  # of CaptionReading, which is settings by way of PairReading
+    assert settings.declared("weights") == []  # of layers and optimisers
+    assert settings.declared("own_file") == []  # of the run as a whole
+    assert settings.declared("max_tokens") == settings.declared("models") == []  # asked of a verb, of a comparison

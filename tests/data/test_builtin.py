@@ -15,11 +15,10 @@ from tests.commands import run_unrolled
 from unrolled.core import discover
 from unrolled.core.errors import Misused, UsageError
 from unrolled.data import builtin_sets
-from unrolled.data.reading import PairReading, Reading
+from unrolled.data.reading import CaptionReading, PairReading, Reading
 from unrolled.data.sources.captions import open_captions
 from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.data.sources.open_pairs import open_pairs
-from unrolled.data.sources.vector_pairs import CaptionReading
 from unrolled.runs.guess import guess_task
 
 CONTENTS = {

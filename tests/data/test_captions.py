@@ -13,8 +13,8 @@ from PIL import Image
 from unrolled.core.errors import DataError, UsageError
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs_prepare import prepare_pairs
+from unrolled.data.reading import CaptionReading
 from unrolled.data.sources.captions import open_captions
-from unrolled.data.sources.vector_pairs import CaptionReading
 
 RANDOM = np.random.default_rng(0)
 PIXELS = RANDOM.integers(0, 256, (3, 6, 8, 3), np.uint8)  # [n, H, W, 3]

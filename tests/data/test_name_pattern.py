@@ -12,8 +12,7 @@ import unrolled
 from tests.faults import hostile
 from unrolled.core.errors import DataError, UsageError
 from unrolled.data.files.name_pattern import groups_in
-from unrolled.data.reading import Reading
-from unrolled.data.sources.vector_pairs import RecognitionReading
+from unrolled.data.reading import Reading, RecognitionReading
 from unrolled.runs.run import load
 
 NAMES = ["7_ann_0.wav", "17_bö_12.wav", "x7_ann.wav", "notes.txt", "Ärger-3 (1).png", "a" * 200, "7__0", "\udcff7_b_1"]

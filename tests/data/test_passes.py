@@ -22,11 +22,10 @@ from unrolled.data.labelled_prepare import prepare_labelled
 from unrolled.data.pairs_prepare import prepare_pairs
 from unrolled.data.prepare import prepare
 from unrolled.data.readers.parquet import ParquetTable
-from unrolled.data.reading import PairReading, Reading
+from unrolled.data.reading import PairReading, Reading, RecognitionReading
 from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.data.sources.open_pairs import open_pairs
 from unrolled.data.sources.recognition import open_recognition
-from unrolled.data.sources.vector_pairs import RecognitionReading
 
 N = 60
 Prepared = tuple[Any, str]

@@ -16,10 +16,9 @@ from tests.faults.corpus.images import png
 from unrolled.core.errors import DataError
 from unrolled.data.files.data_uri import HEAD, from_text
 from unrolled.data.files.pixels import fitted, read_image, white_of
-from unrolled.data.reading import ImageReading, Reading
+from unrolled.data.reading import CaptionReading, ImageReading, Reading
 from unrolled.data.sources.captions import as_rows, open_captions
 from unrolled.data.sources.open_labelled import open_labelled
-from unrolled.data.sources.vector_pairs import CaptionReading
 
 RAMP = np.array([[0, 1, 255, 256], [32767, 32768, 65279, 65535]], np.uint16)  # [2, 4]
 BYTES = np.array([[0, 1, 64, 127], [128, 192, 254, 255]], np.uint8)

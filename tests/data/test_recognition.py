@@ -11,9 +11,9 @@ import pytest
 import soundfile
 
 from unrolled.core.errors import DataError, UsageError
+from unrolled.data.reading import RecognitionReading
 from unrolled.data.sources.recognition import open_recognition
 from unrolled.data.sources.strokes import as_strokes
-from unrolled.data.sources.vector_pairs import RecognitionReading
 
 RANDOM = np.random.default_rng(0)
 

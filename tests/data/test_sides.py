@@ -18,13 +18,12 @@ from unrolled.data.noise import with_noise
 from unrolled.data.pairs_prepare import prepare_pairs
 from unrolled.data.prepare import prepare
 from unrolled.data.prepared import Prepared
-from unrolled.data.reading import Fold, Noise, PairReading, Reading
+from unrolled.data.reading import CaptionReading, Fold, Noise, PairReading, Reading, RecognitionReading
 from unrolled.data.sources.captions import open_captions
 from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.data.sources.open_pairs import open_pairs
 from unrolled.data.sources.pianoroll import prepare_rolls
 from unrolled.data.sources.recognition import open_recognition
-from unrolled.data.sources.vector_pairs import CaptionReading, RecognitionReading
 from unrolled.data.split import row_key, split_rows, together
 
 CONFIG = DataConfig(split="60/20/20")

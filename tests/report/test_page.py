@@ -16,7 +16,7 @@ import pytest
 from unrolled.core.errors import DataError, UsageError
 from unrolled.report.page import write_report
 from unrolled.report.read import RunFacts
-from unrolled.report.settings import READINGS, changed
+from unrolled.report.settings import changed, readings
 from unrolled.runs.storage.directory import RunDirectory
 
 
@@ -271,7 +271,7 @@ def test_an_empty_comparison_is_a_page(make: Any) -> None:
     check_page(write_report([make.comparison("empty", [], finished=False, facts={}, versions={})]))
 
 
-@pytest.mark.parametrize("kind", READINGS)
+@pytest.mark.parametrize("kind", readings())
 def test_settings_of_reading_are_shown_where_they_are_not_at_their_default(kind: Any) -> None:
     own = kind().model_dump(mode="json")
     first = next(key for key, value in own.items() if not isinstance(value, dict))

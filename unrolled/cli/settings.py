@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,6 @@ from unrolled.core.errors import UsageError
 from unrolled.core.opening import CODE, read_bytes
 
 SET, TRUTH = "--set", ("true", "false")
-PLACES = (
-    "data/**/*.py",
-    "inspect/*.py",
-    "layers/**/*.py",
-    "models/*.py",
-    "runs/config.py",
-    "tasks/*.py",
-)  # of settings
 CLOSE = 0.85  # likeness, above which a word is an option of the command misspelt; others may be settings misspelt
 
 
@@ -78,23 +71,39 @@ def _is_switch(kinds: list[str]) -> bool:
 
 def declared(name: str, files: Iterable[Path] = ()) -> list[str]:
     """The types that settings of this name have, in the package and in the user's files; they are read, not run."""
+    texts = [*_package(), *(_text(path) for path in files if path.is_file())]
     field = re.compile(rf"^    {re.escape(name)}: ", re.MULTILINE)
-    found: list[str] = []
-    root = Path(unrolled.__file__).parent
-    for path in [*(path for place in PLACES for path in root.glob(place)), *files]:
-        text = read_bytes(path, CODE).decode("utf-8", "replace") if path.is_file() else ""
-        if field.search(text):
-            found += _fields(ast.parse(text), name)
-    return found
+    return [kind for text in texts if field.search(text) for kind in _fields(ast.parse(text), name, texts)]
 
 
-def _fields(tree: ast.Module, name: str) -> Iterator[str]:
-    """Annotations of that name in the classes of a file that may be settings; those of a run as a whole (its model, its
-    seed) are options of their own."""
+@cache
+def _package() -> list[str]:
+    return [_text(path) for path in sorted(Path(unrolled.__file__).parent.rglob("*.py"))]
+
+
+def _text(path: Path) -> str:
+    return read_bytes(path, CODE).decode("utf-8", "replace")
+
+
+def _fields(tree: ast.Module, name: str, texts: list[str]) -> Iterator[str]:
+    """Annotations of that name in the settings of a file."""
     for node in tree.body:
-        if isinstance(node, ast.ClassDef) and node.bases and not node.decorator_list and node.name != "RunConfig":
-            if {"NamedTuple", "Protocol"} & {ast.unparse(base) for base in node.bases}:
-                continue
-            for line in node.body:
-                if isinstance(line, ast.AnnAssign) and ast.unparse(line.target) == name:
-                    yield ast.unparse(line.annotation)
+        if isinstance(node, ast.ClassDef):
+            kinds = [ast.unparse(line.annotation) for line in node.body
+                     if isinstance(line, ast.AnnAssign) and ast.unparse(line.target) == name]  # fmt: skip
+            if kinds and any(_is_config(ast.unparse(base), texts) for base in node.bases):
+                yield from kinds
+
+
+def _is_config(base: str, texts: list[str]) -> bool:
+    """Whether a class is core's Config, under whatever name, or derived from it, and no Record."""
+    seen, waiting = {"Record"}, [base]
+    while waiting:
+        name = waiting.pop().strip().rpartition(".")[2]
+        if name == "Config" or any(f"Config as {name}\n" in text for text in texts):
+            return True
+        if name not in seen:
+            above = re.compile(rf"^class {name}\((.*)\):", re.MULTILINE)
+            waiting += [each for text in texts for bases in above.findall(text) for each in bases.split(",")]
+            seen.add(name)
+    return False

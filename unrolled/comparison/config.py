@@ -6,13 +6,13 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from unrolled.core.config import Config
+from unrolled.core.config import Record
 from unrolled.runs.config import Seconds
 
 SIZES = {"small": 100_000, "medium": 400_000, "large": 1_600_000}  # parameters, all layers counted
 
 
-class CompareConfig(Config):
+class CompareConfig(Record):
     """Which models, how long, under what equal conditions."""
 
     models: str | None = None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.comparison.plan import Plan
-from unrolled.core.config import Config
+from unrolled.core.config import Record
 from unrolled.core.errors import CannotWrite, DataError, Diverged, OutOfMemory, UnrolledError, UsageError, listed
 from unrolled.report.page import NAME as PAGE
 from unrolled.report.page import write_report
@@ -24,7 +24,7 @@ CLASSES = {kind.exit_code: kind for kind in (UsageError, DataError, Diverged, Ca
 SHOWN = 3  # causes in the sentence; the table has all of them
 
 
-class Failure(Config):
+class Failure(Record):
     """Why a run has no results."""
 
     why: str

@@ -16,7 +16,7 @@ from pydantic import AfterValidator
 from unrolled.comparison.config import SIZES, CompareConfig, fractions_of
 from unrolled.comparison.match import TOLERANCE, Sized, match_widths
 from unrolled.core import discover
-from unrolled.core.config import Config
+from unrolled.core.config import Record
 from unrolled.core.errors import UsageError
 from unrolled.core.front import option
 from unrolled.core.opening import shortened
@@ -38,7 +38,7 @@ def plain(name: str) -> str:
 Folder = Annotated[str, AfterValidator(plain)]
 
 
-class Job(Config):
+class Job(Record):
     """One run of a comparison: an ordinary run directory with these settings."""
 
     folder: Folder
@@ -53,7 +53,7 @@ class Job(Config):
     """Folders of the runs that answer together in this one, which is then not trained."""
 
 
-class Plan(Config):
+class Plan(Record):
     """All that was decided before the first run."""
 
     data: str

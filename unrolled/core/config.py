@@ -84,6 +84,11 @@ class Config(BaseModel):
         return "\n".join(_toml_lines(self.model_dump(mode="json"), prefix="")) + "\n"
 
 
+class Record(Config):
+    """What is checked like settings but is none: a line of a file of ours, what a verb or a comparison is asked, a run
+    as a whole. Its fields are no options of every command (cli/settings.py)."""
+
+
 def read_toml(path: str | Path) -> dict[str, Any]:
     """The values of a recipe file, or one sentence on why there are none."""
     if not Path(path).exists():

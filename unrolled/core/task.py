@@ -154,6 +154,7 @@ class Task:
     FIGURES: ClassVar[tuple[str, ...]]  # the figures that tables show, in this order
     ACCEPTS: ClassVar[tuple[str, ...]]  # kinds of model
     ADVICE: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # settings of models that this task is best done with
+    DEFAULT_MODEL: ClassVar[str] = "lstm"  # the model where none is named
     UNIT: ClassVar[str] = "tokens"  # what the figure `tokens` and `size` count
     OBEYS: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # by verb, the settings of its request that are of use here
     WRITES: ClassVar[bool] = False  # whether a prediction is a text, which is printed alone

@@ -7,12 +7,14 @@ One schema for the command line, recipes and saved runs. Imports no torch.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Annotated, Literal, Self
+from numbers import Integral
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field
 
 from unrolled.core.config import Config
 from unrolled.data.files.name_pattern import check_pattern
+from unrolled.data.files.number_words import LARGEST, english
 
 Kind = Literal["text", "words", "series"]
 """What an input is: a text, a list of words, or numbers [T, D]."""
@@ -188,3 +190,41 @@ class PairReading(Config):
         """What the columns that are named are used for."""
         named = {self.source_column: "source", self.target_column: "target", self.part_column: "split"}
         return {name: use for name, use in named.items() if name is not None}
+
+
+class CaptionReading(PairReading):
+    """Where images and captions are: `source_column` names the image, `target_column` its caption, `target_file` the
+    file of captions."""
+
+    vocabularies: Literal["separate"] = "separate"  # type: ignore[assignment]
+    """only the targets have one"""
+
+    size: int | None = Field(None, ge=4, le=1024)
+    """bring every image to this many pixels a side, with white beside it where it is not square; none: as they are"""
+
+    grey: bool = False
+    """one brightness a pixel; otherwise red, green and blue"""
+
+
+class RecognitionReading(PairReading):
+    """Where sounds or strokes and their texts are: `source_column` names a clip or holds strokes, `target_column` the
+    text, `target_file` is a table of the clips of a folder."""
+
+    vocabularies: Literal["separate"] = "separate"  # type: ignore[assignment]
+    """only the targets have one"""
+
+    spell: bool = False
+    """write a text that is a whole number in English words: 7 as seven"""
+
+    pattern: NamePattern = None
+    """a regular expression for the names of clips with the named group `answer`, the text: `(?P<answer>\\d)_.*`"""
+
+    sound: SoundReading = SoundReading()
+
+    def said(self, text: Any) -> Any:
+        """A target as it is to be written."""
+        if isinstance(text, Integral) and not isinstance(text, bool):
+            text = str(text)
+        if self.spell and isinstance(text, str) and text.strip().isdecimal() and int(text) <= LARGEST:
+            return english(int(text))
+        return text

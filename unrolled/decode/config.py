@@ -6,12 +6,12 @@ from typing import Self
 
 from pydantic import Field
 
-from unrolled.core.config import Config
+from unrolled.core.config import Record
 from unrolled.core.errors import UsageError, listed
 from unrolled.core.front import option
 
 
-class Decoding(Config):
+class Decoding(Record):
     """By samples, the best of more samples, by beam, or the likeliest token at each step."""
 
     n: int = Field(1, ge=1, json_schema_extra={"flag": "-n"})

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, TypeAdapter, model_validator
 
-from unrolled.core.config import Config
+from unrolled.core.config import Record
 from unrolled.pictures.png import PATTERN, checked
 
 Whole = Annotated[int, Field(gt=-(2**63), lt=2**63)]  # that a float can be made of
@@ -24,7 +24,7 @@ def _alike(*lists: Sequence[Any] | None) -> None:
         raise ValueError("the lists of a picture are of different lengths")
 
 
-class Base(Config):
+class Base(Record):
     """What all pictures have."""
 
     title: str
@@ -32,7 +32,7 @@ class Base(Config):
     """What the picture shows, in a sentence."""
 
 
-class Series(Config):
+class Series(Record):
     """One line or cloud of points of a plot."""
 
     name: str

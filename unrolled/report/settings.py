@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import Any
 
-from unrolled.data.reading import PairReading, Reading
-from unrolled.data.sources.vector_pairs import CaptionReading, RecognitionReading
+from unrolled import data
+from unrolled.core.config import Config
 from unrolled.report.group import Group
 from unrolled.report.read import RunFacts
 from unrolled.runs import uses
 from unrolled.runs.config import RunConfig, flat
 
-READINGS = (Reading, PairReading, CaptionReading, RecognitionReading)
 FACTS = ("task", "model", "source", "versions", "own_file", "own_file_sha256")  # told elsewhere on the page
+
+
+@cache
+def readings() -> list[type[Config]]:
+    """All settings of how data is read: the files named reading.py of data/, none of which imports torch."""
+    names = (module.name for module in walk_packages(data.__path__, f"{data.__name__}."))
+    files = [import_module(name) for name in names if name.endswith(".reading")]
+    kinds = {kind for file in files for kind in vars(file).values() if isinstance(kind, type)}
+    return sorted((kind for kind in kinds if issubclass(kind, Config) and kind is not Config), key=str)
 
 
 def reading_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -22,7 +33,7 @@ def reading_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for group in settings:
         own = flat(settings[group]) if isinstance(settings[group], Mapping) else {}
-        each = (flat(kind().model_dump(mode="json")) for kind in READINGS)
+        each = (flat(kind().model_dump(mode="json")) for kind in readings())
         defaults: dict[str, Any] = next((values for values in each if values.keys() == own.keys()), {})
         found |= {f"task_settings.{group}.{key}": value for key, value in defaults.items()}
     return found

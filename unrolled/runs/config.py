@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from unrolled.core import discover
-from unrolled.core.config import Config, explain, merge, other_words
+from unrolled.core.config import Config, Record, explain, merge, other_words
 from unrolled.core.errors import UsageError, listed, nearest
 from unrolled.core.front import ARGUMENTS, option, reader
 from unrolled.data.config import DataConfig
@@ -161,7 +161,7 @@ class Start(Config):
     beginning of a weight's name such as encoder.body.layers.0."""
 
 
-class RunConfig(Config):
+class RunConfig(Record):
     """A run: task, model, data, training, seed."""
 
     task: str = "next-token"

@@ -11,13 +11,10 @@ from unrolled.core import discover
 from unrolled.core.config import Config, merge
 from unrolled.core.errors import UsageError, listed
 from unrolled.core.front import option
-from unrolled.core.spec import misfit
 from unrolled.core.task import Guess, Task
 from unrolled.data.look import Look, look
 from unrolled.runs.build import make_task
 from unrolled.runs.config import RunConfig, full_keys, leaf_paths, no_setting
-
-DEFAULTS = ("lstm", "seq2seq")  # models where none is named: the first that fits
 
 
 class Guessed(NamedTuple):
@@ -76,15 +73,8 @@ def chosen(task: str | None, model: str | None, data: Any, settings: Mapping[str
 
 
 def default_model(task: str, settings: Mapping[str, Any]) -> str:
-    """The model of a task where none is named: the one that the task advises, else the first of the defaults that fits
-    what is asked of it under these settings."""
-    asked = task_alone(task, settings)
-    asks = asked.asks()
-    fitting = (name for name in (*asked.ADVICE, *DEFAULTS) if misfit(discover.model(name), asks) is None)
-    found = next(fitting, None)
-    if found is None:
-        raise UsageError(f"no default model fits the task '{task}'; name one with {option('model')}")
-    return found
+    """The model of a task where none is named, which may depend on its settings."""
+    return task_alone(task, settings).DEFAULT_MODEL
 
 
 def task_alone(task: str, settings: Mapping[str, Any]) -> Task:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from unrolled.core.config import Config
+from unrolled.core.config import Record
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.trust import saved
 
@@ -15,19 +15,19 @@ Figures = dict[str, float | None]
 MOST = 10**18  # of what is counted
 
 
-class _Metric(Config):
+class _Metric(Record):
     name: str
     larger: bool
     formula: str
 
 
-class _Use(Config):
+class _Use(Record):
     what: str
     verb: str
     words: list[str]
 
 
-class Result(Config):
+class Result(Record):
     """What of a result is computed with or printed in a fixed form; it holds more."""
 
     parameters: int | None = Field(None, ge=0, le=MOST)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from unrolled.core.config import Config
+from unrolled.core.config import Record
 from unrolled.data.reading import Answers, Kind, Reading
 
 LONGEST = 1_000_000  # tokens of a target: what is written for a source is a multiple of it at most
 
 
-class OfText(Config):
+class OfText(Record):
     """Of next-token."""
 
     labels: list[str] | None
@@ -18,7 +18,7 @@ class OfText(Config):
     column: str | None = None
 
 
-class OfPairs(Config):
+class OfPairs(Record):
     """Of tasks that write a target."""
 
     longest_target: int = Field(ge=0, le=LONGEST)
@@ -26,7 +26,7 @@ class OfPairs(Config):
     usual_score: str | None = None
 
 
-class OfExamples(Config):
+class OfExamples(Record):
     """Of tasks with a given answer."""
 
     kind: Kind
@@ -34,7 +34,7 @@ class OfExamples(Config):
     reading: Reading
 
 
-class OfClasses(Config):
+class OfClasses(Record):
     """Of classify, beside the above."""
 
     temperature: float = Field(1.0, gt=0, le=1e6)

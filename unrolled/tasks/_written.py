@@ -78,6 +78,7 @@ class WrittenTask(task.Task):
     FIGURES: ClassVar[tuple[str, ...]] = ("chrf", "bleu", "exact_match", "nats", "perplexity", "token_accuracy")
     JUDGED_BY: ClassVar[tuple[Metric, ...]] = (_judged.CHRF, _judged.BLEU, _judged.EXACT)
     ACCEPTS: ClassVar[tuple[str, ...]] = ("conditional",)
+    DEFAULT_MODEL: ClassVar[str] = "seq2seq"
     OBEYS: ClassVar[Mapping[str, tuple[str, ...]]] = {"predict": WRITTEN}
     WRITES = True
     FORM: ClassVar[Form] = NEXT

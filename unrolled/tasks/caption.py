@@ -25,8 +25,9 @@ from unrolled.data.config import DataConfig
 from unrolled.data.files.data_uri import HEAD, from_text, to_text
 from unrolled.data.files.pixels import Pixels, coloured, fitted, read_image
 from unrolled.data.look import Look
+from unrolled.data.reading import CaptionReading
 from unrolled.data.sources.captions import as_rows, guess_captions, open_captions, pictures_in
-from unrolled.data.sources.vector_pairs import CaptionReading, VectorPairs
+from unrolled.data.sources.vector_pairs import VectorPairs
 from unrolled.pictures import alignment, kinds
 from unrolled.pictures.images import heated
 from unrolled.tasks import _sensed, _written
@@ -43,6 +44,7 @@ class Config(_written.Config):
 
 class Task(_sensed.SensedTask):
     READING: ClassVar[type[CaptionReading]] = CaptionReading
+    DEFAULT_MODEL: ClassVar[str] = "encdec"
     ADVICE: ClassVar[Mapping[str, Mapping[str, Any]]] = {"encdec": {"encoder": "cnn"}}
 
     config: Config

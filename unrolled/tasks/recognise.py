@@ -31,10 +31,11 @@ from unrolled.data.examples import Examples
 from unrolled.data.look import Look
 from unrolled.data.pairs_prepare import Longest
 from unrolled.data.readers.sound import features, read_clip
+from unrolled.data.reading import RecognitionReading
 from unrolled.data.sampler import bucketed_batches
 from unrolled.data.sources.recognition import guess_recognition, open_recognition, sources_in
 from unrolled.data.sources.strokes import as_strokes
-from unrolled.data.sources.vector_pairs import RecognitionReading, VectorPairs
+from unrolled.data.sources.vector_pairs import VectorPairs
 from unrolled.data.target_words import TargetWords
 from unrolled.decode.config import Decoding
 from unrolled.decode.text import Written
@@ -155,6 +156,7 @@ class ByFrames(Task):
     """By CTC: a model answers at every frame, and what the frames say is merged to a text."""
 
     ACCEPTS: ClassVar[tuple[str, ...]] = ("encoder", "causal")
+    DEFAULT_MODEL: ClassVar[str] = "lstm"
     OBEYS: ClassVar[Mapping[str, tuple[str, ...]]] = {"predict": ("n", "beam")}  # frames say one text
     FORM: ClassVar[Form] = FRAMES
 

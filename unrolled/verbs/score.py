@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from unrolled.core.config import Config
+from unrolled.core.config import Record
 from unrolled.core.verb import Result, Scores, Served, VerbSpec, require_obeyed, started
 
 if TYPE_CHECKING:
     from unrolled.core.task import Given
 
 
-class Request(Config):
+class Request(Record):
     condition: str | None = None
     """The class of all examples, where the data has no column of it."""
 

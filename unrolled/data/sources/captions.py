@@ -39,7 +39,8 @@ from unrolled.data.formats import ending_of, open_table, suffixes_giving, suffix
 from unrolled.data.given_splits import ALL, given_part, sources_by_split
 from unrolled.data.look import Look
 from unrolled.data.pairs import Pair, open_splits
-from unrolled.data.sources.vector_pairs import CaptionReading, VectorPairs, sources_alone
+from unrolled.data.reading import CaptionReading
+from unrolled.data.sources.vector_pairs import VectorPairs, sources_alone
 
 IMAGE_COLUMNS = ("image", "file", "filename", "file_name", "path", "img", "picture", "image_name")
 CAPTION_COLUMNS = ("caption", "captions", "text", "sentence", "sentences", "description", "comment", "title")

@@ -32,7 +32,7 @@ from unrolled.data.look import Look
 from unrolled.data.pairs import Pair, open_splits
 from unrolled.data.readers.arrays import open_arrays
 from unrolled.data.readers.sound import features, read_clip
-from unrolled.data.reading import Reading
+from unrolled.data.reading import Reading, RecognitionReading
 from unrolled.data.sources.captions import column_of, table_in
 from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.data.sources.strokes import (
@@ -43,7 +43,7 @@ from unrolled.data.sources.strokes import (
     headed,
     open_stroke_table,
 )
-from unrolled.data.sources.vector_pairs import RecognitionReading, VectorPairs, sources_alone
+from unrolled.data.sources.vector_pairs import VectorPairs, sources_alone
 
 CLIP_COLUMNS = ("audio", "file", "filename", "file_name", "path", "clip", "wav", "sound")
 ARRAYS = ("audio", "points", "strokes", "x")

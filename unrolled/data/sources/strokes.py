@@ -26,7 +26,8 @@ from unrolled.data.files.tables import Table
 from unrolled.data.files.text_file import TextFile
 from unrolled.data.given_splits import ALL, given_part
 from unrolled.data.pairs import Pair
-from unrolled.data.sources.vector_pairs import RecognitionReading, VectorPairs
+from unrolled.data.reading import RecognitionReading
+from unrolled.data.sources.vector_pairs import VectorPairs
 
 STROKE_COLUMNS = ("strokes", "drawing", "points", "pen", "x", "input")
 TEXT_COLUMNS = ("text", "transcript", "transcription", "word", "sentence", "target", "label", "digit", "class", "y")

@@ -5,58 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
-
-import numpy as np
-from pydantic import Field
+from typing import Any
 
 from unrolled.core.errors import DataError
 from unrolled.data.codecs.vectors import VectorCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.files.cell_values import check_text
-from unrolled.data.files.number_words import LARGEST, english
 from unrolled.data.formats import ending_of
 from unrolled.data.labelled import check_series
 from unrolled.data.pairs import Pair, PairSource
-from unrolled.data.reading import NamePattern, PairReading, SoundReading
-
-
-class CaptionReading(PairReading):
-    """Where images and captions are: `source_column` names the image, `target_column` its caption, `target_file` the
-    file of captions."""
-
-    vocabularies: Literal["separate"] = "separate"  # type: ignore[assignment]
-    """only the targets have one"""
-
-    size: int | None = Field(None, ge=4, le=1024)
-    """bring every image to this many pixels a side, with white beside it where it is not square; none: as they are"""
-
-    grey: bool = False
-    """one brightness a pixel; otherwise red, green and blue"""
-
-
-class RecognitionReading(PairReading):
-    """Where sounds or strokes and their texts are: `source_column` names a clip or holds strokes, `target_column` the
-    text, `target_file` is a table of the clips of a folder."""
-
-    vocabularies: Literal["separate"] = "separate"  # type: ignore[assignment]
-    """only the targets have one"""
-
-    spell: bool = False
-    """write a text that is a whole number in English words: 7 as seven"""
-
-    pattern: NamePattern = None
-    """a regular expression for the names of clips with the named group `answer`, the text: `(?P<answer>\\d)_.*`"""
-
-    sound: SoundReading = SoundReading()
-
-    def said(self, text: Any) -> Any:
-        """A target as it is to be written."""
-        if isinstance(text, int | np.integer) and not isinstance(text, bool):
-            text = str(text)
-        if self.spell and isinstance(text, str) and text.strip().isdecimal() and int(text) <= LARGEST:
-            return english(int(text))
-        return text
 
 
 @dataclass
