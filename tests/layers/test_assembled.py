@@ -9,12 +9,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from unrolled.core import discover
 from unrolled.core.causal import Causal, Encoder, serial_depth, tick_multiply_adds
-from unrolled.core.compose import SerialEncoder, without_padding
+from unrolled.core.compose import Each, SerialEncoder, as_encoder, without_padding
 from unrolled.core.errors import UsageError
+from unrolled.core.spec import Sizes
+from unrolled.layers.attention.position import Learned, Placed, PlacedAll
 from unrolled.layers.parts.assembled import Decoder, Reader
 from unrolled.layers.parts.conditioning import Started
 from unrolled.layers.parts.embedding import Affine, Borrowed, Table, TiedHead
+from unrolled.layers.parts.encoder_decoder import EncoderDecoder
 from unrolled.layers.readouts.last import Last
 from unrolled.layers.readouts.mean import Mean
 from unrolled.layers.recurrent.cells import GRU
@@ -191,3 +195,28 @@ def test_behind_its_embedding_a_model_reads_vectors() -> None:
     decoder = Decoder(table, gru(), Affine(N, V))
     torch.testing.assert_close(decoder.behind_embedding()(table(x))[0], decoder(x)[0])
     assert decoder.d_in is None and Decoder(nn.Linear(6, D), gru()).d_in == 6
+
+
+def test_the_longest_input_is_that_of_the_part_with_the_fewest_positions() -> None:
+    placed = Placed(Learned(4, max_length=8))
+    whole = SerialEncoder(nn.Linear(3, 4), placed, PlacedAll(Learned(4, max_length=6)), nn.Linear(4, 2))
+    assert (whole.max_length, as_encoder(placed).max_length) == (6, 8)
+    assert Reader(None, whole).max_length == Reader(None, whole).by_position().max_length == 6
+    assert Reader(None, placed, delay=3).max_length == 5
+    assert Reader(None, Each(nn.Identity()), delay=3).max_length is None
+    mask = torch.ones(1, 8, dtype=torch.bool)
+    assert Reader(None, placed, delay=3)(torch.zeros(1, 5, 4), mask[:, :5])[0].shape == (1, 5, 4)
+    with pytest.raises(UsageError, match="beyond max_length"):
+        Reader(None, placed, delay=3)(torch.zeros(1, 6, 4), mask[:, :6])
+
+
+@pytest.mark.parametrize(("position", "longest"), [("learned", 9), ("rotary", None)])
+def test_a_model_says_how_long_a_source_may_be(position: str, longest: int | None) -> None:
+    spec = discover.model("transformer-encoder")
+    config = spec.tiny.updated({"position": position, "n_positions": 9})
+    encoder = spec.make(config, Sizes(4, 4))
+    assert encoder.max_length == longest
+    pair = discover.model("encdec-transformer")
+    settings = pair.tiny.updated({"position": position, "n_positions": 9})
+    halves = pair.make(settings, Sizes(4, 4, 4))
+    assert EncoderDecoder(as_encoder(halves.encoder), halves.decoder).max_source == longest

@@ -273,12 +273,12 @@ def begin_with(model, batch):
 
 def test_a_source_longer_than_the_positions_is_told(task):
     model = model_of(task)
-    model.encoder.max_length = 2
+    model.max_source = 2
     with pytest.raises(DataError, match=r"row \d+ \(of the part train\): the source has 3 tokens, .* at most 2"):
         task.look_at_training(model)
     with pytest.raises(DataError, match="line 7: the source has 3 tokens, but this model reads at most 2"):
         list(task.predict(model, [Given("ab"), Given("abc", place="line 7")], Decoding()))
-    model.encoder.max_length = None
+    model.max_source = None
     model.decoder.max_length = 3
     with pytest.raises(DataError, match="the target has 3 tokens, but this model writes at most 2"):
         task.look_at_training(model)

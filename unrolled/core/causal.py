@@ -7,7 +7,7 @@ the laws as checks that any layer can be put through.
 
 from __future__ import annotations
 
-from typing import Any, overload
+from typing import Any, Protocol, overload, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +29,7 @@ class Causal(nn.Module):
     d_out: int = 0  # the width of y, which a body must say; 0: not said
 
     receptive_field: int | None = None  # how many inputs up to t reach y[:, t]; None: the whole past
+    receptive_field_tight: bool | None = None  # whether the furthest does reach; None: unless it must be fitted first
     state_grows: bool = False  # full attention: True; recurrence, convolution, windowed attention: False
     max_length: int | None = None  # learned or one-hot positions; None: any length
 
@@ -97,6 +98,7 @@ class Encoder(nn.Module):
 
     d_in: int | None = None  # the width of x; None: any, or tokens
     d_out: int = 0  # the width of y, which a body must say; 0: not said
+    max_length: int | None = None  # learned or one-hot positions; None: any length
 
     def __call__(self, x: Tensor, mask: Any) -> tuple[Tensor, Tensor]:
         if self.d_in is not None and x.dim() == 3 and x.size(2) != self.d_in:
@@ -121,6 +123,7 @@ class Conditional(nn.Module):
 
     decoder: Causal
     d_out: int = 0  # of what the decoder gives; 0: not said
+    max_source: int | None = None  # positions of a source that it can read; None: any number
 
     def condition(self, source: Any, mask: Tensor | None) -> State:
         raise NotImplementedError(f"{type(self).__name__} must define condition(source, mask) -> state")
@@ -140,15 +143,27 @@ def begin(model: Causal | Conditional, source: Any = None, mask: Tensor | None =
     return decoder_of(model), model.condition(source, mask) if isinstance(model, Conditional) else None
 
 
+@runtime_checkable
+class Counted(Protocol):
+    """A layer that knows better than the sum of its parts how many applications must follow one another."""
+
+    def serial_steps(self, length: int) -> int: ...
+
+
+@runtime_checkable
+class Costed(Protocol):
+    """A layer whose tick does more or less than use every weight of every matrix once."""
+
+    def tick_multiply_adds(self, position: int) -> int: ...
+
+
 def serial_depth(layer: nn.Module, length: int) -> int:
     """How many layer applications must follow one another to compute `length` positions at once, as in training.
 
-    A recurrent layer needs `length` of them, a convolution or an attention one. A layer that knows better than the sum
-    of its parts says so by a method `serial_steps(length)`.
+    A recurrent layer needs `length` of them, a convolution or an attention one; a layer may be `Counted`.
     """
-    own = getattr(layer, "serial_steps", None)
-    if own is not None:
-        return int(own(length))
+    if isinstance(layer, Counted):
+        return layer.serial_steps(length)
     inside = sum(serial_depth(child, length) for child in layer.children())
     return inside or int(isinstance(layer, Causal | Encoder))
 
@@ -157,11 +172,10 @@ def tick_multiply_adds(layer: nn.Module, position: int) -> int:
     """Multiply-adds of the one tick that has `position` others behind it.
 
     A tick uses every weight of every matrix once; tables are looked up and cost nothing. A layer that does more or less
-    than that (attention, which also reads what is behind it) says so by a method of this name.
+    than that (attention, which also reads what is behind it) is `Costed`.
     """
-    own = getattr(layer, "tick_multiply_adds", None)
-    if own is not None:
-        return int(own(position))
+    if isinstance(layer, Costed):
+        return layer.tick_multiply_adds(position)
     if isinstance(layer, nn.Embedding):
         return 0
     matrices = sum(weight.numel() for weight in layer.parameters(recurse=False) if weight.dim() >= 2)

@@ -6,6 +6,8 @@ law of padding, by which what stands there, NaN included, changes neither a valu
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from torch import Tensor, nn
 
 from unrolled.core.causal import Causal, Encoder, serial_depth
@@ -36,6 +38,11 @@ def _causal(layer: nn.Module) -> Causal:
     return layer if isinstance(layer, Causal) else Each(layer)
 
 
+def least(limits: Iterable[int | None]) -> int | None:
+    """The least of some limits, of which None is none."""
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
 class Serial(Causal):
     """Layers one after the other; the state is the tuple of theirs. A plain module joins as `Each`.
 
@@ -49,8 +56,7 @@ class Serial(Causal):
         super().__init__()
         self.layers = nn.ModuleList(_causal(layer) for layer in layers)
         self.state_grows = any(layer.state_grows for layer in self)
-        lengths = [layer.max_length for layer in self if layer.max_length is not None]
-        self.max_length = min(lengths, default=None)
+        self.max_length = least(layer.max_length for layer in self)
         fields = [layer.receptive_field for layer in self]
         self.receptive_field = None if None in fields else 1 + sum(f - 1 for f in fields if f is not None)
 
@@ -146,8 +152,10 @@ class SerialEncoder(Encoder):
 
     def __init__(self, *layers: nn.Module) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(as_encoder(layer) for layer in layers)
-        self.d_out = int(self.layers[-1].d_out) if layers else 0  # type: ignore[arg-type]
+        encoders = [as_encoder(layer) for layer in layers]
+        self.layers = nn.ModuleList(encoders)
+        self.d_out = encoders[-1].d_out if encoders else 0
+        self.max_length = least(encoder.max_length for encoder in encoders)
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         for layer in self.layers:

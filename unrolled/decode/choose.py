@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -145,7 +146,13 @@ class Scheduled:
         return torch.where(forced.to(own.device), self.truth[:, t].to(own), own)
 
 
+@runtime_checkable
+class ByRow(Protocol):
+    """A chooser that tells rows apart."""
+
+    def take(self, rows: Tensor) -> Chooser: ...
+
+
 def choice_of(choose: Chooser, rows: Tensor) -> Chooser:
-    """The chooser for some of the rows: one that tells rows apart has a method `take(rows)`."""
-    taken: Chooser = choose.take(rows) if hasattr(choose, "take") else choose
-    return taken
+    """The chooser for some of the rows."""
+    return choose.take(rows) if isinstance(choose, ByRow) else choose

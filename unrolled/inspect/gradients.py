@@ -114,12 +114,11 @@ def spectral_radii(model: nn.Module) -> dict[str, float]:
     """max |eigenvalue| of every recurrent matrix; the matrix of a gated cell has a square block for each gate."""
     found = {}
     for name, cell in model.named_modules():
-        W = getattr(cell, "weight_hh", None)
+        W = cell.recurrent_matrix() if isinstance(cell, Cell) else None
         if not isinstance(cell, Cell) or W is None or W.shape[1] > LARGEST or W.shape[0] % W.shape[1]:
             continue
         blocks = W.detach().double().cpu().split(W.shape[1])
-        gates = getattr(cell, "gates", None)
-        words = list(gates(W.new_zeros(1, cell.input_size), W.new_zeros(1, cell.state_size))) if gates else []
+        words = list(cell.gates(W.new_zeros(1, cell.input_size), W.new_zeros(1, cell.state_size)))
         words = [f" {word}" for word in words] if len(words) == len(blocks) else [f" {i}" for i in range(len(blocks))]
         for word, block in zip(words if len(blocks) > 1 else [""], blocks, strict=True):
             found[f"{name or 'cell'}{word}"] = float(torch.linalg.eigvals(block).abs().max())

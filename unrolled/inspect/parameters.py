@@ -133,7 +133,7 @@ def _gated(n: int, source: str, biases: int) -> Callable[[Any], Formula]:
     def make(cell: Any) -> Formula:
         m, p = cell.weight_ih.shape[0] // n, cell.weight_ih.shape[1]
         remark = f"torch's form has a second bias: {n} m more" if biases == 2 and cell.bias_hh is not None else ""
-        if getattr(cell, "weight_hr", None) is not None:
+        if isinstance(cell, LSTM) and cell.weight_hr is not None:
             remark = "the projection of h changes the count"
         count = n * (m * m + m * p + m)
         return Formula(f"{n} (m m + m p + m)", {"m": m, "p": p}, count, source, remark)

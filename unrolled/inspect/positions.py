@@ -19,6 +19,7 @@ from unrolled.core import config
 from unrolled.core.forward import device_of
 from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.inspect.tools.looking import models_where, rounded
+from unrolled.layers.attention.attention import CausalSelfAttention, SelfAttention
 from unrolled.layers.attention.position import Position, Rotary
 from unrolled.pictures.kinds import Heatmap, Plot, Series
 from unrolled.runs.run import Run
@@ -74,9 +75,8 @@ def code_of(model: nn.Module, n: int) -> tuple[str, Tensor] | None:
     for module in model.modules():
         if isinstance(module, Position):
             return type(module).__name__, additive(module, min(n, module.max_length or n))
-        rotary, heads = getattr(module, "rotary", None), getattr(module, "heads", None)
-        if isinstance(rotary, Rotary) and heads is not None:
-            return "Rotary", turned(rotary, heads.d_key, n)
+        if isinstance(module, CausalSelfAttention | SelfAttention) and module.rotary is not None:
+            return "Rotary", turned(module.rotary, module.heads.d_key, n)
     return None
 
 

@@ -36,6 +36,7 @@ class TransformerEncoder(Encoder):
         width = config.d_model
         position = position_named(config.position, d_in, width, config.n_positions)
         self.position = None if position is None else PlacedAll(position)
+        self.max_length = None if position is None else position.max_length
         entering = d_in if position is None else position.d_out
         self.entry = nn.Linear(entering, width) if entering != width else nn.Identity()
         self.blocks = nn.ModuleList(

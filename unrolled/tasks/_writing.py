@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from unrolled.core import task
 from unrolled.core.batch import Batch
@@ -64,11 +64,9 @@ def given_in(values: Iterable[Any], word: str = "line", live: bool = False) -> I
     return live_chunks(found, AT_ONCE, live)
 
 
-def longest_source(model: nn.Module) -> int | None:
+def longest_source(model: task.Model) -> int | None:
     """The most positions of a source that a model can read; None: any number."""
-    writes = {id(module) for module in model.decoder.modules()} if isinstance(model, Conditional) else set()
-    limits = [getattr(module, "max_length", None) for module in model.modules() if id(module) not in writes]
-    return min((limit for limit in limits if limit is not None), default=None)
+    return model.max_source if isinstance(model, Conditional) else model.max_length
 
 
 @packed_weights()

@@ -174,7 +174,7 @@ class WrittenTask(task.Task):
     # ---- training
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
-        tokens = getattr(batching, "batch_tokens", None)
+        tokens = batching.batch_tokens
         return Bucketed(self._section("train"), tokens, batching.batch_size, self.FORM, seed)
 
     @property

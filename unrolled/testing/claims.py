@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unrolled.core import state as tree
+from unrolled.core.causal import Causal
 from unrolled.core.errors import UnrolledError
 from unrolled.core.task import Solvable
 from unrolled.testing import law as laws
@@ -41,7 +42,7 @@ def check_receptive_field(subject: Subject, inputs: Inputs, setting: Setting) ->
         if field is None:
             return
         parts = list(subject.causal.modules())
-        tight = all(getattr(part, "receptive_field_tight", not isinstance(part, Solvable)) for part in parts)
+        tight = all(_is_tight(part) for part in parts)
         steps = subject.length(field + EXTRA)
         reached = False
         for attempt in range(TRIES):
@@ -53,6 +54,11 @@ def check_receptive_field(subject: Subject, inputs: Inputs, setting: Setting) ->
         raise law.broken(
             f"the claim is {field}, but the input {field - 1} steps back reaches no output: it is too large"
         )
+
+
+def _is_tight(part: nn.Module) -> bool:
+    said = part.receptive_field_tight if isinstance(part, Causal) else None
+    return not isinstance(part, Solvable) if said is None else said
 
 
 def _measure(law: Law, subject: Subject, inputs: Inputs, setting: Setting, field: int, steps: int) -> bool:

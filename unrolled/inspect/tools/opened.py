@@ -53,11 +53,7 @@ def start(model: Model, source: Any = None, mask: Tensor | None = None) -> tuple
 
 def longest(model: Model) -> int | None:
     """The most positions that a model can read; None: any number."""
-    if not isinstance(model, Encoder):
-        return decoder_of(model).max_length
-    limits: list[Any] = [getattr(module, "max_length", None) for module in model.modules()]
-    found = [limit for limit in limits if limit is not None]
-    return min(found, default=None)
+    return decoder_of(model).max_length
 
 
 def by_position(model: Model) -> Model:

@@ -201,13 +201,14 @@ class PlacedAll(Encoder):
     def __init__(self, position: Position) -> None:
         super().__init__()
         self.position = position
+        self.max_length = position.max_length
         self.d_in, self.d_out = position.d_in, position.d_out
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         at = torch.arange(x.shape[1], device=x.device)  # [S]
-        if self.position.max_length is not None:
+        if self.max_length is not None:
             check_length(self.position, int((mask * (at + 1)).max()))
-            at = at.clamp(max=self.position.max_length - 1)  # padding may stand beyond the table
+            at = at.clamp(max=self.max_length - 1)  # padding may stand beyond the table
         return self.position(x.masked_fill(~mask.unsqueeze(-1), 0), at), mask
 
 

@@ -128,6 +128,7 @@ class Reader(Encoder):
         self.head = head
         self.before, self.behind = nn.ModuleList(before), nn.ModuleList(behind)
         self.delay = delay
+        self.max_length = None if body.max_length is None else body.max_length - delay
         if isinstance(embedding, nn.Linear):
             self.d_in = embedding.in_features
 

@@ -150,13 +150,13 @@ class AttentionDecoder(Causal):
 
     def _note(self, x: Tensor, states: Tensor, alpha: Tensor, values: Tensor, h0: Tensor) -> None:
         """As `Recurrent` does: states [B, T, N], their parts and gates; and the weights [B, 1, T, S]."""
-        cell: Any = self.aligned.cell
+        cell = self.aligned.cell
         note("attention", alpha.unsqueeze(1))
         note("state", states)
         note("parts", cell.parts(states))
-        if hasattr(cell, "gates"):
-            before = torch.cat([h0.unsqueeze(1), states[:, :-1]], dim=1)  # [B, T, N]
-            note("gates", cell.gates(torch.cat([x, alpha @ values], dim=-1), before))
+        before = torch.cat([h0.unsqueeze(1), states[:, :-1]], dim=1)  # [B, T, N]
+        if gates := cell.gates(torch.cat([x, alpha @ values], dim=-1), before):
+            note("gates", gates)
 
     def serial_steps(self, length: int) -> int:
         return length * (1 + (0 if self.above is None else len(self.above.layers)))

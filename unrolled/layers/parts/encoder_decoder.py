@@ -73,6 +73,7 @@ class EncoderDecoder(Conditional):
         self.encoder = encoder
         self.decoder = decoder
         self.d_out = decoder.d_out
+        self.max_source = encoder.max_length
         self.head = head
 
     def encode(self, source: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:

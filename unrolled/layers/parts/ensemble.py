@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.core.causal import Encoder, serial_depth
+from unrolled.core.compose import least
 
 
 class Together(Encoder):
@@ -22,6 +23,7 @@ class Together(Encoder):
     def __init__(self, members: Sequence[Encoder]) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
+        self.max_length = least(member.max_length for member in members)
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         said = [member(x, mask) for member in self.members]

@@ -74,6 +74,14 @@ class Cell(nn.Module):
         """The state by what it is made of, for looking inside; a packed state names its parts."""
         return {"state": h}
 
+    def gates(self, x_t: Tensor, h: Tensor) -> dict[str, Tensor]:
+        """Of a gated cell, what its gates and its candidate are, by name."""
+        return {}
+
+    def recurrent_matrix(self) -> Tensor | None:
+        """What the last state is multiplied by, [gates * N, N]; None: no such matrix."""
+        return None
+
 
 def uniform(width: int, *shape: int) -> nn.Parameter:
     """U(-1/sqrt(width), 1/sqrt(width)), the initialisation of torch.nn's recurrent layers."""
@@ -110,6 +118,9 @@ class Elman(Cell):
 
     def forward(self, x_t: Tensor, h: Tensor) -> Tensor:
         return self.activation(F.linear(h, self.weight_hh) + F.linear(x_t, self.weight_ih, self.bias))
+
+    def recurrent_matrix(self) -> Tensor:
+        return self.weight_hh
 
 
 class LinearUnit(Elman):
@@ -182,6 +193,9 @@ class LSTM(Cell):
     def parts(self, h: Tensor) -> dict[str, Tensor]:
         return {"state": h[..., : self.output_size], "cell": h[..., self.output_size :]}
 
+    def recurrent_matrix(self) -> Tensor:
+        return self.weight_hh
+
 
 class GRU(Cell):
     """Gated recurrent unit as in torch.nn.GRU: the reset gate acts AFTER the matrix product (after Cho et al. 2014).
@@ -221,6 +235,9 @@ class GRU(Cell):
         z, n = gate["update"], gate["candidate"]
         return (1 - z) * n + z * h
 
+    def recurrent_matrix(self) -> Tensor:
+        return self.weight_hh
+
 
 class BookGRU(Cell):
     """Gated recurrent unit as in the book, eqs (7.18)-(7.19): the reset gate acts BEFORE the matrix product.
@@ -259,6 +276,9 @@ class BookGRU(Cell):
         gate = self.gates(x_t, h)
         u, n = gate["update"], gate["candidate"]
         return (1 - u) * h + u * n
+
+    def recurrent_matrix(self) -> Tensor:
+        return self.weight_hh
 
 
 class Feedback(Cell):

@@ -83,9 +83,8 @@ class Recurrent(Causal):
         states = trajectory(self.cell, x, h0)  # [B, T, N]
         note("state", states)
         note("parts", self.cell.parts(states))
-        gates = getattr(self.cell, "gates", None)
-        if gates is not None:
-            note("gates", gates(x, torch.cat([h0.unsqueeze(1), states[:, :-1]], dim=1)))
+        if gates := self.cell.gates(x, torch.cat([h0.unsqueeze(1), states[:, :-1]], dim=1)):
+            note("gates", gates)
 
 
 class Stacked(Serial):
