@@ -11,6 +11,7 @@ QUICK = {"steps": 4, "evaluate_every": 2, "evaluate_tokens": 40, "batch_size": 3
 WORDS = ["tick", "state", "layer", "chunk", "cell", "gate", "tack", "stale", "later", "call"]
 LINES = [f"{WORDS[i % 10]} {WORDS[(i * 3 + i // 10) % 10]}" for i in range(60)]
 SERIES = np.random.default_rng(0).normal(size=(40, 7, 2)).astype(np.float32)  # [n, T, D]
+HOURS = (np.sin(np.arange(60) * 0.8) + np.random.default_rng(2).normal(size=60) * 0.1).round(4).tolist()  # [T]
 ROLLS = [np.eye(6, dtype=np.uint8)[(np.arange(5 + i % 4) + i) % 6] for i in range(24)]
 PICTURES = np.random.default_rng(1).integers(0, 256, (30, 6, 6, 3), dtype=np.uint8)
 STROKES = [{"strokes": [SERIES[i, : 4 + i % 4].tolist()], "text": WORDS[i % 10][:2]} for i in range(40)]
@@ -26,6 +27,8 @@ DATA: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "numbers": ("regress", (SERIES, SERIES.sum((1, 2))), {}),
     "tags": ("tag", [{"words": t.split(), "tags": [word[0] for word in t.split()]} for t in LINES], {}),
     "noise": ("denoise", (SERIES + SERIES[::-1], SERIES), {}),
+    "series along time": ("forecast", HOURS, {"horizon": 3, "lookback": 8}),
+    "series by rollout": ("forecast", HOURS, {"horizon": 3, "lookback": 8, "by": "rollout", "samples": 5}),
     "pairs": ("translate", [(t, t[::-1]) for t in LINES], {"target_dropout": 0.2, "teacher": 0.8}),
     "pictures": ("caption", (PICTURES, [WORDS[i % 10] for i in range(30)]), {}),
     "strokes": ("recognise", STROKES, {}),

@@ -38,7 +38,15 @@ ORDER = [
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 INSIDE = {  # rooms inside rooms, lowest first; "" is what lies in the room itself
     "layers": ["recurrent", "attention", "readouts", "conv", "counting", "parts"],
-    "data": ["storage", "files", "codecs", "readers", "sources", "builtin"],  # data/*.py is above and below
+    "data": [
+        "storage",
+        "files",
+        "codecs",
+        "readers",
+        "sources",
+        "time_series",
+        "builtin",
+    ],  # data/*.py is above and below
     "runs": ["storage", ""],
     "inspect": ["tools", ""],
 }

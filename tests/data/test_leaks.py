@@ -18,6 +18,7 @@ from PIL import Image
 from unrolled.core import discover
 from unrolled.core.batch import SOURCE, TARGET
 from unrolled.data.examples import INPUT
+from unrolled.data.time_series import prepare as along
 from unrolled.runs.build import make_task
 from unrolled.training.api import configure
 
@@ -58,6 +59,15 @@ def many_series(per_group: int = 1) -> np.ndarray:
 def told(x: Any, _: Any) -> float:
     """The thing that the second channel tells."""
     return round(float(x[0, 1]), 3)
+
+
+def series_along_time(_: Path) -> list[dict[str, float | str]]:
+    """Series that begin one after the other, up to one time: a thing is a time."""
+    return [
+        {"id": i, "time": str(np.datetime64("2024-01-01") + t), "value": float(random(i * 100 + t).normal())}
+        for i in range(3)
+        for t in range(5 * i, N)
+    ]
 
 
 def table_of_series(_: Path) -> list[dict[str, float | str]]:
@@ -124,6 +134,7 @@ def lines_of(x: Any, _: Any) -> Any:
 
 
 CASES: dict[str, Case] = {
+    "times of series": Case("forecast", series_along_time, {"horizon": 2}),
     "texts of two classes": Case(
         "classify", rows(text=lambda i: f"unit {i % N:02}", label=lambda i: f"c{i // N % 2}"),
     ),
@@ -226,9 +237,20 @@ CASES: dict[str, Case] = {
 }  # fmt: skip
 
 
+def times(task: Any, split: str) -> Iterator[int]:
+    """The times of a span, of all series."""
+    section = task.prepared.sections[split]
+    spans = zip(section.fields[along.TIMES], section.values(along.FIRST), section.values(along.LAST))
+    for stamps, first, last in spans:
+        yield from stamps[first:last].tolist()
+
+
 def examples(task: Any, split: str, of: Of) -> Iterator[Any]:
     """The things that the examples of a prepared split are."""
     found = vars(task)
+    if found.get("prepared") is not None:
+        yield from times(task, split)
+        return
     if found.get("labelled") is not None:
         section = task.labelled.sections[split]
         yield from (of(section.at(INPUT, i), section.at(TARGET, i)) for i in range(section.n_examples))

@@ -59,7 +59,7 @@ def test_a_machine_that_slows_down_still_stops_in_time() -> None:
 @pytest.mark.parametrize("schedule", ["trapezoid", "cosine"])
 @pytest.mark.parametrize("seed", range(20))
 def test_on_an_uneven_machine_the_rates_are_those_of_the_settled_horizon(schedule: str, seed: int) -> None:
-    """Whatever the speed does, the rates that were used are the ones that `--steps N --horizon H` would use."""
+    """Whatever the speed does, the rates that were used are the ones that `--steps N --schedule-steps H` would use."""
     pace = random.Random(seed)
     settings = Optimiser(schedule=schedule, warmup=pace.choice([0, 5, 30]))
     plan = Plan(Budget(time=100), settings, steps_per_epoch=1000, tokens_per_step=1)

@@ -89,7 +89,9 @@ def test_protocols_are_those_of_the_tasks() -> None:
     able = {name: {each.__name__ for each in (Scores, Generates) if isinstance(task_of(name), each)}
             for name in discover.tasks.names()}  # fmt: skip
     both = {"Scores", "Generates"}
-    assert {name: found for name, found in able.items() if found} == {"next-frame": both, "next-token": both}
+    assert {name: found for name, found in able.items() if found} == {
+        "forecast": {"Scores"}, "next-frame": both, "next-token": both,
+    }  # fmt: skip
 
 
 def test_a_wrong_declaration_is_told() -> None:

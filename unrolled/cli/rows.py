@@ -11,7 +11,7 @@ import io
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,8 +46,15 @@ FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
 NUMBER = re.compile(r"[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?%?")
 
 
-def write(out: str, data: str, found: Iterator[tuple[Given, Result]], task: Task, quote_formulas: bool = False) -> None:
-    """All results into a file, which is there only when it is complete."""
+def write(
+    out: str,
+    data: str,
+    found: Iterator[tuple[Given, Result]],
+    task: Task,
+    quote_formulas: bool = False,
+    rows: Callable[[Result], list[Result]] | None = None,
+) -> None:
+    """All results into a file, which is there only when it is complete; `rows` makes rows of their own of a result."""
     path = Path(out)
     if path.suffix not in (*SIGNS, ".jsonl"):
         raise UsageError(f"-o {out}: the ending must be .csv, .tsv or .jsonl, for it says what is written")
@@ -60,13 +67,14 @@ def write(out: str, data: str, found: Iterator[tuple[Given, Result]], task: Task
     if not path.absolute().parent.is_dir():
         raise UsageError(f"-o {out}: there is no folder '{path.parent}'; make it first")
     if path.suffix == ".jsonl":
-        lines = ({**given.names, **line} for given, line in found)
+        named = ({**given.names, **line} for given, line in found)
         texts: Iterator[str] = (
-            json_words({k: v for k, v in line.items() if k != "source"}, encoding="utf-8") + "\n" for line in lines
+            json_words({k: v for k, v in line.items() if k != "source"}, encoding="utf-8") + "\n" for line in named
         )
     else:
-        rows = _rows(data, (line for _, line in found), task)
-        texts = _csv(map(_quoted, rows) if quote_formulas else rows, SIGNS[path.suffix])
+        lines = (line for _, line in found)
+        cells = _rows(data, lines, task) if rows is None else _own_rows(row for line in lines for row in rows(line))
+        texts = _csv(map(_quoted, cells) if quote_formulas else cells, SIGNS[path.suffix])
     atomic.write_chunks(path, _blocks(texts))
 
 
@@ -105,6 +113,14 @@ def _by_row(rows: Rows, said: Iterator[Result]) -> Iterator[Result]:
             yield {name: value[0] if len(value) == 1 else value for name, value in own.items()}
         else:
             yield found[k]
+
+
+def _own_rows(found: Iterator[Result]) -> Iterator[list[Any]]:
+    """Rows that have names for their cells, the names first."""
+    for number, row in enumerate(found):
+        if number == 0:
+            yield list(row)
+        yield [_cell(value) for value in row.values()]
 
 
 def _rows(data: str, said: Iterator[Result], task: Task) -> Iterator[list[Any]]:

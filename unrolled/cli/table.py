@@ -40,7 +40,7 @@ def print_result(run: Any) -> None:
     some = "" if trained is None else f" ({trained:,} of them trained)"
     say(f"{run.result['parameters']:,} parameters{some}, {steps:,} steps, {run.result['seconds']:.0f} s in all")
     if steps and run.result["horizon"] is not None and run.config.budget.steps is None:
-        late = f" --horizon {run.result['horizon']}" if run.result["horizon"] != steps else ""
+        late = f" --schedule-steps {run.result['horizon']}" if run.result["horizon"] != steps else ""
         say(f"The same weights again: --steps {steps}{late}")
 
 

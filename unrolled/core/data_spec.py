@@ -31,8 +31,9 @@ class BuiltinSpec:
     licence: str
     size: str
     """about how large it is, in words"""
-    holds: Literal["text", "rows", "labelled", "pairs", "pictures"]
-    """what `read` gives: one text or the paths of texts; rows with named values; otherwise an iterator of `Made`, of
+    holds: Literal["text", "rows", "labelled", "pairs", "pictures", "series"]
+    """what `read` gives: one text or the paths of texts; rows with named values, of texts or of series along time;
+    otherwise an iterator of `Made`, of
     series [T, D] with their targets, texts with their translations, or pictures [H, W, 3] with their captions"""
     use: str
     """the tasks that it is for, as the end of a sentence: use it with .."""

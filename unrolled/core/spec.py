@@ -16,17 +16,18 @@ from unrolled.core.errors import UsageError, listed, nearest
 
 Kind = Literal["causal", "encoder", "conditional"]
 Reads = Literal["embedded", "tokens", "numbers", "units", "counts", "tf-idf"]
-Where = Literal["next", "each", "whole", "regions"]
+Where = Literal["next", "each", "whole", "regions", "horizon"]
 Preset = Literal["quick", "standard", "thorough"]
 Targets = Literal["tokens", "bits", "class", "classes", "numbers", "tags", "series", "horizon"]
 
 PRESETS: tuple[str, ...] = get_args(Preset)
 PREDICTS = {
     "next": "what comes next", "each": "at each position", "whole": "once for a whole sequence",
-    "regions": "for each region of the input",
+    "regions": "for each region of the input", "horizon": "the next steps of a series",
 }  # fmt: skip
 ASKED = {
     "next": "what comes next", "each": "a prediction at each position", "whole": "one prediction for a whole sequence",
+    "horizon": "the next steps of a series",
 }  # fmt: skip
 
 
@@ -38,6 +39,8 @@ class Sizes:
     d_out: int
     d_source: int = 0
     """of a source that is read before; 0: there is none"""
+    targets: str = "tokens"
+    """what outputs mean, one of Targets"""
     horizon: int = 1
     """How many steps ahead of each position are predicted; the output holds them one after the other."""
     d_step: int = 0
@@ -70,6 +73,21 @@ class SourcePorts(NamedTuple):
         return "tokens" if self.d_in is None else "numbers"
 
 
+class ForecastPorts(NamedTuple):
+    """A forecast: numbers of the next `horizon` steps, `d_step` of each, at every position or behind a window."""
+
+    horizon: int
+    at_once: int
+    """steps that a trained model predicts at once; one with a closed form predicts all"""
+    d_step: int
+    observed: bool
+    """whether the input says which numbers are missing"""
+    relative: Literal["none", "last", "window"]
+    """what a trained model's outputs are relative to: nothing, the last value, mean and deviation of the window"""
+    rescale: Callable[[Any, Any, Any], Any]
+    """rescale(y, shift, scale): outputs that mean shift + scale * value"""
+
+
 class Ports(NamedTuple):
     """What a task asks of a model: how wide its input and output are, and how many classes may start it.
 
@@ -80,8 +98,9 @@ class Ports(NamedTuple):
     d_out: int
     n_classes: int = 0
     d_in: int | None = None
-    answers: Literal["next", "whole", "each"] = "next"
-    """What is asked for: what comes next, one answer for a whole sequence, or one at each of its positions."""
+    answers: Literal["next", "whole", "each", "horizon"] = "next"
+    """What is asked for: what comes next, one prediction for a whole sequence, one at each of its positions, or the
+    next steps of a series."""
     readout: str = "last"
     """How a whole sequence is read off the positions of a body."""
     letters: int = 0
@@ -92,6 +111,8 @@ class Ports(NamedTuple):
     """Steps by which a causal model may answer late, where it answers at each position."""
     targets: str = "tokens"
     """What outputs mean, one of spec.Targets: a model may be fitted in closed form to some of them."""
+    forecast: ForecastPorts | None = None
+    """Of the next steps of a series: how many, and how they are scaled."""
 
     @property
     def offers(self) -> Literal["tokens", "numbers"]:
@@ -273,17 +294,25 @@ def misfit(spec: ModelSpec, asks: Asks) -> str | None:
     """Why a model does not fit what is asked; None: it fits, as far as that is known."""
     if spec.kind not in asks.accepts:
         return f"it is {_a(spec.kind)} model, and the task takes {' or '.join(asks.accepts)} models"
-    if asks.where not in spec.outputs:
+    if asks.where not in spec.outputs and not (asks.where == "horizon" and _continues(spec)):
         can = " or ".join(words for each, words in PREDICTS.items() if each in spec.outputs)
         return f"it predicts {can}, and the task asks for {ASKED[asks.where]}"
     if reading(spec.reads, asks.input, asks.spelt) is None:
         return f"it reads {_words(spec.reads)}, and the input of the task is {asks.input}"
     if spec.kind == "conditional" and reading(spec.reads_source, asks.source) is None:
         return f"it reads {_words(spec.reads_source)}, and the source of the task is {asks.source}"
-    alone = spec.owns_head and asks.where != "next" and asks.targets is not None
+    alone = spec.owns_head and asks.where not in ("next", "horizon") and asks.targets is not None
     if alone and asks.targets not in spec.closed_form:
         return f"it has a closed form for {listed(spec.closed_form)}, and the targets are {asks.targets}"
     return None
+
+
+def _continues(spec: ModelSpec) -> bool:
+    """Whether a model can forecast: one with a closed form for it, a causal one that predicts what comes next, or an
+    encoder that reads a window."""
+    if spec.owns_head and spec.closed_form:
+        return "horizon" in spec.closed_form
+    return ("whole" if spec.kind == "encoder" else "next") in spec.outputs
 
 
 Role = Literal["an encoder", "a decoder that attends", "a decoder that one vector starts"]

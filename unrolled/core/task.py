@@ -155,6 +155,7 @@ class Task:
     ACCEPTS: ClassVar[tuple[str, ...]]  # kinds of model
     ADVICE: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # settings of models that this task is best done with
     DEFAULT_MODEL: ClassVar[str] = "lstm"  # the model where none is named
+    FOR_KIND: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # its own settings for models of a kind
     UNIT: ClassVar[str] = "tokens"  # what the figure `tokens` and `size` count
     OBEYS: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # by verb, the settings of its request that are of use here
     WRITES: ClassVar[bool] = False  # whether a prediction is a text, which is printed alone

@@ -67,6 +67,15 @@ class Streams(Protocol):
 
 
 @runtime_checkable
+class Forecasts(Protocol):
+    """A task whose models say how series go on."""
+
+    def forecast(self, model: Any, given: Sequence[Given], horizon: int | None) -> Iterator[Result]:
+        """The next steps of each series, in order; None: as many as the model was trained for."""
+        ...
+
+
+@runtime_checkable
 class MakesFiles(Protocol):
     """A task whose results are not text, and go to files."""
 
@@ -105,6 +114,8 @@ class VerbSpec:
     """check(served, request): refuse a request that does not fit the run, before anything is read."""
     writers: Mapping[str, Callable[[Result], str]] = field(default_factory=dict)
     """By format, a result as it is printed; a verb without `text` prints JSON, which every verb can be asked for."""
+    rows: Callable[[Result], list[Result]] | None = None
+    """Where a result is more than one row of a table: these rows, for a file that is a table."""
     aliases: tuple[str, ...] = ()
     """Other names, for whoever types one of them."""
 

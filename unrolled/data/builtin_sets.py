@@ -13,7 +13,7 @@ from unrolled.core.opening import shortened
 BUILTIN = "builtin:"
 HOLDS = {
     "text": "text", "rows": "rows of texts", "labelled": "series with targets, no text", "pairs": "pairs of texts",
-    "pictures": "pictures with captions",
+    "pictures": "pictures with captions", "series": "series along time, one row for each time",
 }  # fmt: skip
 
 

@@ -40,6 +40,7 @@ from unrolled.data.files.passes import changed
 from unrolled.data.storage import cache, store
 from unrolled.data.storage.store import Draft, Entry
 from unrolled.data.storage.stored import put_examples, stored_examples
+from unrolled.data.time_series.codec import SeriesCodec
 
 LARGE = 64 * 2**20  # bytes of files; less is prepared again rather than kept, but for the runs of a comparison
 NOT_AS_WRITTEN = (ValueError, KeyError, TypeError, AttributeError, UsageError, DataError)
@@ -278,6 +279,7 @@ _FAMILIES: dict[str, tuple[type, Callable[[str], Any]]] = {
     "tokens": (Codec, Codec.from_json),
     "words": (WordListCodec, WordListCodec.from_json),
     "targets": (AnswerCodec, answers_from_json),
+    "series": (SeriesCodec, SeriesCodec.from_json),
     "vectors": (VectorCodec, lambda text: VectorCodec(answers_from_json(text))),  # type: ignore[arg-type]
 }
 

@@ -4,6 +4,7 @@
     Started          the same, started by a class: decoder, (head)
     EncoderDecoder   with a source: encoder, decoder, head
     Reader           the whole is read first: (embedding), body, (readout), (head)
+    FromLast etc.    a forecast: a decoder, or a reader of windows, whose outputs are relative to a level
 
 Initial weights are a function of the seed because parts are made in one order: the table of the decoder, that of the
 encoder, the bodies, readout, head.
@@ -18,7 +19,7 @@ from torch import nn
 
 from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.errors import UsageError
-from unrolled.core.spec import ModelSpec, Ports, Reads, Sizes, SourcePorts, reading
+from unrolled.core.spec import ForecastPorts, ModelSpec, Ports, Reads, Sizes, SourcePorts, reading
 from unrolled.core.task import Model
 from unrolled.layers.attention.readout import readout_named
 from unrolled.layers.counting.bag_of_words import Bag
@@ -29,6 +30,7 @@ from unrolled.layers.parts.dropout import WordDropout
 from unrolled.layers.parts.embedding import Affine, Borrowed, OneHot, Table, TiedHead
 from unrolled.layers.parts.encoder_decoder import EncoderDecoder, Halves
 from unrolled.layers.parts.filter import Filter
+from unrolled.layers.parts.levels import Columns, FromInput, FromLast, InUnits, OfWindow, UnitsDecoder
 from unrolled.runs.config import Ends
 
 READ_SCALE, FEW = 0.1, 1000
@@ -42,7 +44,9 @@ Input = tuple[nn.Module | None, int]
 
 def assemble(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Model:
     """What `make` makes between the parts that fit the task."""
-    if ports.answers != "next":
+    if ports.forecast is not None and spec.kind != "conditional":
+        return _forecaster(spec, make, ports, ports.forecast, ends)
+    if ports.answers not in ("next", "horizon"):
         return _reader(spec, make, ports, ends)
     if spec.kind == "conditional":
         return _pair(spec, make, ports, ends)
@@ -52,7 +56,7 @@ def assemble(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Model:
 def _decoder(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Causal | Conditional:
     way = reading(spec.reads, ports.offers)
     embedding, width = _input(way, ports.d_in, ports.n_tokens + ports.n_classes, ends)
-    body = make(Sizes(width, ports.d_out))
+    body = make(Sizes(width, ports.d_out, targets=ports.targets))
     head = None if spec.owns_head or embedding is None else _head(embedding, body, ports, ends)
     before, behind = _dropout(embedding, ends), _dropout(head, ends)
     if not ports.n_classes:
@@ -77,6 +81,8 @@ def _pair(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Conditional:
     words = [WordDropout(ends.target_dropout)] if ends.target_dropout else []
     before, behind = [*words, *_dropout(embedding, ends)], _dropout(head, ends)
     decoder = Decoder(embedding, halves.decoder, Borrowed(head), before=before, behind=behind)
+    if ports.forecast is not None and ports.forecast.relative != "none":
+        decoder = _relative(decoder, ports.forecast)
     return EncoderDecoder(Reader(read, halves.encoder, before=_dropout(read, ends)), decoder, head)
 
 
@@ -93,6 +99,42 @@ def _reader(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Encoder:
     before, behind = _dropout(head, ends), _dropout(head, ends)
     delay = ports.delay if each and isinstance(body, Causal) else 0
     return Reader(embedding, body, readout, head, before=before, behind=behind, delay=delay)
+
+
+def _forecaster(spec: ModelSpec, make: Make, ports: Ports, asked: ForecastPorts, ends: Ends) -> Model:
+    """A model of the next steps of a series; one with a closed form gives the numbers themselves."""
+    solved, d_in = ports.targets in spec.closed_form, cast(int, ports.d_in)
+    columns = Columns(asked.d_step, asked.horizon if solved else asked.at_once, asked.observed)
+    told: dict[str, Any] = {
+        "targets": ports.targets,
+        "horizon": columns.horizon,
+        "d_step": asked.d_step,
+        "observed": asked.observed,
+    }
+    if solved:
+        body = make(Sizes(d_in, asked.horizon * asked.d_step, **told))
+        in_units = reading(spec.reads, ports.offers) == "units"
+        return InUnits(UnitsDecoder(body, columns)) if in_units else Decoder(None, body)
+    embedding, width = _input(reading(spec.reads, ports.offers), d_in, 0, ends)
+    body = make(Sizes(width, ports.d_out, **told))
+    if isinstance(body, Encoder) or asked.relative == "window":
+        readout = readout_named(ports.readout, body.d_out)
+        head = nn.Linear(readout.d_out, ports.d_out)
+        before, behind = _dropout(head, ends), _dropout(head, ends)
+        window = OfWindow(embedding, body, readout, head, before=before, behind=behind)
+        return window.normalised(columns, asked.rescale)
+    own = None if spec.owns_head else Affine(body.d_out, ports.d_out)
+    before, behind = _dropout(embedding, ends), _dropout(own, ends)
+    if asked.relative == "none":
+        return Decoder(embedding, body, own, before=before, behind=behind)
+    return FromLast(embedding, body, own, before=before, behind=behind).anchored(columns, asked.rescale)
+
+
+def _relative(decoder: Decoder, asked: ForecastPorts) -> Decoder:
+    """What it predicts is relative to the value that it has just read."""
+    parts = {"before": [*decoder.before], "behind": [*decoder.behind]}
+    found = FromInput(decoder.embedding, cast(Causal, decoder.body), decoder.head, **parts)
+    return found.anchored(Columns(asked.d_step, asked.at_once, asked.observed), asked.rescale)
 
 
 def _read_input(spec: ModelSpec, ports: Ports, ends: Ends) -> Input:

@@ -120,7 +120,7 @@ def _made(config: RunConfig, spec: ModelSpec, ports: Ports, sizes: Sizes) -> Any
     body = made.decoder if isinstance(made, Halves) else made
     if not isinstance(body, Conditional) and not (isinstance(body.d_out, int) and body.d_out):
         raise UsageError(f"{file}: what make returns has no d_out, the width of its output")
-    if ports.answers == "next" or ports.targets == "horizon":
+    if ports.answers in ("next", "horizon"):
         return made
     if spec.owns_head and not isinstance(made, Encoder | Autoregression):
         raise UsageError(

@@ -50,7 +50,7 @@ class Budget(Config):
     """Training tokens seen."""
     time: Seconds | None = Field(None, json_schema_extra={"flag": "--budget"})
     """Wall-clock time such as 90s, 5m or 1h, everything included; training stops in time."""
-    horizon: int | None = Field(None, ge=1)
+    horizon: int | None = Field(None, ge=1, json_schema_extra={"flag": "--schedule-steps"})
     """Steps the rate schedule is laid out for, when that differs from the steps taken (a time budget that ran late)."""
     patience: int | None = Field(None, ge=1)
     """Stop early after this many evaluations without a better validation score."""
@@ -304,6 +304,8 @@ def full_keys(
         fitting = [path for path in fitting if path.count(".") == least]  # data.column before task.reading.column
         if not fitting:
             raise UsageError(no_setting(key, paths))
+        if len(of_task := [path for path in fitting if path.startswith("task_settings.")]) == 1:
+            fitting = of_task  # a forecast's horizon before that of the rate
         if len(fitting) > 1:
             choices = " or ".join(path.replace("_settings", "") for path in fitting)
             raise UsageError(f"'{key}' is more than one setting: write {choices}")

@@ -142,7 +142,7 @@ def configure(
     if said and shown is not None:
         shown.say(said)
     spec, of_task = discover.model(model), discover.tasks.load(task)
-    advice = {**spec.recipe, **of_task.Task.ADVICE.get(model, {})}
+    advice = {**spec.recipe, **of_task.Task.FOR_KIND.get(spec.kind, {}), **of_task.Task.ADVICE.get(model, {})}
     advice |= {} if saved is None else starting.inherited(saved, model)
     config = assemble(settings, values, advice, spec.config, of_task.Config)
     if config.members > 1:

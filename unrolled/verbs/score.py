@@ -31,7 +31,17 @@ def call(served: Served, inputs: Sequence[Given], request: Request) -> Iterator[
     return served.task.score(served.model, started(inputs, request.condition))
 
 
+def rows(result: Result) -> list[Result]:
+    """One row, or of a series one for each of its times."""
+    if "times" not in result:
+        return [result]
+    names = [name for name, value in result.items() if isinstance(value, list) and name != "times"]
+    return [{"time": t, **{name: result[name][k] for name in names}} for k, t in enumerate(result["times"])]
+
+
 def text(result: Result) -> str:
+    if "times" in result:
+        return "\n".join("\t".join(str(cell) for cell in row.values()) for row in rows(result))
     return f"{result['logp']:.4f}\t{result['tokens']}\t{result['text']}"
 
 
@@ -41,5 +51,6 @@ VERB = VerbSpec(
     call=call,
     why_not=why_not,
     check=check,
+    rows=rows,
     writers={"text": text},
 )

@@ -1,0 +1,98 @@
+"""Time stamps: how they are written, how far apart they are, which come next."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unrolled.core.errors import DataError
+from unrolled.data.time_series.stamps import DAY, Step, parse, parse_one, step_of, written
+
+
+def read(*cells: object, form: str | None = None):
+    return parse(list(cells), lambda i: f"f.csv, line {i + 2}, column 'when'", form)
+
+
+@pytest.mark.parametrize(
+    ("cells", "step", "following"),
+    [
+        (["1949-01", "1949-02", "1949-03"], "1 month", "1949-04-01"),
+        (["2024-01-31", "2024-02-29", "2024-03-31"], "1 month", "2024-04-30"),
+        (["2024Q1", "2024Q2", "2024Q3"], "1 quarter", "2024-10-01"),
+        (["1/30/1981", "1/31/1981", "2/1/1981"], "1 day", "1981-02-02"),
+        (["30/1/1981", "31/1/1981", "1/2/1981"], "1 day", "1981-02-02"),
+        (["30.01.1981", "31.01.1981", "01.02.1981"], "1 day", "1981-02-02"),
+        (["2014-7-1", "2014-7-2", "2014-7-4"], "1 day", "2014-07-05"),
+        (["2024-01-01 0:30", "2024-01-01 1:00", "2024-01-01 1:30"], "30 minutes", "2024-01-01 02:00:00"),
+        (["2024-01-01T00:00+02:00", "2024-01-01T01:00+02:00"], "1 hour", "2024-01-01 00:00:00+00:00"),
+        (["2023-01-02", "2023-01-09", "2023-01-16"], "1 week", "2023-01-23"),
+        (["1999", "2000", "2001"], "1 (whole numbers)", "2002"),
+        (["2020-12-31", "2021-12-31", "2022-12-31"], "1 year", "2023-12-31"),
+    ],
+)
+def test_stamps_as_people_write_them(cells: list[str], step: str, following: str) -> None:
+    column = read(*cells)
+    found = step_of([column.stamps], column.are)
+    assert found is not None and str(found) == step
+    assert column.written(found.after(int(column.stamps[-1]), 1)[0]) == following
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (["2024-01-01", "yesterday"], ["line 3", "'yesterday'", "time_format"]),
+        (["2024-01-01", ""], ["line 3", "empty"]),
+        (["1/2/2024", "3/4/2024"], ["line 2", "day or the month", "%d/%m/%Y"]),
+        (["13/2/2024", "3/14/2024"], ["line 3", "the other way round"]),
+        (["2024-01-01T00:00+02:00", "2024-01-01 01:00"], ["line 3", "time zone"]),
+        (["2024-02-30"], ["line 2", "2024-02-30"]),
+    ],
+)
+def test_stamps_that_cannot_be_read(cells: list[str], words: list[str]) -> None:
+    with pytest.raises(DataError) as error:
+        read(*cells)
+    assert all(word in str(error.value) for word in words), error.value
+
+
+def test_a_format_that_is_given() -> None:
+    assert (
+        read("01/02/2024", form="%d/%m/%Y").written(int(read("01/02/2024", form="%d/%m/%Y").stamps[0])) == "2024-02-01"
+    )
+    with pytest.raises(DataError, match="line 3"):
+        read("01/02/2024", "2024-01-02", form="%d/%m/%Y")
+
+
+def test_one_stamp_is_of_the_kind_of_the_column() -> None:
+    column = read("2024-01-01", "2024-01-02")
+    assert parse_one("2024-01-02", column, "--test-from") == column.stamps[1]
+    with pytest.raises(DataError, match="--test-from"):
+        parse_one("17", column, "--test-from")
+
+
+def test_gaps_are_multiples_of_the_step_and_others_are_irregular() -> None:
+    hours = read("2024-01-01 00:00", "2024-01-01 01:00", "2024-01-01 02:00", "2024-01-01 05:00")
+    assert step_of([hours.stamps], "times") == Step(3600 * 10**6, "microseconds")
+    odd = read("2024-01-01 00:00", "2024-01-01 01:00", "2024-01-01 02:00", "2024-01-01 02:20")
+    assert step_of([odd.stamps], "times") is None
+
+
+@given(st.integers(-400, 4000), st.integers(1, 30), st.integers(1, 12))
+def test_months_go_on_by_the_calendar(first: int, n: int, size: int) -> None:
+    """Every n steps on, the day is the same, or the last of its month."""
+    step = Step(size, "months")
+    start = int(np.datetime64("1970-01-31").astype("datetime64[M]").astype(int)) + first
+    stamp = int((np.datetime64(0, "M") + start).astype("datetime64[us]").astype(np.int64)) + 14 * DAY
+    following = step.after(stamp, n)
+    days = [written(each, "times")[-2:] for each in following]
+    assert days == ["15"] * n
+    assert step.between(stamp, np.array(following)).tolist() == list(range(1, n + 1))
+
+
+def test_seasons_of_a_step() -> None:
+    assert Step(1, "months").seasons() == (12,)
+    assert Step(3, "months").seasons() == (4,)
+    assert Step(DAY, "microseconds").seasons() == (7, 365)
+    assert Step(DAY // 48, "microseconds").seasons() == (48, 336)
+    assert Step(1, "numbers").seasons() == ()

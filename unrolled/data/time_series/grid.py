@@ -1,0 +1,120 @@
+"""Series on one grid of times: steps that are left out of a table are missing values, which is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.core.errors import DataError
+from unrolled.core.front import option
+from unrolled.data.files.cell_values import shown
+from unrolled.data.time_series.stamps import Step, step_of
+from unrolled.data.time_series.table import Series, SeriesTable
+
+MOST_MISSING = 0.5  # of the steps of a series; more is another frequency
+
+
+def on_grid(table: SeriesTable) -> tuple[list[Series], Step | None]:
+    """All series with every step of their common grid; irregular ones as they are."""
+    if table.reading.spacing == "irregular":
+        return table.series, None
+    if table.reading.time is None:
+        return table.series, Step(1, "numbers")
+    step = step_of([each.stamps for each in table.series], table.column.are)
+    if step is None:
+        _explain(table)
+    assert step is not None
+    _one_frequency(table, step)
+    found = [_filled(each, step, table) for each in table.series]
+    left_out = sum(len(new.stamps) - len(old.stamps) for new, old in zip(found, table.series))
+    if left_out:
+        first = next(new for new, old in zip(found, table.series) if len(new.stamps) > len(old.stamps))
+        at = table.column.written(int(first.stamps[_first_gap(first)]))
+        of = f" of series {shown(first.name)}" if first.name else ""
+        table.notes[
+            f"{table.name}: one step is {step}; {left_out:,} steps are not in the table (the first at {at}{of}), they "
+            "are missing values"
+        ] = None
+    return found, step
+
+
+def on_saved_grid(series: Series, step: Step | None, table: SeriesTable) -> Series:
+    """A series of other data, by the step of a saved run."""
+    if step is None or table.reading.time is None:
+        return series
+    return _filled(series, step, table)
+
+
+def _first_gap(series: Series) -> int:
+    """The first step that was put in: it has neither a value nor anything beside it."""
+    empty = np.isnan(series.values).all(1) & np.isnan(series.past).all(1) & np.isnan(series.known).all(1)
+    return int(np.flatnonzero(empty)[0])
+
+
+def _filled(series: Series, step: Step, table: SeriesTable) -> Series:
+    at = step.between(int(series.stamps[0]), series.stamps)  # [T]
+    numbers = np.rint(at).astype(np.int64)
+    off = np.flatnonzero(np.abs(at - numbers) > 1e-9)
+    if len(off):
+        when = table.column.written(int(series.stamps[off[0]]))
+        of = f" of series {shown(series.name)}" if series.name else ""
+        raise DataError(
+            f"{series.place}: the time {when}{of} is not a whole number of steps ({step}) after the first; correct it, "
+            f"or use {option('spacing', 'irregular')}"
+        )
+    n = int(numbers[-1]) + 1
+    if n == len(numbers):
+        return series
+    if len(numbers) < (1 - MOST_MISSING) * n:
+        of = f"series {shown(series.name)}" if series.name else "the series"
+        raise DataError(
+            f"{series.place}: {of} has {len(numbers):,} of the {n:,} steps of {step} between its first and its last "
+            f"time; if its frequency changes, give parts of one frequency, or use {option('spacing', 'irregular')}"
+        )
+    stamps = np.array([step.moved(int(series.stamps[0]), k) for k in range(n)], np.int64)
+    return replace(
+        series, stamps=stamps, values=_spread(series.values, numbers, n), past=_spread(series.past, numbers, n),
+        known=_spread(series.known, numbers, n),
+    )  # fmt: skip
+
+
+def _spread(values: NDArray[np.float64], numbers: NDArray[np.int64], n: int) -> NDArray[np.float64]:
+    found = np.full((n, values.shape[1]), np.nan)
+    found[numbers] = values
+    return found
+
+
+def _one_frequency(table: SeriesTable, step: Step) -> None:
+    """Refuse series whose own step is another."""
+    for each in table.series:
+        own = step_of([each.stamps], table.column.are) if len(each.stamps) > 2 else step
+        if own != step:
+            raise DataError(
+                f"{each.place}: series {shown(each.name)} has a step of {own or 'no one length'}, others have {step}; "
+                "give series of one frequency"
+            )
+
+
+def _explain(table: SeriesTable) -> None:
+    """Why there is no step."""
+    for each in table.series:
+        gaps = np.diff(each.stamps)
+        if len(gaps) < 2:
+            continue
+        usual = int(np.median(gaps))
+        odd = np.flatnonzero(gaps % max(usual, 1))
+        if len(odd):
+            when = [table.column.written(int(each.stamps[odd[0] + k])) for k in (0, 1)]
+            of = f" of series {shown(each.name)}" if each.name else ""
+            raise DataError(
+                f"{table.name}: the times{of} are not equally far apart: {when[0]} is followed by {when[1]}; correct "
+                f"them, or use {option('spacing', 'irregular')} with the gaps as an input"
+            )
+    raise DataError(f"{table.name}: there are too few times to find the step between them; give more rows")
+
+
+def common_first(series: Sequence[Series]) -> int:
+    return min(int(each.stamps[0]) for each in series)

@@ -1,0 +1,352 @@
+"""From a table to series by split: read, put on a grid, cut by time, scaled by what the training span shows.
+
+Every split has the whole of every series, and a span of it: forecasts are made and judged inside of the span, from all
+that lies before them. Cuts are the same time for all series, so that no training span has a time behind one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unrolled.core.batch import TARGET
+from unrolled.core.errors import DataError, UsageError
+from unrolled.core.front import option
+from unrolled.data.builtin_sets import BUILTIN, asked
+from unrolled.data.config import DataConfig
+from unrolled.data.examples import ROWS, Examples, Ragged, lengths_of, ragged
+from unrolled.data.files.cell_values import shown
+from unrolled.data.files.in_memory import table_of
+from unrolled.data.files.tables import ListTable, Table
+from unrolled.data.files.text_file import named_path
+from unrolled.data.prepared import Prepared
+from unrolled.data.reading import names_of
+from unrolled.data.sources.labelled_table import table_in
+from unrolled.data.time_series.codec import Encoded, Scaling, SeriesCodec, Transform, fit_scale, moments
+from unrolled.data.time_series.grid import on_grid, on_saved_grid
+from unrolled.data.time_series.reading import SeriesReading
+from unrolled.data.time_series.season import find_season
+from unrolled.data.time_series.stamps import Step, parse_one
+from unrolled.data.time_series.table import Series, SeriesTable, open_series
+
+PAST, KNOWN, CALENDAR, TIMES = "past", "known", "calendar", "times"  # fields
+STATIC, SCALE, FIRST, LAST, NAMES = "static", "scale", "first", "last", "names"  # columns
+LONGEST_LOOKBACK, LEAST_LOOKBACK = 512, 48
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a task wants to know beside the reading; None: it is found in the data."""
+
+    horizon: int | None
+    lookback: int | None
+    season: int | None
+    transform: Transform
+    scaling: Scaling
+    test_from: str | None
+    test_steps: int | None
+    backtest: int | None
+
+
+def open_source(source: Any, reading: SeriesReading, target_needed: bool = True) -> SeriesTable:
+    """The series of a file, a data frame, a list of dicts or an array."""
+    return open_series(_table(source), reading, target_needed)
+
+
+def _table(source: Any) -> Table:
+    if isinstance(source, str) and source.startswith(BUILTIN):
+        return ListTable(asked(source, "series").read(), source)
+    if isinstance(source, str | os.PathLike):
+        path = named_path(source)
+        table = table_in(path) if path.is_file() else None
+        if table is None:
+            raise DataError(
+                f"{path}: series are read from a table (csv, tsv, jsonl, json, parquet), one row for each time"
+            )
+        return table
+    if isinstance(source, np.ndarray | list | tuple) and (rows := _rows_of(source)) is not None:
+        return ListTable(rows, "the array")
+    found = table_of(source)
+    if found is None:
+        raise UsageError(
+            f"series cannot be read from a {type(source).__name__}; give a path, a data frame, a list of dicts or an "
+            "array [time] or [time, channels]"
+        )
+    return found
+
+
+def _rows_of(source: Any) -> list[dict[str, float]] | None:
+    """An array of numbers as rows; None: it is none."""
+    try:
+        array = np.asarray(source, np.float64)
+    except (TypeError, ValueError):
+        return None
+    if array.ndim not in (1, 2) or not array.size:
+        return None
+    wide = array[:, None] if array.ndim == 1 else array
+    names = ["value"] if wide.shape[1] == 1 else [f"value {d + 1}" for d in range(wide.shape[1])]
+    return [dict(zip(names, row)) for row in wide.tolist()]
+
+
+def prepare_series(source: Any, reading: SeriesReading, asked: Asked, config: DataConfig) -> Prepared:
+    """Read, split and scale."""
+    table = open_source(source, reading)
+    series, step = on_grid(table)
+    kept = [each for each in series if each.n_known > 1]
+    if not kept:
+        raise DataError(f"{table.name}: no series has two values; there is nothing to learn")
+    horizon = asked.horizon or _horizon(kept, step, asked.season, table)
+    cuts = _cuts(kept, step, horizon, asked, config, table)  # [n, 3] ends of train, valid and test
+    _require_variety(kept, cuts, table)
+    season = asked.season or find_season([each.values[:end] for each, end in zip(kept, cuts[:, 0])], step, horizon)
+    lookback = asked.lookback or _lookback(horizon, season, int(cuts[:, 0].max()))
+    codec = _fit(table, kept, cuts[:, 0], step, asked, horizon, lookback, season)
+    encoded = [codec.encode(each, int(end)) for each, end in zip(kept, cuts[:, -1])]
+    sections = _sections(kept, encoded, cuts)
+    facts = _facts(table, kept, codec, sections)
+    told = {"reading": table.reading.model_dump(mode="json")}
+    return Prepared(sections, {"series": codec}, facts, _fingerprint(kept, cuts), told)
+
+
+def encode_histories(source: Any, reading: SeriesReading, codec: SeriesCodec) -> list[tuple[Series, Encoded]]:
+    """The series of other data as a saved run takes them, each up to its last value."""
+    table = open_source(source, reading)
+    found = [on_saved_grid(each, codec.step, table) for each in table.series]
+    return [(each, codec.encode(each, each.n_known)) for each in found if each.n_known]
+
+
+# ---- horizon and spans
+
+
+def _horizon(series: Sequence[Series], step: Step | None, season: int | None, table: SeriesTable) -> int:
+    """One season, where the series have ten of them, otherwise a tenth of their length."""
+    longest = max(each.n_known for each in series)
+    seasons = [season] if season else [*(step.seasons() if step else ()), 12]
+    horizon = next((n for n in seasons if 10 * n <= longest), max(1, longest // 10))
+    table.notes[f"the horizon is {horizon} steps; {option('horizon')} sets another"] = None
+    return horizon
+
+
+def _cuts(
+    series: Sequence[Series], step: Step | None, horizon: int, asked: Asked, config: DataConfig, table: SeriesTable
+) -> Whole:
+    """Behind which step of each series training, validation and test end: [n, 3], or [n, 2] without test."""
+    own = table.reading.time is None  # without times every series has its own end
+    ends = np.array([each.n_known for each in series])
+    if own:
+        firsts, total = np.zeros(len(series), np.int64), int(ends.max())
+        wholes = ends
+    else:
+        grid = _Grid(series, step)
+        firsts, total = grid.firsts, grid.total
+        wholes = np.full(len(series), total)
+    test, valid = _lengths(series, total, horizon, asked, config, table, None if own else grid)
+    cuts = [wholes - test - valid, wholes - test, wholes] if test else [wholes - valid, wholes]
+    inside = np.stack([np.clip(grid.at(cut) if not own else cut - firsts, 0, ends) for cut in cuts], axis=1)
+    shortest = _least(horizon)
+    if not bool((inside[:, 0] >= shortest).any()):
+        longest = int(inside[:, 0].max())
+        needed = shortest + test + valid
+        raise DataError(
+            f"{table.name}: the longest training span has {longest} steps, and a horizon of {horizon} needs at least "
+            f"{shortest}, or {needed} steps in all with validation and test; give longer series, or a smaller "
+            f"{option('horizon')}"
+        )
+    return inside
+
+
+def _least(horizon: int) -> int:
+    """Steps of a training span that something can be learned from: one forecast, and something before it."""
+    return horizon + 2
+
+
+class _Grid:
+    """Steps of the common time; of irregular series the times themselves, in their order."""
+
+    def __init__(self, series: Sequence[Series], step: Step | None) -> None:
+        self.series, self.step = series, step
+        self.first = min(int(each.stamps[0]) for each in series)
+        if step is None:
+            self.times = np.unique(np.concatenate([each.stamps[: each.n_known] for each in series]))
+            self.total = len(self.times)
+            self.firsts = np.searchsorted(self.times, [each.stamps[0] for each in series])
+        else:
+            begun = np.array([each.stamps[0] for each in series], np.int64)
+            self.firsts = np.rint(step.between(self.first, begun)).astype(np.int64)
+            self.total = int((self.firsts + [each.n_known for each in series]).max())
+
+    def at(self, cut: Whole) -> Whole:
+        """How many steps of each series are before the cut."""
+        if self.step is not None:
+            return cut - self.firsts
+        stamps = np.append(self.times, self.times[-1] + 1)[np.minimum(cut, self.total)]
+        return np.array([np.searchsorted(each.stamps, stamp) for each, stamp in zip(self.series, stamps)])
+
+    def number(self, stamp: int) -> int:
+        """How many steps are before a time."""
+        if self.step is None:
+            return int(np.searchsorted(self.times, stamp))
+        return int(np.ceil(self.step.between(self.first, np.array([stamp], np.int64))[0] - 1e-9))
+
+
+def _lengths(
+    series: Sequence[Series], total: int, horizon: int, asked: Asked, config: DataConfig, table: SeriesTable,
+    grid: _Grid | None,
+) -> tuple[int, int]:  # fmt: skip
+    """Steps of the test and of the validation span."""
+    usual = config.split == DataConfig().split  # which is for text, where much less is enough
+    shares = {"train": 0.8, "valid": 0.1, "test": 0.1} if usual else config.shares()
+    least = 2 * horizon if total >= 8 * horizon else horizon
+    given = [name for name in ("test_from", "test_steps", "backtest") if vars(asked)[name] is not None]
+    if len(given) > 1:
+        raise UsageError(f"give one of {option(given[0])} and {option(given[1])}")
+    if asked.test_from is not None:
+        if grid is None:
+            raise UsageError(f"{option('test_from')} needs a column of times; name it with {option('series.time')}")
+        test = total - grid.number(parse_one(asked.test_from, table.column, option("test_from")))
+        if not 0 < test < total:
+            first, last = (table.column.written(int(f(e.stamps[0] for e in series))) for f in (min, max))
+            raise UsageError(f"{option('test_from', asked.test_from)} is not inside of the data, {first} to {last}")
+    elif asked.test_steps is not None:
+        test = asked.test_steps
+    elif asked.backtest is not None:
+        test = asked.backtest * horizon
+    else:
+        test = max(round(shares.get("test", 0.0) * total), least) if "test" in shares else 0
+    if 0 < test < horizon:
+        raise UsageError(f"the test span has {test} steps, fewer than the horizon of {horizon}; give more of them")
+    share = shares["valid"] / (shares["valid"] + shares["train"])
+    return test, max(round(share * (total - test)), least)
+
+
+def _require_variety(series: Sequence[Series], cuts: Whole, table: SeriesTable) -> None:
+    """Refuse data without any change; tell of series without."""
+    constant = [each for each, end in zip(series, cuts[:, 0]) if not np.nanstd(each.values[: max(int(end), 1)]) > 0]
+    if len(constant) == len(series):
+        value = next((v for v in series[0].values[:, 0] if not np.isnan(v)), 0.0)
+        raise DataError(f"{table.name}: every value of the training span is {value:g}; there is nothing to learn")
+    if constant:
+        names = ", ".join(shown(each.name) for each in constant[:3])
+        more = f" and {len(constant) - 3} more" if len(constant) > 3 else ""
+        table.notes[
+            f"{len(constant)} series are constant in the training span, or have no value there: {names}{more}"
+        ] = None
+
+
+def _lookback(horizon: int, season: int, longest: int) -> int:
+    """Steps that are read before a forecast, unless told: three horizons, two seasons, and no more than there are."""
+    wanted = max(3 * horizon, 2 * season, LEAST_LOOKBACK)
+    return max(1, min(wanted, LONGEST_LOOKBACK, longest - horizon))
+
+
+# ---- codec and sections
+
+
+def _fit(
+    table: SeriesTable, series: Sequence[Series], ends: Whole, step: Step | None, asked: Asked, horizon: int,
+    lookback: int, season: int,
+) -> SeriesCodec:  # fmt: skip
+    reading = table.reading
+    training = [(each, int(end)) for each, end in zip(series, ends)]
+    gaps = None
+    if reading.spacing == "irregular":
+        gaps = float(np.median(np.concatenate([np.diff(each.stamps[:end]) for each, end in training if end > 1])))
+    codec = SeriesCodec(
+        tuple(names_of(reading.target)), step, table.column.are, table.column.zoned, horizon, lookback, season,
+        asked.transform, asked.scaling, any(bool(np.isnan(each.values[:end]).any()) for each, end in training), gaps,
+        reading.calendar, moments([each.past[:end] for each, end in training], names_of(reading.past)),
+        moments([each.known[:end] for each, end in training], names_of(reading.future)),
+        _static(series, names_of(reading.static)),
+    )  # fmt: skip
+    if reading.calendar and table.column.are == "numbers":
+        raise UsageError(f"{table.name}: {option('calendar')} needs a column of times; there is none")
+    scales = {}
+    for each, end in training:
+        known = each.values[: end or each.n_known]
+        scales[each.name] = fit_scale(codec.transformed(known, each), known, asked.scaling, season)
+    return replace(codec, scales=scales)
+
+
+def _static(series: Sequence[Series], names: Sequence[str]) -> tuple[tuple[str, Any], ...]:
+    found: list[tuple[str, Any]] = []
+    for name in names:
+        values = [each.static[name] for each in series]
+        if all(isinstance(value, float) for value in values):
+            numbers = np.array(values, np.float64)
+            found.append((name, (float(numbers.mean()), float(numbers.std()) or 1.0)))
+        else:
+            found.append((name, tuple(sorted({str(value) for value in values}))))
+    return tuple(found)
+
+
+def fields_of(encoded: Sequence[Encoded], stamps: Sequence[NDArray[np.int64]]) -> dict[str, Ragged]:
+    found = {TARGET: ragged([each.values for each in encoded]), TIMES: ragged(list(stamps))}
+    for name, values in (
+        (PAST, [each.past for each in encoded]),
+        (KNOWN, [each.known for each in encoded]),
+        (CALENDAR, [each.calendar for each in encoded]),
+    ):
+        if values[0].shape[1]:
+            found[name] = ragged(values)
+    return found
+
+
+def columns_of(encoded: Sequence[Encoded], names: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {SCALE: np.stack([each.scale for each in encoded]), ROWS: np.arange(len(encoded))}
+    if len(encoded[0].static):
+        found[STATIC] = np.stack([each.static for each in encoded])
+    return {**found, NAMES: list(names)}
+
+
+def _sections(series: Sequence[Series], encoded: Sequence[Encoded], cuts: Whole) -> dict[str, Examples]:
+    fields, columns = (
+        fields_of(encoded, [each.stamps for each in series]),
+        columns_of(encoded, [e.name for e in series]),
+    )
+    starts = [np.zeros(len(series), np.int64), *cuts.T]
+    return {
+        split: Examples(fields, {**columns, FIRST: first, LAST: last})
+        for split, first, last in zip(("train", "valid", "test"), starts, cuts.T)
+    }
+
+
+def _facts(
+    table: SeriesTable, series: Sequence[Series], codec: SeriesCodec, sections: dict[str, Examples]
+) -> dict[str, Any]:
+    missing = sum(int(np.isnan(each.values[: each.n_known]).sum()) for each in series)
+    notes = [*table.notes]
+    if missing:
+        notes.append(f"{missing:,} values are missing: nothing is put in their place, and they are not judged")
+    every = "irregular" if codec.step is None else str(codec.step)
+    return {
+        "source": table.name, "series": len(series), "step": every, "season": codec.season, "horizon": codec.horizon,
+        "lookback": codec.lookback, "targets": list(codec.targets), "missing": missing,
+        "lengths": lengths_of([np.array([each.n_known for each in series])]),
+        "split": {split: _span(each, series, codec) for split, each in sections.items()}, "notes": notes,
+    }  # fmt: skip
+
+
+def _span(section: Examples, series: Sequence[Series], codec: SeriesCodec) -> dict[str, Any]:
+    first, last = np.asarray(section.columns[FIRST]), np.asarray(section.columns[LAST])
+    some = [(each, int(a), int(b)) for each, a, b in zip(series, first, last) if b > a]
+    if not some:
+        return {"steps": 0}
+    begins, ends = min(int(e.stamps[a]) for e, a, _ in some), max(int(e.stamps[b - 1]) for e, _, b in some)
+    return {"steps": int((last - first).sum()), "from": codec.written(begins), "to": codec.written(ends)}
+
+
+def _fingerprint(series: Sequence[Series], cuts: Whole) -> str:
+    digest = hashlib.sha256(cuts.tobytes())
+    for each in series:
+        digest.update(each.name.encode("utf-8", "surrogatepass"))
+        for array in (each.stamps, each.values, each.past, each.known):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        digest.update(repr(sorted(each.static.items())).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:32]

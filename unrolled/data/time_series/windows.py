@@ -1,0 +1,244 @@
+"""Windows of series: what is read before a forecast, and what should have been forecast. They are views until a batch
+is made.
+
+    x_t = (values, whether observed, past covariates, calendar, known of t+1 .. t+H, static)        [B, L, d_in]
+    y_t = values of t+1 .. t+H                                                                     [B, L or 1, H D]
+
+An end `e` of a series means that its steps up to e - 1 are read; the first target is step e.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from unrolled.core.batch import SOURCE, TARGET, Batch
+from unrolled.core.errors import DataError
+from unrolled.core.front import option
+from unrolled.data.examples import Examples, Whole
+from unrolled.data.sampler import Sampler, random_of
+from unrolled.data.time_series.codec import SeriesCodec
+from unrolled.data.time_series.prepare import CALENDAR, FIRST, KNOWN, LAST, PAST, SCALE, STATIC
+
+MOST_WINDOWS = 1 << 20  # of an epoch
+ENOUGH = 256  # of an epoch, before they are taken from farther apart
+OVERLAP = 4  # windows that a step of a series is in, where every position of a window has a target
+
+
+class Spots(NamedTuple):
+    """Ends of series: which series, and where."""
+
+    series: Whole
+    ends: Whole
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+    def some(self, n: int) -> Spots:
+        """At most n, evenly spread."""
+        if n >= len(self):
+            return self
+        kept = np.arange(n) * len(self) // max(n, 1)
+        return Spots(self.series[kept], self.ends[kept])
+
+    def at(self, rows: Whole) -> Spots:
+        return Spots(self.series[rows], self.ends[rows])
+
+
+def origins(section: Examples, codec: SeriesCodec, stride: int = 1) -> Spots:
+    """Where forecasts are made so that they are wholly inside of the span, counted back from its end."""
+    first, last = np.asarray(section.columns[FIRST]), np.asarray(section.columns[LAST])
+    found = []
+    for i, (a, b) in enumerate(zip(first.tolist(), last.tolist())):
+        ends = np.arange(b - codec.horizon, max(a, 1) - 1, -stride)[::-1]
+        found.append((np.full(len(ends), i), ends))
+    return Spots(*(np.concatenate([np.empty(0, np.int64), *each]).astype(np.int64) for each in zip(*found)))
+
+
+class Cutter:
+    """Makes batches of windows of one section."""
+
+    def __init__(self, section: Examples, codec: SeriesCodec, every: bool) -> None:
+        self.section, self.codec, self.every = section, codec, every
+        """every: each position has targets, not the last one alone"""
+        self.limits = np.asarray(section.columns[LAST])  # no target is behind the span
+
+    def batch(self, spots: Spots, rows: Whole | None = None, length: int | None = None) -> Batch:
+        """Windows that end at these spots, right-padded where a series is shorter before them."""
+        length = length or self.codec.lookback
+        used = np.minimum(spots.ends, length)  # [B]
+        B, T, H, D = len(spots), int(used.max()), self.codec.horizon, self.codec.d_step
+        x = np.zeros((B, T, self.codec.d_in), np.float32)
+        y = np.full((B, T if self.every else 1, H, D), np.nan, np.float32)
+        for b, (i, end, n) in enumerate(zip(spots.series.tolist(), spots.ends.tolist(), used.tolist())):
+            self._fill(x[b, :n], i, end - n, end)
+            first = end - n if self.every else end - 1
+            y[b, : end - first] = self._targets(i, first, end)
+        mask = np.arange(T) < used[:, None]  # [B, T]
+        return self._batch(x, mask, y, spots, rows)
+
+    def _batch(
+        self, x: NDArray[np.float32], mask: NDArray[np.bool_], y: NDArray[np.float32], spots: Spots, rows: Whole | None
+    ) -> Batch:
+        flat = y.reshape(*y.shape[:2], -1)  # [B, T', H D]
+        real = ~np.isnan(flat)
+        scale = np.asarray(self.section.columns[SCALE])[spots.series]  # [B, 3, D]
+        numbers = None if rows is None else torch.from_numpy(np.asarray(rows, np.int64))
+        return Batch(
+            torch.from_numpy(x), torch.from_numpy(mask), {TARGET: torch.from_numpy(np.nan_to_num(flat))},
+            {TARGET: torch.from_numpy(real)}, {SOURCE: torch.from_numpy(scale[:, :2].astype(np.float32))},
+            scale=torch.from_numpy(scale), rows=numbers,
+        )  # fmt: skip
+
+    def inputs(self, i: int, first: int, last: int) -> NDArray[np.float32]:
+        """The inputs of steps first .. last - 1 of a series: [n, d_in]."""
+        x = np.zeros((last - first, self.codec.d_in), np.float32)
+        self._fill(x, i, first, last)
+        return x
+
+    def future(self, i: int, end: int, n: int) -> NDArray[np.float32]:
+        """The inputs [n, d_in] of steps behind an end as far as they are known: no values, and none of the past
+        covariates."""
+        codec, x = self.codec, np.zeros((n, self.codec.d_in), np.float32)
+        at = codec.d_step * (1 + codec.observed)
+        x[:, codec.d_step : at] = 1.0  # what is fed back is a value
+        self._beside(x, i, end, end + n, at + len(codec.past))
+        return x
+
+    def _fill(self, x: NDArray[np.float32], i: int, first: int, last: int) -> None:
+        """The inputs of steps first .. last - 1 of a series."""
+        fields, codec = self.section.fields, self.codec
+        values = fields[TARGET][i][first:last]
+        D, at = codec.d_step, codec.d_step
+        missing = np.isnan(values)
+        x[:, :D] = np.where(missing, 0.0, values)
+        if codec.observed:
+            x[:, D : 2 * D], at = ~missing, 2 * D
+        if PAST in fields:
+            x[:, at : at + len(codec.past)] = fields[PAST][i][first:last]
+        self._beside(x, i, first, last, at + len(codec.past))
+
+    def _beside(self, x: NDArray[np.float32], i: int, first: int, last: int, at: int) -> None:
+        """What does not depend on values, from column `at` on."""
+        fields, codec = self.section.fields, self.codec
+        if CALENDAR in fields:
+            part = fields[CALENDAR][i][first:last]
+            x[: len(part), at : at + codec.d_calendar] = part
+            at += codec.d_calendar
+        if KNOWN in fields:
+            K, H = codec.d_known, codec.horizon
+            known = fields[KNOWN][i][first + 1 : last + H]
+            ahead = np.zeros((last - first + H - 1, K), np.float32)
+            ahead[: len(known)] = known
+            windows = np.lib.stride_tricks.sliding_window_view(ahead, H, axis=0)  # [n, K, H]
+            x[:, at : at + H * K] = windows.transpose(0, 2, 1).reshape(last - first, H * K)
+            at += H * K
+        if STATIC in self.section.columns:
+            x[:, at:] = np.asarray(self.section.columns[STATIC])[i]
+
+    def _targets(self, i: int, first: int, last: int) -> NDArray[np.float32]:
+        """The H steps behind each of the steps first .. last - 1, NaN behind the span: [n, H, D]."""
+        H = self.codec.horizon
+        ahead = np.full((last - first + H - 1, self.codec.d_step), np.nan, np.float32)
+        known = self.section.fields[TARGET][i][first + 1 : min(last + H, int(self.limits[i]))]
+        ahead[: len(known)] = known
+        return np.lib.stride_tricks.sliding_window_view(ahead, H, axis=0).transpose(0, 2, 1)  # [n, H, D]
+
+    def pairs(self, spots: Spots, n: int) -> Batch:
+        """Windows as sources, and the n steps behind each to be written: x begins with the last step of the window."""
+        source = self.batch(spots)
+        assert source.mask is not None
+        x = np.zeros((len(spots), n, self.codec.d_in), np.float32)
+        y = np.full((len(spots), n, self.codec.d_step), np.nan, np.float32)
+        for b, (i, end) in enumerate(zip(spots.series.tolist(), spots.ends.tolist())):
+            last = min(end + n, int(self.limits[i]))
+            read = max(last - end, 1)
+            self._fill(x[b, :read], i, end - 1, end - 1 + read)
+            y[b, : last - end] = self.section.fields[TARGET][i][end:last]
+        real = ~np.isnan(y)
+        return Batch(
+            torch.from_numpy(x), targets={TARGET: torch.from_numpy(np.nan_to_num(y))},
+            target_masks={TARGET: torch.from_numpy(real)}, sources={SOURCE: source.x},
+            source_masks={SOURCE: source.mask}, scale=source.scale,
+        )  # fmt: skip
+
+    # ---- for figures
+
+    def windows(self, spots: Spots, batch_size: int) -> Iterator[Batch]:
+        """Every spot once; `rows` says which is which."""
+        for begin in range(0, len(spots), batch_size):
+            rows = np.arange(begin, min(begin + batch_size, len(spots)))
+            yield self.batch(spots.at(rows), rows)
+
+    def streams(self, series: Whole, rows: int, length: int) -> Iterator[tuple[Batch, Whole, int]]:
+        """Whole series from their beginning in chunks that carry the state: the batch, which series, and the step of
+        its first position."""
+        limits = self.limits[series]
+        order = series[np.argsort(-limits, kind="stable")]
+        for begin in range(0, len(order), rows):
+            some = order[begin : begin + rows]
+            longest = int(self.limits[some].max())
+            for first in range(0, longest, length):
+                n = min(length, longest - first)
+                x = np.zeros((len(some), n, self.codec.d_in), np.float32)
+                for b, i in enumerate(some.tolist()):
+                    last = min(first + n, int(self.limits[i]))
+                    if last > first:
+                        self._fill(x[b, : last - first], i, first, last)
+                scale = np.asarray(self.section.columns[SCALE])[some]
+                source = {SOURCE: torch.from_numpy(scale[:, :2].astype(np.float32))}
+                yield Batch(torch.from_numpy(x), sources=source, fresh=first == 0), some, first
+
+
+class SeriesWindows(Sampler):
+    """Windows of the training span in a random order; where every position has targets they overlap by three quarters,
+    from an offset that differs between epochs."""
+
+    def __init__(self, cutter: Cutter, batch_size: int, seed: int, sequence: int | None = None) -> None:
+        """`sequence`: steps that a decoder writes behind a window, if one does."""
+        super().__init__(cutter.section, seed)
+        self.cutter, codec, self.sequence = cutter, cutter.codec, sequence
+        last = np.asarray(cutter.section.columns[LAST])
+        room = np.maximum(last - (sequence or codec.horizon) - _least_read(codec) + 1, 0)  # [n] ends of windows
+        total = int(room.sum())
+        if total == 0:
+            raise DataError(
+                f"no series has {_least_read(codec) + codec.horizon} steps for training, which a horizon of "
+                f"{codec.horizon} needs; give longer series, or a smaller {option('horizon')}"
+            )
+        wanted = min(codec.lookback // OVERLAP, total // ENOUGH) if cutter.every else 1
+        self.stride = max(wanted, 1, -(-total // MOST_WINDOWS))
+        self.room = room
+        self.counts = -(-room // self.stride)  # [n] windows
+        self.starts = np.cumsum([0, *self.counts])
+        n = int(self.starts[-1])
+        self.batch_size = min(batch_size, n)
+        if n < batch_size:
+            self.notes.append(f"the batch size is {n} instead of {batch_size}: that is all there is")
+        self.steps_per_epoch = n // self.batch_size
+        self.tokens_per_step = self.batch_size * codec.lookback
+        self._epoch = lru_cache(maxsize=1)(self._drawn)
+
+    def _drawn(self, epoch: int) -> tuple[int, Whole]:
+        random = random_of(self.seed, epoch)
+        return int(random.integers(self.stride)), random.permutation(int(self.starts[-1]))
+
+    def batch(self, step: int) -> Batch:
+        epoch, i = divmod(step, self.steps_per_epoch)
+        offset, order = self._epoch(epoch)
+        chosen = order[i * self.batch_size : (i + 1) * self.batch_size]
+        series = np.searchsorted(self.starts, chosen, side="right") - 1
+        number = (chosen - self.starts[series]) * self.stride + offset
+        ends = _least_read(self.cutter.codec) + np.minimum(number, self.room[series] - 1)
+        spots = Spots(series, ends)
+        return self.cutter.batch(spots) if self.sequence is None else self.cutter.pairs(spots, self.sequence)
+
+
+def _least_read(codec: SeriesCodec) -> int:
+    """Steps that are read at least before a forecast in training: half of what is read usually, or what there is."""
+    return max(1, min(codec.lookback // 2, 64))

@@ -1,0 +1,300 @@
+"""What tasks on series along time share: data, splits by time, a model of the next steps, and its forecasts.
+
+A trained model reads `lookback` steps before a forecast; a model with a closed form reads every series from its
+beginning. Intervals are as wide as forecasts of the validation span show that they must be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unrolled.core import task
+from unrolled.core.batch import TARGET
+from unrolled.core.causal import Encoder
+from unrolled.core.emission import Distribution, Numeric
+from unrolled.core.errors import DataError, UsageError
+from unrolled.core.forward import evaluating, forward, outputs
+from unrolled.core.front import option
+from unrolled.core.opening import JSON, read_text
+from unrolled.core.outside import write_new
+from unrolled.core.spec import Asks, ForecastPorts, Ports, SourcePorts
+from unrolled.data.config import DataConfig
+from unrolled.data.examples import Examples
+from unrolled.data.prepared import Prepared, kept, settings_of
+from unrolled.data.time_series import windows
+from unrolled.data.time_series.codec import SeriesCodec
+from unrolled.data.time_series.histories import load_histories, save_histories
+from unrolled.data.time_series.prepare import FIRST, LAST, SCALE, Asked, prepare_series
+from unrolled.data.time_series.reading import SeriesReading
+from unrolled.data.time_series.windows import Cutter, SeriesWindows, Spots
+from unrolled.emissions.gaussian import Gaussian
+from unrolled.emissions.negative_binomial import NegativeBinomial
+from unrolled.emissions.point import Point
+from unrolled.emissions.quantiles import Quantiles
+from unrolled.emissions.student_t import StudentT
+from unrolled.layers.parts.levels import InUnits
+from unrolled.objectives import calibration
+from unrolled.objectives.forecasts import LEVELS, Residuals, pinball_sum, widened
+from unrolled.tasks._forecast_config import Config
+from unrolled.tasks._paths import paths
+
+CODEC = "series.json"
+ROWS, CHUNK = 64, 1024  # windows at once; series at once and steps of each, where series are read whole
+PATHS = 4096  # that are drawn at once
+CALIBRATED = 500  # windows at most on which intervals are fitted
+EMISSIONS: dict[str, Callable[[int], Numeric]] = {
+    "quantiles": Quantiles, "gaussian": Gaussian, "student-t": StudentT, "negative-binomial": NegativeBinomial,
+}  # fmt: skip
+
+Numbers = NDArray[np.float64]
+
+
+class SeriesTask(task.Task):
+    """The base: everything up to the forecasts of a model."""
+
+    ACCEPTS = ("causal", "encoder", "conditional")
+    FOR_KIND = {"conditional": {"by": "sequence"}}
+    UNIT = "numbers"
+
+    config: Config
+    data: DataConfig
+
+    def __init__(self, config: Config, data: DataConfig) -> None:
+        super().__init__(config, data)
+        self.prepared: Prepared | None = None
+        self.codec: SeriesCodec
+        self.reading: SeriesReading = config.series
+        self.spread = 1.0
+        self.residuals: Residuals | None = None
+        self.saved: Path | None = None  # where the histories of a saved run are
+
+    # ---- data
+
+    def prepare(self, source: Any) -> None:
+        own = self.config.evaluating
+        asked = Asked(
+            self.config.horizon, self.config.lookback, self.config.season, self.config.transform, self.config.scaling,
+            own.test_from, own.test_steps, own.backtest,
+        )  # fmt: skip
+        told = {
+            "task": type(self).__module__,
+            "data": settings_of(self.data),
+            "config": self.config.model_dump(mode="json"),
+        }
+        found = kept(source, told, lambda: prepare_series(source, self.config.series, asked, self.data))
+        self.prepared, self.codec = found, found.codecs["series"]
+        self.reading = SeriesReading.parse(found.told["reading"])
+
+    def save_codec(self, directory: Path) -> None:
+        write_new(directory / CODEC, self.codec.to_json().encode())
+        save_histories(directory, self._found().sections, self.codec)
+
+    def load_codec(self, directory: Path) -> None:
+        self.codec = SeriesCodec.from_json(read_text(directory / CODEC, JSON, within=directory))
+        self.saved = directory
+
+    def describe(self) -> dict[str, Any]:
+        found = None if self.residuals is None else self.residuals.to_json()
+        return {"reading": self.reading.model_dump(mode="json"), "spread": self.spread, "residuals": found}
+
+    def recall(self, facts: Mapping[str, Any]) -> None:
+        self.reading = SeriesReading.parse(facts["reading"])
+        self.spread = float(facts["spread"])
+        told = facts["residuals"]
+        self.residuals = None if told is None else Residuals(tuple(told["width"]), tuple(told["quantiles"]))
+
+    def facts(self) -> dict[str, Any]:
+        found = self._found()
+        return {**found.facts, "fingerprint": found.fingerprint}
+
+    def columns(self) -> dict[str, str]:
+        return self.reading.uses()
+
+    def size(self, split: str) -> int:
+        return len(self.origins(split)) * self.codec.horizon * self.codec.d_step
+
+    def histories(self) -> Examples:
+        """The end of each series that the run was trained on."""
+        if self.saved is None:
+            raise UsageError("this run is not saved yet: give the series to continue")
+        return load_histories(self.saved, self.codec)
+
+    def splits(self) -> tuple[str, ...]:
+        return tuple(self._found().sections)
+
+    def _found(self) -> Prepared:
+        if self.prepared is None:
+            raise UsageError("no data has been read yet: call prepare(source) first")
+        return self.prepared
+
+    def origins(self, split: str) -> Spots:
+        own = self.config.evaluating
+        stride = own.stride or (self.codec.horizon if own.backtest else 1)
+        found = windows.origins(self._found().sections[split], self.codec, stride)
+        if not len(found):
+            raise DataError(f"no forecast of {self.codec.horizon} steps fits into the {split} span; make it longer")
+        return found
+
+    # ---- the model
+
+    def asks(self) -> Asks:
+        return Asks(self._accepts(), "horizon", "numbers", None, "horizon")
+
+    def _accepts(self) -> tuple[str, ...]:
+        """An encoder has no notion of a level, so that windows must be brought to one."""
+        kinds = {"sequence": ("conditional",), "rollout": ("causal",), "direct": ("causal", "encoder")}
+        found = kinds.get(self.config.by, self.ACCEPTS)
+        return found if self.config.relative == "window" else tuple(kind for kind in found if kind != "encoder")
+
+    @property
+    def stepwise(self) -> bool:
+        """Whether a trained model predicts one step after the other."""
+        return self.config.by in ("rollout", "sequence")
+
+    @property
+    def trained(self) -> SeriesCodec:
+        """The codec of what a trained model predicts at once: the whole horizon, or one step of it."""
+        if not self.stepwise:
+            return self.codec
+        if self.codec.past:
+            raise UsageError(
+                f"past covariates are not known for the steps that a rollout feeds back; use {option('by', 'direct')}"
+            )
+        return self.codec.with_horizon(1)
+
+    def ports(self) -> Ports:
+        codec = self.trained
+        asked = ForecastPorts(
+            self.codec.horizon, codec.horizon, codec.d_step, codec.observed, self.config.relative,
+            self.emission.rescaled,
+        )  # fmt: skip
+        source = SourcePorts(0, codec.d_in) if self.config.by == "sequence" else None
+        return Ports(
+            0, self.emission.d_out, d_in=codec.d_in, answers="horizon", source=source, targets="horizon", forecast=asked
+        )  # fmt: skip
+
+    @property
+    def emission(self) -> Numeric:
+        d = self.trained.horizon * self.codec.d_step
+        if self.config.distribution == "point":
+            return Point(d, self.config.loss)
+        return EMISSIONS[self.config.distribution](d)
+
+    def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
+        train, sequence = self._found().sections["train"], self.config.by == "sequence"
+        cutter = Cutter(train, self.trained, every=self.config.relative != "window" and not sequence)
+        return SeriesWindows(cutter, batching.batch_size, seed, self.codec.horizon if sequence else None)
+
+    def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
+        sections = self._found().sections
+        units = isinstance(model, InUnits)
+        train = _arrays(sections["train"], self.trained, units)
+        held_out = []
+        if "valid" in sections:
+            firsts = np.asarray(sections["valid"].columns[FIRST])
+            held_out = [*zip(_arrays(sections["valid"], self.trained, units), firsts.tolist())]
+        return task.Fitted(1.0, model.solve(train, held_out) or {}, "on validation data")
+
+    # ---- forecasts
+
+    def forecasts(self, model: Any, section: Examples, spots: Spots) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
+        """Which of some spots these are, with the outputs [n, D'] there, or paths [n, samples, H D]."""
+        cutter = Cutter(section, self.trained, every=False)
+        if any(isinstance(module, task.Solvable) for module in model.modules()):
+            yield from self._along(model, cutter, spots)
+            return
+        if self.stepwise:
+            n, emission = self.config.samples if isinstance(self.emission, Distribution) else 1, self.emission
+            for begin in range(0, len(spots), size := max(1, PATHS // n)):
+                rows = np.arange(begin, min(begin + size, len(spots)))
+                yield rows, paths(model, cutter, spots.at(rows), self.codec.horizon, emission, n, rows)
+            return
+        for batch, y in outputs(model, cutter.windows(spots, ROWS)):
+            assert batch.rows is not None
+            assert batch.mask is not None
+            last = batch.mask.sum(1) - 1  # [B]
+            at_end = y[:, 0] if isinstance(model, Encoder) else y[torch.arange(len(y), device=y.device), last]
+            yield batch.rows.cpu().numpy(), at_end.float().cpu()
+
+    def _along(self, model: Any, cutter: Cutter, spots: Spots) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
+        """Of a model that reads series from their beginning."""
+        wanted = {int(i): np.flatnonzero(spots.series == i) for i in np.unique(spots.series)}
+        state = None
+        for batch, series, first in cutter.streams(np.array(sorted(wanted)), ROWS, CHUNK):
+            with evaluating(model) as device:
+                y, state = forward(model, batch.to(device), state)
+            for b, i in enumerate(series.tolist()):
+                at = spots.ends[wanted[i]] - 1 - first
+                here = (at >= 0) & (at < y.shape[1])
+                if here.any():
+                    yield wanted[i][here], y[b, torch.from_numpy(at[here])].float().cpu()
+
+    def quantiles(self, y: Tensor) -> tuple[Numbers, Numbers]:
+        """Of what `forecasts` gives: quantiles [Q, n, H, D] and means [n, H, D] of the encoded numbers. A model with a
+        closed form gives the numbers themselves, whatever others predict; intervals are those of held-out errors."""
+        H, D = self.codec.horizon, self.codec.d_step
+        if y.dim() == 3 and y.shape[1] > 1:
+            drawn = y.double().view(*y.shape[:2], H, D)
+            q = torch.quantile(drawn, drawn.new_tensor(LEVELS), dim=1).numpy()
+            return widened(q, self.spread), drawn.mean(1).numpy()
+        emission = self.emission
+        if y.shape[-1] == emission.d_out and isinstance(emission, Distribution):
+            sure = replace(emission, spread=self.spread)  # type: ignore[type-var]
+            told = torch.as_tensor(sure.quantiles(y.double(), LEVELS))
+            return told.view(len(LEVELS), -1, H, D).numpy(), sure.mean(y.double()).view(-1, H, D).numpy()
+        points = y.double().view(-1, H, D).numpy()
+        around = Residuals((1.0,) * H, (0.0,) * len(LEVELS)) if self.residuals is None else self.residuals
+        return around.around(points), points
+
+    def after_training(self, model: Any) -> None:
+        """How wide intervals are, from forecasts of the validation span."""
+        self.spread, self.residuals = 1.0, None
+        if "valid" not in self.splits():
+            return
+        section, spots = self._found().sections["valid"], self.origins("valid").some(CALIBRATED)
+        found = [*self.forecasts(model, section, spots)]
+        y, rows = torch.cat([each for _, each in found]), np.concatenate([each for each, _ in found])
+        target = torch.from_numpy(targets_of(section, self.codec, spots.at(rows)))  # [n, H D]
+        emission = self.emission
+        if y.dim() == 3 and y.shape[1] > 1:
+            q = self.quantiles(y)[0]
+            truth = target.double().reshape(q.shape[1:]).numpy()
+            weight = pinball_sum(q, truth) / truth.size
+            self.spread = calibration.fit_spread(lambda f: pinball_sum(widened(q, f), truth), weight)
+        elif y.shape[-1] == emission.d_out and isinstance(emission, Distribution):
+            sure = emission.calibrate(y[:, None], target[:, None].nan_to_num(), ~target[:, None].isnan())
+            self.spread = sure.spread  # type: ignore[attr-defined]
+        else:
+            errors = (target.double() - y.double().view(target.shape)).view(-1, self.codec.horizon, self.codec.d_step)
+            steps = np.asarray(section.columns[LAST]) - np.asarray(section.columns[FIRST])
+            self.residuals = Residuals.fit(errors.numpy(), float(steps.sum()) / self.codec.horizon)
+
+
+def targets_of(section: Examples, codec: SeriesCodec, spots: Spots) -> NDArray[np.float32]:
+    """[n, H D], NaN where missing or behind the span."""
+    limits, H = np.asarray(section.columns[LAST]), codec.horizon
+    found = np.full((len(spots), H, codec.d_step), np.nan, np.float32)
+    for k, (i, end) in enumerate(zip(spots.series.tolist(), spots.ends.tolist())):
+        known = section.fields[TARGET][i][end : min(end + H, int(limits[i]))]
+        found[k, : len(known)] = known
+    return found.reshape(len(spots), -1)
+
+
+def _arrays(section: Examples, codec: SeriesCodec, units: bool) -> list[Numbers]:
+    """Each series up to the end of its span as inputs [T, d_in], its values encoded or in the units of the data."""
+    cutter, found = Cutter(section, codec, every=False), []
+    scales, D = np.asarray(section.columns[SCALE]), codec.d_step
+    for i, last in enumerate(cutter.limits.tolist()):
+        x = cutter.inputs(i, 0, last).astype(np.float64)
+        if units:
+            x[:, :D] = scales[i, 0] + scales[i, 1] * x[:, :D]
+        found.append(x)
+    return found

@@ -1,0 +1,381 @@
+"""Forecast: real-valued series in, their next steps out, with intervals.
+
+    p(x_{t+1}, .., x_{t+H} | x_1 .. x_t, covariates),     each number with quantiles
+
+Metrics are over all forecasts that lie wholly inside of a span of time: errors of the median, of the mean where they
+are squared, and how often intervals hold the truth. Every score stands beside last value, seasonal naive, drift and
+mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unrolled.core import task
+from unrolled.core.batch import TARGET, Batch
+from unrolled.core.causal import Encoder, decoder_of
+from unrolled.core.errors import DataError, UsageError
+from unrolled.core.flow import Flow
+from unrolled.core.front import option
+from unrolled.core.metric import Metric
+from unrolled.data.examples import Examples
+from unrolled.data.files.cell_values import as_series, shown
+from unrolled.data.look import Look
+from unrolled.data.time_series.guess import guess_series
+from unrolled.data.time_series.histories import History, section_of
+from unrolled.data.time_series.prepare import LAST, NAMES, SCALE, TIMES, encode_histories
+from unrolled.data.time_series.table import Series
+from unrolled.data.time_series.windows import Cutter, Spots, origins
+from unrolled.objectives.forecasts import INTERVALS, MEDIAN, Sums, tail
+from unrolled.pictures import forecasts as pictures
+from unrolled.tasks._forecast_config import Config as Config
+from unrolled.tasks._live import numbers_in
+from unrolled.tasks._series import SeriesTask, targets_of
+
+ALIASES = ("forecasting", "time-series", "timeseries")
+
+DEARER = 10  # times as many fewer forecasts are made while training, where each is drawn many times
+AT_ONCE = 256  # series that are continued together
+SHOWN = 3  # horizons before a forecast that pictures and files of predictions show
+
+Numbers = NDArray[np.float64]
+
+
+class Task(SeriesTask):
+    SCORE = "mase"
+    DEFAULT_MODEL = "linear-map"
+    FIGURES = ("mase", "mae", "rmse", "smape", "wql", "coverage_80")
+
+    config: Config
+
+    @classmethod
+    def guess(cls, look: Look, given: Mapping[str, Any]) -> task.Guess | None:
+        return guess_series(look, given)
+
+    def first(self, source: Any, n: int) -> list[dict[str, Any]]:
+        section = self._found().sections["train"]
+        found = []
+        for i in range(min(n, section.n_examples)):
+            values, times = self._units(section, i), section.fields[TIMES][i]
+            when = [self.codec.written(int(t)) for t in times[:3]]
+            found.append({"series": section.columns[NAMES][i], "times": when, "values": _plain(values[:3])})
+        return found
+
+    def baselines(self) -> list[task.Baseline]:
+        methods = {"last value": "last", "drift": "drift", "mean": "mean"}
+        found = [task.Baseline(label, "naive", {"method": method}) for label, method in methods.items()]
+        if (season := self.codec.season) > 1:
+            found.insert(1, task.Baseline("seasonal naive", "naive", {"method": "seasonal", "season": season}))
+        return found
+
+    def uses(self) -> list[task.Use]:
+        return [
+            task.Use("forecast the next steps", "forecast", ("-o", "NEW_FILE.csv")),
+            task.Use("continue newer data", "forecast", ("--history", "NEW_DATA")),
+            task.Use("find values that were not expected", "score", ("NEW_DATA",)),
+        ]
+
+    # ---- metrics
+
+    def metrics(self) -> list[Metric]:
+        return [Metric("mase"), Metric("mae")]
+
+    def evaluate(
+        self, model: Any, split: str, limit: int | None = None, ledger: task.Ledger | None = None
+    ) -> dict[str, float]:
+        spots = self.origins(split)
+        if limit is not None:
+            each = self.codec.horizon * self.codec.d_step * (DEARER if self.stepwise else 1)
+            spots = spots.some(max(1, limit // each))
+        return self.sums(model, self._found().sections[split], spots, ledger)[0]
+
+    def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
+        found = encode_histories(source, self.reading, self.codec)
+        begin = [min(self.codec.lookback, max(len(each.values) - self.codec.horizon, 1)) for _, each in found]
+        section = section_of(found, begin)
+        spots = origins(section, self.codec, self.config.evaluating.stride or 1)
+        if not len(spots):
+            needed = self.codec.horizon + 1
+            raise DataError(f"{source}: no series has the {needed} values that a forecast and its judgement need")
+        return lambda model: self.sums(model, section, spots)[0]
+
+    def sums(
+        self, model: Any, section: Examples, spots: Spots, ledger: task.Ledger | None = None
+    ) -> tuple[dict[str, float], Sums]:
+        """The metrics of the forecasts from some spots, and the sums that they come from."""
+        sums, codec = Sums(self.codec.horizon), self.codec
+        scales = np.asarray(section.columns[SCALE])
+        for rows, y in self.forecasts(model, section, spots):
+            some = spots.at(rows)
+            scale = scales[some.series][:, None]  # [n, 1, 3, D]
+            q, mean = self.quantiles(y)
+            encoded = targets_of(section, codec, some).astype(np.float64).reshape(mean.shape)
+            target, told = codec.decode(encoded, scale), codec.decode(q, scale[None])
+            sums.add(told, codec.decode(mean, scale), target, scale[:, :, 2], mean - encoded)
+            if ledger is not None:
+                _enter(ledger, rows, np.abs(told[MEDIAN] - target), scale[:, :, 2])
+        n = int(sums.of["n"].sum())
+        if n == 0:
+            raise DataError("all values to forecast are missing in this span; there is nothing to measure")
+        return {**sums.metrics(), "tokens": n}, sums
+
+    def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
+        section, spots = self._found().sections[split], self.origins(split).some(limit)
+        lines: dict[int, dict[str, Any]] = {}
+        for rows, y in self.forecasts(model, section, spots):
+            q, _ = self.quantiles(y)
+            for k, row in enumerate(rows.tolist()):
+                i, end = int(spots.series[row]), int(spots.ends[row])
+                limit_of = int(np.asarray(section.columns[LAST])[i])
+                values = self._units(section, i)
+                came = values[end : min(end + self.codec.horizon, limit_of)]
+                error = np.abs(self._told(section, i, q[:, k])[MEDIAN][: len(came)] - came)
+                lines[row] = {
+                    **self._line(section, i, end, q[:, k], self.codec.horizon), "target": _plain(came),
+                    "history": _plain(values[max(0, end - self.codec.lookback) : end]), "end": end, "split": split,
+                    "error": _one(error),
+                }  # fmt: skip
+        yield from (lines[row] for row in sorted(lines))
+
+    def pictures(self, model: Any, split: str) -> dict[str, Any]:
+        section, spots = self._found().sections[split], self.origins(split)
+        last = spots.at(np.array([len(spots) - 1]))
+        (_, y) = next(self.forecasts(model, section, last))
+        i, end = int(last.series[0]), int(last.ends[0])
+        line, values = (
+            self._line(section, i, end, self.quantiles(y)[0][:, 0], self.codec.horizon),
+            self._units(section, i),
+        )
+        before = values[max(0, end - SHOWN * self.codec.horizon) : end, 0]
+        came = values[end : end + self.codec.horizon, 0]
+        some = spots.some(200)
+        _, sums = self.sums(model, section, some)
+        return {
+            "forecast": pictures.forecast(
+                before.tolist(), line, came.tolist(), line["series"] or self.codec.targets[0], split
+            ),
+            **pictures.by_step(sums.by_step(), split),
+        }
+
+    # ---- other series
+
+    def read(self, source: Any) -> Iterator[list[task.Given]]:
+        """The series of some data up to their last value; None: those that the run was trained on."""
+        if isinstance(source, list | tuple) and source and all(_is_series(each) for each in source):
+            yield [task.Given(each, number=i, place=f"series {i}") for i, each in enumerate(source)]
+            return
+        section = self.histories() if source is None else self._section(source)
+        name = str(self.reading.id or "series")
+        for begin in range(0, section.n_examples, AT_ONCE):
+            some = [History(section, i) for i in range(begin, min(begin + AT_ONCE, section.n_examples))]
+            yield [
+                task.Given(
+                    each, names={name: each.name} if each.name else {}, number=each.number, place=f"series {each.name}"
+                )
+                for each in some
+            ]
+
+    def _section(self, source: Any) -> Examples:
+        found = encode_histories(source, self.reading, self.codec)
+        if not found:
+            raise DataError(f"{source}: no series has a value; there is nothing to continue")
+        return section_of(found)
+
+    def predict(self, model: Any, given: Sequence[task.Given], decoding: Any = None) -> Iterator[dict[str, Any]]:
+        """The next steps of each series, as `forecast` gives them."""
+        yield from self.forecast(model, given, None)
+
+    def forecast(self, model: Any, given: Sequence[task.Given], horizon: int | None) -> Iterator[dict[str, Any]]:
+        """Quantiles of the next steps of each series."""
+        n = self.codec.horizon if horizon is None else horizon
+        if n > self.codec.horizon:
+            longer = f"train with {option('horizon', n)} for more"
+            raise UsageError(f"this run forecasts {self.codec.horizon} steps, not {n}; {longer}")
+        for each in (self._history(one) for one in given):
+            self._require_future(each, n)
+            spot = Spots(np.array([each.number]), np.array([each.length]))
+            (_, y) = next(self.forecasts(model, each.section, spot))
+            yield self._line(each.section, each.number, each.length, self.quantiles(y)[0][:, 0], n)
+
+    def score(self, model: Any, given: Sequence[task.Given]) -> Iterator[dict[str, Any]]:
+        """Of each step of a series but the first, how unexpected it was by what came before: the probability of a value
+        at least as far out, and minus its logarithm as the surprise."""
+        for each in (self._history(one) for one in given):
+            ends = np.arange(1, each.length)
+            spots = Spots(np.full(len(ends), each.number), ends)
+            expected, p = np.full(len(ends), np.nan), np.full(len(ends), np.nan)
+            values = self._units(each.section, each.number)
+            for rows, y in self.forecasts(model, each.section, spots):
+                q, _ = self.quantiles(y)
+                told = self._told(each.section, each.number, q[:, :, 0, 0, None])[..., 0]  # [Q, n] of the next step
+                expected[rows], p[rows] = told[MEDIAN], tail(told, values[ends[rows], 0])
+            times = each.section.fields[TIMES][each.number][1 : each.length]
+            yield {
+                "times": [self.codec.written(int(t)) for t in times], "values": _plain(values[1 : each.length]),
+                "expected": _listed(expected), "p": _listed(p), "surprise": _listed(-np.log(np.maximum(p, 1e-300))),
+            }  # fmt: skip
+
+    def _history(self, given: task.Given) -> History:
+        """A series that was read, or bare numbers, which are the first values of a new one."""
+        if isinstance(given.value, History):
+            return given.value
+        return self._bare(given.value, given.place or "the series")
+
+    def _bare(self, value: Any, place: str) -> History:
+        codec = self.codec
+        if codec.past or codec.d_known or codec.static or codec.calendar:
+            raise UsageError(f"{place}: this run has covariates: give a table with their columns, not numbers alone")
+        values = as_series(numbers_in(value, place) if isinstance(value, str) else value, place)
+        if values.shape[1] != codec.d_step or not len(values):
+            raise DataError(f"{place}: found {list(values.shape)}, expected values [time, {codec.d_step}]")
+        name = next(iter(codec.scales)) if len(codec.scales) == 1 else ""
+        none = np.empty((len(values), 0))
+        series = Series(name, np.arange(len(values), dtype=np.int64), values, none, none, {}, place)
+        return History(section_of([(series, codec.encode(series, len(values)))]), 0)
+
+    def _require_future(self, history: History, n: int) -> None:
+        """Known-future covariates must reach as far as the forecast."""
+        if not self.codec.d_known:
+            return
+        known = len(history.section.fields[TIMES][history.number]) - history.length
+        if known < self.codec.horizon and known < n:
+            of = f" of series {shown(history.name)}" if history.name else ""
+            names = ", ".join(name for name, _, _ in self.codec.known) or "time stamps"
+            raise DataError(
+                f"the known-future covariates ({names}){of} end {known} steps after the last value, and a forecast of "
+                f"{n} steps needs {n}; add rows with them and an empty target, or give a smaller {option('horizon')}"
+            )
+
+    def _units(self, section: Examples, i: int) -> Numbers:
+        """The values [T, D] of a series in the units of the data."""
+        encoded = section.fields[TARGET][i].astype(np.float64)
+        found: Numbers = self.codec.decode(encoded, np.asarray(section.columns[SCALE])[i])
+        return found
+
+    def _told(self, section: Examples, i: int, q: Numbers) -> Numbers:
+        found: Numbers = self.codec.decode(q, np.asarray(section.columns[SCALE])[i])
+        return found
+
+    def _line(self, section: Examples, i: int, end: int, q: Numbers, n: int) -> dict[str, Any]:
+        """A forecast [Q, H, D] from a spot as JSON: n steps with their times, the median and the ends of intervals."""
+        codec, told = self.codec, self._told(section, i, q)[:, :n]
+        times = section.fields[TIMES][i]
+        stamps = times[end : end + n].tolist()
+        if len(stamps) < n and codec.step is not None:
+            before = int(stamps[-1]) if stamps else int(times[end - 1])
+            stamps += codec.step.after(before, n - len(stamps))
+        line: dict[str, Any] = {"series": section.columns[NAMES][i], "times": [codec.written(int(s)) for s in stamps]}
+        line["forecast"] = _plain(told[MEDIAN])
+        for percent, (low, high) in INTERVALS.items():
+            line[f"low_{percent}"], line[f"high_{percent}"] = _plain(told[low]), _plain(told[high])
+        return line
+
+    # ---- one series, to look inside
+
+    def example(self, value: Any) -> tuple[Batch, list[str]]:
+        history = self._history(task.Given(value, place="the input"))
+        spot = Spots(np.array([history.number]), np.array([history.length]))
+        cutter = Cutter(history.section, self.trained, every=False)
+        batch = cutter.pairs(spot, self.codec.horizon) if self.config.by == "sequence" else cutter.batch(spot)
+        times = history.section.fields[TIMES][history.number][: history.length][-batch.x.shape[1] :]
+        return batch, [self.codec.written(int(t)) for t in times]
+
+    def input_of(self, line: Mapping[str, Any]) -> Any:
+        """The saved history of the series where covariates belong to it, otherwise the numbers before the forecast."""
+        codec = self.codec
+        if codec.past or codec.d_known or codec.static or codec.calendar or codec.observed:
+            section = self._found().sections[line["split"]] if self.prepared is not None else self.histories()
+            return History(section, list(section.columns[NAMES]).index(line["series"]))
+        return np.array(line["history"], np.float64)
+
+    def explained(self, y: Tensor, at: int) -> task.Explained:
+        """The forecast of the last step of the horizon."""
+        return task.Explained(
+            f"{self.codec.targets[0]}, {self.codec.horizon} steps ahead", "the median", "standard deviations",
+            lambda out: self._medians(out[:, -1])[:, -self.codec.d_step],
+        )  # fmt: skip
+
+    def _medians(self, y: Tensor) -> Tensor:
+        emission = self.emission
+        return emission.median(y) if y.shape[-1] == emission.d_out else y
+
+    # ---- live
+
+    def flow(self, model: Any, condition: str | None = None) -> Flow:
+        """New values one by one, each with a forecast of the next steps; `condition` names the series."""
+        if isinstance(model, Encoder):
+            raise UsageError(
+                "this run brings the whole window to mean 0 and deviation 1 before it is read, so it cannot run live; "
+                f"train with {option('relative', 'last')}"
+            )
+        codec = self.codec
+        if codec.past or codec.d_known or codec.static or codec.calendar:
+            raise UsageError("this run has covariates, which are not known from values alone, so it cannot run live")
+        if condition is None and len(codec.scales) > 1:
+            raise UsageError(f"this run has {len(codec.scales)} series: say which one with {option('condition')}")
+        name = condition if condition is not None else next(iter(codec.scales))
+        if name not in codec.scales:
+            raise UsageError(f"there is no series {shown(name)} in this run; it has {', '.join([*codec.scales][:12])}")
+        scale = np.array(codec.scales[name])  # [3, D]
+        D = codec.d_step
+
+        def row_of(row: Any, place: str) -> Tensor:
+            values = as_series(np.atleast_1d(np.asarray(row, np.float64))[None], place)
+            if values.shape != (1, D):
+                raise DataError(f"{place}: found {values.shape[1]} numbers, expected {D}")
+            x = np.zeros((1, 1, codec.d_in), np.float32)
+            seen = ~np.isnan(values[0])
+            raw = np.log(values[0]) if codec.transform == "log" else values[0]
+            x[0, 0, :D] = np.where(seen, (raw - scale[0]) / scale[1], 0.0)
+            if codec.observed:
+                x[0, 0, D : 2 * D] = seen
+            elif not seen.all():
+                raise DataError(f"{place}: a value is missing, and this run was trained without missing values")
+            return torch.from_numpy(x)
+
+        def told(y: Tensor, _: Tensor) -> dict[str, Any]:
+            q = codec.decode(self.quantiles(y[None])[0][:, 0], scale)
+            return {"forecast": _plain(q[MEDIAN]), "low_80": _plain(q[1]), "high_80": _plain(q[5])}
+
+        source = torch.from_numpy(scale[None, :2].astype(np.float32))
+        state = model.condition(source, None) if decoder_of(model) is not model else None
+        blank = torch.zeros(1, 1, codec.d_in)
+
+        def line_of(line: str, place: str) -> Any:
+            return numbers_in(line, place) if line.strip() else None
+
+        return Flow(decoder_of(model), row_of, told, line_of, blank, state)
+
+
+def _is_series(value: Any) -> bool:
+    """Whether a value is a series by itself: numbers in a list or an array."""
+    return isinstance(value, list | tuple | np.ndarray) and np.ndim(value) > 0
+
+
+def _enter(ledger: task.Ledger, rows: NDArray[np.int64], error: Numbers, naive: Numbers) -> None:
+    """The errors [n, H, D] of forecasts, as they are and beside those of the naive forecast."""
+    seen = ~np.isnan(error)
+    ledger.unit = "forecasts"
+    for metric, values in (("mase", error / naive), ("mae", error)):
+        both = np.stack([np.where(seen, values, 0.0).sum((1, 2)), seen.sum((1, 2))], axis=1)
+        ledger.put(metric, torch.from_numpy(rows), torch.from_numpy(both))
+
+
+def _plain(values: Numbers) -> list[Any]:
+    """[T, D] as numbers, or as lists where there are several of each step; None is a missing one."""
+    rows = [_listed(row) for row in values]
+    return [row[0] for row in rows] if values.shape[1] == 1 else rows
+
+
+def _listed(values: Numbers) -> list[float | None]:
+    return [None if np.isnan(value) else float(f"{value:.7g}") for value in values]
+
+
+def _one(error: Numbers) -> float | None:
+    return None if np.isnan(error).all() else float(np.nanmean(error))
