@@ -15,7 +15,7 @@ class Decoding(Record):
     """By samples, the best of more samples, by beam, or the likeliest token at each step."""
 
     n: int = Field(1, ge=1, json_schema_extra={"flag": "-n"})
-    """How many texts, the most probable first."""
+    """How many texts or classes, the most probable first."""
     max_tokens: int | None = Field(None, ge=1)
     """The most tokens to write; default: 300, or for a source a few more than the longest target of training."""
     stop: str | None = None

@@ -349,8 +349,12 @@ class LabelledTask(task.Task):
 
     def predict(self, model: Any, given: Sequence[task.Given], decoding: Any = None) -> Iterator[dict[str, Any]]:
         """The answer to each example, in order."""
+        yield from self.say(model, self.encoded(given))
+
+    def encoded(self, given: Sequence[task.Given]) -> Examples:
+        """Examples to predict for, in order."""
         found = [Labelled(each.value, None, each.place, None, "all") for each in given]
-        yield from self.say(model, encode_examples(found, self.inputs, None))
+        return encode_examples(found, self.inputs, None)
 
     def say(self, model: Any, section: Examples) -> Iterator[dict[str, Any]]:
         """The answers to a section's examples, as a user reads them."""

@@ -56,6 +56,7 @@ class Task(_labelled.LabelledTask):
     SCORE = "error"
     FIGURES = ("error", "accuracy", "macro_f1", "mean_recall", "auc", "nats", "calibration_error")
     KINDS = ("class", "classes")
+    OBEYS = {"predict": ("n",)}
 
     config: Config
     answers: ClassCodec
@@ -208,9 +209,11 @@ class Task(_labelled.LabelledTask):
             told = {"p_target": math.exp(-loss), "nats": loss} if not math.isnan(loss) else dict.fromkeys(TOLD)
             yield {**line, **told}
 
-    def say(self, model: Any, section: Examples) -> Iterator[dict[str, Any]]:
-        """The class of each example and its probability."""
-        return map(self._answer, self.emission.scaled(self.answers_to(model, section).double()))
+    def predict(self, model: Any, given: Sequence[task.Given], decoding: Any = None) -> Iterator[dict[str, Any]]:
+        """The class of each example and its probability; asked for several, the most probable ones too."""
+        n = 1 if decoding is None else decoding.n
+        for logits in self.emission.scaled(self.answers_to(model, self.encoded(given)).double()):
+            yield self._answer(logits) | ({} if n == 1 else {"candidates": self._candidates(logits, n)})
 
     def told(self, y: Tensor, x: Tensor) -> dict[str, Any]:
         return self._answer(self.emission.scaled(y.double()))
@@ -223,6 +226,12 @@ class Task(_labelled.LabelledTask):
         p = logits.softmax(0)
         best = int(p.argmax())
         return {"prediction": self.answers.label(best), "p": float(p[best])}
+
+    def _candidates(self, logits: Tensor, n: int) -> list[dict[str, Any]]:
+        """The n most probable classes of calibrated logits [C]."""
+        p = logits.sigmoid() if self.answers_are == "classes" else logits.softmax(0)
+        best = p.argsort(descending=True, stable=True)[:n].tolist()
+        return [{"class": self.answers.label(i), "p": float(p[i])} for i in best]
 
     def pictures(self, model: Any, split: str) -> dict[str, Any]:
         section = self._found().sections[split]

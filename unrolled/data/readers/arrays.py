@@ -3,8 +3,9 @@
 | array | shape | what it is |
 |---|---|---|
 | x | [n, T] or [n, T, D]; or a list of [T] or [T, D] | series; bytes [n, H, W] and all [n, H, W, C] are images |
+| x | a list of texts, or of lists of words | texts, words |
 | x with offsets | [N] or [N, D], and [n+1] | series of unequal lengths after each other |
-| y | [n], [n, k], or like x | classes, numbers, sets of classes as zeros and ones, clean series |
+| y | [n], [n, k], or like x | classes, numbers, sets of classes as zeros and ones, clean series, tags of words |
 | rate | one number | x is sound at this many samples a second |
 
 Names that end with _train, _valid and _test (x_train, y_train, ...) are parts. `column`, `target` and `group` name
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from unrolled.core.data_spec import ReaderSpec
 from unrolled.core.errors import DataError, MissingColumn, Misused, UsageError, some
 from unrolled.core.front import option
-from unrolled.data.files.cell_values import as_class, as_classes, as_number, as_series, shown
+from unrolled.data.files.cell_values import as_class, as_classes, as_number, as_series, as_words, shown
 from unrolled.data.files.missing_values import fill
 from unrolled.data.files.npz import load_npz
 from unrolled.data.given_splits import PARTS
@@ -33,6 +34,7 @@ from unrolled.data.reading import Answers, ImageReading, Kind, Names, Reading, a
 
 INPUT_ARRAYS = ("x", "X", "data", "inputs", "images")
 ANSWER_ARRAYS = ("y", "Y", "labels", "label", "target", "targets")
+_WRITTEN = {"text": lambda text, _place: str(text), "words": as_words}  # how inputs that are no numbers are read
 
 
 def open_npz(files: Sequence[Path], _folder: Path, name: str, reading: Reading, answers: Answers) -> LabelledSource:
@@ -83,20 +85,28 @@ def _open(arrays: dict[str, Any], name: str, reading: Reading, answers: Answers)
     group = None if reading.group is None else arrays[_find(arrays, reading.group, (), name, "group", "the groups")]
     if len(x) == 0:
         raise DataError(f"{name}: there is no example in it; there is nothing to learn from")
-    kind: Kind = "text" if isinstance(x[0], str) else "series"
-    view = _view(x, arrays.get("rate"), reading, name)
+    kind = _kind_of(x[0])
+    view = _WRITTEN.get(kind) or _view(x, arrays.get("rate"), reading, name)
     view_answer = _view(y, arrays.get("rate"), reading, name) if answers == "series" else None
 
     def read() -> Iterator[Labelled]:
         for i, values in enumerate(x):
             place = f"{name}, array '{x_name}', example {i}"
-            value = str(values) if kind == "text" else view(values, place)
+            value = view(values, place)
             here = f"{name}, array '{y_name}', example {i}"
             answer = None if y is None else _answer(y[i], answers, reading, here, view_answer)
             yield Labelled(value, answer, place, None if group is None else str(group[i]))
 
     settled = reading.updated({"column": as_names([x_name])} | ({"target": as_names([y_name])} if y_name else {}))
     return LabelledSource(name, kind, answers, read, {}, settled, typed=True)
+
+
+def _kind_of(first: Any) -> Kind:
+    """What inputs are, by the first of them."""
+    if isinstance(first, str):
+        return "text"
+    is_list = isinstance(first, list | tuple | np.ndarray) and len(first) > 0
+    return "words" if is_list and isinstance(first[0], str) else "series"
 
 
 def _find(
@@ -181,6 +191,8 @@ def _answer(value: Any, answers: Answers, reading: Reading, place: str, view: An
         return np.array([as_number(each, place) for each in np.atleast_1d(value)])
     if answers == "series":
         return view(value, place)
+    if answers == "tags":
+        return as_words(value, place)
     raise UsageError(f"{place}: arrays hold no {answers}")
 
 
