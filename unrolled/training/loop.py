@@ -130,7 +130,7 @@ class Loop:
     def _step(self) -> float:
         """Move the weights once; returns the loss (NaN when the batch was skipped)."""
         at, settings = self.at, self.config.optimiser
-        torch.manual_seed(noise_seed(self.config.seed, at.step))
+        _seed(noise_seed(self.config.seed, at.step), self.config.device)
         self.frozen.rest()
         rate = settings.lr * factor(settings, at.step, self.plan.horizon) * at.plateau * at.guard.scale
         self.optimiser.rate = rate
@@ -382,6 +382,13 @@ def noise_seed(seed: int, step: int) -> int:
     False
     """
     return (seed * 0x9E3779B97F4A7C15 + (step + 1) * 0xBF58476D1CE4E5B9) % 2**63
+
+
+def _seed(seed: int, device: str) -> None:
+    """Seed the noise of dropout; torch.manual_seed does so for all kinds of devices, which takes 0.3 ms of a step."""
+    torch.default_generator.manual_seed(seed)
+    if device != "cpu":
+        torch.manual_seed(seed)
 
 
 def _finite(value: float) -> float | None:
