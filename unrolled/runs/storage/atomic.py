@@ -3,7 +3,8 @@
     temp file beside the target -> fsync -> rename over the target -> fsync of the directory
 
 A rename within one directory is atomic, so at every moment the target is the old file or the new one, whole. What a
-killed writer leaves behind carries its process number in the name, and the next writer sweeps it away.
+killed writer leaves behind carries its process number in the name, and the next writer sweeps it away. fsync is for
+power cuts; in the block of `temporary` it is left out.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,17 @@ from unrolled.runs.storage.formats import json_text
 _TOKEN = secrets.token_hex(4)
 _COUNTER = itertools.count()
 _TEMP_NAME = re.compile(r"^\..+\.tmp-(\d{1,10})-([0-9a-f]{8})-\d+$")
+_DURABLE = ContextVar("durable", default=True)  # of this thread
+
+
+@contextmanager
+def temporary() -> Iterator[None]:
+    """A block whose files are read and removed by this process, so that no power cut matters to them."""
+    before = _DURABLE.set(False)
+    try:
+        yield
+    finally:
+        _DURABLE.reset(before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +66,7 @@ def is_temp(name: str) -> bool:
 
 def sync_directory(directory: Path) -> None:
     """Make renames in a directory survive a power cut."""
-    if os.name != "posix":
+    if os.name != "posix" or not _DURABLE.get():
         return  # other systems cannot open a directory
     descriptor = os.open(directory, os.O_RDONLY)
     try:
@@ -80,7 +93,8 @@ def store(path: Path, chunks: Iterable[Any], size: int | None, target: Path) -> 
                 written += len(rest)
                 while rest:  # a write may be partial
                     rest = rest[os.write(descriptor, rest) :]
-            os.fsync(descriptor)
+            if _DURABLE.get():
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
     except OSError as error:
