@@ -33,7 +33,7 @@ ORDER = [
     {"runs", "testing"},
     {"training", "inspect", "report"},
     {"comparison", "serve"},
-    {"cli"},
+    {"cli", "sklearn"},
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 INSIDE = {  # rooms inside rooms, lowest first; "" is what lies in the room itself
@@ -249,6 +249,9 @@ def test_imports_go_one_way():
         ("unrolled.training.loop", "from unrolled.report import page", False),
         ("unrolled.serve.app", "from unrolled.comparison import table", False),
         ("unrolled.cli.main", "from unrolled import testing", True),
+        ("unrolled.cli.main", "from unrolled import sklearn", False),
+        ("unrolled.training.api", "import unrolled.sklearn", False),
+        ("unrolled.sklearn", "from sklearn.base import BaseEstimator", True),
         ("unrolled.models.lstm", "import torch", True),
     ],
 )

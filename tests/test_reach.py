@@ -12,7 +12,7 @@ import unrolled
 from unrolled.core import discover
 
 PACKAGE = Path(unrolled.__file__).parent
-PUBLIC = ("unrolled", "unrolled.errors", "unrolled.nn", "unrolled.testing")  # modules all of whose names are for users
+PUBLIC = ("unrolled", "unrolled.errors", "unrolled.nn", "unrolled.sklearn", "unrolled.testing")  # for users
 FOUND_BY_NAME = {"command", "main", "ALIASES", "__all__"}  # by the command line, discovery, and whoever imports all
 
 Name = tuple[str, str]  # module and name; "": what the module does when it is imported

@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unrolled import errors, nn, testing
+    from unrolled import errors, nn, sklearn, testing
     from unrolled.comparison.api import Comparison, compare
     from unrolled.report.page import write_report
     from unrolled.runs.describe import describe
@@ -30,7 +30,7 @@ _lazy = {
     "Run": "unrolled.runs.run",
     "Session": "unrolled.runs.session",
 }
-_modules = ("errors", "nn", "testing")
+_modules = ("errors", "nn", "sklearn", "testing")
 
 __all__ = [
     "Comparison",
@@ -41,6 +41,7 @@ __all__ = [
     "errors",
     "load",
     "nn",
+    "sklearn",
     "testing",
     "train",
     "write_report",

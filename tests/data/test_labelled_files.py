@@ -146,6 +146,17 @@ def test_npz_of_every_shape(tmp_path):
     assert [e.part for e in read({"train": (x, [0, 1]), "test": (x, [0, 1])})] == ["train"] * 2 + ["test"] * 2
 
 
+def test_texts_and_word_lists_beside_their_answers():
+    texts, words = ["a b", "c d"], [["a", "b"], ["c"]]
+    assert [(e.input, e.answer) for e in read((texts, ["u", "v"]))] == [("a b", "u"), ("c d", "v")]
+    for form in (words, [tuple(each) for each in words], [np.array(each) for each in words]):
+        assert [(e.input, e.answer) for e in read((form, [1, 2]))] == [(["a", "b"], "1"), (["c"], "2")]
+    assert [e.input for e in read((np.array([["a", "b"], ["c", "d"]]), [1, 2]))] == [["a", "b"], ["c", "d"]]
+    assert [e.answer for e in read((words, [["X", "Y"], ["Z"]]), "tags")] == [["X", "Y"], ["Z"]]
+    assert "example 1: found 2 tags for 1 words" in complaint((words, [["X", "Y"], ["Z", "Z"]]), "tags")
+    assert "there is no word in it" in complaint(([["a"], []], [1, 2]))
+
+
 def test_bad_npz_files(tmp_path):
     ragged = np.empty(2, object)
     ragged[:] = [np.ones(2), np.ones(3)]

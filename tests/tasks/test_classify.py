@@ -124,6 +124,19 @@ def test_the_temperature_is_saved_and_used(run: Run) -> None:
     assert again.predict([text])[0]["p"] == pytest.approx(float(p.max()), rel=1e-5)
 
 
+def test_the_most_probable_classes_are_told_on_request(run: Run) -> None:
+    texts = [row["text"] for row in rows(6)]
+    for line, alone in zip(run.predict(texts, n=5), run.predict(texts), strict=True):
+        first, *others = line["candidates"]
+        assert (line["prediction"], line["p"]) == (first["class"], first["p"]) == (alone["prediction"], alone["p"])
+        assert "candidates" not in alone
+        assert all(first["p"] >= other["p"] for other in others)
+        assert sum(each["p"] for each in line["candidates"]) == pytest.approx(1)
+    assert len(run.predict(texts, n=2)[0]["candidates"]) == 2
+    with pytest.raises(UsageError, match=r"beam=\.\.\. is not for the task 'classify'; predict takes n=\.\.\. there"):
+        run.predict(texts, beam=2)
+
+
 def test_lines_of_predictions(run: Run) -> None:
     lines = [json.loads(line) for line in (run.path / "predictions.jsonl").read_text().splitlines()]
     assert lines
@@ -218,6 +231,10 @@ def test_sets_of_classes_have_the_nats_of_the_whole_set(tmp_path: Path) -> None:
     assert run.result["test"]["nats"] == pytest.approx(sum(line["nats"] for line in lines) / len(lines))
     assert run.result["test"]["unseen_targets"] == 1
     assert not next(line for line in lines if "new" in line["target"])["right"]
+    (best,) = run.predict([some[0]["text"]], n=2)
+    assert [(each["class"], each["p"]) for each in best["candidates"]] == sorted(
+        best["p"].items(), key=lambda item: -item[1]
+    )[:2]
 
 
 # ---- labels come back as they were given

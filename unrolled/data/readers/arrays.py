@@ -78,9 +78,9 @@ def _open(arrays: dict[str, Any], name: str, reading: Reading, answers: Answers)
         y = arrays[y_name]
         if answers == "series" and "offsets" in arrays:
             y = _cut(y, arrays["offsets"], f"{name}, array '{y_name}'")
-        if np.ndim(y) == 0 or len(y) != len(x):
-            if np.ndim(y) == 0:
-                raise DataError(f"{name}, array '{y_name}': found one value, expected one for each of {len(x)} inputs")
+        if not isinstance(y, list | tuple) and np.ndim(y) == 0:
+            raise DataError(f"{name}, array '{y_name}': found one value, expected one for each of {len(x)} inputs")
+        if len(y) != len(x):
             raise DataError(f"{name}: found {len(x)} inputs and {len(y)} answers; there must be one for each")
     group = None if reading.group is None else arrays[_find(arrays, reading.group, (), name, "group", "the groups")]
     if len(x) == 0:
