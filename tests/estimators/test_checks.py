@@ -10,8 +10,8 @@ from unrolled.sklearn import EXPECTED_FAILED_CHECKS, SequenceClassifier, Sequenc
 
 SMALL = {"d_embedding": 16, "warmup": 5, "threads": 1}
 ESTIMATORS = [
-    SequenceClassifier("gru", steps=40, settings=SMALL | {"d_state": 16, "lr": 0.02}),
-    SequenceRegressor("cnn", steps=50, settings=SMALL | {"d_first": 16, "n_stages": 2, "lr": 0.01}),
+    SequenceClassifier("gru", steps=30, settings=SMALL | {"d_state": 16, "lr": 0.02}),
+    SequenceRegressor("cnn", steps=30, settings=SMALL | {"d_first": 16, "n_stages": 1, "lr": 0.03}),
 ]
 
 
