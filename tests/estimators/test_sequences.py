@@ -124,10 +124,15 @@ def test_words_are_tagged() -> None:
 # ---- what a fitted one is
 
 
-def test_the_seed_decides_everything() -> None:
+def test_the_seed_decides_everything(tmp_path: Path) -> None:
     first, again, other = (SequenceClassifier(**QUICK | {"random_state": seed}).fit(TABLE, NAMES) for seed in (1, 1, 2))
     assert (first.predict_proba(TABLE) == again.predict_proba(TABLE)).all()
     assert (first.predict_proba(TABLE) != other.predict_proba(TABLE)).any()
+    held_out = [sorted(map(str, each.save_run(tmp_path / str(i)).directory.read_lines("predictions.jsonl")))
+                for i, each in enumerate((first, again, other))]  # fmt: skip
+    assert held_out[0] == held_out[1]
+    inputs = [{line.partition("'target'")[0] for line in lines} for lines in held_out]
+    assert inputs[0] != inputs[2]
     drawn = [SequenceClassifier(**QUICK | {"random_state": np.random.RandomState(0)}).fit(TABLE, NAMES) for _ in "ab"]
     assert (drawn[0].predict_proba(TABLE) == drawn[1].predict_proba(TABLE)).all()
 
