@@ -213,16 +213,8 @@ class LabelledTask(task.Task):
     def ports(self) -> Ports:
         n_tokens, d_in = (0, self.inputs.size) if self.kind == "series" else (self.inputs.size, None)
         letters = self.inputs.n_letters if isinstance(self.inputs, WordListCodec) and self.config.letters else 0
-        return Ports(
-            n_tokens,
-            self.answers.size,
-            0,
-            d_in,
-            _where(self.answers_are),
-            self._readout(),
-            letters,
-            targets=self.answers_are,
-        )
+        where, readout = _where(self.answers_are), self._readout()
+        return Ports(n_tokens, self.answers.size, 0, d_in, where, readout, letters, targets=self.answers_are)
 
     def asks(self) -> Asks:
         return Asks(self.ACCEPTS, _where(self.answers_are))
@@ -371,8 +363,7 @@ class LabelledTask(task.Task):
 
     def first_of(self, split: str, limit: int) -> Examples:
         """The first examples of a part."""
-        section = self._found().sections[split]
-        return section.first(limit)
+        return self._found().sections[split].first(limit)
 
     def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
         examples = list(self._opened(source, self.answers_are))
