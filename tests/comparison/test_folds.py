@@ -18,6 +18,7 @@ from unrolled.data.examples import INPUT
 from unrolled.data.labelled_prepare import prepare_labelled
 from unrolled.data.reading import Fold, Reading
 from unrolled.data.sources.open_labelled import open_labelled
+from unrolled.runs.build import make_model
 from unrolled.training.together import join, left_out
 
 K = 2
@@ -116,11 +117,21 @@ def test_the_models_of_all_folds_answer_together(done):
     run = done.run("dan")
     members = [done.run(f"dan-fold-{k}") for k in range(K)]
     assert run.config.members == K and len(run.model.members) == K
+    assert run.config.combine == "mixture"
     text = "one two poor 3"
     batch, _ = run.task.example(text)
     with torch.no_grad():
         each = torch.stack([member.model(batch.x, batch.mask)[0] for member in members])
-        torch.testing.assert_close(run.model(batch.x, batch.mask)[0], each.mean(0))
+        y = run.model(batch.x, batch.mask)[0]
+    told = json.loads(run.task.emission.to_json())
+    assert told == run.result["emission"] == {"name": "categorical", "d_out": 2, "temperature": run.task.temperature}
+    wanted = (each / told["temperature"]).softmax(-1).mean(0)  # probabilities as they are told, not logits
+    torch.testing.assert_close((y / told["temperature"]).softmax(-1), wanted)
+    assert run.predict([text])[0]["p"] == pytest.approx(float(wanted.max()), rel=1e-5)
+    before = make_model(run.config.model_copy(update={"combine": "outputs"}), run.task)  # as older runs are
+    before.load_state_dict(run.model.state_dict())
+    with torch.no_grad():
+        torch.testing.assert_close(before.eval()(batch.x, batch.mask)[0], each.mean(0))
     assert len({float(y.sum()) for y in each}) == K
     temperatures = [member.task.temperature for member in members]
     assert run.task.temperature == pytest.approx(np.exp(np.mean(np.log(temperatures))))
@@ -170,6 +181,8 @@ def test_folds_need_a_test_part(tmp_path):
         unrolled.train(rows(), task="classify", model="dan", out=tmp_path / "run", settings=settings)
     with pytest.raises(UsageError, match=r"compare.DATA, .*folds"):
         unrolled.train(rows(), task="classify", model="dan", out=tmp_path / "run", settings={"members": 3})
+    with pytest.raises(UsageError, match=r"compare.DATA, .*folds"):
+        unrolled.train(rows(), task="classify", model="dan", out=tmp_path / "run", settings={"combine": "mixture"})
 
 
 def in_two(model, tmp_path, more):

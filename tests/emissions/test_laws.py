@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from unrolled.core import discover
-from unrolled.core.emission import Chooser, Distribution, Emission, Sampled
+from unrolled.core.emission import Chooser, Distribution, Emission, Sampled, average
 from unrolled.decode.config import Decoding
 from unrolled.emissions.bits import Bits
 from unrolled.emissions.categorical import Categorical
@@ -21,6 +22,7 @@ from unrolled.testing import LawBroken, check_emission
 
 TOKENS = discover.emissions.load("categorical").TINY
 FRAMES = discover.emissions.load("bits").TINY
+POINTS = discover.emissions.load("point").TINY
 NUMBERS = discover.emissions.load("gaussian").TINY
 MANY: dict[str, Emission] = {
     "smoothed": Categorical(5, smoothing=0.1, prior=torch.tensor([0.0, 0.25, 0.25, 0.25, 0.25])),
@@ -33,7 +35,7 @@ MANY: dict[str, Emission] = {
 def test_every_emission_keeps_the_laws(name: str) -> None:
     tried = discover.emissions.load(name).TINY
     found = check_emission(tried.emission, tried.target, tried.mask)
-    assert found[:4] == ["form", "sums", "padding", "gradient"]
+    assert found[:5] == ["form", "sums", "padding", "gradient", "mixture"]
     assert ("draws" in found) == isinstance(tried.emission, Sampled)
     assert ("quantiles" in found) == isinstance(tried.emission, Distribution)
 
@@ -101,6 +103,38 @@ class OneNumber(Categorical):
         return super().losses(y, target, mask).sum(1)
 
 
+@dataclass(frozen=True, eq=False)
+class MixesOutputs(Categorical):
+    """The geometric mean of probabilities."""
+
+    def mix(self, ys: Tensor, weights: Tensor) -> Tensor:
+        return average(ys, weights)
+
+
+@dataclass(frozen=True, eq=False)
+class MixesWithoutTemperature(Categorical):
+    def mix(self, ys: Tensor, weights: Tensor) -> Tensor:
+        return replace(self, temperature=1.0).mix(ys, weights)
+
+
+@dataclass(frozen=True)
+class MixesWider(Gaussian):
+    def mix(self, ys: Tensor, weights: Tensor) -> Tensor:
+        return super().mix(torch.cat([ys[..., :2], ys[..., 2:] + 1e-3], -1), weights)
+
+
+@dataclass(frozen=True)
+class WithoutWeights(Point):
+    def mix(self, ys: Tensor, weights: Tensor) -> Tensor:
+        return ys.mean(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Nameless(Categorical):
+    def to_json(self) -> str:
+        return '{"name": "", "d_out": 5}'
+
+
 @dataclass(frozen=True)
 class OtherUnits(Gaussian):
     def rescaled(self, y: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
@@ -125,14 +159,16 @@ BROKEN: dict[str, tuple[str, Emission]] = {
     "means": ("sums", Means(5)), "padding": ("padding", SeesPadding(3)), "hot": ("draws", DrawsHot(3)),
     "sharp": ("draws", DrawsTheLikeliest(5)), "others": ("rows", LooksAtOthers(5)), "form": ("form", OneNumber(5)),
     "gradient": ("gradient", Detached(5)), "units": ("scale", OtherUnits(2)), "wide": ("quantiles", TooWide(2)),
-    "missing": ("padding", WholePositions(2)),
+    "missing": ("padding", WholePositions(2)), "geometric": ("mixture", MixesOutputs(5)),
+    "cold": ("mixture", MixesWithoutTemperature(5, temperature=2.0)), "wider": ("mixture", MixesWider(2)),
+    "unweighted": ("mixture", WithoutWeights(2)), "nameless": ("form", Nameless(5)),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_law_is_named(name: str) -> None:
     law, emission = BROKEN[name]
-    tried = {5: TOKENS, 3: FRAMES, 4: NUMBERS}[emission.d_out]
+    tried = {5: TOKENS, 3: FRAMES, 4: NUMBERS, 2: POINTS}[emission.d_out]
     with pytest.raises(LawBroken) as caught:
         check_emission(emission, tried.target, tried.mask)
     assert caught.value.law == law
@@ -156,6 +192,33 @@ def test_calibration_finds_the_temperature_that_logits_were_made_with() -> None:
     torch.testing.assert_close(replace(found, temperature=3.0).losses(3 * z[:, None], target[:, None]), alone)
     bits = (torch.rand(4000, 4, generator=generator) < z.sigmoid()).double()
     assert Bits(4).calibrate(2 * z[:, None], bits[:, None]).temperature == pytest.approx(2, rel=0.1)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+def test_a_mixture_has_the_mean_probabilities(temperature: float) -> None:
+    ys, w = torch.randn(3, 4, 5, generator=torch.Generator().manual_seed(0)).double(), torch.tensor([0.6, 0.1, 0.3])
+    w = w.double()
+    one, bits = Categorical(5, temperature=temperature), Bits(5, temperature=temperature)
+    found = (one.mix(ys, w) / temperature).softmax(-1)
+    torch.testing.assert_close(found, average((ys / temperature).softmax(-1), w))
+    found = (bits.mix(ys, w) / temperature).sigmoid()
+    torch.testing.assert_close(found, average((ys / temperature).sigmoid(), w))
+    torch.testing.assert_close(CTC(5).mix(ys, w).softmax(-1), average(ys.softmax(-1), w))
+    assert bits.mix(1e4 * ys, w).isfinite().all()  # as sure as can be
+    impossible = ys.clone()
+    impossible[:, :, 0] = -torch.inf
+    assert one.mix(impossible, w)[:, 0].tolist() == [-torch.inf] * 4
+
+
+def test_what_outputs_mean_is_told_as_json() -> None:
+    told = {
+        name: json.loads(discover.emissions.load(name).TINY.emission.to_json()) for name in discover.emissions.names()
+    }
+    assert told["categorical"] == {"name": "categorical", "d_out": 5, "temperature": 1.0}
+    assert told["ctc"] == {"name": "ctc", "d_out": 4, "blank": 0}
+    assert told["point"] == {"name": "point", "d_out": 2, "distance": "l2"}
+    assert told["quantiles"] == {"name": "quantiles", "d_out": 6, "d": 2, "spread": 1.0, "levels": [0.1, 0.5, 0.9]}
+    assert json.loads(replace(Bits(3), temperature=1.5).to_json())["temperature"] == 1.5
 
 
 def test_a_search_of_ctc_finds_what_the_best_path_misses() -> None:

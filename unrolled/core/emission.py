@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
+import torch
 from torch import Tensor
 
 from unrolled.core.config import Config
@@ -42,6 +43,13 @@ class Emission(Protocol):
     def calibrate(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Self:
         """The same, as sure of itself as held-out targets show that it may be."""
 
+    def mix(self, ys: Tensor, weights: Tensor) -> Tensor:
+        """Outputs [.., d_out] that mean the mixture of the outputs ys [K, .., d_out] of K models, as calibrated; the
+        weights [K] sum to 1. Where no outputs mean exactly that, the emission says what is kept."""
+
+    def to_json(self) -> str:
+        """What outputs mean, for whoever reads them without this package: `name`, `d_out`, and what was fitted."""
+
 
 @runtime_checkable
 class Sampled(Emission, Protocol):
@@ -64,6 +72,14 @@ class Sampled(Emission, Protocol):
 
     def log_prob(self, y: Tensor, choice: Tensor) -> Tensor:
         """The log-probability [B] of a choice under the outputs y [B, d_out] as they are, whatever the options."""
+
+
+@runtime_checkable
+class Finite(Sampled, Protocol):
+    """An emission of one among finitely many choices."""
+
+    def log_probabilities(self, y: Tensor) -> Tensor:
+        """The log-probability of each choice [.., n_choices], as calibrated, in double precision."""
 
 
 @runtime_checkable
@@ -104,6 +120,17 @@ class Collapsed(Emission, Protocol):
 
     def decode(self, y: Tensor, mask: Tensor, options: Any) -> list[list[Any]]:
         """What y [B, S, d_out] says, for each row the n best candidates first; `options` is a settled Decoding."""
+
+
+def average(ys: Tensor, weights: Tensor) -> Tensor:
+    """sum_k w_k y_k of ys [K, ..] and weights [K]: what mixes numbers themselves."""
+    return torch.tensordot(weights.to(ys), ys, dims=1)
+
+
+def log_average(log_p: Tensor, weights: Tensor) -> Tensor:
+    """log sum_k w_k p_k of log-probabilities [K, ..] and weights [K]."""
+    w = weights.to(log_p).log()
+    return torch.logsumexp(log_p + w.view(-1, *[1] * (log_p.dim() - 1)), dim=0)
 
 
 class Trial(NamedTuple):

@@ -12,15 +12,16 @@ the distribution in everything but `loss`, which is for training.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from unrolled.core.emission import Chooser
+from unrolled.core.emission import Chooser, average
 from unrolled.core.finite import not_finite
 from unrolled.decode.config import Decoding
 from unrolled.objectives import calibration
@@ -120,6 +121,9 @@ class Numbers(ABC):
     def log_prob(self, y: Tensor, choice: Tensor) -> Tensor:
         return -self.each(y.double(), choice.double()).sum(-1)
 
+    def to_json(self) -> str:
+        return json.dumps({"name": self.name, "d_out": self.d_out, **asdict(self)})
+
     def blocks(self, y: Tensor) -> Sequence[Tensor]:
         """The parameters, each [.., d]."""
         return y.unflatten(-1, (-1, self.d)).unbind(-2)
@@ -128,11 +132,6 @@ class Numbers(ABC):
 def bounded(log: Tensor) -> Tensor:
     """A logarithm whose exponential, and its square, is finite."""
     return log.clamp(-LARGEST, LARGEST)
-
-
-def average(values: Tensor, weights: Tensor) -> Tensor:
-    """sum_k w_k v_k of values [K, ..] and weights [K]."""
-    return torch.tensordot(weights.to(values), values, dims=1)
 
 
 def moments(mean: Tensor, variance: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:

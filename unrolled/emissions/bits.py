@@ -8,6 +8,7 @@ tau is 1 until it is fitted to held-out targets; w `weights` are for training al
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from unrolled.core.emission import Chooser, Trial
+from unrolled.core.emission import Chooser, Trial, log_average
 from unrolled.core.errors import DataError
 from unrolled.decode.config import Decoding
 from unrolled.objectives import answers, calibration, losses
@@ -53,6 +54,15 @@ class Bits:
 
     def calibrate(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Bits:
         return replace(self, temperature=calibration.fit_temperature_of_bits(y, target, mask))
+
+    def mix(self, ys: Tensor, weights: Tensor) -> Tensor:
+        """p = sum_k w_k p_k for each answer: y = tau log(p / (1 - p)). What the answers of one model share is lost."""
+        z = self.scaled(ys)
+        yes, no = (log_average(F.logsigmoid(each), weights) for each in (z, -z))
+        return self.temperature * (yes - no)
+
+    def to_json(self) -> str:
+        return json.dumps({"name": self.name, "d_out": self.d_out, "temperature": self.temperature})
 
     def chooser(self, options: Decoding) -> Chooser:
         def choose(y: Tensor, history: Tensor, noise: Tensor) -> Tensor:

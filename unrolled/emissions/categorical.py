@@ -8,15 +8,16 @@ training alone.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from unrolled.core.emission import Chooser, Trial
+from unrolled.core.emission import Chooser, Trial, log_average
 from unrolled.core.tokens import EMPTY
-from unrolled.decode.choose import make_chooser, token_log_prob
+from unrolled.decode.choose import log_probabilities, make_chooser, token_log_prob
 from unrolled.decode.config import Decoding
 from unrolled.objectives import calibration, losses
 
@@ -57,6 +58,16 @@ class Categorical:
         target = self._real(target, mask)
         found = calibration.fit_temperature(y.flatten(0, -2), target.flatten(), ignore=self.ignore)
         return replace(self, temperature=found)
+
+    def log_probabilities(self, y: Tensor) -> Tensor:
+        return log_probabilities(self.scaled(y))
+
+    def mix(self, ys: Tensor, weights: Tensor) -> Tensor:
+        """q = sum_k w_k q_k, exactly: y = tau log q."""
+        return self.temperature * log_average(self.scaled(ys).log_softmax(-1), weights)
+
+    def to_json(self) -> str:
+        return json.dumps({"name": self.name, "d_out": self.d_out, "temperature": self.temperature})
 
     def chooser(self, options: Decoding) -> Chooser:
         return make_chooser(options, self.never)

@@ -5,14 +5,16 @@ loss = - log sum over alignments pi of prod_s softmax(y_s)_{pi_s}
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from unrolled.core.emission import Trial
+from unrolled.core.emission import Trial, log_average
 from unrolled.decode import ctc as decoding
+from unrolled.decode.choose import log_probabilities
 from unrolled.decode.config import Decoding
 from unrolled.decode.rollout import Candidate
 from unrolled.objectives import ctc
@@ -37,6 +39,17 @@ class CTC:
 
     def calibrate(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> CTC:
         return self
+
+    def log_probabilities(self, y: Tensor) -> Tensor:
+        """The log-probability of each token and of the blank at each frame, in double precision."""
+        return log_probabilities(y)
+
+    def mix(self, ys: Tensor, weights: Tensor) -> Tensor:
+        """The mean of the probabilities at each frame, not of those of whole alignments."""
+        return log_average(ys.log_softmax(-1), weights)
+
+    def to_json(self) -> str:
+        return json.dumps({"name": self.name, "d_out": self.d_out, "blank": 0})
 
     def decode(self, y: Tensor, mask: Tensor, options: Decoding) -> list[list[Candidate]]:
         """By the best path, or with a beam by a search over prefixes, which is as wide as what is asked of it."""

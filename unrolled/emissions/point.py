@@ -7,13 +7,14 @@ Squares are least at the mean, absolute values at the median, so y stands for th
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from unrolled.core.emission import Trial
+from unrolled.core.emission import Trial, average
 from unrolled.objectives import losses
 
 Distance = Literal["l2", "l1", "huber"]
@@ -43,6 +44,12 @@ class Point:
 
     def calibrate(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Point:
         return self
+
+    def mix(self, ys: Tensor, weights: Tensor) -> Tensor:
+        return average(ys, weights)
+
+    def to_json(self) -> str:
+        return json.dumps({"name": self.name, "d_out": self.d_out, "distance": self.distance})
 
     @property
     def d(self) -> int:

@@ -22,9 +22,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from unrolled.core.emission import Trial
+from unrolled.core.emission import Trial, average
 from unrolled.core.errors import UsageError
-from unrolled.emissions._numbers import SEEN, Numbers, average
+from unrolled.emissions._numbers import SEEN, Numbers
 from unrolled.objectives.losses import pinball
 
 LEVELS = (0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975)

@@ -18,8 +18,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from unrolled.core.emission import Trial
-from unrolled.emissions._numbers import SEEN, Numbers, average, bounded, moments
+from unrolled.core.emission import Trial, average
+from unrolled.emissions._numbers import SEEN, Numbers, bounded, moments
 
 LEAST, MOST = -4.0, 6.0  # of a: nu from 2.02 to 405
 

@@ -15,12 +15,12 @@ from torch import Tensor
 
 from unrolled.core import config
 from unrolled.core.batch import Batch
+from unrolled.core.emission import Finite
 from unrolled.core.errors import UsageError
 from unrolled.core.forward import outputs
 from unrolled.core.inspection import Answer, QuestionSpec
 from unrolled.core.tokens import EMPTY
 from unrolled.inspect.tools.looking import look_at
-from unrolled.objectives.losses import token_losses
 from unrolled.pictures.kinds import Table, Tokens
 from unrolled.runs.run import Run
 
@@ -53,7 +53,9 @@ def surprises(run: Run, batch: Batch) -> tuple[Tensor, Tensor]:
     """The surprise [T] and the log-probabilities of all tokens [T, V], at the positions that have a target."""
     y = next(outputs(run.model, [batch]))[1].cpu()  # [1, T, V]
     real = batch.y[0] != EMPTY
-    return token_losses(y, batch.y)[0, real], y[0, real].double().log_softmax(-1)
+    emission = run.task.emission
+    assert isinstance(emission, Finite)
+    return emission.losses(y, batch.y)[0, real], emission.log_probabilities(y[0, real])
 
 
 def ask(run: Run, value: Any, config: Config) -> Answer:

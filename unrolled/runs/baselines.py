@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from unrolled.core.task import Model, Task
 from unrolled.runs import closed_form
-from unrolled.runs.build import build
+from unrolled.runs.build import make_model
 from unrolled.runs.config import Budget, RunConfig
 
 Figures = TypeVar("Figures")
@@ -23,7 +23,7 @@ def measure_baselines(config: RunConfig, task: Task, measure: Callable[[Model], 
     for baseline in task.baselines():
         own = {"model": baseline.model, "model_settings": dict(baseline.settings), "members": 1, "budget": Budget()}
         chosen = config.model_copy(update=own)
-        model = build(chosen, task.ports(), task.ACCEPTS)
+        model = make_model(chosen, task)
         closed_form.fit(chosen, task, model)
         task.after_training(model)
         results[baseline.label] = measure(model)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.config import Config
+from unrolled.core.emission import average
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import Asks, ModelSpec, Ports, Sizes, misfit, reading
 from unrolled.core.task import Model, Task
 from unrolled.layers.counting.autoregression import Autoregression
 from unrolled.layers.parts.encoder_decoder import Halves
-from unrolled.layers.parts.ensemble import Together
+from unrolled.layers.parts.ensemble import Mix, Together
 from unrolled.runs.assembled import assemble
 from unrolled.runs.config import RunConfig
 
@@ -69,11 +70,22 @@ def is_aligned(body: Any, d_in: int | None) -> bool:
     return all(y.shape[1] == n for n, y in tried.items())
 
 
-def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...]) -> Model:
+def make_model(config: RunConfig, task: Task) -> Model:
+    """The model of a run. Members are mixed by what the task takes outputs to mean, part of which it may learn later (a
+    temperature)."""
+
+    def mixture(ys: Tensor, weights: Tensor) -> Tensor:
+        return task.emission.mix(ys, weights)
+
+    return build(config, task.ports(), task.ACCEPTS, mixture if config.combine == "mixture" else average)
+
+
+def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...], mix: Mix = average) -> Model:
     """A model whose input and output fit the task; its initial weights are a function of the seed."""
     if config.members > 1:
         alone = config.model_copy(update={"members": 1})
-        return Together([build(alone, ports, accepts) for _ in range(config.members)])  # type: ignore[misc]
+        members: Any = [build(alone, ports, accepts) for _ in range(config.members)]
+        return Together(members, mix)
     require_model(config, ports.asks(accepts))
     with torch.random.fork_rng(devices=[]), discover.models.own_mistakes():
         torch.manual_seed(config.seed)

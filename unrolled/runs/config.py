@@ -180,6 +180,8 @@ class RunConfig(Record):
     """The fingerprint of the weights that this run began with, where they came from a saved run."""
     members: int = Field(1, ge=1, le=100)
     """Models that answer together, each trained on other folds of the data; 1: one alone."""
+    combine: Literal["outputs", "mixture"] = "outputs"
+    """How they do: by the mean of their outputs, as runs saved without this setting, or by mixing their predictions."""
     from_vocabularies: list[str] = []
     """Parts whose vocabulary came from there."""
     task_settings: dict[str, Any] = {}

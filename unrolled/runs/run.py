@@ -22,7 +22,7 @@ from unrolled.data.given_splits import with_given
 from unrolled.runs import fitting
 from unrolled.runs.asking import asked_of, called, why_not
 from unrolled.runs.baselines import measure_baselines
-from unrolled.runs.build import build, make_task
+from unrolled.runs.build import make_model, make_task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.results import read_result
 from unrolled.runs.selection import read_table, select
@@ -339,7 +339,7 @@ def _opened(directory: RunDirectory, config: RunConfig) -> Run:
     stored = directory.stored_tensors("model.safetensors")
     fitting.require_fit(config, task.ports(), task.ACCEPTS, stored)
     with fitting.within(stored):
-        model = build(config, task.ports(), task.ACCEPTS)
+        model = make_model(config, task)
     tensors = directory.read_tensors("model.safetensors")
     try:
         model.load_state_dict(tensors)

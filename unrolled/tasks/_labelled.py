@@ -283,7 +283,7 @@ class LabelledTask(task.Task):
         return batch, self.names_of(section.at(INPUT, 0))
 
     def explained(self, y: Tensor, at: int) -> task.Explained:
-        return explained(self.answers, y, at, self.temperature)
+        return explained(self.answers, self.emission, y, at)
 
     def names_of(self, x: np.ndarray) -> list[str]:
         """A name for each position of an encoded input."""

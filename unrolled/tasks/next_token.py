@@ -325,7 +325,7 @@ class Task(_next.NextTask):
         return Flow(begun.step, self._piece, self.told, self._line, first, begun.state, first=first, last=last)
 
     def told(self, y: Tensor, x: Tensor) -> dict[str, Any]:
-        return {"token": self.codec.name(int(x)), "logp": float(y.double().log_softmax(0)[int(x)])}
+        return {"token": self.codec.name(int(x)), "logp": float(self.emission.log_probabilities(y)[int(x)])}
 
     def _piece(self, row: Any, place: str) -> Tensor:
         return torch.tensor([[int(token) for token in self.codec.encode(row)]], dtype=torch.long)  # [1, n]

@@ -241,14 +241,14 @@ class ByFrames(Task):
 
     def explained(self, y: Tensor, at: int) -> task.Explained:
         """The token that a frame says by its log p."""
-        best = int(y[0, at].argmax())
-        return task.Explained(self.codec.name(best), "log p", "nats", lambda y: y[:, at].log_softmax(-1)[:, best])
+        best, log_p = int(y[0, at].argmax()), self.emission.log_probabilities
+        return task.Explained(self.codec.name(best), "log p", "nats", lambda y: log_p(y[:, at])[:, best])
 
     def alignment_of(self, model: Any, line: Mapping[str, Any]) -> kinds.Heatmap:
         """The probability of each token at each frame, of those that are likely anywhere."""
         batch, _ = self.example(line)
         _, y = next(outputs(model, [batch]))
-        p = y[0].double().softmax(-1).cpu()  # [S, V]
+        p = self.emission.log_probabilities(y[0]).exp().cpu()  # [S, V]
         highest = p.amax(0)  # [V]
         likely = [token for token in range(len(highest)) if highest[token] > LEAST][:MOST_NAMES]
         names = ["(blank)" if token == 0 else self.codec.name(token) for token in likely]

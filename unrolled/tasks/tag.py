@@ -118,7 +118,7 @@ class Task(_labelled.LabelledTask):
 
     def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
         some = self.first_of(split, limit)
-        logp = self.answers_along(model, some).double().log_softmax(1)  # [N, C]
+        logp = self.emission.log_probabilities(self.answers_along(model, some))  # [N, C]
         y = torch.from_numpy(some.values(TARGET))
         nats = self.emission.losses(logp, y.masked_fill(y >= self.answers.size, NO_ANSWER))  # [N]
         for i, (start, stop) in enumerate(zip(some.fields[INPUT].offsets[0][:-1], some.fields[INPUT].offsets[0][1:])):
@@ -130,7 +130,7 @@ class Task(_labelled.LabelledTask):
             }
 
     def say(self, model: Any, section: Examples) -> Iterator[dict[str, Any]]:
-        logp = self.answers_along(model, section).double().log_softmax(1)  # [N, C]
+        logp = self.emission.log_probabilities(self.answers_along(model, section))  # [N, C]
         for start, stop in zip(section.fields[INPUT].offsets[0][:-1], section.fields[INPUT].offsets[0][1:]):
             yield self._answer(logp[start:stop])
 
@@ -140,7 +140,7 @@ class Task(_labelled.LabelledTask):
             yield {"words": each.value, **said}
 
     def told(self, y: Tensor, x: Tensor) -> dict[str, Any]:
-        return {name: each[0] for name, each in self._answer(y.double().log_softmax(0)[None]).items()}
+        return {name: each[0] for name, each in self._answer(self.emission.log_probabilities(y[None])).items()}
 
     def _answer(self, logp: Tensor) -> dict[str, Any]:
         """[T, C] in words."""

@@ -7,10 +7,12 @@ over whole numbers or as an integral over real ones.
 
 from __future__ import annotations
 
+import json
+
 import torch
 from torch import Tensor
 
-from unrolled.core.emission import Collapsed, Distribution, Emission, Numeric, Sampled
+from unrolled.core.emission import Collapsed, Distribution, Emission, Finite, Numeric, Sampled, average
 from unrolled.decode.noise import Noise
 from unrolled.testing import law as laws
 from unrolled.testing.law import Law
@@ -35,7 +37,8 @@ def check_emission(emission: Emission, target: Tensor, mask: Tensor, *, seed: in
         _check_sums(emission, y, target, mask)
         _check_padding(emission, y, target, mask)
         _check_gradient(emission, y, target, mask)
-        found = [laws.FORM, laws.SUMS, laws.PADDING, laws.GRADIENT]
+        _check_mixture(emission, y, target, mask)
+        found = [laws.FORM, laws.SUMS, laws.PADDING, laws.GRADIENT, laws.MIXTURE]
         if isinstance(emission, Sampled):
             _check_draws(emission, target, seed)
             found += [laws.ROWS, laws.DRAWS]
@@ -62,6 +65,9 @@ def _check_form(emission: Emission, y: Tensor, target: Tensor, mask: Tensor) -> 
         shape = [len(mask), 1] if isinstance(emission, Collapsed) else list(mask.shape[:2])
         law.holds(list(losses.shape) == shape, f"losses have shape {list(losses.shape)} instead of {shape}")
         total, count = emission.loss(y, target, mask)
+        told = json.loads(emission.to_json())
+        law.holds(told["name"] == emission.name, f"to_json has the name {told['name']!r}, not {emission.name!r}")
+        law.holds(told["d_out"] == emission.d_out, f"to_json has d_out {told['d_out']}, not {emission.d_out}")
         law.holds(total.dim() == count.dim() == 0, "loss returns (total, count), each one number")
         law.holds(bool(total.isfinite()) and bool(losses.isfinite().all()), "the loss is not finite")
         if not isinstance(emission, Collapsed):
@@ -111,6 +117,23 @@ def _check_gradient(emission: Emission, y: Tensor, target: Tensor, mask: Tensor)
         found, wanted = float((at.grad * along).sum()), (ahead - behind) / (2 * step)
         scale = max(abs(found), abs(wanted), 1e-3)
         law.holds(abs(found - wanted) < 1e-3 * scale, f"the loss rises by {wanted:.6g}, its gradient says {found:.6g}")
+
+
+def _check_mixture(emission: Emission, y: Tensor, target: Tensor, mask: Tensor) -> None:
+    """A mixture of equals is each of them; of one among finitely many choices, probabilities are averaged."""
+    with Law(laws.MIXTURE) as law:
+        weights = torch.tensor([0.2, 0.5, 0.3], dtype=y.dtype)
+        same = emission.mix(y.expand(3, *y.shape), weights)
+        law.holds(same.shape == y.shape, f"the mixture has shape {list(same.shape)} instead of {list(y.shape)}")
+        alone = emission.losses(y, target, mask)
+        law.same(emission.losses(same, target, mask), alone, TOLERANCE, "the loss of outputs mixed with themselves")
+        ys = torch.stack([y, y.roll(1, dims=-1), -y])
+        only = emission.mix(ys, torch.tensor([1.0, 0.0, 0.0], dtype=y.dtype))
+        law.same(emission.losses(only, target, mask), alone, TOLERANCE, "the loss of outputs that have all the weight")
+        if isinstance(emission, Finite):
+            p = torch.stack([emission.log_probabilities(each).exp() for each in ys])
+            mixed = emission.log_probabilities(emission.mix(ys, weights)).exp()
+            law.same(mixed, average(p, weights), TOLERANCE, "the probability of a choice in a mixture")
 
 
 def _check_draws(emission: Sampled, target: Tensor, seed: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import platform
 import time
@@ -145,7 +146,7 @@ def configure(
     advice = {**spec.recipe, **of_task.Task.FOR_KIND.get(spec.kind, {}), **of_task.Task.ADVICE.get(model, {})}
     advice |= {} if saved is None else starting.inherited(saved, model)
     config = assemble(settings, values, advice, spec.config, of_task.Config)
-    if config.members > 1:
+    if config.members > 1 or config.combine != "outputs":
         raise UsageError(f"models that answer together are made by: {invocation('compare', {'folds': 5}, 'DATA')}")
     given = names_of_sources(data)
     facts: dict[str, Any] = {"task": task, "model": model, "source": given.pop("train"), "given": given}
@@ -247,7 +248,7 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     before = run.read_json("data.json")["facts"].get("notes") if resuming else []
     _told([note for note in task.facts().get("notes", []) if note not in (before or [])], shown)
     require_room(config, task)
-    model = build.build(config, task.ports(), task.ACCEPTS)
+    model = build.make_model(config, task)
     closed_form.require_weights(config, task, model)
     if closed_form.applies(config, task.ports()) and config.start != Start():
         given = f"{option('from_run')} and {option('freeze')}"
@@ -369,6 +370,7 @@ def finish(
     result |= {"score": task.ranks_by.name, "metrics": [metric.to_json() for metric in task.metrics()]}
     result |= {"criterion": task.criterion, "figures": list(task.FIGURES), "how_measured": task.how_measured()}
     result |= {"uses": uses_of(task, model, config.task), "cost": _costs(config, task, model)}
+    result |= {"emission": json.loads(task.emission.to_json())}
     now = time.monotonic()
     result |= {"seconds": round(now - started, 2), "closing_seconds": round(now - begun - evaluation, 2)}
     write_card(run, config, task, result)

@@ -26,8 +26,8 @@ def join(
     own_file: str | Path | None = None,
     baselines: Mapping[str, Any] | None = None,
 ) -> Run:
-    """A run whose model is all of theirs: the mean of what they say. A model that is solved, not trained, needs no
-    validation data to end by, so it is solved once more on all folds.
+    """A run whose model is all of theirs: the mixture of their predictions. A model that is solved, not trained, needs
+    no validation data to end by, so it is solved once more on all folds.
 
     They must be of one model and of the same data, cut into the same folds. The figures on test data are those of the
     new run; the figures on validation data are the mean of theirs, each on the fold that it has not seen. `left_out` is
@@ -38,13 +38,14 @@ def join(
     first = runs[0].config
     solved = closed_form.applies(first, runs[0].task.ports())
     cut = {f"task_settings.{runs[0].task.FOLD}": {"of": len(runs)}}
-    config = first.updated({"members": 1 if solved else len(runs), **cut})
+    joined = {"members": 1} if solved else {"members": len(runs), "combine": "mixture"}
+    config = first.updated({**joined, **cut})
     task = build.make_task(config)
     task.prepare(data)
     for run in runs:
         if run.task.ports() != task.ports():
             raise DataError(f"{run.path}: this run saw other data than the others; train it again")
-    model = build.build(config, task.ports(), task.ACCEPTS)
+    model = build.make_model(config, task)
     fitted = Fitted()
     if isinstance(model, Together):
         for member, run in zip(model.members, runs, strict=True):

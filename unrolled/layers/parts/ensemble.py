@@ -1,33 +1,38 @@
-"""Several encoders that answer together.
+"""Several encoders that predict together.
 
-    y = 1/K sum_k y_k
+    y = mix(y_1 .. y_K),  each with the weight 1/K
 
-Of numbers this is their mean, of log p (but for a constant) the geometric mean of probabilities: the softmax of y is
-prod_k p_k^(1/K), brought to sum 1. One rule so serves classes, sets of classes, numbers, tags and series.
+What a mixture is depends on what outputs mean, so `mix` is that of the emission (core/emission.py): of classes the mean
+of their probabilities, of numbers the mean of the numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from unrolled.core.causal import Encoder, serial_depth
 from unrolled.core.compose import least
+from unrolled.core.emission import average
+
+Mix = Callable[[Tensor, Tensor], Tensor]
+"""`mix(ys, weights) -> y` of outputs [K, .., D'] and weights [K]."""
 
 
 class Together(Encoder):
-    """x [B, S, ..] with mask [B, S] -> the mean of what all members say [B, S', D'], and the mask of the first."""
+    """x [B, S, ..] with mask [B, S] -> the mixture of the members' outputs [B, S', D'], and the mask of the first."""
 
-    def __init__(self, members: Sequence[Encoder]) -> None:
+    def __init__(self, members: Sequence[Encoder], mix: Mix = average) -> None:
         super().__init__()
-        self.members = nn.ModuleList(members)
+        self.members, self.mix = nn.ModuleList(members), mix
         self.max_length = least(member.max_length for member in members)
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        said = [member(x, mask) for member in self.members]
-        return torch.stack([y for y, _ in said]).mean(0), said[0][1]
+        outputs = [member(x, mask) for member in self.members]
+        ys = torch.stack([y for y, _ in outputs])  # [K, B, S', D']
+        return self.mix(ys, torch.full((len(ys),), 1 / len(ys))), outputs[0][1]
 
     def serial_steps(self, length: int) -> int:
         """They do not wait for one another."""
