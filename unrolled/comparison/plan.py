@@ -131,16 +131,18 @@ def own_budget(model: str, settings: Mapping[str, Any], asked: CompareConfig) ->
 
 
 def trained(spec: ModelSpec, asks: Asks) -> bool:
-    """Whether a model fits and is trained; those with a closed form are baselines, or taken by name."""
+    """Whether a model fits and is trained; those with a closed form are baselines, advised by the task, or taken by
+    name."""
     return misfit(spec, asks) is None and asks.targets not in spec.closed_form
 
 
 def chosen_models(asked: CompareConfig, task: Task, task_name: str, own: str | None = None) -> list[str]:
-    """The models asked for, checked, or those of the preset that fit the task and can be trained; and those
-    that every comparison has."""
-    asks, solved = task.ports().asks(task.ACCEPTS), {baseline.model for baseline in task.baselines()}
+    """The models asked for, checked, or those of the preset that fit the task and can be trained, with those that the
+    task advises; and those that every comparison has."""
+    asks, solved = task.ports().asks(task.asks().accepts), {baseline.model for baseline in task.baselines()}
     specs = {name: discover.model(name) for name in discover.models.names()}
-    fitting = [name for name, spec in specs.items() if name not in solved and trained(spec, asks)]
+    able = [name for name, spec in specs.items() if name not in solved and misfit(spec, asks) is None]
+    fitting = [name for name in able if trained(specs[name], asks) or name in task.ADVICE]
     if asked.models is not None:
         names = [word.strip() for word in asked.models.split(",") if word.strip()]
         for name in names:

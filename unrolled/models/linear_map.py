@@ -52,4 +52,5 @@ MODEL = ModelSpec(
     outputs=("each",),
     owns_head=True,
     closed_form=("horizon",),
+    preset="quick",
 )

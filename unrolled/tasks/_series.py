@@ -119,7 +119,8 @@ class SeriesTask(task.Task):
         return self.reading.uses()
 
     def size(self, split: str) -> int:
-        return len(self.origins(split)) * self.codec.horizon * self.codec.d_step
+        each = self.codec.horizon * self.codec.d_step
+        return each * (self._windows(1).n_windows if split == "train" else len(self.origins(split)))
 
     def histories(self) -> Examples:
         """The end of each series that the run was trained on."""
@@ -189,9 +190,12 @@ class SeriesTask(task.Task):
         return EMISSIONS[self.config.distribution](d)
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
+        return self._windows(batching.batch_size, seed)
+
+    def _windows(self, batch_size: int, seed: int = 0) -> SeriesWindows:
         train, sequence = self._found().sections["train"], self.config.by == "sequence"
         cutter = Cutter(train, self.trained, every=self.config.relative != "window" and not sequence)
-        return SeriesWindows(cutter, batching.batch_size, seed, self.codec.horizon if sequence else None)
+        return SeriesWindows(cutter, batch_size, seed, self.codec.horizon if sequence else None)
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         sections = self._found().sections

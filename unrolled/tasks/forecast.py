@@ -50,6 +50,7 @@ Numbers = NDArray[np.float64]
 class Task(SeriesTask):
     SCORE = "mase"
     DEFAULT_MODEL = "linear-map"
+    ADVICE = {"linear-map": {}, "ets": {}}  # fitted in closed form, and hard to beat
     FIGURES = ("mase", "mae", "rmse", "smape", "wql", "coverage_80")
 
     config: Config

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -114,7 +113,3 @@ def _explain(table: SeriesTable) -> None:
                 f"them, or use {option('spacing', 'irregular')} with the gaps as an input"
             )
     raise DataError(f"{table.name}: there are too few times to find the step between them; give more rows")
-
-
-def common_first(series: Sequence[Series]) -> int:
-    return min(int(each.stamps[0]) for each in series)

@@ -26,7 +26,6 @@ from unrolled.data.files.cell_values import is_gap, is_number, shown
 
 Stamps = NDArray[np.int64]
 
-MICROSECOND = 1
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
 EPOCH = datetime(1970, 1, 1)

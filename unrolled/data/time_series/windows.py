@@ -216,7 +216,7 @@ class SeriesWindows(Sampler):
         self.room = room
         self.counts = -(-room // self.stride)  # [n] windows
         self.starts = np.cumsum([0, *self.counts])
-        n = int(self.starts[-1])
+        self.n_windows = n = int(self.starts[-1])
         self.batch_size = min(batch_size, n)
         if n < batch_size:
             self.notes.append(f"the batch size is {n} instead of {batch_size}: that is all there is")
