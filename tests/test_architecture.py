@@ -28,7 +28,7 @@ MODULES = {
 ORDER = [
     {"core"},
     {"layers", "data", "objectives", "decode", "pictures"},
-    {"emissions", "nn", "errors"},  # the last two: what users import of the rooms above
+    {"emissions", "nn", "errors", "results"},  # the last three: what users import
     {"models", "tasks", "verbs"},
     {"runs", "testing"},
     {"training", "inspect", "report"},

@@ -10,8 +10,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unrolled import errors, nn, sklearn, testing
-    from unrolled.comparison.api import Comparison, compare
+    from unrolled import errors, nn, results, sklearn, testing
+    from unrolled.comparison.api import compare
+    from unrolled.comparison.saved import Comparison
     from unrolled.report.page import write_report
     from unrolled.runs.describe import describe
     from unrolled.runs.run import Run, load
@@ -23,14 +24,14 @@ __version__ = "0.1.0"
 _lazy = {
     "train": "unrolled.training.api",
     "compare": "unrolled.comparison.api",
-    "Comparison": "unrolled.comparison.api",
+    "Comparison": "unrolled.comparison.saved",
     "describe": "unrolled.runs.describe",
     "write_report": "unrolled.report.page",
     "load": "unrolled.runs.run",
     "Run": "unrolled.runs.run",
     "Session": "unrolled.runs.session",
 }
-_modules = ("errors", "nn", "sklearn", "testing")
+_modules = ("errors", "nn", "results", "sklearn", "testing")
 
 __all__ = [
     "Comparison",
@@ -41,6 +42,7 @@ __all__ = [
     "errors",
     "load",
     "nn",
+    "results",
     "sklearn",
     "testing",
     "train",

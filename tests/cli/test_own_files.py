@@ -37,7 +37,8 @@ MODEL = ModelSpec(
 QUESTION = '''"""Letters of the input."""
 
 from unrolled.core import config
-from unrolled.core.inspection import Answer, QuestionSpec
+from unrolled.core.inspection import QuestionSpec
+from unrolled.pictures.answer import Answer
 
 
 class Config(config.Config):
@@ -103,10 +104,10 @@ def test_a_run_of_an_own_model_takes_both_files(folder: Path) -> None:
 @pytest.mark.parametrize(("text", "words"), [
     ("x = 1\n", "defines neither MODEL (a model) nor Config and Task (a task) nor READOUT (a readout)"),
     ("def QUESTION(:\n", "SyntaxError"),
-    (QUESTION.replace("ask=ask", "aks=ask"), "line 16: a QuestionSpec has no field 'aks'; did you mean 'ask'"),
-    (QUESTION.replace("value, config)", "config)"), "line 16: ask must take (run, value, config), found ask(run, c"),
-    (QUESTION.replace("value.count", "value.cuont"), "line 12, in ask: AttributeError: 'str' object has no attribute"),
-    (QUESTION.replace('{"found": n,', '{"found": {n},'), "line 13, in ask: TypeError: numbers['found'] of an Answer"),
+    (QUESTION.replace("ask=ask", "aks=ask"), "line 17: a QuestionSpec has no field 'aks'; did you mean 'ask'"),
+    (QUESTION.replace("value, config)", "config)"), "line 17: ask must take (run, value, config), found ask(run, c"),
+    (QUESTION.replace("value.count", "value.cuont"), "line 13, in ask: AttributeError: 'str' object has no attribute"),
+    (QUESTION.replace('{"found": n,', '{"found": {n},'), "line 14, in ask: TypeError: numbers['found'] of an Answer"),
 ])  # fmt: skip
 def test_a_wrong_file_is_answered_in_one_sentence(folder: Path, tmp_path: Path, text: str, words: str) -> None:
     own = tmp_path / "my_question.py"

@@ -16,10 +16,11 @@ import unrolled
 from tests.commands import run_unrolled
 from unrolled.cli.table import print_comparison
 from unrolled.comparison import plan as plans
-from unrolled.comparison.api import Comparison, make_plan
+from unrolled.comparison.api import make_plan
 from unrolled.comparison.engine import Processes
 from unrolled.comparison.files import write_table
 from unrolled.comparison.match import TOLERANCE
+from unrolled.comparison.saved import Comparison
 from unrolled.comparison.view import Silent
 from unrolled.core import discover
 from unrolled.core.errors import DataError, Interrupted, NotTrained, UsageError

@@ -175,7 +175,7 @@ def test_a_stop_is_heard_while_nothing_is_told(monkeypatch: pytest.MonkeyPatch) 
 def test_nothing_begins_after_a_stop() -> None:
     flag = StopFlag()
     flag.asked = True
-    assert list(Inline([]).events([{"folder": "one"}], flag)) == []
+    assert list(Inline([], print).events([{"folder": "one"}], flag)) == []
 
 
 def test_a_signal_while_data_in_memory_is_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

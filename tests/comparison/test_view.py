@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
+from unrolled.comparison import view as views
 from unrolled.comparison.config import CompareConfig
+from unrolled.comparison.engine import Inline
 from unrolled.comparison.plan import Job, Plan
-from unrolled.comparison.view import Lines, Live, sparkline
+from unrolled.comparison.view import InNotebook, Lines, Live, Silent, for_python, sparkline
+from unrolled.training.signals import StopFlag
 
 PLAN = Plan(
     data="poems.txt", task="next-token", guessed="text can always be continued", asked=CompareConfig(), settings={},
@@ -68,3 +72,37 @@ def test_the_live_screen_shows_a_bar_and_a_line_for_each_run():
     assert "comparison" in text and "left" in text
     assert "lstm-0" in text and "50%" in text and "█▁" in text and "12 k positions/s" in text
     assert "memory ran out" in text
+
+
+def test_a_notebook_shows_the_same_in_its_place(monkeypatch, capsys):
+    assert isinstance(for_python(), Silent)
+    monkeypatch.setattr(views, "in_notebook", lambda: True)
+    view, seen = for_python(), []
+    assert isinstance(view, InNotebook)
+    place = {name: lambda name=name: seen.append(name) for name in ("start", "refresh", "stop")}
+    monkeypatch.setattr(views, "InPlace", lambda draw: SimpleNamespace(draw=draw, **place))
+    view.begin(PLAN, Path("comparisons/poems"))
+    for event in EVENTS:
+        view.event(event)
+    view.end()
+    assert seen == ["start", *["refresh"] * len(EVENTS), "stop"]
+    assert view.live.draw() is not None
+    out = capsys.readouterr().out
+    assert out.startswith("comparisons/poems: poems.txt") and "gru-0: memory ran out" in out
+
+
+def test_what_happens_in_this_process_is_seen_at_once(monkeypatch):
+    seen = []
+
+    def perform(order, data, tell):
+        tell({"event": "step", "share": 0.5})
+        seen.append(f"{order['folder']} works on {data}")
+        tell({"event": "done", "rest": 0.0})
+
+    monkeypatch.setattr("unrolled.comparison.engine.perform", perform)
+    engine = Inline("rows", lambda event: seen.append((event["folder"], event["event"])))
+    for event in engine.events([{"folder": "a"}, {"folder": "b"}], StopFlag()):
+        seen.append((event["folder"], event["event"]))
+    assert seen == [
+        each for run in "ab" for each in ((run, "begin"), (run, "step"), f"{run} works on rows", (run, "done"))
+    ]

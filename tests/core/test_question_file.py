@@ -10,9 +10,9 @@ from unrolled.core import discover
 from unrolled.core.errors import UsageError
 
 GOOD = '''"""Mine."""
-
 from unrolled.core import config
-from unrolled.core.inspection import Answer, QuestionSpec
+from unrolled.core.inspection import QuestionSpec
+from unrolled.pictures.answer import Answer
 
 
 class Config(config.Config):
@@ -70,7 +70,7 @@ def test_a_wrong_file_is_refused_with_what_is_wrong(case: str, own: Path) -> Non
 
 @pytest.mark.parametrize(("text", "line"), [
     (GOOD.replace("Spec\n", "Spec as Declared\n").replace("= QuestionSpec(", "= Declared("), 15),
-    (GOOD.replace("import Answer, QuestionSpec", "import Answer\nfrom unrolled.core import inspection")
+    (GOOD.replace("from unrolled.core.inspection import QuestionSpec", "\nfrom unrolled.core import inspection")
      .replace("= QuestionSpec(", "= inspection.QuestionSpec("), 19),
     ("# coding: latin-1\n# \xe9t\xe9\n" + GOOD, 20),
 ])  # fmt: skip

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 
 from unrolled.pictures.screen import Screen
 from unrolled.training import progress
-from unrolled.training.progress import Bar, Lines, Quiet, clock, for_terminal, short_number
+from unrolled.training.progress import Bar, Lines, NotebookBar, Quiet, clock, for_python, for_terminal, short_number
 
 
 class Watched(io.StringIO):
@@ -60,6 +61,26 @@ def test_who_watches_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     for watched, kind in ((True, Bar), (False, Lines)):
         monkeypatch.setattr(progress.sys.stderr, "isatty", lambda watched=watched: watched, raising=False)
         assert isinstance(for_terminal(), kind)
+
+
+def test_a_notebook_shows_a_bar_and_a_script_nothing(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    assert isinstance(for_python(), Quiet)
+    monkeypatch.setattr(progress, "in_notebook", lambda: True)
+    bar = for_python()
+    assert isinstance(bar, NotebookBar)
+    seen: list[str] = []
+    monkeypatch.setattr(bar.place, "start", lambda: seen.append("start"))
+    monkeypatch.setattr(bar.place, "refresh", lambda: seen.append("refresh"))
+    monkeypatch.setattr(bar.place, "stop", lambda: seen.append("stop"))
+    bar.begin(None)
+    bar.step(0.25, 2.0, 100.0, 75.0)
+    bar.evaluation(10, {"nats": 2.5}, best=True)
+    bar.say("note: x")
+    bar.end()
+    assert seen == ["start", "refresh", "stop"]
+    assert bar.bar.tasks[0].percentage == 25
+    assert bar.place.draw() is bar.bar
+    assert capsys.readouterr().out.splitlines() == ["step     10  nats 2.5000  *", "note: x"]
 
 
 def test_a_quiet_one_remembers() -> None:

@@ -59,4 +59,4 @@ def command(
         return
     from unrolled.cli.table import print_comparison
 
-    print_comparison(found.path, found.table, sys.stdout)
+    print_comparison(found.path, dict(found.table), sys.stdout)

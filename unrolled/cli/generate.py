@@ -51,7 +51,7 @@ def command(
     if isinstance(task, MakesFiles):
         if out is None:
             raise UsageError(f"the task '{name}' writes files: say where with --out NAME")
-        _write_files(task, opened.generate(text, **values), out, json)
+        _write_files(task, opened.do("generate", text, **values), out, json)
         return
     if out is not None:
         raise UsageError(f"--out is not for the task '{name}', whose text goes to standard output")

@@ -11,7 +11,7 @@ from unrolled.cli.options import Json, join, print_json
 from unrolled.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from unrolled.core.inspection import Answer
+    from unrolled.pictures.answer import Answer
     from unrolled.pictures.screen import Screen
     from unrolled.runs.run import Run
 
@@ -108,53 +108,27 @@ def _list(console: Screen, opened: Run, json: bool) -> None:
 
 
 def _show(console: Screen, answer: Answer, files: list[str]) -> None:
+    from unrolled.pictures.answer import plain_value
     from unrolled.pictures.draw import is_drawn, terminal
-    from unrolled.pictures.kinds import Bars, Table
+    from unrolled.pictures.kinds import Bars
+    from unrolled.pictures.letters import title_words
 
     console.print(answer.reading)
     for picture in answer.pictures:
         if not is_drawn(picture) or isinstance(picture, Bars):
             console.print()
             console.print(terminal(picture))
-    plain = [(key, said) for key, value in answer.numbers.items() if (said := _plain(value)) is not None]
+    plain = [(key, said) for key, value in answer.numbers.items() if (said := plain_value(value)) is not None]
     if plain:
         console.print()
     for key, said in plain:
-        console.print(f"  {key.replace('_', ' ')}: {said}")
-    tabled = any(isinstance(picture, Table) for picture in answer.pictures)
-    for key, value in answer.numbers.items():
-        if not tabled and isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
-            _show_rows(console, key, value)
+        console.print(f"  {title_words(key)}: {said}")
+    for table in answer.tables():
+        console.print()
+        console.print(terminal(table.model_copy(update={"rows": table.rows[:MOST_ROWS]})))
+        if len(table.rows) > MOST_ROWS:
+            console.print(f"  and {len(table.rows) - MOST_ROWS} more in the files")
     console.print()
     titles = [*[""] * (len(files) - len(answer.pictures)), *(picture.title for picture in answer.pictures)]
     for file, title in zip(files, titles, strict=True):
         console.print(f"{file}   {title}".rstrip(), soft_wrap=True)
-
-
-def _show_rows(console: Screen, key: str, rows: list[dict[str, Any]]) -> None:
-    """Rows of numbers under one name, such as those of every head; what is more than a number is in the files."""
-    from rich.table import Table
-
-    names = dict.fromkeys(name for row in rows for name in row)
-    keys = [name for name in names if all(_plain(row.get(name)) is not None or row.get(name) is None for row in rows)]
-    if not keys:
-        return
-    table = Table(title=key.replace("_", " "), title_style="", title_justify="left")
-    for name in keys:
-        words = any(isinstance(row.get(name), str) for row in rows)
-        table.add_column(name.replace("_", " "), justify="left" if words else "right")
-    for row in rows[:MOST_ROWS]:
-        table.add_row(*(_plain(row.get(name)) or "" for name in keys))
-    console.print()
-    console.print(table)
-    if len(rows) > MOST_ROWS:
-        console.print(f"  and {len(rows) - MOST_ROWS} more in the files")
-
-
-def _plain(value: Any) -> str | None:
-    """A number or a word for the terminal; what is longer is in the files."""
-    if isinstance(value, bool | str):
-        return str(value)
-    if isinstance(value, int | float):
-        return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
-    return None

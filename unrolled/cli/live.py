@@ -13,7 +13,7 @@ from unrolled.core.errors import UsageError
 from unrolled.core.front import option
 
 if TYPE_CHECKING:
-    from unrolled.core.verb import Result
+    from unrolled.results import Tick
     from unrolled.runs.run import Run
     from unrolled.runs.session import Session
 
@@ -51,7 +51,7 @@ def lines_of(session: Session, lines: Iterable[str], json: bool = False) -> Iter
     yield from (_line(each, json) for each in session.end())
 
 
-def _line(result: Result, json: bool) -> str:
+def _line(result: Tick, json: bool) -> str:
     """Numbers alone as they were given, everything else as JSON."""
     numbers = result.get("prediction")
     if json or len(result) > 1 or not isinstance(numbers, list):

@@ -69,8 +69,9 @@ def _show(entries: list[Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from unrolled.pictures.letters import title_words
     from unrolled.pictures.screen import Screen
-    from unrolled.report.words import age_words, count_words, score_words, size_words, title_words
+    from unrolled.report.words import age_words, count_words, score_words, size_words
 
     title = f"{len(entries)} runs and comparisons, the youngest first"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))

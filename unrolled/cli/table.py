@@ -11,10 +11,12 @@ from rich.table import Table
 
 from unrolled.core.errors import listed
 from unrolled.core.metric import metrics_in
+from unrolled.pictures.letters import title_words
 from unrolled.pictures.screen import Screen
 from unrolled.report.ranking import disagreements
-from unrolled.report.words import title_words, units_words
+from unrolled.report.words import units_words
 from unrolled.runs.card import not_beaten
+from unrolled.runs.results import beside_baselines
 from unrolled.training.progress import short_number
 
 WIDE = 1000  # columns: more than any table needs
@@ -23,9 +25,8 @@ ROOM = 90  # columns from which a comparison shows all that it has
 
 def print_result(run: Any) -> None:
     """The last split of a run (test, or valid when there is no test) against the baselines."""
-    split = "test" if "test" in run.result else "valid"
-    rows = {name: figures[split] for name, figures in run.result.get("baselines", {}).items()}
-    own = rows[run.config.model] = run.result[split]
+    split, rows = beside_baselines(run.config.model, run.result)
+    own = rows[run.config.model]
     print_figures(f"{run.path}: {split} data, {own['tokens']:,} {run.task.UNIT}", rows, run.task)
     say = Screen(file=sys.stdout, highlight=False, soft_wrap=True).print
     beaten_by = not_beaten(run.result, split)

@@ -27,8 +27,9 @@ from unrolled.comparison.plan import (
     repeat_command,
     sizes_of,
 )
+from unrolled.comparison.saved import Comparison
 from unrolled.comparison.table import make_table
-from unrolled.comparison.view import Silent, View
+from unrolled.comparison.view import View, for_python
 from unrolled.comparison.worker import ENDS
 from unrolled.core import discover
 from unrolled.core.errors import CannotWrite, Interrupted, UsageError
@@ -40,8 +41,6 @@ from unrolled.report.page import write_report
 from unrolled.runs.config import given_once
 from unrolled.runs.guess import guess_task, task_alone
 from unrolled.runs.results import RESULT, read_result
-from unrolled.runs.run import Run, load, own_file_for
-from unrolled.runs.selection import read_table
 from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory, first_free
 from unrolled.runs.storage.locks import LOCK, in_use, is_idle
@@ -68,28 +67,6 @@ OVER = 0.05  # share of the budget by which it may be exceeded without a note
 LEFT_OVER = 4.0  # seconds kept for the table and the report
 
 
-class Comparison:
-    """A finished comparison: its table, and its runs as they were saved."""
-
-    def __init__(self, path: str | Path, own_file: str | Path | None = None, trained_on: Any = None) -> None:
-        self.path, self.own_file, self.trained_on = Path(path), own_file, trained_on
-        self.table = read_table(self.path)
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """The rows of the table, in the order of their scores on validation data."""
-        return list(self.table["rows"])
-
-    @property
-    def best(self) -> Run:
-        """The model with the best score on validation data, opened."""
-        return load(self.path, own_file=self.own_file, trained_on=self.trained_on)
-
-    def run(self, folder: str) -> Run:
-        path = self.path / folder
-        return load(path, own_file=own_file_for(path, self.own_file), trained_on=self.trained_on)
-
-
 def compare(
     data: Any = None,
     task: str | None = None,
@@ -109,10 +86,11 @@ def compare(
     Settings of the comparison (`models="lstm,gru", time="10m", seeds=3`) and of all its runs alike (`tokens="bpe",
     batch_size=16`) are keyword arguments; those of single models go into `settings`, {"gru.d_state": 64}, where all
     others may be too; `valid` and `test` are data, as for `train`. Every run is an ordinary run directory below `out`.
-    The time is counted from `started`, of `time.monotonic()`, or from now.
+    The time is counted from `started`, of `time.monotonic()`, or from now. `view` shows how it goes; without one a
+    notebook shows a line for every run, and a script nothing.
     """
     started = time.monotonic() if started is None else started
-    view, settings, data = view or Silent(), given_once(settings, more), with_given(data, valid, test)
+    view, settings, data = view or for_python(), given_once(settings, more), with_given(data, valid, test)
     if resume is not None:
         if out is not None or not all(map(is_path, settings)):
             raise UsageError(
@@ -154,7 +132,7 @@ def _do_all(folder: Path, plan: Plan, given: Given, view: View, command: str | N
     """Every run of a plan that is not done yet, and the table."""
     atomic.sweep(folder)
     in_memory = MEMORY in names_of_sources(given.data).values()
-    engine: Engine = Inline(given.data) if in_memory else Processes(plan.at_once, plan.threads)
+    engine: Engine = Inline(given.data, view.event) if in_memory else Processes(plan.at_once, plan.threads)
     work = _Work(folder, plan, given, engine, view, command or repeat_command(plan), started)
     try:
         work.all()

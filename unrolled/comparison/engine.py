@@ -8,8 +8,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
@@ -33,22 +34,30 @@ class Engine(Protocol):
 
 
 class Inline:
-    """One after the other in this process: for data that is in memory, and for tests."""
+    """One after the other in this process: for data that is in memory, and for tests.
 
-    def __init__(self, data: Any) -> None:
-        self.data = data
+    What happens while a run is under way goes to `watch` at once.
+    """
+
+    def __init__(self, data: Any, watch: Callable[[Event], None]) -> None:
+        self.data, self.watch = data, watch
 
     def events(self, orders: Sequence[Event], stop: StopFlag) -> Iterator[Event]:
         for order in orders:
             if stop.asked:
                 return
-            told: list[Event] = [{"event": "begin"}]
+            ends: list[Event] = []
+            yield {"event": "begin", "folder": order["folder"]}
             try:
-                perform(order, self.data, told.append)
+                perform(order, self.data, partial(self._told, order["folder"], ends))
             except Interrupted:
                 yield {"event": "stopped", "folder": order["folder"]}
                 return
-            yield from ({**event, "folder": order["folder"]} for event in told)
+            yield from ends
+
+    def _told(self, folder: str, ends: list[Event], event: Event) -> None:
+        tell = ends.append if event["event"] in ENDS else self.watch
+        tell({**event, "folder": folder})
 
     def close(self) -> None: ...
 

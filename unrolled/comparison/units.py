@@ -10,7 +10,7 @@ import numpy as np
 from unrolled.comparison.statistics import Array, Sample, in_common
 from unrolled.core.errors import DataError
 from unrolled.core.metric import Metric
-from unrolled.report.words import title_words
+from unrolled.pictures.letters import title_words
 from unrolled.runs.storage.directory import RunDirectory
 
 Rows = Sequence[dict[str, Any]]

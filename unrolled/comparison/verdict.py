@@ -12,8 +12,9 @@ from typing import Any
 
 from unrolled.core.errors import listed
 from unrolled.core.metric import metrics_in
+from unrolled.pictures.letters import title_words
 from unrolled.report.ranking import disagreements
-from unrolled.report.words import interval_words, title_words, units_words
+from unrolled.report.words import interval_words, units_words
 from unrolled.runs.selection import loss_of, select
 
 Row = Mapping[str, Any]

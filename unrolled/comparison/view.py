@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from unrolled.comparison.worker import ENDS
+from unrolled.pictures.notebook import InPlace, in_notebook
 from unrolled.runs.guess import Guessed
 from unrolled.training.progress import clock, short_number
 
@@ -120,8 +121,6 @@ class Live(Lines):
     """One bar for the whole and a line for every run, in place."""
 
     def begin(self, plan: Plan, folder: Path, started: float | None = None) -> None:
-        from rich.live import Live as RichLive
-
         from unrolled.pictures.screen import Screen
 
         self.console = Screen(stderr=True)
@@ -129,8 +128,14 @@ class Live(Lines):
         self.started = time.monotonic() if started is None else started
         self.time = plan.asked.time if plan.asked.steps is None else None
         self.say(headline(plan, folder))
-        self.live = RichLive(console=self.console, get_renderable=self._draw, refresh_per_second=4, transient=True)
+        self.live = self._place()
         self.live.start()
+
+    def _place(self) -> Any:
+        """Where it is drawn, again and again."""
+        from rich.live import Live as RichLive
+
+        return RichLive(console=self.console, get_renderable=self._draw, refresh_per_second=4, transient=True)
 
     def event(self, event: dict[str, Any]) -> None:
         line = self.lines[event["folder"]]
@@ -177,10 +182,29 @@ class Live(Lines):
         return [*ended[-(room - len(busy)) :], *busy]
 
 
+class InNotebook(Live):
+    """The same in an output of a notebook, and lines below it."""
+
+    def _place(self) -> Any:
+        return InPlace(self._draw)
+
+    def event(self, event: dict[str, Any]) -> None:
+        super().event(event)
+        self.live.refresh()
+
+    def say(self, text: str) -> None:
+        print(text, flush=True)
+
+
 def headline(plan: Plan, folder: Path) -> str:
     models = list(dict.fromkeys(job.model for job in plan.jobs if job.kind == "model"))
     task = f"task {Guessed(plan.task, plan.guessed) if plan.guessed else plan.task}"
     return "\n".join([f"{folder}: {plan.data}, {task}; {', '.join(models)}", *(f"note: {note}" for note in plan.notes)])
+
+
+def for_python() -> View:
+    """In a notebook somebody watches, in a script nobody may."""
+    return InNotebook() if in_notebook() else Silent()
 
 
 def for_terminal() -> View:

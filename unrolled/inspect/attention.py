@@ -16,9 +16,10 @@ from torch import Tensor
 
 from unrolled.core import config
 from unrolled.core.errors import UsageError
-from unrolled.core.inspection import Answer, QuestionSpec
+from unrolled.core.inspection import QuestionSpec
 from unrolled.inspect.tools.looking import Look, glance, look_at, models_where, reads_whole, rounded, vocabulary_of
 from unrolled.pictures.alignment import is_of_source
+from unrolled.pictures.answer import Answer
 from unrolled.pictures.kinds import Heatmap
 from unrolled.runs.run import Run
 

@@ -16,10 +16,11 @@ from pydantic import Field
 from torch import Tensor
 
 from unrolled.core import config
-from unrolled.core.inspection import Answer, QuestionSpec
+from unrolled.core.inspection import QuestionSpec
 from unrolled.inspect.tools.dependence import dependence
 from unrolled.inspect.tools.looking import glance, look_at, reads_whole
 from unrolled.inspect.tools.opened import answers_by_position, by_position
+from unrolled.pictures.answer import Answer
 from unrolled.pictures.kinds import Heatmap
 from unrolled.runs.run import Run
 

@@ -16,9 +16,10 @@ from torch import Tensor, nn
 
 from unrolled.core import config
 from unrolled.core.errors import UsageError, nearest
-from unrolled.core.inspection import Answer, QuestionSpec
+from unrolled.core.inspection import QuestionSpec
 from unrolled.data.codecs.text import Codec
 from unrolled.inspect.tools.looking import look_at, principal_plane, rounded, vocabulary_of
+from unrolled.pictures.answer import Answer
 from unrolled.pictures.kinds import Bars, Plot, Series, Table
 from unrolled.runs.run import Run
 

@@ -14,8 +14,9 @@ from torch import Tensor
 
 from unrolled.core import config
 from unrolled.core.errors import UsageError
-from unrolled.core.inspection import Answer, QuestionSpec
+from unrolled.core.inspection import QuestionSpec
 from unrolled.inspect.tools.looking import both_ways, glance, look_at, models_where, rounded
+from unrolled.pictures.answer import Answer
 from unrolled.pictures.kinds import Heatmap, Plot, Series
 from unrolled.runs.run import Run
 

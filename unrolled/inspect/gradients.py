@@ -27,13 +27,14 @@ from unrolled.core import config
 from unrolled.core import state as tree
 from unrolled.core.causal import Encoder
 from unrolled.core.errors import UsageError
-from unrolled.core.inspection import Answer, QuestionSpec
+from unrolled.core.inspection import QuestionSpec
 from unrolled.core.state import State
 from unrolled.inspect.tools.dependence import by_gradient, norm
 from unrolled.inspect.tools.example import Target, loss_at, pick_target, target_name, target_of
 from unrolled.inspect.tools.looking import look_at
 from unrolled.inspect.tools.opened import Opened, flows, open_model, precise, why_closed
 from unrolled.layers.recurrent.cells import Cell
+from unrolled.pictures.answer import Answer
 from unrolled.pictures.kinds import Plot, Series
 from unrolled.runs.run import Run
 

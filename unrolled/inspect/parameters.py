@@ -14,11 +14,12 @@ from typing import Any
 from torch import Tensor, nn
 
 from unrolled.core import config
-from unrolled.core.inspection import Answer, QuestionSpec
+from unrolled.core.inspection import QuestionSpec
 from unrolled.layers.attention.blocks import Block
 from unrolled.layers.attention.feed_forward import FeedForward
 from unrolled.layers.conv.conv import CausalConv, NormedConv
 from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Elman, LinearUnit, Memoryless
+from unrolled.pictures.answer import Answer
 from unrolled.pictures.kinds import Bars, Table
 from unrolled.runs.run import Run
 

@@ -17,10 +17,11 @@ from torch import Tensor, nn
 
 from unrolled.core import config
 from unrolled.core.forward import device_of
-from unrolled.core.inspection import Answer, QuestionSpec
+from unrolled.core.inspection import QuestionSpec
 from unrolled.inspect.tools.looking import models_where, rounded
 from unrolled.layers.attention.attention import CausalSelfAttention, SelfAttention
 from unrolled.layers.attention.position import Position, Rotary
+from unrolled.pictures.answer import Answer
 from unrolled.pictures.kinds import Heatmap, Plot, Series
 from unrolled.runs.run import Run
 

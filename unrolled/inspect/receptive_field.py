@@ -19,12 +19,13 @@ from torch import Tensor
 from unrolled.core import config
 from unrolled.core.batch import Batch
 from unrolled.core.causal import Encoder, decoder_of
-from unrolled.core.inspection import Answer, QuestionSpec
+from unrolled.core.inspection import QuestionSpec
 from unrolled.core.task import Model
 from unrolled.inspect.tools.dependence import Dependence, dependence
 from unrolled.inspect.tools.looking import look_at
 from unrolled.inspect.tools.opened import by_position, longest
 from unrolled.layers.parts.assembled import Reader
+from unrolled.pictures.answer import Answer
 from unrolled.pictures.kinds import Plot, Series
 from unrolled.runs.run import Run
 

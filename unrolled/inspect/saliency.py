@@ -25,13 +25,14 @@ from unrolled.core import config
 from unrolled.core import state as tree
 from unrolled.core.batch import Batch
 from unrolled.core.forward import forward
-from unrolled.core.inspection import Answer, QuestionSpec
+from unrolled.core.inspection import QuestionSpec
 from unrolled.core.task import Model
 from unrolled.core.tokens import UNKNOWN
 from unrolled.inspect.tools.dependence import ROUNDING, rows_at_once
 from unrolled.inspect.tools.example import Target, exact, labels, rows_of, target_of
 from unrolled.inspect.tools.looking import look_at
 from unrolled.inspect.tools.opened import Opened, flows, open_model, precise, why_closed
+from unrolled.pictures.answer import Answer
 from unrolled.pictures.kinds import Bars, Picture, Plot, Series, Tokens
 from unrolled.runs.run import Run
 

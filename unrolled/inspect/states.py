@@ -17,7 +17,7 @@ from torch import Tensor
 from unrolled.core import config
 from unrolled.core.errors import UsageError
 from unrolled.core.forward import carries
-from unrolled.core.inspection import Answer, QuestionSpec
+from unrolled.core.inspection import QuestionSpec
 from unrolled.core.state import State
 from unrolled.inspect.tools.looking import (
     Look,
@@ -29,6 +29,7 @@ from unrolled.inspect.tools.looking import (
     reads_whole,
     rounded,
 )
+from unrolled.pictures.answer import Answer
 from unrolled.pictures.kinds import Plot, Series
 from unrolled.runs.run import Run
 

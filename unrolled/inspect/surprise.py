@@ -18,10 +18,11 @@ from unrolled.core.batch import Batch
 from unrolled.core.emission import Finite
 from unrolled.core.errors import UsageError
 from unrolled.core.forward import outputs
-from unrolled.core.inspection import Answer, QuestionSpec
+from unrolled.core.inspection import QuestionSpec
 from unrolled.core.tokens import EMPTY
 from unrolled.inspect.tools.looking import look_at
-from unrolled.pictures.kinds import Table, Tokens
+from unrolled.pictures.answer import Answer
+from unrolled.pictures.kinds import Picture, Table, Tokens
 from unrolled.runs.run import Run
 
 BEFORE = 12  # tokens shown before a surprising place
@@ -84,7 +85,7 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
             for t in order
         ],
     }  # fmt: skip
-    pictures = [_tokens(names, each, expected), _table(names, each, expected, order)]
+    pictures: list[Picture] = [_tokens(names, each, expected), _table(names, each, expected, order)]
     arrays = {"nats": nats, "expected": best.indices, "expected_p": best.values}
     return Answer(_reading(numbers) + left_out, numbers, arrays, pictures)
 

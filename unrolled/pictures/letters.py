@@ -11,6 +11,7 @@ import re
 
 SIGNS = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽", "\u2028": "↵", "\u2029": "↵"}
 LONGEST = 18  # letters of a name beside an axis
+NAMES = {"chrf": "chrF", "bleu": "BLEU"}  # metrics that are not written as their key is
 
 _NO_LETTERS = "".join(chr(plane * 0x10000 + last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
 UNSAFE = re.compile(
@@ -102,3 +103,12 @@ def rounded_number(value: float | int | None, digits: int) -> str:
         return plain_number(value)
     whole = len(str(int(abs(value)))) if abs(value) < 1e7 else 0
     return plain_number(float(f"{value:.{max(digits, whole)}g}"))
+
+
+def title_words(key: str) -> str:
+    """A key of a file as words.
+
+    >>> title_words("bits_per_character"), title_words("chrf")
+    ('bits per character', 'chrF')
+    """
+    return NAMES.get(key) or str(key).replace("_", " ")

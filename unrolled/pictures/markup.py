@@ -7,6 +7,7 @@ be read without it.
 from __future__ import annotations
 
 import math
+import re
 from html import escape
 
 from unrolled.pictures.kinds import Number, Picture, Table, Texts, Tokens
@@ -28,6 +29,7 @@ figure svg { display: block; height: auto; }
 """
 WARM, COLD = "213,94,0", "0,114,178"  # two of unrolled.pictures.canvas.COLOURS
 STRONGEST = 0.65  # so that the page's own text colour stays readable on it
+NUMBER = re.compile(r"[-+]?\d")  # how words begin that are aligned as numbers: 12.3 s
 BLANKS = {" ": "·", "\t": "⇥", "\n": "↵"}
 
 
@@ -122,8 +124,8 @@ def table(picture: Table) -> str:
 
 
 def _cell(value: str | float | int | None) -> str:
-    if isinstance(value, str) or value is None:
-        return f"<td>{text(value or '')}</td>"
+    if isinstance(value, str):
+        return f'<td class="number">{text(value)}</td>' if NUMBER.match(value) else f"<td>{text(value)}</td>"
     return f'<td class="number">{plain_number(value)}</td>'
 
 

@@ -11,9 +11,10 @@ from typing import Any
 
 from unrolled.core.errors import listed
 from unrolled.core.metric import Metric, metrics_in
+from unrolled.pictures.letters import title_words
 from unrolled.report.ranking import disagreements
 from unrolled.report.read import Comparison, RunFacts, mapping, number
-from unrolled.report.words import score_words, time_words, title_words
+from unrolled.report.words import score_words, time_words
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import unrolled
-from unrolled.core.errors import UnrolledError, UsageError
+from unrolled.core.errors import UsageError
 from unrolled.core.front import option
-from unrolled.pictures.kinds import Picture, Texts, read_picture
-from unrolled.pictures.letters import clean
+from unrolled.pictures.kinds import Picture, Texts
+from unrolled.pictures.letters import clean, title_words
 from unrolled.report.disagree import Disagreement, disagreement
 from unrolled.report.group import Group, groups_of
 from unrolled.report.plots import pictures_of
-from unrolled.report.read import RunFacts, is_run, mapping, read_any
+from unrolled.report.read import is_run, mapping, read_any
 from unrolled.report.scores import Column, Line, columns_of, lines_of
 from unrolled.report.settings import commands, setting_rows
-from unrolled.report.words import fact_words, size_words, title_words, units_words
+from unrolled.report.words import fact_words, size_words, units_words
+from unrolled.runs.saved_pictures import saved_pictures
 from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory
 
@@ -135,7 +136,7 @@ def _section(group: Group, key: str, budget: Budget) -> Section:
     samples: list[Shown] = []
     pictures: list[Shown] = []
     for number, (label, run) in enumerate(group.first_runs()):
-        found = _pictures(run, group.notes)
+        found = saved_pictures(run.path, group.notes)
         for shown, wanted in ((samples, True), (pictures, False)):
             some = [picture for picture in found if isinstance(picture, Texts) == wanted]
             if some:
@@ -154,26 +155,6 @@ def _html(picture: Picture, place: str) -> str:
     from unrolled.pictures.draw import html
 
     return html(picture, salt=place)
-
-
-def _pictures(run: RunFacts, notes: list[str]) -> list[Picture]:
-    """What the run brings along in figures/; a file that cannot be read as a picture becomes a note."""
-    found: list[Picture] = []
-    directory = RunDirectory(run.path)
-    try:
-        names = [name for name in directory.names("figures") if name.endswith(".json")]
-    except UnrolledError as error:
-        notes.append(str(error))
-        return []
-    for name in names:
-        try:
-            value = directory.read_json(name)
-            found += [read_picture(each) for each in (value if isinstance(value, list) else [value])]
-        except UnrolledError as error:
-            notes.append(f"{error}.")
-        except ValueError:
-            notes.append(f"{run.path / name} is not a picture that this release knows.")
-    return found
 
 
 def _shown(label: str, pictures: list[Picture], place: str, budget: Budget) -> Shown:

@@ -8,9 +8,9 @@ from typing import Any
 from unrolled.core.errors import listed
 from unrolled.core.metric import Metric
 from unrolled.pictures.kinds import Number, Picture, Plot, Series
+from unrolled.pictures.letters import title_words
 from unrolled.report.group import Group, is_larger
 from unrolled.report.read import RunFacts, number
-from unrolled.report.words import title_words
 
 MOST_POINTS = 150  # of one curve
 

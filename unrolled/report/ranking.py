@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from unrolled.core.errors import listed
 from unrolled.core.metric import Metric
-from unrolled.report.words import score_words, title_words
+from unrolled.pictures.letters import title_words
+from unrolled.report.words import score_words
 
 Figures = Mapping[str, float]
 

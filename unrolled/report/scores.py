@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any
 
 from unrolled.core.errors import listed
-from unrolled.pictures.letters import plain_number, rounded_number
+from unrolled.pictures.kinds import Table
+from unrolled.pictures.letters import plain_number, rounded_number, title_words
 from unrolled.report.group import Group
 from unrolled.report.read import number
-from unrolled.report.words import score_words, time_words, title_words, units_words
+from unrolled.report.words import score_words, time_words, units_words
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Line:
     cells: list[str]
 
 
+SAID = ("winner", "selected", "baseline")  # places that one word is enough for
 NOT_YET = "not run yet"  # what a comparison under way says of those that wait
 COSTS = [
     Column("parameters", "trained numbers", lambda row: plain_number(row.get("parameters"))),
@@ -109,6 +111,16 @@ def lines_of(group: Group, columns: list[Column]) -> list[Line]:
             steps = max((int(number(line.get("step")) or 0) for line in run.metrics), default=0)
             found.append(Line(name, "unfinished", f"unfinished, {steps:,} steps so far", [""] * len(columns)))
     return found
+
+
+def table_of(group: Group) -> Table:
+    """The score table as a picture, for a notebook."""
+    columns = columns_of(group)
+    lines, titles = lines_of(group, columns), [column.title for column in columns]
+    said = [line.place if line.place in SAID else line.remark for line in lines]
+    names = [f"{line.label} ({word})" if word else line.label for line, word in zip(lines, said)]
+    rows: list[list[Any]] = [[name, *line.cells] for name, line in zip(names, lines)]
+    return Table(title="Scores", columns=["model", *titles], rows=rows)
 
 
 def _winner(group: Group) -> dict[str, Any] | None:

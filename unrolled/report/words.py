@@ -8,8 +8,6 @@ from typing import Any
 
 from unrolled.pictures.letters import plain_number
 
-NAMES = {"chrf": "chrF", "bleu": "BLEU"}  # metrics that are not written as their key is
-
 
 def score_words(value: Any, digits: int = 4) -> str:
     """A score with all the digits that scores are told apart by.
@@ -98,15 +96,6 @@ def fact_words(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return plain_number(value) if isinstance(value, int | float) else str(value)
-
-
-def title_words(key: str) -> str:
-    """A key of a file as words.
-
-    >>> title_words("bits_per_character"), title_words("chrf")
-    ('bits per character', 'chrF')
-    """
-    return NAMES.get(key) or str(key).replace("_", " ")
 
 
 def interval_words(row: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
@@ -52,6 +53,14 @@ def read_result(directory: RunDirectory) -> dict[str, Any]:
     with saved(directory.path / RESULT):
         Result.among(value)
     return dict(value)
+
+
+def beside_baselines(model: str, result: Mapping[str, Any]) -> tuple[str, dict[str, dict[str, float]]]:
+    """The split that scores are of (test, or valid where there is no test), and there the figures of the baselines and
+    of the model, which is the last."""
+    split = "test" if "test" in result else "valid"
+    rows = {name: splits[split] for name, splits in result.get("baselines", {}).items() if split in splits}
+    return split, rows | {model: result[split]}
 
 
 def read_baselines(directory: RunDirectory) -> dict[str, Any]:

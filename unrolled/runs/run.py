@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from pydantic import ValidationError
@@ -14,12 +14,13 @@ from unrolled.core import discover
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.finite import not_finite, require_finite
 from unrolled.core.front import invocation, option, quoted, reader
-from unrolled.core.inspection import Answer
 from unrolled.core.opening import shortened
 from unrolled.core.task import Given, Model, Task
 from unrolled.core.verb import Result, Served, Streams, started
 from unrolled.data.given_splits import with_given
-from unrolled.runs import fitting
+from unrolled.pictures.answer import Answer
+from unrolled.results import Figures, Generated, Prediction, RunResult, Scored
+from unrolled.runs import fitting, summary
 from unrolled.runs.asking import asked_of, called, why_not
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.build import make_model, make_task
@@ -51,33 +52,31 @@ class Run:
         return self.directory.path
 
     @property
-    def result(self) -> dict[str, Any]:
+    def result(self) -> RunResult:
         """The figures measured at the end of training."""
-        return read_result(self.directory)
+        return cast(RunResult, read_result(self.directory))
 
-    def evaluate(self, data: Any = None, split: str | None = None) -> dict[str, float]:
+    def evaluate(self, data: Any = None, split: str | None = None) -> Figures:
         """Figures on other data, or on a part (valid, test) of the data that the run was trained on.
 
         That is opened where it is built-in, or named: `load("runs/mine", trained_on="my.csv")`.
         """
-        measured: dict[str, float] = self._measure(data, split)(self.model)
+        measured = self._measure(data, split)(self.model)
         require_finite(measured)
         return measured
 
-    def evaluate_baselines(self, data: Any = None, split: str | None = None) -> dict[str, dict[str, float]]:
+    def evaluate_baselines(self, data: Any = None, split: str | None = None) -> dict[str, Figures]:
         """The same figures of the task's baselines, fitted again on the run's training data; {} without that data."""
         return self._baselines(self._measure(data, split)) if self._has_own_data() else {}
 
-    def evaluate_beside(
-        self, data: Any = None, split: str | None = None
-    ) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    def evaluate_beside(self, data: Any = None, split: str | None = None) -> tuple[Figures, dict[str, Figures]]:
         """The figures of both, of the run and of the baselines, on data that is read once."""
         measure = self._measure(data, split)
         figures = measure(self.model)
         require_finite(figures)
         return figures, self._baselines(measure) if self._has_own_data() else {}
 
-    def _baselines(self, measure: Callable[[Model], dict[str, float]]) -> dict[str, dict[str, float]]:
+    def _baselines(self, measure: Callable[[Model], Figures]) -> dict[str, Figures]:
         return measure_baselines(self.config, self.task, measure)
 
     def _has_own_data(self) -> bool:
@@ -88,7 +87,7 @@ class Run:
             return False
         return True
 
-    def _measure(self, data: Any, split: str | None) -> Callable[[Model], dict[str, float]]:
+    def _measure(self, data: Any, split: str | None) -> Callable[[Model], Figures]:
         """What measures a model on that data."""
         if data is not None:
             with reading(self.path, data):
@@ -121,6 +120,12 @@ class Run:
             )
         self._prepared = True
 
+    def __repr__(self) -> str:
+        return summary.in_words(self.directory, self.config)
+
+    def _repr_html_(self) -> str:
+        return summary.in_html(self.directory, self.config)
+
     # ---- verbs
 
     @property
@@ -128,9 +133,9 @@ class Run:
         """What verbs are asked of."""
         return Served(self.task, self.model, self.config.task, str(self.path))
 
-    def generate(self, prompt: Any = "", **request: Any) -> list[Result]:
+    def generate(self, prompt: Any = "", **request: Any) -> list[Generated]:
         """What goes on from the prompt, the most probable first: `run.generate("ROMEO:", n=3, max_tokens=100)`."""
-        return self.do("generate", prompt, **request)
+        return cast(list[Generated], self.do("generate", prompt, **request))
 
     def stream(self, prompt: Any = "", **request: Any) -> Iterator[str]:
         """One text, piece by piece as it is written; the settings are those of `generate`."""
@@ -140,17 +145,19 @@ class Run:
         (begun,) = started([Given(prompt)], asked.condition)
         return self.task.stream(self.model, begun, asked)
 
-    def score(self, examples: Any, conditions: Sequence[str | None] | None = None, **request: Any) -> list[Result]:
+    def score(self, examples: Any, conditions: Sequence[str | None] | None = None, **request: Any) -> list[Scored]:
         """Log-probability of each example, in order; examples are read as for `predict`."""
-        return self._results("score", examples, conditions, request)
+        return cast(list[Scored], self._results("score", examples, conditions, request))
 
-    def predict(self, examples: Any, conditions: Sequence[str | None] | None = None, **request: Any) -> list[Result]:
+    def predict(
+        self, examples: Any, conditions: Sequence[str | None] | None = None, **request: Any
+    ) -> list[Prediction]:
         """The prediction for each example, in order; tasks that write take settings too, such as `beam=5`.
 
         Examples are bare inputs in a list, or data in any form that can be trained on (rows, a data frame, arrays, a
         path), of which the inputs are found by the columns of the run. A series of a long table is one example.
         """
-        return self._results("predict", examples, conditions, request)
+        return cast(list[Prediction], self._results("predict", examples, conditions, request))
 
     def do(self, verb: str, inputs: Any, own_file: str | Path | None = None, **request: Any) -> list[Result]:
         """Any verb: `run.do("my-verb", data, top=3)`; `own_file` is a Python file that defines it."""

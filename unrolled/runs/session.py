@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors.torch import load as tensors_in
@@ -21,6 +21,7 @@ from unrolled.core.forward import device_of, evaluating
 from unrolled.core.state import clone, leaves
 from unrolled.core.verb import Result, Served
 from unrolled.decode.text import Begun
+from unrolled.results import Tick
 from unrolled.runs.asking import asked_of
 from unrolled.runs.storage.state_json import flatten, unflatten
 
@@ -57,7 +58,11 @@ class Session:
         """Whether every tick costs more than the one before, because the model looks at all of them again."""
         return self.flow.layer.state_grows
 
-    def push(self, row: Any, place: str = "the row") -> list[Result]:
+    def __repr__(self) -> str:
+        cost = "every tick costs more than the one before" if self.grows else "every tick costs the same"
+        return f"Session of {self._served.place} (task {self._served.name}): {self.n_read} ticks read, {cost}"
+
+    def push(self, row: Any, place: str = "the row") -> list[Tick]:
         """The results that there are now: none, one or several."""
         x = self.flow.read(row, place)  # [1, n, ..]
         if self.most is not None and self.n_read + x.shape[1] > self.most:
@@ -65,7 +70,7 @@ class Session:
         with evaluating(self._model):
             return [each for t in range(x.shape[1]) for each in self._tick(x[:, t : t + 1])]
 
-    def end(self) -> list[Result]:
+    def end(self) -> list[Tick]:
         """The results that are still owed; the next row begins a new series."""
         owed = [self.flow.blank] * self.flow.delay + ([] if self.flow.last is None else [self.flow.last])
         try:
@@ -74,7 +79,7 @@ class Session:
         finally:
             self._start()
 
-    def _tick(self, x: Tensor) -> list[Result]:
+    def _tick(self, x: Tensor) -> list[Tick]:
         """x [1, 1, ..]: read it, or what came before it."""
         flow, self.n_read = self.flow, self.n_read + 1
         read = x if self._before is None else self._before
@@ -85,10 +90,10 @@ class Session:
         self._owed.append(x)
         return [self._told(y, self._owed.pop(0))] if len(self._owed) > flow.delay else []
 
-    def _told(self, y: Tensor, x: Tensor) -> Result:
+    def _told(self, y: Tensor, x: Tensor) -> Tick:
         result = self.flow.told(y[0, 0].cpu(), x[0, 0])
         require_finite(result)
-        return result
+        return cast(Tick, result)
 
     # ---- from here
 

@@ -40,7 +40,7 @@ from unrolled.training import starting
 from unrolled.training.loop import WRITING, Loop
 from unrolled.training.memory import explain_memory, require_room
 from unrolled.training.precision import choose_precision
-from unrolled.training.progress import Progress, Quiet
+from unrolled.training.progress import Progress, for_python
 from unrolled.training.signals import stop_at_once
 
 PREDICTIONS = 200  # examples kept in predictions.jsonl
@@ -76,10 +76,11 @@ def train(
     `from_run` is a saved run to begin with: its weights wherever they fit, its tokens where the data is of their kind,
     its task and model; else a task that is not named is guessed from the data, and the model is the task's default.
     `freeze` names what is not trained: encoder, decoder, embedding, body, head, everything-but-the-head, or the
-    beginning of a weight's name.
+    beginning of a weight's name. `progress` shows how it goes (`unrolled.training.progress`); without one a notebook
+    shows a bar, and a script nothing.
     """
     started = time.monotonic()
-    shown = progress or Quiet()
+    shown = progress or for_python()
     settings, data = given_once(settings, more), with_given(data, valid, test)
     if from_run is not None and resume is None:
         settings["start.from_run"] = str(from_run)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Protocol, TextIO
 
+from unrolled.pictures.notebook import InPlace, in_notebook
+
 
 class Progress(Protocol):
     """The moments of a training run that somebody may want to show."""
@@ -83,13 +85,39 @@ class Bar:
     def evaluation(self, step: int, figures: dict[str, float], best: bool) -> None:
         if best:
             self.best = f"  best {next(iter(figures.values())):.4f}"
-        self.console.print(_evaluation_text(step, figures, best), highlight=False)
+        self.say(_evaluation_text(step, figures, best))
 
     def say(self, text: str) -> None:
         self.console.print(text, highlight=False)
 
     def end(self) -> None:
         self.bar.stop()
+
+
+class NotebookBar(Bar):
+    """The same bar in an output of a notebook, and lines below it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.place = InPlace(lambda: self.bar)
+
+    def begin(self, total: float | None) -> None:
+        self.place.start()
+
+    def step(self, share: float, loss: float, tokens_per_second: float, left: float | None) -> None:
+        super().step(share, loss, tokens_per_second, left)
+        self.place.refresh()
+
+    def say(self, text: str) -> None:
+        print(text, flush=True)
+
+    def end(self) -> None:
+        self.place.stop()
+
+
+def for_python() -> Progress:
+    """In a notebook somebody watches, in a script nobody may."""
+    return NotebookBar() if in_notebook() else Quiet()
 
 
 def for_terminal() -> Progress:

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from unrolled.core.inspection import Answer
+from unrolled.pictures.answer import Answer
 from unrolled.pictures.letters import clean
 from unrolled.runs.storage import atomic
 

@@ -1,0 +1,194 @@
+"""What saved runs and comparisons give, as types. At run time each is a plain dictionary, and JSON but for arrays.
+
+    from unrolled.results import Prediction
+
+    def certain(found: list[Prediction]) -> list[Prediction]: ...
+
+Which keys a result has depends on the task; the comments say which. Rows of a table that were predicted for keep the
+columns that name them (`id`, `name`) beside these keys. A task of your own may give other keys, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Required, TypedDict
+
+from numpy import uint8
+from numpy.typing import NDArray
+
+Figures = dict[str, float]
+"""Metrics by name, {"nats": 1.53, "accuracy": 0.61}, and what was counted, such as `tokens`."""
+
+
+class Likely(TypedDict, total=False):
+    """A token, or a key of a piano, that may come next."""
+
+    token: str
+    key: str
+    p: Required[float]
+
+
+class Candidate(TypedDict):
+    """One of several texts that were asked for by `n`."""
+
+    text: str
+    logp: float
+    score: float  # what it is ranked by
+
+
+class Prediction(TypedDict, total=False):
+    """Of `run.predict`, for one example."""
+
+    prediction: str | float | list[str] | list[float] | list[list[float]]
+    # classify: a class, or those that apply; regress: a number, or several; tag: a tag for each word;
+    # denoise: the series [T, D]; translate, caption, recognise: a text
+    p: float | list[float] | dict[str, float]  # classify: of the class, or of every class; tag: of each tag; next-token
+    words: list[str]  # tag
+    source: Any  # translate, caption, recognise
+    logp: float
+    finished: bool
+    candidates: list[Candidate]
+    text: str  # next-token
+    next: str
+    likely: list[Likely]  # next-token, next-frame
+    sequence: int  # next-frame
+    frames: int
+
+
+class Generated(TypedDict, total=False):
+    """Of `run.generate`, one for each text or roll."""
+
+    logp: Required[float]  # under the model as it is, whatever the temperature
+    text: str  # next-token
+    tokens: int
+    finished: bool  # ended by a stop, not by the limit
+    roll: NDArray[uint8]  # next-frame: [T, D]
+    given: int  # frames of the prompt, with which the roll begins
+
+
+class Scored(TypedDict, total=False):
+    """Of `run.score`, for one example."""
+
+    text: Required[str]
+    logp: Required[float]
+    tokens: Required[int]
+    nats_per_token: float  # next-token
+    nats_per_frame: float  # next-frame
+
+
+class Tick(TypedDict, total=False):
+    """Of `session.push` and `session.end`, for one tick of a stream."""
+
+    logp: float  # next-token, next-frame: of the row that came
+    token: str  # next-token
+    prediction: str | float | list[str] | list[float]  # classify and regress: of all rows so far; tag, denoise: of this
+    p: float | dict[str, float]
+
+
+class MetricFacts(TypedDict):
+    name: str
+    larger: bool  # whether larger values are better
+    formula: str  # by which it follows from statistics of units
+
+
+class Use(TypedDict):
+    what: str
+    verb: str
+    words: list[str]  # of the command, behind the run
+
+
+class Cost(TypedDict, total=False):
+    receptive_field: int | None  # None: the whole past
+    serial_depth: int
+    state_grows: bool | None
+    memory_megabytes: float
+    state_bytes: int
+    tick_microseconds: float
+
+
+class RunResult(TypedDict, total=False):
+    """`run.result`: what was measured at the end of training."""
+
+    parameters: Required[int]
+    valid: Figures
+    test: Figures
+    baselines: dict[str, dict[str, Figures]]  # by name and split
+    score: str  # the metric that ranks
+    metrics: list[MetricFacts]
+    criterion: str  # the metric by which weights were chosen, on validation data
+    figures: list[str]  # the metrics that tables show
+    how_measured: dict[str, str]
+    units: int  # how many examples, or pieces of a stream, were measured
+    unit: str
+    steps: int  # 0: fitted in closed form
+    best_step: int
+    horizon: int | None
+    chosen: dict[str, Any]
+    trained_parameters: int
+    training_seconds: float
+    closing_seconds: float
+    seconds: float
+    tokens_per_second: float
+    cost: Cost
+    uses: list[Use]
+    notes: list[str]
+
+
+class Row(TypedDict):
+    """A model or a baseline in the table of a comparison; numbers are means over its runs."""
+
+    label: str
+    kind: Literal["model", "baseline"]
+    model: str
+    fraction: float  # of the training data
+    runs: list[str]  # folders: `comparison.run(folder)`
+    score: float | None  # on test data; None: no run came to its end
+    interval: list[float] | None  # 95 %, bootstrap
+    spread: float | None  # standard deviation over seeds
+    valid: float | None  # which ranks
+    valid_of_runs: list[float]
+    figures: Figures
+    beaten_by: list[str]  # baselines
+    parameters: int | None
+    steps: int | None
+    training_seconds: float | None
+    tokens_per_second: float | None
+    receptive_field: int | None
+    serial_depth: int | None
+    tick_microseconds: float | None
+    memory_megabytes: float | None
+    failed: str | None
+    not_trained: str | None
+
+
+class Table(TypedDict, total=False):
+    """`comparison.table`."""
+
+    name: Required[str]
+    data: Required[str]
+    task: Required[str]
+    guessed: str | None
+    rows: Required[list[Row]]  # by their scores on validation data
+    score: Required[str]
+    split: Literal["valid", "test"]
+    verdict: str
+    selected: str | None
+    winner: str | None
+    metrics: list[MetricFacts]
+    criterion: str
+    figures: list[str]
+    match: str
+    folds: int | None
+    budget_seconds: float | None
+    share_seconds: float | None
+    steps: int | None
+    seeds: list[int]
+    threads: int
+    jobs: int
+    units: int | None
+    unit: str | None
+    facts: dict[str, Any]
+    versions: dict[str, str]
+    command: str
+    notes: list[str]
+    finished: bool
+    failures: dict[str, Any]
