@@ -85,18 +85,24 @@ class Tick(TypedDict, total=False):
 
 
 class MetricFacts(TypedDict):
+    """What a metric is."""
+
     name: str
     larger: bool  # whether larger values are better
     formula: str  # by which it follows from statistics of units
 
 
 class Use(TypedDict):
+    """Something that a run can do with new data, as a command."""
+
     what: str
     verb: str
     words: list[str]  # of the command, behind the run
 
 
 class Cost(TypedDict, total=False):
+    """What training and streaming take."""
+
     receptive_field: int | None  # None: the whole past
     serial_depth: int
     state_grows: bool | None
@@ -106,7 +112,7 @@ class Cost(TypedDict, total=False):
 
 
 class RunResult(TypedDict, total=False):
-    """`run.result`: what was measured at the end of training."""
+    """Of `run.result`: what was measured at the end of training."""
 
     parameters: Required[int]
     valid: Figures
@@ -134,7 +140,7 @@ class RunResult(TypedDict, total=False):
 
 
 class Row(TypedDict):
-    """A model or a baseline in the table of a comparison; numbers are means over its runs."""
+    """Of `comparison.rows`: a model or a baseline; numbers are means over its runs."""
 
     label: str
     kind: Literal["model", "baseline"]
@@ -161,7 +167,7 @@ class Row(TypedDict):
 
 
 class Table(TypedDict, total=False):
-    """`comparison.table`."""
+    """Of `comparison.table`: its rows, and the conditions under which they were measured."""
 
     name: Required[str]
     data: Required[str]
@@ -192,3 +198,20 @@ class Table(TypedDict, total=False):
     notes: list[str]
     finished: bool
     failures: dict[str, Any]
+
+
+__all__ = [
+    "Candidate",
+    "Cost",
+    "Figures",
+    "Generated",
+    "Likely",
+    "MetricFacts",
+    "Prediction",
+    "Row",
+    "RunResult",
+    "Scored",
+    "Table",
+    "Tick",
+    "Use",
+]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 
 import numpy as np
+import pandas
 import pytest
 import soundfile
+import torch
 from PIL import Image
 
 from unrolled.core.errors import DataError, UsageError
@@ -30,6 +32,23 @@ def made(path, text: str | bytes):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
+
+
+# ---- arrays in memory
+
+
+def test_tensors_and_columns_are_targets_as_arrays_are():
+    x = np.arange(12.0).reshape(2, 3, 2)
+    expected = [each.answer for each in read((x, np.array([1, 0])))]
+    assert expected == ["1", "0"]
+    for y in (torch.tensor([1, 0]), pandas.Series([1, 0], index=[7, 9]), [1, 0], (1, 0)):
+        found = read((torch.tensor(x, requires_grad=True), y))
+        assert [each.answer for each in found] == expected
+        np.testing.assert_array_equal(found[1].input, x[1])
+    numbers = read((torch.tensor(x), torch.tensor([[0.5, 1.0], [2.0, 3.0]], requires_grad=True)), "numbers")
+    assert [each.answer.tolist() for each in numbers] == [[0.5, 1.0], [2.0, 3.0]]
+    several = read((torch.tensor(x), torch.tensor([[1, 0, 1], [0, 0, 0]])), "classes")
+    assert [each.answer for each in several] == [("0", "2"), ()]
 
 
 # ---- texts

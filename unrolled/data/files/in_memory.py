@@ -19,6 +19,11 @@ def table_of(source: Any) -> Table | None:
     return FrameTable(found) if isinstance(found, narwhals.DataFrame) else None
 
 
+def as_array(values: Any) -> Any:
+    """A tensor of torch as an array, without its graph; anything else as it is. Imports no torch."""
+    return values.detach().cpu().numpy() if type(values).__module__.split(".")[0] == "torch" else values
+
+
 def is_standard_input(source: Any) -> bool:
     """Whether data is named `-`; it may be of any type."""
     return isinstance(source, str) and source == "-"

@@ -26,6 +26,7 @@ from unrolled.core.data_spec import ReaderSpec
 from unrolled.core.errors import DataError, MissingColumn, Misused, UsageError, some
 from unrolled.core.front import option
 from unrolled.data.files.cell_values import as_class, as_classes, as_number, as_series, as_words, shown
+from unrolled.data.files.in_memory import as_array
 from unrolled.data.files.missing_values import fill
 from unrolled.data.files.npz import load_npz
 from unrolled.data.given_splits import PARTS
@@ -75,7 +76,7 @@ def _open(arrays: dict[str, Any], name: str, reading: Reading, answers: Answers)
     y_name: str | None = None
     if answers != "none":
         y_name = _find(arrays, reading.target, ANSWER_ARRAYS, name, "target", "the answers")
-        y = arrays[y_name]
+        y = arrays[y_name] if isinstance(arrays[y_name], list | tuple) else np.asarray(as_array(arrays[y_name]))
         if answers == "series" and "offsets" in arrays:
             y = _cut(y, arrays["offsets"], f"{name}, array '{y_name}'")
         if not isinstance(y, list | tuple) and np.ndim(y) == 0:
@@ -125,7 +126,7 @@ def _cut(array: Any, offsets: Any, place: str) -> Any:
     """Arrays that lie after each other as a list of them; a list and an array [n, ...] stay as they are."""
     if isinstance(array, list):
         return array
-    array = np.asarray(array)
+    array = np.asarray(as_array(array))
     if array.dtype.kind == "O":
         return list(array)
     if array.dtype.kind == "U":

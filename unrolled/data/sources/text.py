@@ -21,6 +21,7 @@ from unrolled.core.front import option
 from unrolled.data.builtin_sets import BUILTIN, asked
 from unrolled.data.config import DataConfig
 from unrolled.data.files.cell_values import as_text
+from unrolled.data.files.in_memory import as_array
 from unrolled.data.files.tables import Example, FrameTable, ListTable, Table, choose_column, has_names, table_examples
 from unrolled.data.files.text_file import PIECE, TextFile, named_path, unpacked
 from unrolled.data.formats import open_table
@@ -294,8 +295,7 @@ def open_source(source: Any, config: DataConfig) -> TextSource:
         raise Misused("a string is taken as the path of a file, and this one is a text: pass it in a list, [text]")
     if isinstance(source, str | os.PathLike):
         return _open_path(named_path(source), config)
-    if type(source).__module__.split(".")[0] == "torch":
-        source = source.detach().cpu().numpy()
+    source = as_array(source)
     if isinstance(source, np.ndarray):
         return _open_array(source, config)
     if isinstance(source, list | tuple):
@@ -362,10 +362,8 @@ def _open_list(rows: Sequence[Any], config: DataConfig) -> TextSource:
 
 
 def _as_numbers(row: Any, number: int) -> np.ndarray:
-    if type(row).__module__.split(".")[0] == "torch":
-        row = row.detach().cpu().numpy()
     try:
-        array = np.asarray(row)
+        array = np.asarray(as_array(row))
     except ValueError:
         array = np.asarray(None)
     if array.dtype.kind in "iu" or array.size == 0:
