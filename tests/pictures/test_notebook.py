@@ -16,7 +16,7 @@ from unrolled.pictures.notebook import InPlace, fragment, in_notebook
 
 PICTURES = [
     Bars(title="<b>bars</b>", names=["a"], values=[1.0]),
-    Table(title="t", columns=["<i>"], rows=[["</div><script>x</script>"], [2.5]]),
+    Table(title="t", columns=["<i>", "n", "s"], rows=[["</div><script>x</script>", 2.5, "12 s"], ["6-gram", None, ""]]),
 ]
 
 
@@ -53,7 +53,8 @@ def test_text_is_escaped_and_the_style_is_its_own() -> None:
     assert made.count("<p ") == 1 and made.count("<figure") == 2
     (style,) = root.iter("style")
     assert style.text.strip().startswith(".unrolled.unrolled {") and style.text.strip().endswith("}")
-    assert '<td class="number">2.5</td>' in made
+    assert '<td class="number">2.5</td><td class="number">12 s</td>' in made
+    assert '<td>6-gram</td><td class="number"></td><td class="number"></td>' in made
 
 
 def test_a_script_is_no_notebook() -> None:

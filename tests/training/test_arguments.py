@@ -36,9 +36,12 @@ def test_a_misspelt_argument_is_answered_with_the_nearest(tmp_path: Path, name: 
     assert not (tmp_path / "run").exists()
 
 
-def test_a_comparison_takes_arguments(tmp_path: Path) -> None:
-    few = {key: value for key, value in TINY.items() if key != "steps"}
-    found = unrolled.compare(LINES, out=tmp_path / "c", models="elman", steps=2, jobs=1, **few)
+def test_a_comparison_takes_arguments_beside_settings(tmp_path: Path) -> None:
+    few = {key: value for key, value in TINY.items() if key not in ("steps", "d_state", "batch_size")}
+    settings = {"elman.d_state": 3, "batch_size": 4, "models": "elman"}
+    found = unrolled.compare(LINES, out=tmp_path / "c", steps=2, jobs=1, settings=settings, **few)
     assert "elman" in [row["label"] for row in found.rows]
+    config = found.run("elman-0").config
+    assert (config.model_settings["d_state"], config.batching.batch_size, config.budget.steps) == (3, 4, 2)
     with pytest.raises(UsageError, match="did you mean"):
         unrolled.compare(LINES, out=tmp_path / "d", modls="elman", steps=2)

@@ -29,7 +29,7 @@ figure svg { display: block; height: auto; }
 """
 WARM, COLD = "213,94,0", "0,114,178"  # two of unrolled.pictures.canvas.COLOURS
 STRONGEST = 0.65  # so that the page's own text colour stays readable on it
-NUMBER = re.compile(r"[-+]?\d")  # how words begin that are aligned as numbers: 12.3 s
+NUMBER = re.compile(r"[-+]?\d")  # how words begin that are numbers with a unit: 12.3 s
 BLANKS = {" ": "·", "\t": "⇥", "\n": "↵"}
 
 
@@ -114,19 +114,23 @@ def background(value: Number, low: float, high: float) -> str:
 
 
 def table(picture: Table) -> str:
-    """A table that scrolls inside its own box; numbers are aligned right."""
+    """A table that scrolls inside its own box; columns of numbers are aligned right."""
     head = "".join(f'<th scope="col">{text(column)}</th>' for column in picture.columns)
+    words = {k for row in picture.rows for k, value in enumerate(row) if _is_word(value)}
     lines = []
     for row in picture.rows:
-        lines.append("<tr>" + "".join(_cell(value) for value in row) + "</tr>")
+        lines.append("<tr>" + "".join(_cell(value, k in words) for k, value in enumerate(row)) + "</tr>")
     inner = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(lines) + "\n</tbody>\n</table>"
     return figure(picture, scrolling(picture.title, inner), picture.alt)
 
 
-def _cell(value: str | float | int | None) -> str:
-    if isinstance(value, str):
-        return f'<td class="number">{text(value)}</td>' if NUMBER.match(value) else f"<td>{text(value)}</td>"
-    return f'<td class="number">{plain_number(value)}</td>'
+def _is_word(value: str | float | int | None) -> bool:
+    return isinstance(value, str) and value != "" and NUMBER.match(value) is None
+
+
+def _cell(value: str | float | int | None, among_words: bool) -> str:
+    inner = text(value) if isinstance(value, str) else plain_number(value)
+    return f"<td>{inner}</td>" if among_words else f'<td class="number">{inner}</td>'
 
 
 def texts(picture: Texts) -> str:
