@@ -27,6 +27,7 @@ from unrolled.runs.run import Run, load
 from unrolled.runs.storage.atomic import temporary
 from unrolled.runs.storage.packed import pack, unpack
 from unrolled.training.api import train
+from unrolled.training.progress import Quiet
 
 __all__ = ["EXPECTED_FAILED_CHECKS", "SequenceClassifier", "SequenceRegressor", "SequenceTagger"]
 
@@ -196,7 +197,7 @@ class SequenceEstimator(BaseEstimator):
             run = train(
                 (X, y), task, self.model, place, usual | dict(self.settings or {}),
                 own_file=self.own_file, baselines={}, steps=self.steps, time=self.time, seed=seed,
-                split=f"{100 * (1 - share):.10g}/{100 * share:.10g}",
+                split=f"{100 * (1 - share):.10g}/{100 * share:.10g}", progress=Quiet(),
             )  # fmt: skip
             self.result_ = run.result
             self._kept = Kept(pack(run.directory), self.own_file)
@@ -205,7 +206,7 @@ class SequenceEstimator(BaseEstimator):
         check_is_fitted(self)
         inputs = list(validate_data(self, X, reset=False)) if self._is_table else _sequences(X)
         with _raised_as_expected():
-            return self._kept.run.predict(inputs, **request)
+            return self._kept.run.do("predict", inputs, **request)
 
 
 def _are_sequences(X: Any) -> bool:
