@@ -29,3 +29,10 @@ def test_a_season_of_one_step_is_none() -> None:
     with pytest.raises(UsageError, match="seasonal = 'additive' needs a season of at least 2 steps"):
         SPEC.make(SPEC.config.parse({"seasonal": "additive"}), Sizes(1, 3, horizon=3, d_step=1))
     SPEC.make(SPEC.config.parse({"seasonal": "additive", "season": 2}), Sizes(1, 3, horizon=3, d_step=1))
+
+
+def test_the_season_is_that_of_the_data_unless_it_is_given() -> None:
+    sizes = Sizes(1, 3, horizon=3, d_step=1, season=7)
+    assert SPEC.make(SPEC.config(), sizes).layer.season == 7
+    assert SPEC.make(SPEC.config(season=4), sizes).layer.season == 4
+    assert SPEC.make(SPEC.config(season=1), sizes).layer.season == 1

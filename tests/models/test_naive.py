@@ -34,6 +34,13 @@ def test_the_last_season() -> None:
     assert forecasts([1.0, 2.0, 0.0, 0.0, 5.0], [1, 1, 0, 1, 1], method="seasonal")[2] == [2.0, 2.0]  # a season of 1
 
 
+def test_the_season_of_the_data() -> None:
+    spec = discover.model("naive")
+    body = spec.make(spec.config(method="seasonal"), Sizes(1, 1, d_step=1, season=3))
+    assert body(torch.tensor([5.0, 6, 7, 8])[None, :, None])[0].flatten().tolist() == [5, 6, 5, 6]
+    assert spec.make(spec.config(), Sizes(1, 1, d_step=1, season=3)).layer.season == 1
+
+
 def test_a_line_through_the_first_and_the_last_value() -> None:
     assert forecasts([1.0, 3.0, 0.0], method="drift") == [[1.0, 1.0], [5.0, 7.0], [-0.5, -1.0]]
     found = forecasts([7.0, 1.0, 8.0, 5.0, 8.0, 8.0], [0, 1, 0, 1, 0, 0], method="drift")

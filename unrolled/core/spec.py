@@ -47,6 +47,8 @@ class Sizes:
     """Of a forecast, how many numbers one step has: the first columns of the input, and d_out = horizon * d_step."""
     observed: bool = False
     """Whether d_step more columns of the input follow these, 1 where a number was observed, 0 where it is missing."""
+    season: int = 1
+    """Steps in a season of the series; 1: there is none."""
 
 
 class Asks(NamedTuple):
@@ -86,6 +88,8 @@ class ForecastPorts(NamedTuple):
     """what a trained model's outputs are relative to: nothing, the last value, mean and deviation of the window"""
     rescale: Callable[[Any, Any, Any], Any]
     """rescale(y, shift, scale): outputs that mean shift + scale * value"""
+    season: int = 1
+    """steps in a season of the series"""
 
 
 class Ports(NamedTuple):

@@ -25,8 +25,8 @@ from unrolled.layers.counting.smoothing_fit import FittedSmoothing, forms_of
 
 
 class Config(config.Config):
-    season: int = Field(1, ge=1)
-    """Steps in a season: 12 for months, 24 for hours; 1 is none."""
+    season: int = Field(0, ge=0)
+    """Steps in a season: 12 for months, 24 for hours; 1 is none, 0 that of the data."""
     trend: Literal["auto", "none", "additive", "damped"] = "auto"
     """What is added from step to step: nothing, a number that follows the series, or one that fades."""
     seasonal: Literal["auto", "none", "additive", "multiplicative"] = "auto"
@@ -34,10 +34,11 @@ class Config(config.Config):
 
 
 def make(config: Config, sizes: Sizes) -> Apart:
-    if config.season == 1 and config.seasonal in ("additive", "multiplicative"):
+    season = config.season or sizes.season
+    if season == 1 and config.seasonal in ("additive", "multiplicative"):
         raise UsageError(f"seasonal = '{config.seasonal}' needs a season of at least 2 steps, such as season = 12")
-    forms = forms_of(config.trend, config.seasonal, config.season)
-    return Apart(sizes, FittedSmoothing(sizes.horizon, config.season, forms))
+    forms = forms_of(config.trend, config.seasonal, season)
+    return Apart(sizes, FittedSmoothing(sizes.horizon, season, forms))
 
 
 MODEL = ModelSpec(

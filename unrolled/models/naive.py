@@ -31,8 +31,8 @@ from unrolled.layers.counting.held import Held, held_after, hold, nothing_held, 
 class Config(config.Config):
     method: Literal["last", "seasonal", "drift", "mean"] = "last"
     """The last value; the value one season ago; the line through the first and last value; the mean of all so far."""
-    season: int = Field(1, ge=1)
-    """Steps in a season, for the method seasonal: 12 for months, 24 for hours; 1 is none."""
+    season: int = Field(0, ge=0)
+    """Steps in a season, for the method seasonal: 12 for months, 24 for hours; 1 is none, 0 that of the data."""
 
 
 class Naive(Causal):
@@ -104,7 +104,7 @@ def make(config: Config, sizes: Sizes) -> Apart:
     kinds = {"drift": Drift, "mean": Mean}
     if config.method in kinds:
         return Apart(sizes, kinds[config.method](sizes.horizon))
-    return Apart(sizes, Repeated(sizes.horizon, config.season if config.method == "seasonal" else 1))
+    return Apart(sizes, Repeated(sizes.horizon, (config.season or sizes.season) if config.method == "seasonal" else 1))
 
 
 MODEL = ModelSpec(

@@ -110,6 +110,7 @@ def _forecaster(spec: ModelSpec, make: Make, ports: Ports, asked: ForecastPorts,
         "horizon": columns.horizon,
         "d_step": asked.d_step,
         "observed": asked.observed,
+        "season": asked.season,
     }
     if solved:
         body = make(Sizes(d_in, asked.horizon * asked.d_step, **told))

@@ -175,7 +175,7 @@ class SeriesTask(task.Task):
         codec = self.trained
         asked = ForecastPorts(
             self.codec.horizon, codec.horizon, codec.d_step, codec.observed, self.config.relative,
-            self.emission.rescaled,
+            self.emission.rescaled, self.codec.season,
         )  # fmt: skip
         source = SourcePorts(0, codec.d_in) if self.config.by == "sequence" else None
         return Ports(
