@@ -1,6 +1,6 @@
-"""unrolled: the sequence models of forty years, on your own data.
+"""unrolled: train, compare and inspect sequence models on your own data.
 
-Everything here is loaded on first use, so that `import unrolled` answers at once and without torch. What is stable, and
+Everything here is loaded on first use, so that `import unrolled` is fast and does not import torch. What is stable, and
 what is not, is in docs/api.md.
 """
 

@@ -126,9 +126,9 @@ def test_a_class_starts_the_model(class_run: Path) -> None:
     assert "mixed" in run_unrolled("generate", class_run, "--condition", "vowle", code=2).stderr
     assert "--condition" in run_unrolled("generate", class_run, code=2).stderr
     beamed = run_unrolled("generate", class_run, "--condition", "vowel", "--beam", 2, "--top-k", 3, code=2).stderr
-    assert "a beam looks for the likeliest text" in beamed
+    assert "beam search and sampling exclude each other" in beamed
     stopped = run_unrolled("generate", class_run, "--condition", "vowel", "--stop", "12", code=2).stderr
-    assert "stop = '12' must be one token" in stopped  # a text, not a number
+    assert "invalid value stop = '12': expected a single token" in stopped  # a text, not a number
 
 
 def test_score_and_predict_keep_the_order(stream_run: Path, tmp_path: Path) -> None:
@@ -192,5 +192,5 @@ def test_what_lies_behind_a_sentence_can_be_seen(capsys: pytest.CaptureFixture[s
             raise KeyError("width")
         assert main._told(caught.value) == 3
         told = capsys.readouterr().err
-        assert "unrolled: runs/mine: its files do not fit together (KeyError: 'width')" in told
+        assert "unrolled: runs/mine: its files do not match each other (KeyError: 'width')" in told
         assert ("Traceback" in told) == bool(asked)

@@ -41,7 +41,7 @@ def test_the_list_says_what_applies(text_run: Path) -> None:
     shown = run_unrolled("inspect", text_run).stdout
     for question in discover.questions.names():
         assert question in shown
-    assert "not here: no layer of this gru attends" in shown
+    assert "not available: this gru has no attention layers" in shown
     assert "unrolled inspect" in run_unrolled("inspect", "--help").stdout
 
 
@@ -84,11 +84,11 @@ def test_what_is_not_text_is_read_from_a_file(frame_run: Path, capsys: pytest.Ca
 
 @pytest.mark.parametrize(("words", "says"), [
     (("attenton",), "did you mean 'attention'"),
-    (("attention",), "has no answer for"),
+    (("attention",), "does not apply to"),
     (("gates", None, ["lenght=4"]), "did you mean 'length'"),
     (("gates", None, ["length=0"]), "an integer >= 1"),
     (("gates", None, ["layer=2"]), "has 1 gated layer"),
-    ((None, None, ["length=4"]), "are for a question"),
+    ((None, None, ["length=4"]), "need a question"),
 ], ids=str)  # fmt: skip
 def test_what_cannot_be_is_said_in_a_sentence(text_run: Path, words: tuple, says: str) -> None:
     with pytest.raises(UsageError) as caught:

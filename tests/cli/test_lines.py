@@ -50,7 +50,7 @@ def test_other_files(run):
     run_unrolled("predict", run / "run", run / "some.csv", "-o", out)
     assert out.read_text().splitlines()[0] == "xx,note,prediction,logp,finished"
     done = run_unrolled("predict", run / "run", "-", "--condition", "x", stdin="ab\n", code=2)
-    assert "--condition is not for the task 'translate'" in done.stderr
+    assert "--condition does not apply to the task 'translate'" in done.stderr
 
 
 def test_a_bar_where_somebody_watches(tmp_path):

@@ -120,13 +120,13 @@ def test_a_wrong_file_is_answered_in_one_sentence(folder: Path, tmp_path: Path, 
 def test_a_file_that_a_run_does_not_need_is_refused(folder: Path) -> None:
     for words in (["score", "theirs", "text.txt"], ["inspect", "theirs", "parameters"], ["generate", "theirs"]):
         done = run_unrolled(*words, "--with", "my_model.py", code=2, cwd=folder)
-        assert "was made without a file of your own; leave out --with my_model.py" in done.stderr
+        assert "was made without a Python file of yours; leave out --with my_model.py" in done.stderr
     done = run_unrolled("inspect", "theirs", "--with", "my_question.py", "--with", "my_model.py", code=2, cwd=folder)
     assert "leave out --with my_model.py" in done.stderr
 
 
 def test_a_file_of_another_room_is_told_as_such(folder: Path) -> None:
     done = run_unrolled("train", "text.txt", "--with", "my_question.py", "-o", "no", code=2, cwd=folder)
-    assert "my_question.py: defines a question, and no run is made of that; leave it out" in done.stderr
+    assert "my_question.py: defines a question, which runs do not use; leave it out" in done.stderr
     twice = ["--with", "my_model.py", "--with", "my_model.py"]
-    assert "a run is made with one file" in run_unrolled("inspect", "mine", *twice, code=2, cwd=folder).stderr
+    assert "a run has at most one Python file" in run_unrolled("inspect", "mine", *twice, code=2, cwd=folder).stderr

@@ -101,4 +101,4 @@ def test_with_folds_the_choice_reads_no_fold_that_is_scored(tmp_path):
     settings = {"split": "60/20/20", "threads": 1, "column": "text", "target": "label",
                 "task.reading.fold.of": 2, "task.reading.fold.number": 0}  # fmt: skip
     run = unrolled.train(texts(), "classify", "naive-bayes", out=tmp_path / "run", settings=settings)
-    assert run.result["notes"][0].endswith("chosen on a part of the training data")
+    assert run.result["notes"][0].endswith("chosen on a share of the training data")

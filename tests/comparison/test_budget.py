@@ -98,7 +98,7 @@ def test_a_run_without_time_for_a_step_says_what_it_needs(monkeypatch, clock, tm
 
     monkeypatch.setattr(Task, "evaluate", slow)
     settings = {"time": 10, "examples": "stream", "threads": 1}
-    with pytest.raises(NotTrained, match="no training step was run") as caught:
+    with pytest.raises(NotTrained, match="no training steps were run") as caught:
         unrolled.train(WORDS, "next-token", "elman", out=tmp_path / "run", settings=settings, baselines={})
     assert caught.value.needs > 60 if needs is None else caught.value.needs == needs
     assert seen == ["valid"]  # no figures of a model that was not trained

@@ -259,7 +259,7 @@ def test_a_matched_run_has_the_size_that_was_planned(memory, tmp_path):
         ({"fractions": "0,1"}, "is not a list of fractions"),
         ({"time": "soon"}, "is not a time"),
         ({"rubbish": 1}, "there is no setting 'rubbish'"),
-        ({"models": "elman", "gru.d_state": 8}, "settings of gru, but compared are elman"),
+        ({"models": "elman", "gru.d_state": 8}, "settings for gru, but the models compared are elman"),
         ({"models": "elman", "elman.kernel": 8}, "there is no setting 'kernel'"),
     ],
 )
@@ -310,14 +310,14 @@ def test_a_setting_may_be_for_one_model(memory, tmp_path):
 
 
 def test_a_budget_that_is_too_short_is_refused(memory, tmp_path):
-    with pytest.raises(UsageError, match="too short for"):
+    with pytest.raises(UsageError, match="not enough for"):
         unrolled.compare(memory, out=tmp_path / "out", settings={"time": 2, "models": "elman", **MEMORY})
 
 
 def test_what_is_no_comparison_is_refused(tmp_path, done):
     with pytest.raises(DataError, match="is not a comparison"):
         unrolled.compare(resume=tmp_path)
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         unrolled.compare("builtin:unicode-names", out=done.path, settings=FAST)
     with pytest.raises(UsageError, match="no data was given"):
         unrolled.compare()

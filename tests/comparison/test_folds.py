@@ -97,7 +97,7 @@ def test_rows_are_ranked_by_the_mean_over_folds(done):
         assert row["score"] == pytest.approx(done.run(folder).result["test"]["error"])
     assert [row["valid"] for row in done.rows] == sorted(row["valid"] for row in done.rows)
     assert done.table["verdict"].startswith(f"Selected by {K}-fold cross-validation on the training data: ")
-    assert f"Its {K} models together have" in done.table["verdict"]
+    assert f"Its ensemble of {K} models has" in done.table["verdict"]
     first = next(row for row in done.rows if row["kind"] == "model")
     assert done.table["selected"] == first["label"] and done.best.path.name == first["runs"][0]
     assert done.table["winner"] in (None, "dan", "memoryless")
@@ -138,7 +138,7 @@ def test_the_models_of_all_folds_answer_together(done):
     again = unrolled.load(run.path, trained_on=done.trained_on)
     assert again.predict([text]) == run.predict([text])
     assert again.evaluate() == pytest.approx(run.result["test"], rel=1e-6)
-    with pytest.raises(UsageError, match="there is no part 'valid'"):
+    with pytest.raises(UsageError, match="there is no split 'valid'"):
         again.evaluate(split="valid")
     assert set(run.result["baselines"]) == {"class frequencies", "naive Bayes", "logistic regression"}
     assert set(again.evaluate_baselines()) == set(run.result["baselines"])
@@ -166,8 +166,8 @@ def test_an_interrupted_comparison_goes_on(done, tmp_path):
 
 
 @pytest.mark.parametrize(("source", "task", "change", "says"), [
-    ("builtin:unicode-names", "next-token", {}, "folds are for tasks with given answers"),
-    (rows(), "classify", {"seeds": 2}, "together with seeds or fractions"),
+    ("builtin:unicode-names", "next-token", {}, "folds need a task with given targets"),
+    (rows(), "classify", {"seeds": 2}, "combined with seeds or fractions"),
     (rows(), "classify", {"folds": 1}, "folds"),
 ])  # fmt: skip
 def test_what_does_not_go_together_is_refused(source, task, change, says):
@@ -177,7 +177,7 @@ def test_what_does_not_go_together_is_refused(source, task, change, says):
 
 def test_folds_need_a_test_part(tmp_path):
     settings = {"split": "80/20", "task.reading.fold.of": K, "task.reading.fold.number": 0, "steps": 1}
-    with pytest.raises(UsageError, match="folds need a part for test"):
+    with pytest.raises(UsageError, match="folds need a test split"):
         unrolled.train(rows(), task="classify", model="dan", out=tmp_path / "run", settings=settings)
     with pytest.raises(UsageError, match=r"compare.DATA, .*folds"):
         unrolled.train(rows(), task="classify", model="dan", out=tmp_path / "run", settings={"members": 3})
@@ -203,7 +203,7 @@ def test_numbers_are_answered_by_their_mean(tmp_path):
         assert run.predict([series])[0]["prediction"] == pytest.approx(np.mean(said), rel=1e-4)
     assert run.result["valid"]["mse"] == pytest.approx(np.mean([each.result["valid"]["mse"] for each in members]))
     assert run.result["valid"]["tokens"] == 48
-    with pytest.raises(UsageError, match="2 models that answer together; start from one of them"):
+    with pytest.raises(UsageError, match="an ensemble of 2 models; start from one of them"):
         unrolled.train("builtin:maximum,length=8,examples=60", out=tmp_path / "on", from_run=run.path)
 
 

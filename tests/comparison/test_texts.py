@@ -103,7 +103,7 @@ def test_rows_are_compared_on_the_texts_that_all_of_them_wrote(tmp_path):
     assert [row["valid"] for row in found["rows"]] == pytest.approx([wanted, wanted])
     assert found["winner"] is None and found["units"] == 24
     assert any(
-        "chrF is measured on 24 of 48 test examples, the same ones for all rows" in note for note in found["notes"]
+        "chrF is computed on 24 of 48 test examples, the same ones for all models" in note for note in found["notes"]
     )
 
 

@@ -45,7 +45,7 @@ def test_lines_tell_what_was_guessed_and_how_runs_end():
     for event in [*EVENTS, {"event": "done", "folder": "lstm-0"}]:
         view.event(event)
     text = out.getvalue()
-    assert 'guessed because text can always be continued; task="NAME" overrules it' in text
+    assert 'guessed because text can always be continued; override with task="NAME"' in text
     assert "gru-0: memory ran out" in text
     assert "lstm-0: done  valid 1.5000" in text
 

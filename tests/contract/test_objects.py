@@ -147,7 +147,7 @@ def test_conditional_is_checked_with_widths_of_its_halves():
         (nn.Linear(2, 2), "none of Causal"),
         (lambda: 3, "not a torch.nn.Module"),
         (3, "not a layer"),
-        (types.ModuleType("empty"), "no model file"),
+        (types.ModuleType("empty"), "not a model file"),
         ("no-such-model", "there is no model"),
     ],
 )

@@ -124,10 +124,10 @@ def test_a_state_of_another_width_or_batch_is_refused(name: str, rows: int, step
                 decoder(x, state)
                 raise AssertionError(what)
         for others in {1, 2, 3} - {rows}:
-            with pytest.raises(UsageError, match=r"another batch|has the shape"):
+            with pytest.raises(UsageError, match=r"another batch|expected a state"):
                 decoder(x, begun(others))
         for width in (1, D_IN - 1, D_IN + 1):
-            with pytest.raises(UsageError, match="takes an input of width"):
+            with pytest.raises(UsageError, match="expects an input of width"):
                 decoder(torch.randn(rows, steps, width), begun(rows))
 
 
@@ -155,5 +155,5 @@ def test_every_scan_refuses_other_shapes(make: Callable[[], Cell], scan: Scan, e
 
 
 def test_the_reported_call() -> None:
-    with pytest.raises(UsageError, match=r"width 8, but x has the shape \[4, 10, 9\]"):
+    with pytest.raises(UsageError, match=r"width 8, found x of shape \[4, 10, 9\]"):
         Recurrent(LSTM(8, 32))(torch.randn(4, 10, 9))

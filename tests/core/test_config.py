@@ -169,7 +169,7 @@ def test_assignments(word, value):
 
 @pytest.mark.parametrize("word", ["a", "=3", " =3", ""])
 def test_words_that_assign_nothing(word):
-    with pytest.raises(UsageError, match="not of the form key=value"):
+    with pytest.raises(UsageError, match="expected key=value"):
         parse_assignments([word])
 
 

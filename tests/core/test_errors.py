@@ -39,7 +39,7 @@ def test_every_error_class_has_a_code_of_its_own():
         ("lstmm", ["gru", "lstm"], "did you mean 'lstm'? Known: gru, lstm"),
         ("linear_rnn", ["linear-rnn", "elman"], "did you mean 'linear-rnn'? Known: elman, linear-rnn"),
         ("zzz", ["gru", "lstm"], "Known: gru, lstm"),
-        ("zzz", [], "None are known"),
+        ("zzz", [], "there are none"),
         ("gru", iter(["b", "a"]), "Known: a, b"),
     ],
 )

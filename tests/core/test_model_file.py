@@ -117,7 +117,7 @@ QUICK = {"steps": 2, "d_embedding": 4, "batch_size": 4, "threads": 1, "split": "
 
 @pytest.mark.parametrize(("before", "after", "words"), [
     ("return Body(", "return list((", "kind is 'causal', but make returns list; expected a Causal"),
-    ("        self.d_out = d_out\n", "", "has no d_out, the width of its output"),
+    ("        self.d_out = d_out\n", "", "has no attribute d_out, the width of its output"),
     ("    return Body", "    sizes.size\n    return Body", r"my_model.py, line 21, in make: AttributeError: 'Sizes'"),
     ("        self.d_out = d_out\n", "        self.d_out = d_out\n\n    def forward(self, x, state=None):\n"
      "        return x.nothing, ()\n", r"my_model.py, line 20, in forward: AttributeError"),

@@ -35,9 +35,9 @@ WRONG = {
     "no spec": (("QUESTION =", "QUESTION = 3\n_ ="), "QUESTION must be a QuestionSpec .unrolled.core.inspection."),
     "no ask": (("    ask=ask,\n", ""), "line 15: a QuestionSpec must have ask; see docs/own_question.md"),
     "no summary": (('    summary="What is asked?",\n', ""), "line 15: a QuestionSpec must have summary"),
-    "odd summary": (('"What is asked?"', "None"), "line 16: invalid value summary = None: expected a text"),
+    "odd summary": (('"What is asked?"', "None"), "line 16: invalid value summary = None: expected a string"),
     "by position": (("    config=Config,\n    ask=ask,\n", "    Config)\n"), "SyntaxError"),
-    "without names": (('summary="What', '"What'), "line 15: the fields of a QuestionSpec are given by name"),
+    "without names": (('summary="What', '"What'), "line 15: the fields of a QuestionSpec are keyword arguments"),
     "ask of one": (("ask(run, value, config)", "ask(run)"), r"line 18: ask must take \(run, value, config\), found"),
     "ask is a word": (("ask=ask", 'ask="ask"'), "line 18: ask must be a function"),
     "applies of none": (("ask=ask", "ask=ask, applies=lambda: 1"), r"line 18: applies must take \(run\)"),
@@ -45,7 +45,7 @@ WRONG = {
     "plain config": (("(config.Config)", ""), "line 17: invalid value config"),
     "a setting without default": (("int = 4", "int"), "line 17: the settings length of Config have no default"),
     "unknown field": (("ask=ask", "ask=ask, sumary=3"), "line 18: a QuestionSpec has no field 'sumary'; did you mean"),
-    "fails": (("QUESTION =", "1 / 0\nQUESTION ="), "line 15: cannot be imported .ZeroDivisionError"),
+    "fails": (("QUESTION =", "1 / 0\nQUESTION ="), "line 15: import failed .ZeroDivisionError"),
 }  # fmt: skip
 
 

@@ -61,10 +61,10 @@ def test_what_training_never_showed():
 @pytest.mark.parametrize(
     ("kind", "answers", "expected"),
     [
-        ("class", ["a", "a"], "the data: found the single class 'a'; two or more are needed"),
-        ("tags", [["N"], ["N", "N"]], "the data: found the single tag 'N'"),
+        ("class", ["a", "a"], "the data: found a single class, 'a'; at least two are needed"),
+        ("tags", [["N"], ["N", "N"]], "the data: found a single tag, 'N'"),
         ("classes", [(), ()], "the data: no example has a class"),
-        ("numbers", [np.array([1.0, 3.0]), np.array([2.0, 3.0])], "the data: answer 2 is 3 in every example"),
+        ("numbers", [np.array([1.0, 3.0]), np.array([2.0, 3.0])], "the data: target 2 is 3 in every example"),
     ],
 )
 def test_nothing_to_learn(kind, answers, expected):
@@ -81,7 +81,7 @@ def test_numbers_are_scaled_as_numpy_would(tmp_path):
     codec.save(tmp_path)
     again = load_answers(tmp_path)
     np.testing.assert_allclose(again.decode(again.encode(values[0], "here")), values[0], rtol=1e-7)
-    with pytest.raises(DataError, match="row 1: found 2 numbers where 3 are expected"):
+    with pytest.raises(DataError, match="row 1: found 2 numbers, expected 3"):
         codec.encode(values[0][:2], "row 1")
 
 

@@ -80,12 +80,12 @@ def test_a_bad_cell_in_row_one_million_is_found(tmp_path):
 
 
 def test_paths(tmp_path):
-    assert "there is no such file" in complaint(tmp_path / "nowhere.txt")
+    assert "no such file" in complaint(tmp_path / "nowhere.txt")
     assert "cannot be opened" in complaint("bad\0path.txt")
     (tmp_path / "folder").mkdir()
-    assert "there is no .txt file in this folder, nothing; put" in complaint(tmp_path / "folder")
+    assert "there are no .txt files in this folder, nothing; put" in complaint(tmp_path / "folder")
     made(tmp_path / "folder", "a.csv", ROWS)
-    assert "there is no .txt file in this folder, only .csv; name one of these" in complaint(tmp_path / "folder")
+    assert "there are no .txt files in this folder, only .csv; name one of these" in complaint(tmp_path / "folder")
     made(tmp_path / "folder", "b.txt", "")
     assert "folder: the file is empty" in complaint(tmp_path / "folder")
     assert prepare(made(tmp_path, "ödd näme [1].txt", LINES), DataConfig()).facts["rows"] == 1
@@ -106,11 +106,11 @@ def test_options_that_cannot_be(tmp_path):
     usage = [
         (table, {"column": "nam"}, "no column 'nam' for column=...; did you mean 'name'?"),
         (table, {"condition": "lang"}, "no column 'lang' for settings={\"data.condition\": ...}"),
-        (table, {}, "or which one is to be predicted with target=...; it has name, language, year"),
+        (table, {}, "or which column to predict with target=...; it has name, language, year"),
         (table, {"column": "name", "condition": "name"}, "cannot be both"),
         (table, {"column": "name", "condition": "year", "examples": "stream"}, "a stream has no classes"),
-        (table, {"column": "name", "examples": "lines"}, 'examples="lines" is not possible here'),
-        (text, {"examples": "rows"}, 'examples="rows" is not possible here'),
+        (table, {"column": "name", "examples": "lines"}, 'examples="lines" cannot be used'),
+        (text, {"examples": "rows"}, 'examples="rows" cannot be used'),
         (text, {"column": "text"}, "plain text has no columns"),
         (text, {"condition": "file"}, 'a stream has no classes; with examples="lines"'),
         (text, {"condition": "x", "examples": "lines"}, 'use settings={"data.condition": "file"}'),
@@ -127,8 +127,8 @@ def test_lists_and_arrays():
     assert "the list, row 2: found null, expected" in complaint(["a", None])
     assert "the list, row 2, column 'text': found an empty cell" in complaint(["a", ""])
     assert "the list, row 1: found float, expected texts" in complaint([1.5, 2.5])
-    assert "is no text; give texts, or whole numbers" in complaint(np.ones((3, 3)))
-    assert "found 2 axes where one row" in complaint([np.ones((2, 2), int)])
+    assert "is not text; give texts, or integers" in complaint(np.ones((3, 3)))
+    assert "found 2 axes, expected one row" in complaint([np.ones((2, 2), int)])
 
 
 def test_a_full_disk(tmp_path, monkeypatch):

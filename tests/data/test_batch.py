@@ -237,6 +237,6 @@ def test_too_little_data_is_explained():
     rows = StreamRows(stream(100), 64, 10)
     assert rows.batch_size == 9
     assert "the batch size is 9 instead of 64" in rows.notes[0]
-    assert "that is all there is" in Pooled(examples([1, 2]), 64, NEXT).notes[0]
+    assert "there are no more examples" in Pooled(examples([1, 2]), 64, NEXT).notes[0]
     with pytest.raises(DataError, match="no examples"):
         Pooled(examples([]), 4, NEXT)

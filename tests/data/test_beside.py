@@ -28,7 +28,7 @@ def test_the_test_file_of_an_archive_is_the_test_data(tmp_path, as_path):
     train, _ = series(tmp_path / "Gun_TRAIN.ts", 20), series(tmp_path / "Gun_TEST.ts", 7)
     task = prepared(train if as_path else str(train))
     assert task.size("test") == 7 and task.size("train") + task.size("valid") == 20
-    assert "Gun_TEST.ts beside Gun_TRAIN.ts is the test data" in task.facts()["notes"]
+    assert "Gun_TEST.ts next to Gun_TRAIN.ts is used as test data" in task.facts()["notes"]
     alone = prepared(series(tmp_path / "Other_TRAIN.ts", 20))
     assert sum(alone.size(split) for split in alone.splits()) == 20
     assert not any("beside" in note for note in alone.facts()["notes"])
@@ -47,5 +47,5 @@ def test_a_test_table_that_is_not_used_is_named(tmp_path):
         (tmp_path / name).write_text("\n".join(["text,label", *rows]), encoding="utf-8")
     task = prepared(tmp_path / "train.csv")
     assert sum(task.size(split) for split in task.splits()) == 30
-    [note] = [note for note in task.facts()["notes"] if "beside" in note]
-    assert note.startswith("test.csv beside train.csv is not used")
+    [note] = [note for note in task.facts()["notes"] if "next to" in note]
+    assert note.startswith("test.csv next to train.csv is not used")

@@ -94,7 +94,7 @@ def damages(entry: Path) -> dict[str, Callable[[], None]]:
         "another list": lambda: index.write_text("[1]"),
         "a key less": lambda: index.write_text(json.dumps({"format": store.FORMAT})),
         "missing": tokens.unlink,
-        "no index": index.unlink,
+        "not an index": index.unlink,
         "no seal": (entry / "index.sha256").unlink,
         "a link": as_link,
         "a pipe": pipe,
@@ -147,7 +147,7 @@ def test_what_was_written_wrongly_is_not_used(monkeypatch: pytest.MonkeyPatch, h
         self.size += len(data)
 
     monkeypatch.setattr(store.SealedFile, "write", worn)
-    with pytest.raises(CannotWrite, match="reads otherwise"):
+    with pytest.raises(CannotWrite, match="cannot be read back"):
         prepare(ROWS, DataConfig())
     assert list(home.iterdir()) == []
 
@@ -189,7 +189,7 @@ def test_a_directory_of_another_user_or_a_planted_link_is_refused(
     (tmp_path / "theirs").mkdir()
     home.parent.mkdir()
     home.symlink_to(tmp_path / "theirs")
-    with pytest.raises(CannotWrite, match="tokens: this is a link, but a directory is expected"):
+    with pytest.raises(CannotWrite, match="tokens: this is a link, expected a directory"):
         prepare(ROWS, DataConfig())
     assert list((tmp_path / "theirs").iterdir()) == []
     home.unlink()

@@ -75,7 +75,7 @@ def test_images_may_lie_in_a_folder_of_their_own(tmp_path: Path) -> None:
 def test_one_size(tmp_path: Path) -> None:
     write(tmp_path, CSV)
     Image.fromarray(PIXELS[1, :, :4]).save(tmp_path / "1.png")  # 4 wide, 6 high
-    with pytest.raises(DataError, match=r"line 3: has 12 numbers a step, but the first one has 24"):
+    with pytest.raises(DataError, match=r"line 3: has 12 numbers per step, but the first one has 24"):
         pairs(tmp_path)
     found = pairs(tmp_path, size=12)
     assert [pair.source.shape for pair in found] == [(12, 36)] * 3
@@ -125,15 +125,13 @@ def test_data_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"with .*target_file.*: a.csv, b.csv"):
         pairs(tmp_path)
     (tmp_path / "b.csv").write_text("image,words\n0.png,a\n")
-    with pytest.raises(
-        UsageError, match=r"which column holds the captions with .*target_column.*; it has image, words"
-    ):
+    with pytest.raises(UsageError, match=r"name the column of captions with .*target_column.*; it has image, words"):
         pairs(tmp_path, target_file=str(tmp_path / "b.csv"))
     assert len(pairs(tmp_path, target_file=str(tmp_path / "b.csv"), target_column="words")) == 1
     with pytest.raises(UsageError, match=r"there is no column 'photo' for .*source_column"):
         pairs(tmp_path, target_file=str(tmp_path / "b.csv"), target_column="words", source_column="photo")
     (tmp_path / "b.csv").write_text("image,caption\nnone.png,a\n")
-    with pytest.raises(DataError, match="there is no usable example in it"):
+    with pytest.raises(DataError, match="there are no usable examples in it"):
         pairs(tmp_path, target_file=str(tmp_path / "b.csv"), skip_bad=True)
 
 

@@ -66,7 +66,7 @@ def test_the_same_everywhere(name):
 
 def test_settings_and_names_are_checked():
     for name, answers, expected in (
-        ("adding", "class", "the answers are numbers, not class"),
+        ("adding", "class", "the targets are numbers, not class"),
         ("adding,lenght=3", "numbers", "there is no setting 'lenght'; did you mean 'length'"),
         ("adding,length=x", "numbers", "length = 'x': expected an integer"),
         ("adding,length=1", "numbers", "length = '1': expected an integer >= 2"),

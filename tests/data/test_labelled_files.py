@@ -70,9 +70,9 @@ def test_a_file_per_class(tmp_path):
     made(tmp_path / "LICENSE", "words")
     source = open_labelled(tmp_path, Reading(), "class")
     assert [(e.input, e.answer) for e in source] == [("Novák", "Czech"), ("Adamou", "Greek"), ("Alexiou", "Greek")]
-    assert {"1 blank lines were left out", f"1 other files in {tmp_path} were left out"} <= set(source.notes)
+    assert {"1 blank lines were skipped", f"1 other files in {tmp_path} were skipped"} <= set(source.notes)
     (tmp_path / "Czech.txt").unlink()
-    assert "so there is one class only" in complaint(tmp_path)
+    assert "so there is only one class" in complaint(tmp_path)
 
 
 def test_fasttext_and_tabbed_lines(tmp_path):
@@ -84,8 +84,8 @@ def test_fasttext_and_tabbed_lines(tmp_path):
     assert [e.answer for e in read(tabbed, "none")] == [None, None]
     assert "line 2: found no tab" in complaint(made(tmp_path / "u.txt", "a\tb\nno tab\n"))
     assert "line 1: the text is empty" in complaint(made(tmp_path / "v.txt", " \tb\n"))
-    assert "there is no example in it" in complaint(made(tmp_path / "w.txt", ""))
-    assert "there is no such file" in complaint(tmp_path / "nothing.txt")
+    assert "there are no examples in it" in complaint(made(tmp_path / "w.txt", ""))
+    assert "no such file" in complaint(tmp_path / "nothing.txt")
 
 
 def test_folders_without_examples(tmp_path):
@@ -117,7 +117,7 @@ def test_ts_files_and_pairs(tmp_path):
     message = complaint(tmp_path / "P")
     assert "P_TEST.ts, line 7, channel 1, step 2: found '?', a missing value; set missing=... to zero" in message
     made(tmp_path / "Q_TRAIN.ts", TS)
-    assert "several files are for one part; name one set" in complaint(tmp_path, kind=UsageError)
+    assert "several files are for the same split; name one set" in complaint(tmp_path, kind=UsageError)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_ts_files_and_pairs(tmp_path):
         ("1,x:1,2:a", "line 7, channel 1, step 2: found 'x', expected a number"),
         ("1,2:1,inf:a", "line 7, channel 2, step 2: found 'inf', expected a finite number"),
         ("1,2:1,2:c", "line 7: the label 'c' is not in the header, which has a, b"),
-        ("", "there is no example in it"),
+        ("", "there are no examples in it"),
     ],
 )
 def test_bad_ts_lines(tmp_path, line, expected):
@@ -138,7 +138,7 @@ def test_bad_ts_headers(tmp_path):
     assert "no line @data" in complaint(made(tmp_path / "p.ts", "@classLabel true a\n"))
     assert "found data before the line @data" in complaint(made(tmp_path / "q.ts", "1,2:a\n"))
     stamped = made(tmp_path / "r.ts", TS.replace("Stamps false", "Stamps true"))
-    assert "values have time stamps" in complaint(stamped)
+    assert "time stamps (@timeStamps true) are not supported" in complaint(stamped)
     assert "the header does not say @targetLabel true" in complaint(made(tmp_path / "s.ts", TS), "numbers")
     regression = made(tmp_path / "t.ts", "@targetLabel true\n@data\n1,2:0.5\n")
     assert read(regression, "numbers")[0].answer.tolist() == [0.5]
@@ -173,7 +173,7 @@ def test_texts_and_word_lists_beside_their_answers():
     assert [e.input for e in read((np.array([["a", "b"], ["c", "d"]]), [1, 2]))] == [["a", "b"], ["c", "d"]]
     assert [e.answer for e in read((words, [["X", "Y"], ["Z"]]), "tags")] == [["X", "Y"], ["Z"]]
     assert "example 1: found 2 tags for 1 words" in complaint((words, [["X", "Y"], ["Z", "Z"]]), "tags")
-    assert "there is no word in it" in complaint(([["a"], []], [1, 2]))
+    assert "the text has no words" in complaint(([["a"], []], [1, 2]))
 
 
 def test_bad_npz_files(tmp_path):
@@ -187,7 +187,7 @@ def test_bad_npz_files(tmp_path):
     assert "array 'x', example 1, step 3, channel 1: found nan" in complaint(tmp_path / "n.npz")
     assert read(tmp_path / "n.npz", missing="zero")[1].input[2, 0] == 0
     np.savez(tmp_path / "l.npz", x=np.ones((2, 4)), y=[0, 1, 2])
-    assert "found 2 inputs and 3 answers" in complaint(tmp_path / "l.npz")
+    assert "found 2 inputs and 3 targets" in complaint(tmp_path / "l.npz")
     np.savez(tmp_path / "m.npz", a=np.ones(2))
     assert "name the array of the inputs with column=...; it has a" in complaint(tmp_path / "m.npz", kind=UsageError)
     assert "not an .npz file, or damaged" in complaint(made(tmp_path / "p.npz", b"PK\x03\x04 broken"))
@@ -208,7 +208,7 @@ def test_columns_with_documents(tmp_path):
     assert read(path, "tags", tag_column=1)[0].answer == ["NNP", "VBZ"]
     assert found[1].place.endswith("line 6")
     bad = made(tmp_path / "b.conll", "EU NNP\nrejects\n")
-    assert "line 2: found 1 columns where the first line has 2" in complaint(bad, "tags")
+    assert "line 2: found 1 columns, but the first line has 2" in complaint(bad, "tags")
     universal = made(tmp_path / "c.conllu", "# text = du\n1-2\tdu\t_\t_\n1\tde\tde\tADP\n2\tle\tle\tDET\n")
     assert read(universal, "tags")[0][:2] == (["de", "le"], ["ADP", "DET"])
 
@@ -216,13 +216,13 @@ def test_columns_with_documents(tmp_path):
 def test_words_with_a_mark(tmp_path):
     made(tmp_path / "spoken" / "a.txt", "The_DT dog_NN ._. \nU. S._NNP up_a_b_RP\n")
     made(tmp_path / "written" / "b.txt", "Go_VB on_RP\n")
-    assert "line 2: the word 'U.' has no tag behind a '_'" in complaint(tmp_path, "tags")
+    assert "line 2: the word 'U.' has no tag after a '_'" in complaint(tmp_path, "tags")
     found = read(tmp_path, "tags", untagged="join", group="file")
     assert found[1][:2] == (["U. S.", "up_a_b"], ["NNP", "RP"])
     assert [e.group for e in found] == ["spoken/a.txt 0", "spoken/a.txt 0", "written/b.txt 0"]
     skipped = open_labelled(tmp_path, Reading(untagged="skip"), "tags")
     assert [e.input[0] for e in skipped] == ["The", "S.", "Go"]
-    assert "1 words without a tag were left out" in skipped.notes
+    assert "1 words without a tag were skipped" in skipped.notes
     assert read(made(tmp_path / "c.txt", "a/X b/Y\n"), "tags")[0][:2] == (["a", "b"], ["X", "Y"])
 
 
@@ -242,7 +242,7 @@ def test_clips_by_folder_by_name_and_in_pairs(tmp_path):
     assert [(e.answer, e.group, e.input.shape) for e in named] == [("0", "ann", (6, 40)), ("1", "bob", (6, 40))]
     assert read(tmp_path, "numbers", pattern=r"(?P<answer>\d)_")[1].answer.tolist() == [1]
     soundfile.write(tmp_path / "b" / "2.wav", wave, 16000)
-    assert "2.wav: has 16000 samples a second, but the files before have 8000" in complaint(tmp_path)
+    assert "2.wav: has 16000 samples a second, but the previous files have 8000" in complaint(tmp_path)
     made(tmp_path / "b" / "2.wav", b"RIFF nonsense")
     assert "2.wav: cannot be read as sound" in complaint(tmp_path)
     pairs = tmp_path / "pairs"
@@ -277,11 +277,11 @@ def test_images_as_sequences(tmp_path):
     assert np.array_equal(order[0], order[1]) and not np.array_equal(order[0], order[2])
     assert sorted(order[0]) == sorted(pixels.ravel())
     assert read(tmp_path, images=ImageReading(grey=False))[0].input.shape == (4, 18)
-    assert "patches of 4 pixels do not divide an image of 6 x 4" in complaint(
+    assert "an image of 6 x 4 cannot be divided into patches of 4 pixels" in complaint(
         tmp_path, images=ImageReading(order="patches")
     )
     Image.fromarray(picture[:3]).save(tmp_path / "b" / "2.png")
-    assert "2.png: is 6 x 3 pixels, but the files before are 6 x 4" in complaint(tmp_path)
+    assert "2.png: is 6 x 3 pixels, but the previous files are 6 x 4" in complaint(tmp_path)
     made(tmp_path / "b" / "2.png", b"\x89PNG\r\n\x1a\n broken")
     assert "2.png: cannot be read as an image" in complaint(tmp_path)
     made(tmp_path / "3.png", b"")

@@ -81,14 +81,14 @@ def test_groups_stay_together():
     side = grouped(names, SHARES, 0, "the data")
     assert len(set(zip(names, side.tolist()))) == 10
     assert Counter(side.tolist()) == {0: 160, 1: 20, 2: 20}
-    with pytest.raises(DataError, match="the data: 2 groups cannot be split into 3 parts"):
+    with pytest.raises(DataError, match="the data: 2 groups cannot be divided into 3 splits"):
         grouped(["a", "b"] * 5, SHARES, 0, "the data")
 
 
 def test_too_small():
-    with pytest.raises(DataError, match="only 2 different examples for 3 parts"):
+    with pytest.raises(DataError, match="only 2 different examples for 3 splits"):
         stratified(np.array([1, 2], np.uint64), np.array([0, 1]), SHARES, "the data")
-    with pytest.raises(DataError, match="no class can spare an example for valid"):
+    with pytest.raises(DataError, match="no class has an example to spare for the valid split"):
         stratified(np.arange(4).astype(np.uint64), np.arange(4), SHARES, "the data")
 
 
@@ -100,8 +100,8 @@ TEXTS = [{"text": f"text number {i % 150}", "label": "ab"[i % 150 % 3 == 0]} for
 def test_texts_become_sections():
     data = prepared(TEXTS, config=DataConfig(split="80/10/10", seed=3))
     assert data.facts["duplicates"] == 50
-    assert "50 examples have the input of another one" in data.facts["notes"]
-    assert "equal inputs are in one part" in data.facts["notes"]
+    assert "50 examples have the same input as another one" in data.facts["notes"]
+    assert "equal inputs are in the same split" in data.facts["notes"]
     inputs = {part: {bytes(x) for x in section.fields[INPUT]} for part, section in data.sections.items()}
     assert not inputs["train"] & inputs["valid"] and not inputs["train"] & inputs["test"]
     assert sum(section.n_examples for section in data.sections.values()) == 200
@@ -124,7 +124,7 @@ def test_codecs_see_the_training_part_only():
     assert data.sections["test"].rows.tolist() == [6, 7, 8, 9]
     np.testing.assert_allclose(data.codecs["answers"].mean, [2 * train.mean()])
     np.testing.assert_allclose(data.codecs["inputs"].mean, [train.mean() + 0.5])
-    assert data.facts["split_is"] == "given, validation taken from the training part"
+    assert data.facts["split_is"] == "given; validation taken from the training data"
     mixed = [*rows, {"x": [0, 1.0], "y": 0.0, "set": "test"}]
     notes = prepared(mixed, "numbers", DataConfig(split="50/50"), Reading(part="set")).facts["notes"]
     assert any("1 inputs of test are in train too" in note for note in notes) or 0 not in train
@@ -138,11 +138,11 @@ def test_a_label_only_in_test_is_named():
     assert data.facts["classes"]["train"].keys() == {"a", "b"}
     assert data.codecs["answers"].size == data.facts["outputs"] == 2
     assert data.facts["notes"][-1:] == [
-        "1 targets of test are a class that training did not see (c): they count as wrong"
+        "1 targets of test are a class that does not occur in the training data (c): they count as wrong"
     ]
-    with pytest.raises(DataError, match="there is no part train; it has test"):
+    with pytest.raises(DataError, match="there is no train split; it has test"):
         prepared(rows[20:], reading=Reading(part="set"))
-    with pytest.raises(DataError, match="found the single class 'a'"):
+    with pytest.raises(DataError, match="found a single class, 'a'"):
         prepared([{"text": f"t{i}", "label": "a"} for i in range(20)])
 
 
@@ -153,7 +153,7 @@ def test_lengths_have_a_limit():
     data = prepared(TEXTS, config=config.updated({"too_long": "truncate"}))
     assert data.facts["lengths"]["max"] == 11
     assert any("were truncated to 11 steps" in note for note in data.facts["notes"])
-    with pytest.raises(UsageError, match="an example has one answer"):
+    with pytest.raises(UsageError, match="examples with one target each"):
         prepared(TEXTS, config=config.updated({"too_long": "split"}))
 
 
@@ -169,7 +169,7 @@ def test_words_with_tags_by_document(tmp_path):
         assert (section.lengths(TARGET) == section.lengths(INPUT)).all()
         sentences = 2 if part == "train" else 1  # the other one is in training too
         assert len(documents[part]) * sentences == section.n_examples
-    assert any("1 examples of valid were left out" in note for note in data.facts["notes"])
+    assert any("1 examples of the valid split were left out" in note for note in data.facts["notes"])
     new = list(open_labelled(tmp_path / "d00.txt", Reading(), "none"))
     assert new[0].answer is None
 
@@ -179,7 +179,7 @@ def test_other_examples_are_encoded_with_saved_codecs():
     new = list(open_labelled([{"text": "text number 9"}, {"text": "other"}], Reading(column="text"), "none"))
     section = encode_examples(new, data.codecs["inputs"], None)
     assert TARGET not in section.columns and section.rows.tolist() == [0, 1]
-    with pytest.raises(DataError, match="row 1: found 2 numbers where 1 are expected"):
+    with pytest.raises(DataError, match="row 1: found 2 numbers, expected 1"):
         series = prepared([{"x": [1.0 * i, 2], "y": float(i)} for i in range(40)], "numbers")
         encode_examples(
             list(open_labelled([{"x": [[1, 2]]}], Reading(column="x"), "none")), series.codecs["inputs"], None

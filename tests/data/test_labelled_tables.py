@@ -56,7 +56,7 @@ def test_what_was_chosen_is_said_and_kept(tmp_path):
         made(tmp_path, "a.csv", "Language,name\nfr,Anne\nde,Anna\n"), Reading(column="name"), "class"
     )
     assert [e.answer for e in source] == ["fr", "de"]
-    assert any("the answer is column Language, chosen by name" in note for note in source.notes)
+    assert any("the target is column Language, chosen by name" in note for note in source.notes)
     assert (source.reading.column, source.reading.target, source.reading.layout) == ("name", "Language", "cells")
     other = made(tmp_path, "b.csv", "name\nJean\n")
     assert [(e.input, e.answer) for e in open_labelled(other, source.reading, "none")] == [("Jean", None)]
@@ -108,8 +108,8 @@ def test_long_tables_are_known_by_their_columns(tmp_path):
     place = made(tmp_path, "l.csv", LONG)
     assert [e.input.tolist() for e in read(place)] == [e.input.tolist() for e in read(place, id="id", time="time")]
     notes = open_labelled(place, Reading(), "class").notes
-    assert any("column id tells series apart" in note for note in notes)
-    assert any("column time puts their steps in order" in note for note in notes)
+    assert any("column id identifies the series" in note for note in notes)
+    assert any("column time orders their steps" in note for note in notes)
     noisy = made(tmp_path, "n.csv", "id,t,noisy,clean\n1,2,2,1\n1,1,1,0\n2,3,3,2\n")
     found = [(e.input.ravel().tolist(), e.answer.ravel().tolist()) for e in read(noisy, "series")]
     assert found == [([1, 2], [0, 1]), ([3], [2])]
@@ -134,8 +134,8 @@ def test_a_number_of_the_row_is_no_step_of_a_series(tmp_path):
 @pytest.mark.parametrize(
     ("text", "settings", "expected"),
     [
-        (LONG.replace("a,1,10,0,p", "a,1,10,0,q"), {}, "line 4, column 'label': found 'q', but 'a' had another answer"),
-        (LONG.replace("a,1,10", "a,2,10"), {}, "line 4, column 'time': this time is there twice in one series"),
+        (LONG.replace("a,1,10,0,p", "a,1,10,0,q"), {}, "line 4, column 'label': found 'q', but 'a' had another target"),
+        (LONG.replace("a,1,10", "a,2,10"), {}, "line 4, column 'time': this time occurs twice in one series"),
         (LONG.replace("a,1,10", "a,soon,10"), {}, "line 4, column 'time': found 'soon', expected a number or a time"),
         (LONG.replace("b,1,5", "b,1,inf"), {}, "line 3, column 'v': found 'inf', expected a finite number"),
         (LONG.replace("b,1,5", "b,1,five"), {}, "line 3, column 'v': found 'five', expected a number"),
@@ -149,14 +149,14 @@ def test_bad_long_tables(tmp_path, text, settings, expected):
     ("text", "answers", "settings", "expected"),
     [
         ("", "class", {}, "the file is empty"),
-        ("text,label\n", "class", {}, "there is a header (text, label) but no row below it"),
+        ("text,label\n", "class", {}, "there is a header (text, label) but there are no rows below it"),
         ("text,label\n ,pos\n", "class", {}, "line 2, column 'text': found an empty cell, expected text"),
         ("text,label\nx,\n", "class", {}, "line 2, column 'label': found an empty cell, expected a class"),
         ("text,y\nx,1\ny,two\n", "numbers", {}, "line 3, column 'y': found 'two', expected a number"),
         ("text,y\nx,1\ny,nan\n", "numbers", {}, "line 3, column 'y': found 'nan', expected a number"),
         ("text,y\nx,1\ny,-inf\n", "numbers", {}, "line 3, column 'y': found '-inf', expected a finite number"),
         ('text,y\nx,1\ny,"1,5"\n', "numbers", {}, "write the decimal point as '.'"),
-        ("text,label,set\nx,a,middle\n", "class", {"part": "set"}, "column 'set': found 'middle' where a part belongs"),
+        ("text,label,set\nx,a,middle\n", "class", {"part": "set"}, "column 'set': found 'middle', expected a split"),
         ("text,tags\na b,N\n", "tags", {}, "line 2: found 1 tags for 2 words"),
     ],
 )
@@ -179,8 +179,12 @@ def test_a_wrong_encoding_has_its_place(tmp_path):
         ),
         ("class", {"column": "txt"}, "there is no column 'txt' for column=...; did you mean 'text'?"),
         ("class", {"group": "speaker"}, "there is no column 'speaker' for group=..."),
-        ("class", {"column": "label", "target": "label"}, "column 'label' cannot be the input and something else too"),
-        ("class", {"target": "label,text"}, "class are in one column"),
+        (
+            "class",
+            {"column": "label", "target": "label"},
+            "column 'label' cannot be the input and have another use too",
+        ),
+        ("class", {"target": "label,text"}, "class must be in one column"),
     ],
 )
 def test_columns_that_are_not_there(tmp_path, answers, settings, expected):
@@ -189,10 +193,8 @@ def test_columns_that_are_not_there(tmp_path, answers, settings, expected):
 
 def test_a_choice_that_is_not_plain_is_asked_for(tmp_path):
     path = made(tmp_path, "a.csv", "one,two,three\na,b,c\n")
-    assert "say which column holds the target with target=...; it has one, two, three" in complaint(
-        path, kind=UsageError
-    )
-    assert "say which column holds the input with column=..." in complaint(path, kind=UsageError, target="two")
+    assert "name the column of the target with target=...; it has one, two, three" in complaint(path, kind=UsageError)
+    assert "name the column of the input with column=..." in complaint(path, kind=UsageError, target="two")
     assert "give a path, a list of dicts" in complaint(3, kind=UsageError)
 
 

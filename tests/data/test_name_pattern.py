@@ -43,7 +43,7 @@ def test_no_name_takes_longer_than_its_length(pattern: str) -> None:
 @pytest.mark.parametrize("schema", [Reading, RecognitionReading])
 @pytest.mark.parametrize(("pattern", "why"), [
     ("[", "unclosed"), ("(?P<answer>a)(?=b)", "look-around"), (r"(?P<answer>.)\1", "backreferences"),
-    ("(?P<other>a)", r"no group \(\?P<answer>"), (r"(?P<answer>(\d{100}){99})", "too many repetitions"),
+    ("(?P<other>a)", r"no group \(\?P<answer>"), (r"(?P<answer>(\d{100}){99})", "too many counted repetitions"),
     ("(?P<answer>" + "a" * 1000 + ")", "at most 500 letters"),
 ], ids=lambda word: word[:20])  # fmt: skip
 def test_what_cannot_be_bounded_is_refused(schema: type[Reading], pattern: str, why: str) -> None:
@@ -69,5 +69,5 @@ def test_an_expression_from_anybody(tmp_path: Path) -> None:
             continue
         opened = load(run)
         assert len(opened.predict(tmp_path / "texts")) == 24
-        with pytest.raises(DataError, match="does not fit the pattern"):
+        with pytest.raises(DataError, match="does not match the pattern"):
             opened.evaluate(tmp_path / "texts")

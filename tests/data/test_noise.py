@@ -68,7 +68,7 @@ def test_series_are_cut_into_windows():
 
 def test_texts_are_refused():
     clean = open_labelled([{"text": "a b"}, {"text": "c"}], Reading(), "none")
-    with pytest.raises(DataError, match="noise is put on series"):
+    with pytest.raises(DataError, match="noise can only be added to series"):
         with_noise(clean, Noise(noise="pink"))
 
 

@@ -62,13 +62,13 @@ def test_two_files_line_by_line(tmp_path):
     target = lines(tmp_path / "train.en", "one", "", "two")
     opened = open_pairs(source, PairReading(target_file=str(target)))
     assert [tuple(pair[:2]) for pair in opened] == [("ein", "one"), ("zwei", "two")]
-    assert "1 lines that are blank on both sides were left out" in opened.notes
+    assert "1 lines that are blank on both sides were skipped" in opened.notes
     lines(tmp_path / "test.de", "drei")
     with gzip.open(tmp_path / "test.en.gz", "wt") as file:
         file.write("three\n")
     assert [tuple(p[:2]) for p in open_pairs(tmp_path / "test.de", opened.reading)] == [("drei", "three")]
     lines(tmp_path / "other.de", "vier")
-    with pytest.raises(DataError, match=r"other\.en is not beside it"):
+    with pytest.raises(DataError, match=r"other\.en is missing"):
         open_pairs(tmp_path / "other.de", opened.reading)
 
 
@@ -141,7 +141,7 @@ def test_skipped_pairs_are_counted_and_listed():
 def test_values_that_are_not_text():
     with pytest.raises(DataError, match="row 1: the target is '3', not a text"):
         read([{"source": "three", "target": 3}])
-    with pytest.raises(UsageError, match="this list has single values"):
+    with pytest.raises(UsageError, match="found single values"):
         read(["three"])
     with pytest.raises(DataError, match="row 2: of the source, character 1 is the lone surrogate"):
         read([("a", "b"), ("\ud800", "c")])

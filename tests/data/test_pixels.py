@@ -80,7 +80,7 @@ def test_floating_point_images_are_between_zero_and_one(tmp_path: Path) -> None:
 
 def test_numbers_without_a_known_white_are_refused(tmp_path: Path) -> None:
     Image.fromarray(RAMP.astype(np.int32)).save(tmp_path / "a.tif")
-    assert "32-bit or signed numbers, whose white is not known" in refused(tmp_path / "a.tif")
+    assert "32-bit or signed numbers, whose white point is not known" in refused(tmp_path / "a.tif")
 
 
 def test_one_bit_grey_with_alpha_and_palettes(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_twelve_bits_have_no_known_white(tmp_path: Path) -> None:
     entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
     directory = struct.pack("<H", len(tags)) + entries + bytes(4)
     (tmp_path / "a.tif").write_bytes(b"II*\0" + struct.pack("<I", 12) + b"\xff\xf0\x00\0" + directory)
-    with pytest.raises(DataError, match="has 12 bits a pixel, expected 8 or 16"):
+    with pytest.raises(DataError, match="has 12 bits per pixel, expected 8 or 16"):
         read_image(tmp_path / "a.tif", grey=True)
 
 

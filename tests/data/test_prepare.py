@@ -237,7 +237,7 @@ def test_a_description_is_plain_json():
     rows = [{"text": f"row {i}", "kind": "ab"[i % 2]} for i in range(40)]
     seen = describe(rows, condition="kind")
     assert json.loads(json.dumps(seen)) == seen
-    assert seen["chosen"] == "rows, chosen because a table or list has an example a row"
+    assert seen["chosen"] == "rows, chosen because a table or list has one example per row"
     assert seen["first"][0] == {
         "text": "row 0", "class": "a", "place": "the list, row 1", "tokens": ["r", "o", "w", "␣", "0"],
     }  # fmt: skip

@@ -302,7 +302,7 @@ def test_a_damaged_entry_is_prepared_again_with_a_note(csv: Path, home: Path, ma
     assert len(made) == 2 and len(entries(home)) == 1
     assert held(after.labelled)["sections"] == expected
     (note,) = [note for note in after.facts()["notes"] if note not in before.facts()["notes"]]
-    assert "was damaged (train.input is not what was written), so it was prepared again" in note
+    assert "was damaged (train.input has changed since it was written), so it was prepared again" in note
     assert third.facts() == before.facts()
 
 
@@ -328,7 +328,7 @@ def test_without_a_store_every_run_prepares(csv: Path, tmp_path: Path, monkeypat
     with shared():
         task = task_of("classify", csv)
     assert held(task.labelled)["sections"] == held(alone.labelled)["sections"]
-    assert any("the prepared data is not kept" in note for note in task.facts()["notes"])
+    assert any("the prepared data could not be cached" in note for note in task.facts()["notes"])
 
 
 def test_large_data_of_one_run_is_kept(csv: Path, home: Path, made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

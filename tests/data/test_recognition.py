@@ -73,7 +73,7 @@ def test_a_table_with_a_header_and_short_rows(tmp_path: Path) -> None:
         pairs(file)
     assert len(pairs(file, skip_bad=True)) == 1
     file.write_text("x1,y1,x2,label\n0,0,1,a\n")
-    with pytest.raises(DataError, match="3 numbers a row are not places"):
+    with pytest.raises(DataError, match="3 numbers per row are not points"):
         pairs(file)
 
 

@@ -153,7 +153,7 @@ def test_the_windows_of_a_series_are_on_one_side(name: str, fold: Fold, tmp_path
     data = prepare_labelled(source, CONFIG, fold=fold)
     assert apart(data, names)
     assert sum(section.n_examples for section in data.sections.values()) == 60
-    assert any("the windows of each of the 15 series are in one part" in note for note in data.facts["notes"])
+    assert any("the windows of each of the 15 series are in one split" in note for note in data.facts["notes"])
 
 
 @pytest.mark.parametrize("name", ["table", "clips"])
@@ -161,7 +161,7 @@ def test_the_windows_of_a_group_are_on_one_side(name: str, tmp_path: Path) -> No
     source, names = windowed(name, tmp_path, group="who")
     data = prepare_labelled(source, CONFIG)
     assert apart(data, [f"p{int(each) % 5}" for each in names])
-    assert any("the 5 groups are in one part each" in note for note in data.facts["notes"])
+    assert any("each of the 5 groups is in one split" in note for note in data.facts["notes"])
 
 
 def test_files_are_groups(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_column_may_tell_series_and_groups_apart(tmp_path: Path) -> None:
 
 def test_a_series_cannot_be_in_two_groups() -> None:
     rows = [{"t": t, "x": float(t), "clean": float(t), "who": f"p{t // 20}"} for t in range(40)]
-    with pytest.raises(DataError, match=r"one series cannot be in two groups, so say with .*id"):
+    with pytest.raises(DataError, match=r"a series cannot be in two groups, so name the column .*id"):
         list(open_labelled(rows, Reading(column="x", group="who", window=10), "series"))
 
 
@@ -222,7 +222,7 @@ def test_what_whole_groups_share_is_left_out_of_the_later_part() -> None:
 
 def test_nothing_that_could_be_measured_is_refused() -> None:
     rows = [{"text": f"text {i // 12}", "target": "ab"[i % 2], "who": f"p{i % 12}"} for i in range(120)]
-    with pytest.raises(DataError, match="every input of valid is in another part too"):
+    with pytest.raises(DataError, match="every input of the valid split is in another split too"):
         prepare_labelled(open_labelled(rows, Reading(column="text", target="target", group="who"), "class"), CONFIG)
 
 
@@ -231,7 +231,7 @@ def test_examples_with_and_without_a_group(tmp_path: Path) -> None:
     (tmp_path / "noisy" / "00_p0.wav").rename(tmp_path / "noisy" / "x.wav")
     (tmp_path / "clean" / "00_p0.wav").rename(tmp_path / "clean" / "x.wav")
     reading = Reading(window=10, group="who", pattern=r"(?P<answer>\d+)_(?P<who>p\d)")
-    with pytest.raises(DataError, match=r"x\.wav.*some examples have a group and others none"):
+    with pytest.raises(DataError, match=r"x\.wav.*some examples have a group and others do not"):
         prepare_labelled(open_labelled(tmp_path, reading, "series"), CONFIG)
 
 
@@ -239,4 +239,4 @@ def test_parts_that_are_given_stay() -> None:
     rows = [{"text": f"text {i % 30}", "target": "ab"[i % 2], "split": ["train", "test"][i // 60]} for i in range(90)]
     data = prepare_labelled(open_labelled(rows, Reading(column="text", target="target", part="split"), "class"), CONFIG)
     assert data.sections["test"].n_examples == 30
-    assert any("inputs of test are in train too, because the parts are given" in n for n in data.facts["notes"])
+    assert any("inputs of test are in train too, because the splits are given" in n for n in data.facts["notes"])

@@ -48,7 +48,7 @@ def test_line_numbers_count_lines_inside_quotes(tmp_path):
     source = open_source(tmp_path / "t.csv", DataConfig())
     assert [example.number for example in source.examples()] == [2, 5]
     assert source.place(5).endswith("t.csv, line 5")
-    assert "1 blank lines were left out" in source.notes()[0]
+    assert "1 blank lines were skipped" in source.notes()[0]
 
 
 def test_lists_arrays_tensors_and_series():
@@ -88,7 +88,7 @@ def test_a_folder_is_read_in_the_order_of_names(tmp_path):
         ("second", "b", f"{tmp_path}/b.txt.gz, line 1"),
         ("third", "1", f"{tmp_path}/b/1.txt, line 1"),
     ]
-    assert source.notes() == [f"1 files in {tmp_path} that are not .txt were left out"]
+    assert source.notes() == [f"1 files in {tmp_path} that are not .txt were skipped"]
 
 
 def test_marks_and_line_ends_are_made_one_and_noted(tmp_path):
@@ -98,7 +98,7 @@ def test_marks_and_line_ends_are_made_one_and_noted(tmp_path):
     source = open_source(tmp_path / "w.txt", DataConfig())
     list(source.pieces())
     assert [note.split(": ")[-1] for note in source.notes()] == [
-        "the byte order mark at the start was dropped",
+        "the byte order mark at the start was removed",
         "Windows or old Mac line ends were read as plain line ends",
     ]
 

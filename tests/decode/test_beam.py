@@ -201,5 +201,5 @@ def test_what_cannot_be_is_said(make_toy: Make) -> None:
     with pytest.raises(UsageError, match="n_best = 3 with width = 2"):
         beam_search(toy, toy.start(1), torch.tensor([0]), STOP, 2, 5, n_best=3)
     toy.O[0, 0] = math.nan
-    with pytest.raises(DataError, match="row 0 no token"):
+    with pytest.raises(DataError, match="no token can be chosen in row 0"):
         beam_search(toy, toy.start(1), torch.tensor([0]), STOP, 2, 5)

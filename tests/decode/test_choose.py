@@ -141,7 +141,7 @@ def test_impossible_tokens_are_never_drawn() -> None:
 @pytest.mark.parametrize("bad", [[math.nan, 0.0], [math.inf, 0.0], [-math.inf, -math.inf]])
 def test_no_possible_token_is_said(bad: list[float]) -> None:
     y = torch.tensor([[1.0, 1.0], bad])
-    with pytest.raises(DataError, match="row 1 no token"):
+    with pytest.raises(DataError, match="no token can be chosen in row 1"):
         c.make_chooser(Decoding())(y, torch.zeros(2, 0, dtype=torch.long), EVEN[:2])
 
 

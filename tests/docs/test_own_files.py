@@ -48,7 +48,9 @@ def test_a_run_is_made_with_the_file_and_asks_for_it_again(own: Path, name: str)
     run = unrolled.train(data, out=own / "run", own_file=file, **asked, settings=TINY)  # type: ignore[arg-type]
     assert run.config.own_file == file.name and run.config.own_file_sha256
     ROOMS[name].forget(name)
-    with pytest.raises(DataError, match=f"made with a Python file, which is run only if you name it; add .*{name}.py"):
+    with pytest.raises(
+        DataError, match=f"made with a Python file, which is run only if you name it explicitly; add .*{name}.py"
+    ):
         unrolled.load(own / "run")
     assert unrolled.load(own / "run", own_file=file).result["steps"] == 2
     ROOMS[name].forget(name)
@@ -77,6 +79,6 @@ def test_all_models_of_a_comparison_are_made_with_it(own: Path) -> None:
 
 def test_a_file_that_is_of_no_use_is_refused(own: Path) -> None:
     (own / "mine.py").write_text(Path(discover.models.load("elman").__file__ or "").read_text())
-    with pytest.raises(UsageError, match="a run of the model 'gru' is not made of what it defines"):
+    with pytest.raises(UsageError, match="a run of the model 'gru' uses nothing that this file defines"):
         unrolled.train(own / "poems.txt", model="gru", own_file=own / "mine.py", out=own / "run", settings=TINY)
     discover.models.forget("mine")

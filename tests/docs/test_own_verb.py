@@ -84,9 +84,9 @@ def test_a_run_that_cannot_do_it_says_why(own: Path, tmp_path: Path) -> None:
     ("inputs, request):", "inputs):", "call must take (served, inputs, request), found call(served, inputs)"),
     ("nats: float = Field(3.0, ge=0)", "device: str = 'x'", "the setting 'device' of the verb 'unusual'"),
     ('"nats": nats,', '"nats": float("nan"),', "example 1: the model's output is not finite"),
-    ("yield {", "yield 1, {", "call of the verb 'unusual' must give dictionaries, found a tuple"),
-    ("in zip(inputs,", "in zip(inputs[1:],", "call of the verb 'unusual' must give one result for each input, 1, no"),
-    ("inputs, request):\n", "inputs, request):\n    yield {'text': '', 'nats': 0.0, 'unusual': False}\n", "1, not 2"),
+    ("yield {", "yield 1, {", "call of the verb 'unusual' must yield dictionaries, found tuple"),
+    ("in zip(inputs,", "in zip(inputs[1:],", "call of the verb 'unusual' must yield one result for each of 1 inputs"),
+    ("inputs, request):\n", "inputs, request):\n    yield {'text': '', 'nats': 0.0, 'unusual': False}\n", "found 2"),
     ("line['nats']", "line['nts']", "in <lambda>: KeyError: 'nts'"),
     ("max(line", "maxx(line", "in call: NameError: name 'maxx' is not defined"),
 ])  # fmt: skip

@@ -86,7 +86,7 @@ def test_a_row_is_the_same_alone_in_a_batch_and_resumed() -> None:
 def test_what_cannot_be_drawn_is_said() -> None:
     with pytest.raises(DataError, match="not finite after 1"):
         draw(constant([math.nan]), torch.zeros(1, 1, 1), 3)
-    with pytest.raises(UsageError, match="at least 1"):
+    with pytest.raises(UsageError, match="an integer >= 1"):
         draw(constant([0.5]), torch.zeros(1, 1, 1), 0)
     with pytest.raises(UsageError, match="at least one"):
         draw(constant([0.5]), torch.zeros(1, 0, 1), 2)

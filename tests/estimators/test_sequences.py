@@ -156,7 +156,7 @@ def test_nothing_is_printed_and_nothing_stays_on_the_disk(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     pickle.loads(pickle.dumps(SequenceClassifier(**QUICK).fit(TABLE, NAMES))).predict(TABLE)
-    with pytest.raises(ValueError, match="two or more are needed"):
+    with pytest.raises(ValueError, match="at least two are needed"):
         SequenceClassifier(**QUICK).fit(TABLE, NAMES == "never")
     assert list(tmp_path.iterdir()) == []
     assert capfd.readouterr() == ("", "")

@@ -71,18 +71,18 @@ def test_a_full_disk_at_any_file_call(server: ModuleType, tmp_path: Path) -> Non
 def test_clearing_tells_how_much_and_where(server: ModuleType, tmp_path: Path) -> None:
     folder, env = folder_of(tmp_path / "a"), around(tmp_path / "a")
     nothing = server.run("data", "--clear-cache", cwd=folder, env=env)
-    assert (nothing.code, "removed 0 entries (0 B)" in nothing.out) == (0, True)
+    assert (nothing.code, "deleted 0 entries of prepared data (0 B)" in nothing.out) == (0, True)
     assert server.run(*LOOK, cwd=folder, env=env).code == 0
     assert stat.S_IMODE((folder / "cache" / "tokens").stat().st_mode) == 0o700
     size = sum(path.stat().st_size for path in (folder / "cache").rglob("*") if path.is_file())
     listed = server.run("data", cwd=folder, env=env)
-    assert f"in {folder / 'cache'} (at most 2 GB); --clear-cache removes it" in listed.out
+    assert f"in {folder / 'cache'} (at most 2 GB); --clear-cache deletes it" in listed.out
     cleared = server.run("data", "--clear-cache", "--json", cwd=folder, env=env)
     told = {"place": str(folder / "cache"), "removed": 1, "bytes": size, "in_use": 0}
     assert (cleared.code, json.loads(cleared.out)) == (0, told)
     assert entries(folder) == []
     wrong = server.run("data", "text.txt", "--clear-cache", cwd=folder, env=env)
-    assert (wrong.code, "leave out what to look at" in wrong.err) == (2, True)
+    assert (wrong.code, "takes no other argument" in wrong.err) == (2, True)
     bad = server.run(*LOOK, cwd=folder, env={**env, "UNROLLED_CACHE_LIMIT": "much"})
     assert (bad.code, "UNROLLED_CACHE_LIMIT" in bad.err) == (2, True)
 

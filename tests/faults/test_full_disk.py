@@ -275,6 +275,5 @@ def test_standard_output_on_a_full_disk(
     ended = server.run(*words, cwd=made, env=env, stdout="/dev/full")
     assert ended.code == 5, ended.err
     assert (
-        ended.err
-        == "unrolled: standard output cannot be written (No space left on device): what was printed is not whole\n"
+        ended.err == "unrolled: standard output cannot be written (No space left on device): the output is incomplete\n"
     )

@@ -54,7 +54,7 @@ def test_an_encoder_is_not(planted, around):
     answer = planted(around(BothWays(encoder), 6, 8)).inspect("causality", TEXT)
     assert not answer.numbers["causal"]
     assert answer.numbers["reached_share"] == 1.0
-    assert "NOT lower triangular" in answer.reading
+    assert "not lower triangular" in answer.reading
 
 
 def test_both_directions_and_one_of_them(planted, around):

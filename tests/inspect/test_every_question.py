@@ -88,7 +88,7 @@ def test_a_question_is_answered_or_says_why_not(
     if reason is not None:
         assert len(reason.split()) > 4
         assert not reason.endswith(".")  # it is the end of a sentence that others begin
-        with pytest.raises(UsageError, match="has no answer"):
+        with pytest.raises(UsageError, match="does not apply"):
             run.inspect(question)
         return
     answer = run.inspect(question)

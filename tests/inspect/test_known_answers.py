@@ -116,7 +116,7 @@ def test_a_head_that_looks_at_a_source_is_nowhere_near_itself(tmp_path: Path) ->
 def test_attention_says_when_rows_do_not_sum_to_one() -> None:
     assert attention.deviation(torch.tensor([[0.5, 0.5], [0.5, 0.4], [0.0, 0.0]])) == pytest.approx(0.1)
     head = {"layer": 1, "head": 1, "entropy": 0.0, "entropy_if_even": 0.0, "distance": 0.0}
-    assert "do NOT sum to one" in attention._reading([head], 0.1)
+    assert "do not sum to one" in attention._reading([head], 0.1)
 
 
 def test_attention_to_a_source_is_target_by_source(make: Make) -> None:
@@ -137,7 +137,7 @@ def test_few_pictures_of_many_layers() -> None:
 
 
 def test_a_layer_that_is_not_there(make: Make) -> None:
-    with pytest.raises(UsageError, match="attends in 2 layer"):
+    with pytest.raises(UsageError, match="has 2 attention layer"):
         make("transformer", **SMALL).inspect("attention", "ab", {"layer": 3})
 
 
@@ -239,7 +239,7 @@ def test_planted_neighbours_are_found(make: Make) -> None:
     one = run.inspect("embeddings", settings={"token": "c", "top": 2})
     assert [each["token"] for each in one.numbers["neighbours"]["c"]] == ["d", "b"]
     assert one.pictures[0].names == ["d", "b"]
-    with pytest.raises(UsageError, match="'zz' is not one token"):
+    with pytest.raises(UsageError, match="'zz' is not a token"):
         run.inspect("embeddings", settings={"token": "zz"})
     assert "no embedding table" in str(discover.question("embeddings").applies(make("elman", input="one-hot")))
 

@@ -38,7 +38,7 @@ def test_the_whole_past(small):
 
 def test_wrong_claims_are_told(planted, around):
     convolution = CausalConv(4, 4, kernel=3, dilation=2)  # reaches 5
-    for claim, word in ((4, "bug"), (9, "could see further"), (5, "exactly 5 reach"), (None, "is lost")):
+    for claim, word in ((4, "bug"), (9, "could be larger"), (5, "exactly 5 reach"), (None, "are lost")):
         convolution.receptive_field = claim
         answer = planted(around(convolution, 4, 4)).inspect("receptive-field", "a state is")
         assert answer.numbers["measured"] == 5

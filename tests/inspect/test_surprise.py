@@ -63,6 +63,6 @@ def test_the_most_surprising_come_first(small):
 
 def test_only_for_tokens(small):
     run = small("gru", {"d_state": 8}, task="next-frame")
-    assert "predicts no tokens" in surprise.applies(run)
-    with pytest.raises(UsageError, match="'surprise' has no answer"):
+    assert "does not predict tokens" in surprise.applies(run)
+    with pytest.raises(UsageError, match="'surprise' does not apply"):
         run.inspect("surprise")

@@ -68,7 +68,7 @@ def test_saliency_adds_up_to_the_log_probability_of_what_is_said(make: Make, mod
     assert answer.numbers["target"] == run.predict(["the state"])[0]["prediction"]
     total = float(answer.arrays["integrated_gradients"].sum())
     assert total == pytest.approx(answer.numbers["log_p"] - answer.numbers["log_p_baseline"], rel=0.02, abs=1e-4)
-    with pytest.raises(UsageError, match="one answer"):
+    with pytest.raises(UsageError, match="one prediction"):
         run.inspect("saliency", "the state", {"at": 3})
 
 
@@ -111,7 +111,7 @@ def test_causality_tells_both_ways_from_one_way(make: Make) -> None:
     assert make("lstm", {"model.d_state": 4}).inspect("causality").numbers["causal"] is True
     both = make("bilstm", {"model.d_state": 3, "model.n_layers": 1}).inspect("causality")
     assert both.numbers["causal"] is False
-    assert "both ways" in both.reading
+    assert "both directions" in both.reading
 
 
 @pytest.mark.parametrize("readout", ["attention", "query"])

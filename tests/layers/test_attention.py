@@ -59,7 +59,7 @@ def test_scaled_dot_divides_by_the_root_of_the_larger_width() -> None:
 
 
 def test_scores_that_cannot_be() -> None:
-    with pytest.raises(UsageError, match="one width, not 3 and 4; take general"):
+    with pytest.raises(UsageError, match="equal width, found 3 and 4; use the score general"):
         score_named("dot", 3, 4)
     with pytest.raises(UsageError, match="did you mean 'additive'"):
         score_named("addative", 3, 3)
@@ -136,11 +136,11 @@ def test_what_stands_in_the_padding_of_a_source_changes_nothing() -> None:
 
 
 def test_heads_that_cannot_be() -> None:
-    with pytest.raises(UsageError, match="width 3 of queries and keys must be even"):
+    with pytest.raises(UsageError, match="even width of queries and keys, found 3"):
         SelfAttention(MultiHead(6, 2), rotary=Rotary())
-    with pytest.raises(UsageError, match="5 heads do not divide the width 8"):
+    with pytest.raises(UsageError, match="width 8 is not divisible by 5 heads"):
         MultiHead(8, n_heads=5)
-    with pytest.raises(UsageError, match="at least 1, the position itself"):
+    with pytest.raises(UsageError, match=r"an integer >= 1 \(the position itself\)"):
         CausalSelfAttention(Simple(3), window=0)
 
 

@@ -90,6 +90,6 @@ def test_a_row_without_a_source_is_finite_and_sees_nothing():
 
 
 def test_a_cell_of_another_width_is_refused():
-    with pytest.raises(UsageError, match="reads 7 numbers"):
+    with pytest.raises(UsageError, match="input width 7"):
         Aligned(GRU(7, N), 3, 5)
     assert isinstance(Aligned(GRU(7, N), 3, 4, "dot").W_k, nn.Linear)

@@ -151,7 +151,7 @@ def test_a_whole_file_on_disk_may_be_solved(tmp_path: object) -> None:
     ("series", "says"),
     [
         ([np.ones((3, 2))], "long enough"),
-        ([np.ones((30, 3))], "number 0: the shape is \\[30, 3\\]"),
+        ([np.ones((30, 3))], "number 0: found shape \\[30, 3\\]"),
         ([np.ones((30, 2)), np.full((30, 2), np.nan)], "series 1"),
         ([np.ones((90_000, 2)), np.full((90_000, 2), np.inf)], "series 1"),
     ],

@@ -158,7 +158,7 @@ def test_kinds_by_name() -> None:
     assert position_named("rotary", 3, 4, 12) is None
     with pytest.raises(UsageError, match="did you mean 'learned'"):
         position_named("lerned", 3, 4, 12)
-    with pytest.raises(UsageError, match="d_position = 3 must be even"):
+    with pytest.raises(UsageError, match="d_position = 3: expected an even number"):
         SinusoidAppended(4, 3)
 
 

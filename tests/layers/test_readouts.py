@@ -138,6 +138,6 @@ def test_negative_values_have_a_negative_maximum() -> None:
 def test_names() -> None:
     with pytest.raises(UsageError, match="there is no readout 'men'; did you mean 'mean'"):
         readout_named("men", 3)
-    with pytest.raises(UsageError, match="3 heads do not divide the width 4"):
+    with pytest.raises(UsageError, match="width 4 is not divisible by 3 heads"):
         LearnedQuery(4, n_heads=3)
     assert readout_named("query", 6).heads.n_heads == 2

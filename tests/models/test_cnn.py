@@ -86,7 +86,7 @@ def test_images_of_unlike_heights(position: str) -> None:
 
 
 def test_the_width_must_be_whole_pixels() -> None:
-    with pytest.raises(UsageError, match="rows of 28 numbers are no pixels of 3 channels; set channels of cnn to 1"):
+    with pytest.raises(UsageError, match="rows of 28 numbers cannot be pixels of 3 channels; set channels of cnn to 1"):
         body(28, channels=3)
 
 

@@ -119,5 +119,5 @@ def test_an_image_encoder_reads_pixels_as_they_are():
     model = build(run_config(Ends(d_embedding=6), **given), ports, ("conditional",))
     assert model.encoder.embedding is None
     assert settings(run_config(Ends(), **given)).encoder == "cnn"
-    with pytest.raises(UsageError, match="it reads numbers, and the source of the task is tokens"):
+    with pytest.raises(UsageError, match="it reads numbers, but the source of the task is tokens"):
         build(run_config(Ends(), **given), Ports(9, 9, source=SourcePorts(7)), ("conditional",))

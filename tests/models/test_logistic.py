@@ -102,7 +102,7 @@ def test_sets_are_one_regression_a_class():
     model.solve(batches(rows, sets))
     said = model(*padded(rows))[0][:, 0] > 0
     assert (said == (sets > 0)).float().mean() > 0.95
-    with pytest.raises(DataError, match="these answers are numbers"):
+    with pytest.raises(DataError, match="these targets are numbers"):
         model.solve(batches(rows, sets * 0.5))
 
 
@@ -113,7 +113,7 @@ def test_tables_of_any_size_are_loaded_and_damaged_ones_refused():
     torch.testing.assert_close(other(*padded(rows))[0], model(*padded(rows))[0])
     state = model.state_dict()
     for wrong in ({"keys": state["keys"].flip(0)}, {"weight": state["weight"][:-1]}):
-        with pytest.raises(RuntimeError, match="what was stored is damaged"):
+        with pytest.raises(RuntimeError, match="the saved tables are damaged"):
             logistic.make(logistic.Config(longest=3), Sizes(V, 4)).load_state_dict(state | wrong)
 
 

@@ -54,7 +54,7 @@ def test_the_same_probabilities_as_scikit_learn(once, longest):
 
 def test_sets_and_numbers_are_refused():
     model = naive_bayes.make(naive_bayes.Config(), Sizes(9, 2))
-    with pytest.raises(DataError, match="chooses one class"):
+    with pytest.raises(DataError, match="predicts one class"):
         model.solve([batch([[4, 5]], torch.ones(1, 2))])
 
 

@@ -103,5 +103,5 @@ def test_what_was_stored_is_loaded_and_damage_refused():
     model.solve([(x, mask, y)])
     other.load_state_dict(model.state_dict())
     torch.testing.assert_close(other(x, mask)[0], model(x, mask)[0])
-    with pytest.raises(RuntimeError, match="do not fit together"):
+    with pytest.raises(RuntimeError, match="do not match"):
         made().load_state_dict(model.state_dict() | {"answers": torch.zeros(3, 3)})

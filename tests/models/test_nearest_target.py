@@ -72,7 +72,7 @@ def test_few_examples_are_kept_and_loaded_again() -> None:
     batch = collate(section(), np.arange(5), NEXT)
     assert written(again, batch) == written(model, batch)
     damaged = {**model.state_dict(), "decoder.targets": torch.full((2, 2), 99)}
-    with pytest.raises(RuntimeError, match="what was stored is damaged: the targets that it keeps are not possible"):
+    with pytest.raises(RuntimeError, match="the saved tables are damaged: its stored targets are not valid"):
         again.load_state_dict(damaged)
-    with pytest.raises(RuntimeError, match="the sizes of its tables do not fit together"):
+    with pytest.raises(RuntimeError, match="the sizes of its tables do not match"):
         again.load_state_dict({**model.state_dict(), "decoder.sources": torch.zeros(3, 16, D)})

@@ -226,11 +226,11 @@ def test_loading_inside_another_module() -> None:
 @pytest.mark.parametrize(
     ("table", "damage", "message"),
     [
-        ("keys", lambda t: t.flip(0), "contexts are not in order"),
-        ("keys", lambda t: torch.cat([t[:-1], t[-1:] + V * 10**6]), "contexts are not in order"),
-        ("keys", lambda t: t[:-1], "sizes do not fit"),
-        ("offsets", lambda t: t - 1, "followers of contexts"),
-        ("offsets", lambda t: torch.cat([t[:1], t[:-2] * 0 + 10**9, t[-1:]]), "followers of contexts"),
+        ("keys", lambda t: t.flip(0), "contexts are not sorted"),
+        ("keys", lambda t: torch.cat([t[:-1], t[-1:] + V * 10**6]), "contexts are not sorted"),
+        ("keys", lambda t: t[:-1], "sizes do not match"),
+        ("offsets", lambda t: t - 1, "next tokens of contexts"),
+        ("offsets", lambda t: torch.cat([t[:1], t[:-2] * 0 + 10**9, t[-1:]]), "next tokens of contexts"),
         ("tokens", lambda t: t + V, "outside the vocabulary"),
         ("shares", lambda t: t * math.nan, "outside 0 to 1"),
         ("backoff", lambda t: t * 5, "outside 0 to 1"),

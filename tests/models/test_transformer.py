@@ -88,7 +88,7 @@ def test_a_table_that_ends_is_refused_before_any_work() -> None:
 
 
 def test_heads_must_divide_the_width() -> None:
-    with pytest.raises(UsageError, match="3 heads do not divide the width 8"):
+    with pytest.raises(UsageError, match="width 8 is not divisible by 3 heads"):
         body(n_heads=3)
 
 

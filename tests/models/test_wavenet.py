@@ -208,7 +208,7 @@ def test_columns_are_appended_by_a_cursor_per_row() -> None:
 
 
 def test_sources_are_asked_for_by_name() -> None:
-    with pytest.raises(UsageError, match="takes the sources global, local; given: one tensor"):
+    with pytest.raises(UsageError, match="takes the sources global, local; found one tensor"):
         both().condition(LOCAL)
     with pytest.raises(UsageError, match="given: global"):
         both().condition({"global": GLOBAL})
@@ -216,7 +216,7 @@ def test_sources_are_asked_for_by_name() -> None:
         local_only().condition(GLOBAL)
     with pytest.raises(UsageError, match=r"shape \[B, 4\], not \[3, 5, 2\]"):
         both().condition({"global": LOCAL, "local": LOCAL})
-    with pytest.raises(UsageError, match="takes no global condition"):
+    with pytest.raises(UsageError, match="has no global condition"):
         make(SMALL, Sizes(5, 9)).start(GLOBAL)
     with pytest.raises(UsageError, match="d_local = 5 leaves nothing"):
         make(SMALL.updated({"d_local": 5}), Sizes(5, 9))

@@ -45,7 +45,7 @@ def test_a_bin_of_one_example_and_the_ends_of_the_range() -> None:
 
 
 def test_nothing_to_measure() -> None:
-    with pytest.raises(DataError, match="nothing to measure"):
+    with pytest.raises(DataError, match="nothing to evaluate"):
         expected_calibration_error(reliability(torch.rand(2, 2), torch.tensor([-1, -1])))
 
 

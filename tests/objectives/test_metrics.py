@@ -32,7 +32,7 @@ def test_a_hopeless_perplexity_is_infinite() -> None:
 
 
 def test_nothing_to_measure_is_said() -> None:
-    with pytest.raises(DataError, match="nothing to measure"):
+    with pytest.raises(DataError, match="nothing to evaluate"):
         metrics.perplexity(0.0, 0)
 
 

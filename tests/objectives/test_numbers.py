@@ -64,9 +64,9 @@ def test_what_cannot_be_measured_is_an_error() -> None:
     nothing = torch.zeros(2, 3, dtype=torch.bool)
     y = torch.zeros(2, 3, 1)
     for figure in (mean_absolute_error, root_mean_square_error, r2):
-        with pytest.raises(DataError, match="nothing to measure"):
+        with pytest.raises(DataError, match="nothing to evaluate"):
             figure(y, y, nothing)
-    with pytest.raises(DataError, match="nothing to measure"):
+    with pytest.raises(DataError, match="nothing to evaluate"):
         snr_gain(y, y, y, nothing)
     with pytest.raises(ValueError, match="same shape"):
         r2(y, y[:1])

@@ -93,7 +93,7 @@ def test_a_comparison_with_everything(six: Callable[[], Path]) -> None:
     front = next(
         words(each) for each in document.iter(f"{SVG}desc") if "Pareto" in words(each) and "parameters" in words(each)
     )
-    assert front.endswith("beaten in both by no other: tcn.")
+    assert front.endswith("not dominated in both quality and cost: tcn.")
     assert page.stat().st_size < 2_000_000
 
 
@@ -133,7 +133,7 @@ def test_several_runs_share_a_table_when_they_share_data(make: Any, tmp_path: Pa
     tables = [each for each in document.iter("table") if "scores" in each.get("class", "")]
     assert [words(row.find("th")).split()[0] for row in tables[0].find("tbody")] == ["b", "a", "6-gram", "unigram"]
     assert len(tables) == 2
-    assert "No winner is called" in words(document)
+    assert "single runs have no intervals" in words(document)
     assert "beats every baseline" in words(document)
 
 
@@ -178,7 +178,7 @@ def test_predictions_without_a_loss(make: Any, tmp_path: Path) -> None:
     examples = next(each for each in document.iter("ol") if each.get("class") == "examples")
     assert len(examples) == 1
     assert "input 1" in words(examples)
-    assert "true: y" in words(examples)
+    assert "target: y" in words(examples)
 
 
 def test_line_ends_of_unicode_inside_a_text(make: Any) -> None:
@@ -225,7 +225,7 @@ def test_broken_and_unfinished_runs_of_a_comparison_do_not_hide_the_others(make:
     assert "unfinished" in rows["gru"]
     assert "unfinished, 60 steps so far" in rows["elman-0"]
     assert re.search(r"broken-0 is left out: .*config.json is damaged", said)
-    assert "tcn are not there any more: tcn-0" in said
+    assert "tcn are no longer available: tcn-0" in said
     assert re.search(r"half-0: .*predictions.jsonl is damaged", said)
     assert "1.2000" in rows["lstm"]
 
@@ -235,8 +235,8 @@ def test_pictures_that_nobody_knows_and_too_many_pictures(make: Any) -> None:
     run = make.run(pictures={"a.json": large, "b.json": large, "c.json": {"kind": "unheard of"}, "d.txt": "no picture"})
     page = write_report([run])
     said = words(check_page(page))
-    assert "1 more picture is in the folder figures" in said
-    assert "c.json is not a picture that this release knows" in said
+    assert "1 more picture is in figures/" in said
+    assert "c.json is not a picture that this version can show" in said
     assert page.stat().st_size < 2_000_000
 
 
@@ -290,7 +290,7 @@ def test_the_selected_model_is_marked_and_says_on_how_much(make: Any) -> None:
     assert list(found)[:2] == ["gru", "tcn"] and "selected" in found["gru"] and "selected" not in found["tcn"]
     assert "not trained: needs about 4 min, a --budget of 20 min" in found["slow"]
     assert (
-        "(40 examples, 1 seed)" in text and "intervals are over examples alone, because seeds were not varied" in text
+        "(40 examples, 1 seed)" in text and "intervals are over examples alone, because only one seed was used" in text
     )
 
 
@@ -298,7 +298,7 @@ def test_a_table_that_is_wider_than_a_phone_says_how_many_columns_it_has(six: Ca
     text = write_report([six()]).read_text(encoding="utf-8")
     head = re.search(r'<table class="scores numbers">\s*<thead>(.*?)</thead>', text, re.S)
     assert head is not None
-    assert f"{head[1].count('<th ')} columns: scroll the table sideways to see all of them." in text
+    assert f"{head[1].count('<th ')} columns: scroll sideways to see all of them." in text
     assert "@media screen and (max-width: 75rem) { .sideways { display: block; } }" in text
     assert ('<p class="note sideways wide">' in text) == (head[1].count("<th ") > 11)  # such a one is cut on any screen
     titles = re.findall(r"<th [^>]*>([^<]*)</th>", head[1])

@@ -47,9 +47,9 @@ def test_every_causal_model_becomes_a_model_of_vectors(model: str, entry: str) -
 
 
 def test_a_model_that_reads_something_else_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"'ngram' does not fit .* it reads tokens, and the input"):
+    with pytest.raises(UsageError, match=r"'ngram' does not fit .* it reads tokens, but the input"):
         build(RunConfig(model="ngram"), Ports(0, 9, d_in=9), ACCEPTS)
-    with pytest.raises(UsageError, match="it reads numbers, and the input of the task is tokens"):
+    with pytest.raises(UsageError, match="it reads numbers, but the input of the task is tokens"):
         build(RunConfig(model="key-chain"), Ports(9, 9), ACCEPTS)
 
 

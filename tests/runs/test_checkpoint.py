@@ -120,7 +120,7 @@ def test_damage_falls_back_to_the_one_before_and_says_so(saved: Checkpoints, par
         assert found is not None
         assert found.step == 100
         assert f"step-00000200/{part}" in found.notes[0]
-        assert found.notes[-1] == f"continuing from {saved.path / 'step-00000100'} (step 100)"
+        assert found.notes[-1] == f"resuming from {saved.path / 'step-00000100'} (step 100)"
 
     for _ in range(60):
         flip_bit(path, numbers)
@@ -154,7 +154,7 @@ def test_swapped_and_lost_checkpoints(saved: Checkpoints, tmp_path: Path):
     os.rename(saved.path / "step-00000100", saved.path / "aside")
     os.rename(saved.path / "step-00000200", saved.path / "step-00000100")
     os.rename(saved.path / "aside", saved.path / "step-00000200")
-    with pytest.raises(DataError, match=r"no checkpoint in .* is whole: .*step-00000200.*step-00000100"):
+    with pytest.raises(DataError, match=r"no checkpoint in .* is complete: .*step-00000200.*step-00000100"):
         saved.latest()
 
 
@@ -162,11 +162,11 @@ def test_never_silently_from_scratch(saved: Checkpoints, tmp_path: Path):
     for step in (100, 200):
         path = saved.path / f"step-00000{step}" / "state.safetensors"
         path.write_bytes(path.read_bytes()[:-7])
-    with pytest.raises(DataError, match=r"no checkpoint in .* is whole: .*train the run again"):
+    with pytest.raises(DataError, match=r"no checkpoint in .* is complete: .*train the run again"):
         saved.latest()
     for step in (100, 200):
         shutil.rmtree(saved.path / f"step-00000{step}")
-    with pytest.raises(DataError, match=r"no checkpoint in .* is whole: .*step-00000200 is missing"):
+    with pytest.raises(DataError, match=r"no checkpoint in .* is complete: .*step-00000200 is missing"):
         saved.latest()
 
 

@@ -99,5 +99,7 @@ def test_a_setting_of_another_task_is_refused_by_its_name() -> None:
     from unrolled.models.gru import Config as Gru
     from unrolled.tasks.translate import Config as Translate
 
-    with pytest.raises(UsageError, match=r"^this task has no setting 'time' \(how long to train is told by .*time.*\)"):
+    with pytest.raises(
+        UsageError, match=r"^this task has no setting 'time' \(use .*time.* to limit the training time\)"
+    ):
         full_keys({"task.reading.time": "5m"}, Gru, Translate)

@@ -138,7 +138,7 @@ def test_open_says_what_is_missing(run: RunDirectory, tmp_path: Path):
 )  # fmt: skip
 def test_names_that_lead_elsewhere_are_refused(run: RunDirectory, name: str):
     for act in (run.read_bytes, lambda n: run.write_text(n, "x"), lambda n: run.verify([n]), lambda n: run.seal([n])):
-        with pytest.raises(DataError, match="not a name inside a run directory"):
+        with pytest.raises(DataError, match="not a path inside a run directory"):
             act(name)
 
 
@@ -147,14 +147,14 @@ def test_a_manifest_cannot_name_files_outside(run: RunDirectory, tmp_path: Path)
     seals = manifest.read_manifest(run.path)
     seals.files["../secret"] = manifest.measure(tmp_path / "secret")
     (run.path / "MANIFEST.json").write_text(seals.to_text())
-    with pytest.raises(DataError, match="not a name inside"):
+    with pytest.raises(DataError, match="not a path inside"):
         RunDirectory.open(run.path)
 
 
 def test_links_and_pipes_do_not_lead_out(run: RunDirectory, tmp_path: Path):
     shutil.move(run.path / "codec", tmp_path / "codec")
     (run.path / "codec").symlink_to(tmp_path / "codec")
-    with pytest.raises(DataError, match="leads out of the run directory"):
+    with pytest.raises(DataError, match="points outside the run directory"):
         run.read_json("codec/labels.json")
     (run.path / "README.md").unlink()
     os.mkfifo(run.path / "README.md")
@@ -241,7 +241,7 @@ def test_a_file_that_was_put_there_is_not_read(run: RunDirectory):
     (run.path / "extra.json").write_text("{}")
     with pytest.raises(DataError, match=r"extra\.json is not listed in MANIFEST\.json"):
         run.read_json("extra.json")
-    with pytest.raises(DataError, match=r"neither there nor listed"):
+    with pytest.raises(DataError, match=r"is missing and not listed"):
         run.read_json("other.json")
 
 
@@ -463,7 +463,7 @@ def test_only_files_are_replaced(tmp_path: Path, kind: str):
     else:
         target.symlink_to("/dev/null")
     before = os.lstat(target)
-    with pytest.raises(CannotWrite, match="not a file that could be replaced"):
+    with pytest.raises(CannotWrite, match="cannot be replaced"):
         atomic.write_text(target, "page")
     assert os.lstat(target).st_ino == before.st_ino
     assert [path.name for path in tmp_path.iterdir()] == ["out.html"]

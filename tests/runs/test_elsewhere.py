@@ -43,7 +43,7 @@ def test_a_run_from_another_machine_is_read_to_the_processor(copy: RunDirectory,
     assert found.config.device == "cpu"
     assert found.score(TEXTS[:3]) == load(trained).score(TEXTS[:3])
     (copy.path / "result.json").unlink()
-    with pytest.raises(DataError, match=f"was trained on {device}, which this machine lacks"):
+    with pytest.raises(DataError, match=f"was trained on {device}, which this machine does not have"):
         unrolled.train(resume=copy.path, data=TEXTS)
 
 

@@ -151,7 +151,7 @@ def test_the_command_measures_the_run_beside_its_baselines(run: Run, tmp_path: P
     assert told.pop("baselines") == again.evaluate_baselines(path) != {}
     assert told == again.evaluate(path)
     alone = run_unrolled("evaluate", run.path, path).stdout
-    assert "No baselines: they are fitted on the data that this run was trained on; name it with --trained-on" in alone
+    assert "No baselines: they are fitted on the training data of this run; name it with --trained-on" in alone
 
 
 def test_the_data_that_a_run_names_is_not_opened_by_that(run: Run, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_more_than_the_weights_is_refused_at_once(path: Path, settings: dict[str
 def test_somewhat_other_sizes_are_told_briefly(path: Path) -> None:
     before = RunDirectory.open(path).read_json("config.json")
     changed(path, d_state=5)
-    with pytest.raises(DataError, match=r"do not fit the model of its config.json") as error:
+    with pytest.raises(DataError, match=r"do not match the model in its config.json") as error:
         load(path)
     assert len(str(error.value)) < 1000
     RunDirectory.open(path).write_json("config.json", before)

@@ -153,10 +153,10 @@ def test_caps_on_tensors_and_header(monkeypatch: pytest.MonkeyPatch):
     data = to_bytes({str(i): torch.zeros(1) for i in range(20)})
     assert len(parse_tensors(data, "file")) == 20
     monkeypatch.setattr(formats, "MAX_TENSORS", 18)
-    with pytest.raises(DataError, match="more than the 18"):
+    with pytest.raises(DataError, match="more than the limit of 18"):
         parse_tensors(data, "file")
     monkeypatch.setattr(formats, "MAX_HEADER_BYTES", 100)
-    with pytest.raises(DataError, match="more than the 100"):
+    with pytest.raises(DataError, match="more than the limit of 100"):
         parse_tensors(data, "file")
 
 
@@ -223,5 +223,5 @@ def test_json_depth_is_the_same_for_writing_and_reading(monkeypatch: pytest.Monk
     with pytest.raises(DataError, match="deep"):
         parse_json(json.dumps([value]).encode(), "file")
     monkeypatch.setattr(opening, "JSON", 10)
-    with pytest.raises(DataError, match="more than the 10"):
+    with pytest.raises(DataError, match="more than the limit of 10"):
         parse_json(b"[1, 2, 3, 4, 5]", "file")

@@ -194,7 +194,9 @@ def test_a_column_says_the_split(tmp_path: Path, task: str) -> None:
         prepared(wrong, task, {"data": {"part": "fold"}})
     only = written(tmp_path / "only.csv", [header.removesuffix(",fold"), *(cells("test", i) for i in range(5))])
     both = {"train": data, "test": only}
-    with pytest.raises(DataError, match=r"data.csv, line 62: is for test by itself, but the test split is given too"):
+    with pytest.raises(
+        DataError, match=r"data.csv, line 62: already defines the test split, but the test split is given too"
+    ):
         prepared(both, task, {"data": {"part": "fold"}})
     unmarked = written(tmp_path / "unmarked.csv", [header, *(row for row in rows if not row.endswith("test"))])
     made = prepared({"train": unmarked, "test": only}, task, {"data": {"part": "fold"}})
@@ -224,7 +226,7 @@ def test_a_split_is_given_once(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"holds train and test, but is given as test"):
         prepared({"train": other, "test": tmp_path}, "next-token", {})
     shutil.copy(tmp_path / "train.txt", tmp_path / "train-2.txt")
-    with pytest.raises(UsageError, match="several files are for one split; put them into folders"):
+    with pytest.raises(UsageError, match="several files are for the same split; put them into folders"):
         prepared(tmp_path, "next-token", {})
 
 
@@ -237,11 +239,14 @@ def test_a_saved_run_asks_for_its_files_again(tmp_path: Path) -> None:
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert (config["source"], config["given"]) == (str(train), {"test": str(test)})
     assert run.evaluate(split="test") == {key: run.result["test"][key] for key in run.evaluate(split="test")}
-    with pytest.raises(DataError, match=rf'its test data is .*test.csv, opened only if you name it; .*test="{test}"'):
+    with pytest.raises(
+        DataError,
+        match=rf'its test data is .*test.csv, which is opened only if you name it explicitly; .*test="{test}"',
+    ):
         load(run.path, trained_on=train).evaluate(split="test")
     again = load(run.path, trained_on=train, test=test)
     assert again.evaluate(split="test") == run.evaluate(split="test")
-    with pytest.raises(UsageError, match="was trained without valid data"):
+    with pytest.raises(UsageError, match="was trained without separate valid data"):
         load(run.path, trained_on=train, test=test, valid=test).evaluate(split="test")
     test.write_text(test.read_text().replace("A", "B"))
     with pytest.raises(DataError, match="has changed since training"):

@@ -323,7 +323,7 @@ def test_a_look_at_a_large_table_reads_its_beginning(tmp_path: Path, monkeypatch
 
 def test_what_was_guessed_is_told_with_its_reason() -> None:
     told = str(guess_task(ROWS, {}))
-    assert told == 'classify (guessed because its examples have targets (class); task="NAME" overrules it)'
+    assert told == 'classify (guessed because its examples have targets (class); override with task="NAME")'
 
 
 def test_a_target_that_is_not_there_is_told(tmp_path: Path) -> None:

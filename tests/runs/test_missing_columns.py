@@ -128,7 +128,9 @@ def test_settings_of_a_run_that_the_data_cannot_have(tmp_path: Path) -> None:
     data = write(tmp_path / "rows.jsonl", TEXT_ROWS)
     run = load(train(data, "next-token", "ngram", out=tmp_path / "run", settings={"column": "body"}).path)
     (tmp_path / "plain.txt").write_text("\n".join(TEXTS))
-    with pytest.raises(DataError, match=r"plain text has no columns.*run reads data by the settings that it was train"):
+    with pytest.raises(
+        DataError, match=r"plain text has no columns.*run reads data with the settings that it was train"
+    ):
         run.evaluate(tmp_path / "plain.txt")
     for wrong in ("", "https://example.org/rows.jsonl"):
         with pytest.raises(UsageError):

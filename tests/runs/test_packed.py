@@ -42,7 +42,7 @@ def test_a_run_is_unpacked_where_nothing_is_and_stays_there(tmp_path: Path) -> N
     with pytest.raises(UsageError, match="is not empty"):
         unpack({"config.json": b"{}"}, tmp_path)
     for name in ("../config.json", "/config.json", "codec/../../config.json"):
-        with pytest.raises(DataError, match="not a name inside a run directory"):
+        with pytest.raises(DataError, match="not a path inside a run directory"):
             unpack({name: b"{}"}, tmp_path / "run")
 
 

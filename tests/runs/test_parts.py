@@ -117,10 +117,10 @@ def test_a_body_that_wrote_becomes_one_that_reads() -> None:
             assert torch.equal(after[name], source[name]), name
             assert name in taken.took
     assert torch.equal(after["head.weight"], before["head.weight"])
-    assert "another shape, 9x5 where 3x5" in taken.left["head.weight"]
+    assert "shape 9x5 instead of 3x5" in taken.left["head.weight"]
     line = taken.words("runs/old")
     assert line.count("\n") == 0
-    assert line.startswith(f"from runs/old: {len(taken.took)} of {len(after)} tensors taken: embedding (1), ")
+    assert line.startswith(f"from runs/old: {len(taken.took)} of {len(after)} tensors loaded: embedding (1), ")
 
 
 def test_rows_that_stand_for_something_else_are_not_taken() -> None:
@@ -128,7 +128,7 @@ def test_rows_that_stand_for_something_else_are_not_taken() -> None:
     means = {"decoder.embedding": Vocabulary(Words("a")), "head": Vocabulary(Words("a"))}
     meant = {"decoder.embedding": Vocabulary(Words("b")), "head": Vocabulary(Words("a"))}
     taken = parts.take(one, other, means, meant)
-    assert taken.left == {"embedding.weight": "of another vocabulary"}
+    assert taken.left == {"embedding.weight": "different vocabulary"}
     classes = {"decoder.embedding": Vocabulary(Words("a"), ("x", "y"))}
     taken = parts.take(one, other, classes, {"decoder.embedding": Vocabulary(Words("a"), ("x", "z"))})
     assert list(taken.left) == ["embedding.weight"]
@@ -193,7 +193,7 @@ def test_a_table_that_is_also_the_head_keeps_its_scale_or_is_refused() -> None:
 def test_a_matrix_is_no_table() -> None:
     """Five channels to five entries, and five tokens of five entries: the same shape, another meaning."""
     taken = parts.take(made(Ports(5, 5)), made(Ports(0, 5, d_in=5)), {}, {})
-    assert taken.left["embedding.weight"] == "an input layer of another kind"
+    assert taken.left["embedding.weight"] == "a different kind of input layer"
     assert "body.layers.0.cell.weight_ih" in taken.took
 
 

@@ -143,7 +143,7 @@ def test_what_is_written_from_here_goes_on_from_the_stream(runs: Callable[[str],
     rolls.push(ROLLS[0][0])
     made = rolls.ahead("generate", max_tokens=3, n=2)
     assert [each["roll"].shape for each in made] == [(3, 6), (3, 6)]
-    with pytest.raises(UsageError, match="'score' cannot go on from a stream"):
+    with pytest.raises(UsageError, match="'score' cannot continue a stream"):
         session.ahead("score")
     with pytest.raises(UsageError, match="cannot generate, because models of the task 'tag'"):
         runs("tags").session().ahead("generate")
@@ -154,15 +154,15 @@ def test_what_cannot_run_live_says_why(runs: Callable[[str], Run], tmp_path: Any
         task, source, settings = DATA[data]
         both = QUICK | settings | {"steps": 1}
         unrolled.train(source, task=task, model=model, out=tmp_path / model, settings=both)
-    with pytest.raises(UsageError, match=r"reads a series to its end .* train a causal one"):
+    with pytest.raises(UsageError, match=r"reads a whole series .* train a causal model"):
         unrolled.load(tmp_path / "bigru").session()
-    with pytest.raises(UsageError, match="read an input to its end"):
+    with pytest.raises(UsageError, match="read a whole input"):
         unrolled.load(tmp_path / "seq2seq").session()
-    with pytest.raises(UsageError, match=r"condition=.* is not for"):
+    with pytest.raises(UsageError, match=r"condition=.* does not apply"):
         runs("noise").session("x")
     with pytest.raises(UsageError, match="one of"):
         runs("of a class").session()
-    with pytest.raises(DataError, match="the row: found 3 numbers where 2 are expected"):
+    with pytest.raises(DataError, match="the row: found 3 numbers, expected 2"):
         runs("noise").session().push([1.0, 2.0, 3.0])
 
 
@@ -171,7 +171,7 @@ def test_what_was_saved_elsewhere_is_refused(runs: Callable[[str], Run]) -> None
     with pytest.raises(DataError, match="weights of another run"):
         session.restore(runs("late").session().save())
     for odd in (b"", b"x" * 100, session.save()[:-3]):
-        with pytest.raises(DataError, match="no saved session"):
+        with pytest.raises(DataError, match="not a saved session"):
             session.restore(odd)
 
 
@@ -182,7 +182,7 @@ def test_positions_end(tmp_path: Any) -> None:
     session = run.session()
     assert session.most == 15 and session.grows
     session.push("state tick stat")
-    with pytest.raises(UsageError, match="line 9: this model has positions for 15 ticks"):
+    with pytest.raises(UsageError, match="line 9: this model has positions for at most 15 ticks"):
         session.push("c", "line 9")
     session.end()
     assert len(session.push("state")) == 5
@@ -196,10 +196,10 @@ def test_the_command_line(runs: Callable[[str], Run]) -> None:
     assert len(shown) == len(ROLLS[0])
     words = ["predict", runs("of a class").path, "-", "--live", "--condition", "s"]
     assert run_unrolled(*words, stdin="ab\n").stdout.splitlines()[-1].startswith('{"token": "<stop>"')
-    assert "--beam has no use with --live" in run_unrolled(*words, "--beam", 2, stdin="a\n", code=2).stderr
+    assert "--beam cannot be used with --live" in run_unrolled(*words, "--beam", 2, stdin="a\n", code=2).stderr
     assert "leave out -o" in run_unrolled(*words, "-o", "x.csv", stdin="a\n", code=2).stderr
     grown = run_unrolled("predict", runs("texts").path, "-", "--live", stdin=LINES[0] + "\n")
-    assert "costs more than the one before" in grown.stderr
+    assert "takes longer than the one before" in grown.stderr
 
 
 def test_the_running_mean_keeps_the_laws() -> None:

@@ -77,7 +77,7 @@ def test_any_tree_comes_back_under_its_own_template(tree: Any):
 
 def test_named_tuples_need_a_template():
     tree = (Pair(torch.ones(2), None), {"memory": Fixed((torch.zeros(1),))})
-    with pytest.raises(DataError, match="the fields h, c where the model has nothing; it is of another model"):
+    with pytest.raises(DataError, match="the fields h, c where the model has nothing; it belongs to another model"):
         through_files(tree)
     assert same(through_files(tree, template=(Pair(torch.zeros(5), None), None)), tree)
 
@@ -122,7 +122,7 @@ def test_a_shared_tensor_is_shared_again():
     ],
 )
 def test_a_state_of_another_model_is_refused(tree: Any, template: Any):
-    with pytest.raises(DataError, match="it is of another model"):
+    with pytest.raises(DataError, match="it belongs to another model"):
         through_files(tree, template)
 
 
@@ -139,5 +139,5 @@ def test_a_damaged_structure_is_refused(structure: Any):
 def test_what_cannot_be_saved_is_named():
     with pytest.raises(TypeError, match="0/x: a object"):
         flatten(({"x": object()},))
-    with pytest.raises(TypeError, match="neither text nor a whole number"):
+    with pytest.raises(TypeError, match="neither a string nor an integer"):
         flatten({(1, 2): 3})

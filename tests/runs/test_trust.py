@@ -86,7 +86,7 @@ def test_no_command_runs_the_file_of_a_model_unasked(own: Path, text: Path, mark
     own.write_text(own.read_text() + "# changed\n")
     for given in commands[:-1]:
         ended = run(*given, "--with", "mine.py", cwd=tmp_path)
-        assert ended.code == 3 and "not the file this run was made with" in ended.err, given
+        assert ended.code == 3 and "its content has changed since this run was made with it" in ended.err, given
         assert not marker.exists(), given
     own.write_text(own.read_text().removesuffix("# changed\n"))
     assert run("generate", "run", "--max-tokens", 3, "--with", "mine.py", cwd=tmp_path).code == 0
@@ -114,7 +114,7 @@ def test_a_comparison_cannot_name_code_data_or_other_folders(
     assert ended.code == 3 and "sha256" in ended.err and not marker.exists()
     planned(own_file=str(own), own_file_sha256="0" * 64)
     ended = run(*resume, "--with", "mine.py", cwd=tmp_path)
-    assert ended.code == 3 and "not the file" in ended.err and not marker.exists()
+    assert ended.code == 3 and "its content has changed" in ended.err and not marker.exists()
     planned()
     ended = run("compare", "--resume", "out", cwd=tmp_path)
     assert ended.code == 3 and "unrolled compare text.txt --resume out" in ended.err
@@ -130,9 +130,9 @@ def test_a_plan_names_folders_within_the_comparison_only(tmp_path: Path) -> None
     from unrolled.core.errors import UsageError
 
     for folder in ("../precious", "/tmp/precious", "..", ".", "", ".hidden", "a/b", "a\\b", "a\0b"):
-        with pytest.raises(UsageError, match="folder within the comparison"):
+        with pytest.raises(UsageError, match="not a folder of this comparison"):
             Job.parse({"folder": folder, "label": "x", "kind": "model", "model": "elman"})
-        with pytest.raises(UsageError, match="folder within the comparison"):
+        with pytest.raises(UsageError, match="not a folder of this comparison"):
             Job.parse({"folder": "x", "label": "x", "kind": "model", "model": "elman", "members": [folder]})
 
 
@@ -175,7 +175,7 @@ def test_a_table_does_not_lead_out_of_its_folder(name: str, tmp_path: Path) -> N
     (home / "link.png").symlink_to(tmp_path / "secret.png")
     (home / "deep" / "link.png").symlink_to("../../secret.png")
     (home / "own.png").write_bytes(b"own")
-    with pytest.raises(DataError, match=r"row 3: .* leads out of"):
+    with pytest.raises(DataError, match=r"row 3: .* points outside"):
         file_of_row(name, [home, home / "images"], "row 3")
     for fine in ("own.png", str(home / "own.png"), "deep/../own.png"):
         assert file_of_row(fine, [home, home / "images"], "row 3") == home / fine

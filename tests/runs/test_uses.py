@@ -119,7 +119,7 @@ def test_commands_of_the_card_and_the_report_run(case: tuple[Run, Path]) -> None
         assert command in told
         assert command.replace("'", "&#39;") in page or command in page
     unit = UNITS.get(run.config.task, "tokens")
-    assert f"measured on the same {unit}" in card
+    assert f"evaluated on the same {unit}" in card
     for command in told:
         words = [str(data) if word == "NEW_DATA" else word for word in shlex.split(command)[1:]]
         done = run_unrolled(*words, *(["-o", "again"] if words[0] == "train" else []), cwd=Path.cwd())

@@ -64,7 +64,7 @@ def run(folder: Path) -> Run:
 
 
 @pytest.mark.parametrize(("change", "settings", "says"), [
-    ({"label": "good"}, {}, "two or more are needed"),
+    ({"label": "good"}, {}, "at least two are needed"),
     ({"text": "  "}, {}, "line 2"),
     ({"label": ""}, {}, "expected a class"),
 ])  # fmt: skip
@@ -133,7 +133,9 @@ def test_the_most_probable_classes_are_told_on_request(run: Run) -> None:
         assert all(first["p"] >= other["p"] for other in others)
         assert sum(each["p"] for each in line["candidates"]) == pytest.approx(1)
     assert len(run.predict(texts, n=2)[0]["candidates"]) == 2
-    with pytest.raises(UsageError, match=r"beam=\.\.\. is not for the task 'classify'; predict takes n=\.\.\. there"):
+    with pytest.raises(
+        UsageError, match=r"beam=\.\.\. does not apply to the task 'classify'; predict takes n=\.\.\. there"
+    ):
         run.predict(texts, beam=2)
 
 
@@ -336,7 +338,7 @@ def test_a_limit_of_held_out_data_is_told_in_examples(tmp_path: Path, monkeypatc
     monkeypatch.setattr("unrolled.comparison.api.LEAST_HELD_OUT", 10)
     monkeypatch.setattr("unrolled.comparison.api.HELD_OUT_RATE", 0)
     plan = make_plan(rows(120), "classify", {"models": "dan", "time": 60, "split": "60/20/20"})
-    assert plan.notes == ["scores are on 10 examples of valid and test; held_out=... changes that"]
+    assert plan.notes == ["scores are computed on 10 examples of valid and test; held_out=... changes that"]
     task = make_task(configure("classify", "dan", "memory", plan.settings))
     task.prepare(rows(120))
     assert (task.size("valid"), task.size("test")) == (10, 10)
@@ -370,10 +372,10 @@ def test_rows_keep_their_cells_and_order(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("words", "code", "says"), [
     (["rows.csv", "-o", "out.xls"], 2, ".csv, .tsv or .jsonl"),
-    (["rows.csv", "-o", "rows.csv"], 2, "the file that is read"),
+    (["rows.csv", "-o", "rows.csv"], 2, "this is the input file"),
     (["rows.csv", "-o", "nowhere/out.csv"], 2, "no folder"),
-    (["lines.txt", "-o", "out.csv"], 2, "no table"),
-    (["taken.csv", "-o", "out.csv"], 2, "'prediction' already"),
+    (["lines.txt", "-o", "out.csv"], 2, "not a table"),
+    (["taken.csv", "-o", "out.csv"], 2, "already a column 'prediction'"),
     (["other.csv"], 3, "did you mean 'texts'"),
     (["empty.csv", "-o", "out.csv"], 3, "line 3"),
     (["-"], 3, "line 301"),

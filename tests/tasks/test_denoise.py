@@ -71,7 +71,7 @@ def test_clean_series_are_enough(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("source", "task", "says"), [
-    (SINES, "denoise", "has noise already"),
+    (SINES, "denoise", "already has noise"),
     ("builtin:digits", "classify", "there is no setting 'noise'"),
 ])  # fmt: skip
 def test_noise_where_it_does_not_belong_is_refused(tmp_path: Path, source: str, task: str, says: str) -> None:
@@ -115,7 +115,7 @@ def test_live_answers_before_it_reads_on(run: Run) -> None:
     assert asked == [0]
     with pytest.raises(DataError, match="line 2: found 'x'"):
         list(lines_of(run.session(), ["1", "x"]))
-    with pytest.raises(DataError, match="line 1: found 2 numbers where 1 are expected"):
+    with pytest.raises(DataError, match="line 1: found 2 numbers, expected 1"):
         list(lines_of(run.session(), ["1, 2"]))
 
 

@@ -138,13 +138,15 @@ def test_what_does_not_fit_is_said(run: Run, folder: Path, tmp_path: Path) -> No
     source = folder / "scales.npz"
     with pytest.raises(UsageError, match="tokens is a setting for text"):
         unrolled.train(source, task="next-frame", out=tmp_path / "a", settings={"tokens": "word"})
-    with pytest.raises(UsageError, match="it reads tokens, and the input of the task is numbers"):
+    with pytest.raises(UsageError, match="it reads tokens, but the input of the task is numbers"):
         unrolled.train(source, task="next-frame", model="ngram", out=tmp_path / "b")
-    with pytest.raises(UsageError, match="it reads numbers, and the input of the task is tokens"):
+    with pytest.raises(UsageError, match="it reads numbers, but the input of the task is tokens"):
         unrolled.train("builtin:python-docs", model="key-chain", out=tmp_path / "c")
-    with pytest.raises(UsageError, match=r"top_k=.* is not for the task 'next-frame'; generate takes n=.*, max_tokens"):
+    with pytest.raises(
+        UsageError, match=r"top_k=.* does not apply to the task 'next-frame'; generate takes n=.*, max_tokens"
+    ):
         run.generate(top_k=3)
-    with pytest.raises(DataError, match="20 wide, those of this run 88"):
+    with pytest.raises(DataError, match="have width 20, expected 88"):
         run.evaluate([np.zeros((3, 20))])
     with pytest.raises(DataError, match="the prompt"):
         run.generate(np.full((3, 88), 7))

@@ -118,7 +118,7 @@ def test_what_does_not_fit_is_said(stream: Run, classes: Run) -> None:
         stream.generate("", condition="A")
     with pytest.raises(UsageError, match="A, B"):
         classes.generate("")
-    with pytest.raises(UsageError, match="one token"):
+    with pytest.raises(UsageError, match="a single token"):
         stream.generate("", stop="so")
     with pytest.raises(UsageError, match="no part 'dev'"):
         stream.evaluate(split="dev")

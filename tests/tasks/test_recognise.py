@@ -74,7 +74,7 @@ def test_a_saved_run_reads_other_strokes(by_frames: Run, folder: Path) -> None:
     assert len(best["candidates"]) == 3
     assert best["candidates"][0]["logp"] >= best["candidates"][1]["logp"]
     with pytest.raises(
-        UsageError, match=r"length_penalty=.* is not for the task 'recognise'; predict takes n=.* and beam="
+        UsageError, match=r"length_penalty=.* does not apply to the task 'recognise'; predict takes n=.* and beam="
     ):
         saved.predict([rows[0]["strokes"]], length_penalty=0.5, beam=2)
     figures = saved.task.measure_on(folder / "more.jsonl")(saved.model)
@@ -111,9 +111,9 @@ def test_attention_stands_beside_its_baselines(folder: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("settings", "model", "says"), [
-    ({"objective": "ctc"}, "seq2seq", "takes encoder or causal models"),
-    ({}, "bigru", "takes conditional models"),
-    ({"objective": "ctc", "model.channels": 1}, "cnn", "asks for a prediction at each position"),
+    ({"objective": "ctc"}, "seq2seq", "needs encoder or causal models"),
+    ({}, "bigru", "needs conditional models"),
+    ({"objective": "ctc", "model.channels": 1}, "cnn", "needs a prediction at each position"),
 ])  # fmt: skip
 def test_models_that_do_not_fit(folder: Path, tmp_path: Path, settings: dict[str, Any], model: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
@@ -126,7 +126,7 @@ def test_texts_that_are_too_long_for_their_frames_are_told_before_training(tmp_p
     rows = drawings(40)
     rows[7]["text"] = "abcdefghijklmnop"
     with pytest.raises(
-        DataError, match=r"example 8 of the data .* 6 frames cannot say 16 tokens by CTC, which needs 16"
+        DataError, match=r"example 8 of the data .* 6 frames are too few for 16 tokens with CTC, which needs 16"
     ):
         unrolled.train(rows, task="recognise", model="bigru", out=tmp_path / "run", settings=QUICK | CTC)
 

@@ -109,7 +109,7 @@ def test_a_saved_run_is_the_same_run(run: Run, file: Path) -> None:
     assert said[0]["prediction"] == ["O", "B-PER", "I-PER"]
     assert len(said[1]["p"]) == 1 and 0 < said[1]["p"][0] <= 1
     assert said[0] == run.predict([["ra", "bdgo", "gdbo"]])[0]
-    with pytest.raises(DataError, match="example 2: there is no word"):
+    with pytest.raises(DataError, match="example 2: the text has no words"):
         again.predict(["ra", " "])
 
 
@@ -151,13 +151,13 @@ def test_a_plain_text_is_cut_into_words(run: Run, tmp_path: Path) -> None:
 def test_on_the_command_line(run: Run) -> None:
     done = run_unrolled("predict", run.path, "-", stdin="ra bdgo gdbo\n")
     assert '"prediction": ["O", "B-PER", "I-PER"]' in done.stdout
-    with pytest.raises(UsageError, match="reads a series to its end"):
+    with pytest.raises(UsageError, match="reads a whole series"):
         run.session()
 
 
 @pytest.mark.parametrize(("model", "words"), [
     ("dan", "it predicts once for a whole sequence"),
-    ("identity", "it reads numbers, and the input of the task is tokens"),
+    ("identity", "it reads numbers, but the input of the task is tokens"),
     ("bow", "it predicts once for a whole sequence"),
     ("ngram", "it predicts what comes next"),
 ])  # fmt: skip

@@ -88,9 +88,9 @@ def test_beams_and_samples(run):
     assert len(beam["candidates"]) == 3
     assert [c["score"] for c in beam["candidates"]] == sorted((c["score"] for c in beam["candidates"]), reverse=True)
     assert beam["logp"] >= run.predict(["abc"], temperature=2.0)[0]["logp"] - 1e-5
-    with pytest.raises(UsageError, match="give one of the two"):
+    with pytest.raises(UsageError, match="give only one of them"):
         run.predict(["abc"], beam=2, sample=True)
-    with pytest.raises(UsageError, match=r"give beam=.* too"):
+    with pytest.raises(UsageError, match=r"add beam="):
         run.predict(["abc"], length_penalty=1.0)
 
 
@@ -111,7 +111,7 @@ def test_inspection_shows_source_by_target(run):
     said = run.predict(["abc"])[0]["prediction"]
     assert said and own.pictures[0].rows == [*said, "<stop>"]
     assert own.pictures[0].values == run.inspect("attention", ("abc", said)).pictures[0].values
-    assert "what the model itself writes" in own.reading and "itself writes" not in answer.reading
+    assert "the model's own prediction" in own.reading and "own prediction" not in answer.reading
     assert run.inspect("attention", "abc", {"length": 1}).pictures[0].rows == [said[0]]
     drawn = json.loads((run.path / "figures" / "alignment.json").read_text())
     assert len(drawn["values"]) == len(drawn["rows"])
@@ -274,7 +274,7 @@ def begin_with(model, batch):
 def test_a_source_longer_than_the_positions_is_told(task):
     model = model_of(task)
     model.max_source = 2
-    with pytest.raises(DataError, match=r"row \d+ \(of the part train\): the source has 3 tokens, .* at most 2"):
+    with pytest.raises(DataError, match=r"row \d+ \(train split\): the source has 3 tokens, .* at most 2"):
         task.look_at_training(model)
     with pytest.raises(DataError, match="line 7: the source has 3 tokens, but this model reads at most 2"):
         list(task.predict(model, [Given("ab"), Given("abc", place="line 7")], Decoding()))

@@ -63,7 +63,7 @@ def test_what_the_sampler_could_not_do_is_told_and_kept(tmp_path: Path) -> None:
     quiet = Quiet()
     run = unrolled.train(TEXTS, model="gru", out=tmp_path / "run", settings=QUICK | {"batch_size": 500}, progress=quiet)
     [note] = [note for note in run.result["notes"] if "batch size" in note]
-    assert note == "the batch size is 64 instead of 500: that is all there is"
+    assert note == "the batch size is 64 instead of 500: there are no more examples"
     assert quiet.said.count(f"note: {note}") == 1
     assert f"- {note}" in (tmp_path / "run" / "README.md").read_text()
     stream = unrolled.train(["one long text, " * 90], model="gru", out=tmp_path / "stream",

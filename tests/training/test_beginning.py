@@ -69,7 +69,7 @@ def test_what_a_kill_in_the_preparation_leaves_is_begun_again(
     run = unrolled.train([text], out=tmp_path / "run", settings=SETTINGS, progress=seen)
     assert run.result["steps"] == 2
     assert not [entry.name for entry in run.path.iterdir() if entry.name.startswith(".")]
-    told = any("stopped here before training began" in line for line in seen.said)
+    told = any("stopped here before training started" in line for line in seen.said)
     assert told is (state not in (nothing, a_lock))
     whole = unrolled.train([text], out=tmp_path / "whole", settings=SETTINGS)
     assert (run.path / "model.safetensors").read_bytes() == (whole.path / "model.safetensors").read_bytes()
@@ -92,7 +92,9 @@ def test_files_of_a_user_are_never_overwritten(
 
 def test_there_is_nothing_to_resume_before_training_began(tmp_path: Path) -> None:
     a_codec(tmp_path / "run")
-    with pytest.raises(DataError, match="nothing to resume: training did not begin; repeat the first command"):
+    with pytest.raises(
+        DataError, match="nothing to resume, because training had not started; run the original command again"
+    ):
         unrolled.train(resume=tmp_path / "run")
 
 

@@ -67,7 +67,7 @@ def test_a_checkpoint_is_not_made_while_batches_are_skipped(fit: Fit, poison: An
     run = fit("run", {"steps": 30, "save_every": 1e-9, "evaluate_every": 10, "lr": 0.001})
     events = [line["event"] for line in run.directory.read_metrics() if "event" in line]
     assert [event.split(":")[0] for event in events] == ["batch 18", "batch 19", "batch 20", "batch 21"]
-    assert "back to step 10, rate" in events[-1]
+    assert "back to step 10 with the learning rate" in events[-1]
 
 
 def test_what_was_left_out_is_made_up_for(fit: Fit, poison: Any, monkeypatch: pytest.MonkeyPatch) -> None:

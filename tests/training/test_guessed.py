@@ -49,8 +49,8 @@ def test_pairs_find_their_task_and_a_model(tmp_path: Path) -> None:
     run = unrolled.train(tmp_path / "pairs.tsv", out=tmp_path / "run", progress=heard, d_state=4, **QUICK)
     assert (run.config.task, run.config.model) == ("translate", "seq2seq")
     assert heard.lines[0] == (
-        'task translate (guessed because its examples are pairs of texts; task="NAME" overrules it), '
-        'model seq2seq (the default; model="NAME" chooses another)'
+        'task translate (guessed because its examples are pairs of texts; override with task="NAME"), '
+        'model seq2seq (the default; override with model="NAME")'
     )
 
 
@@ -61,7 +61,7 @@ def test_what_is_named_is_not_guessed(tmp_path: Path) -> None:
     config = configure(None, "gru", ROWS, {}, shown=heard)
     assert (config.task, config.model) == ("classify", "gru")
     assert heard.lines == [
-        'task classify (guessed because its examples have targets (class); task="NAME" overrules it)'
+        'task classify (guessed because its examples have targets (class); override with task="NAME")'
     ]
     (tmp_path / "recipe.toml").write_text('task = "next-token"\nmodel = "gru"\n')
     config = configure(None, None, ROWS, {}, tmp_path / "recipe.toml", shown=heard)

@@ -227,7 +227,9 @@ def test_weights_whose_score_is_not_finite_are_neither_kept_nor_gone_back_to(fit
     run = fit("run", {"steps": 30, "lr": 0.01})
     lines = run.directory.read_metrics()
     events = [line["event"] for line in lines if "event" in line]
-    assert events == [f"step {step}: nats is nan on validation data, weights not kept" for step in (20, 30)]
+    assert events == [
+        f"step {step}: nats is nan on validation data, so these weights were not saved" for step in (20, 30)
+    ]
     assert [line["step"] for line in lines if "nats" in line] == [0, 10]
     assert run.result["best_step"] == 10
     saved = sorted(path.name for path in (run.path / "checkpoints").glob("step-*"))
@@ -236,7 +238,7 @@ def test_weights_whose_score_is_not_finite_are_neither_kept_nor_gone_back_to(fit
 
 def test_a_score_that_is_never_finite_ends_in_a_sentence(fit: Fit, poison: Any) -> None:
     poison(set(range(100)))
-    with pytest.raises(Diverged, match="nats was never finite on validation data; lower the rate"):
+    with pytest.raises(Diverged, match="nats was never finite on validation data; lower the learning rate"):
         fit("run", {"steps": 10})
 
 

@@ -23,7 +23,7 @@ def test_a_model_larger_than_the_memory_is_refused_at_once(tmp_path: Path, monke
     monkeypatch.setattr(cost, "available_bytes", lambda: 1_000_000)
     width = {"gru": {"d_state": 200}, "transformer": {"d_model": 256}}[model]
     with pytest.raises(
-        OutOfMemory, match=r"numbers with these settings.*needs at least [\d,]+ bytes .* 1,000,000 are free"
+        OutOfMemory, match=r"parameters with these settings.*needs at least [\d,]+ bytes, but only 1,000,000 are free"
     ):
         unrolled.train(
             [f"the cat sat {i}" for i in range(40)], model=model, out=tmp_path / "run", settings=TINY | width

@@ -178,7 +178,7 @@ def test_a_roll_back_after_a_divergence_brings_the_carried_state_back(model: str
     loop.plan.steps = 10
     loop.train()
     events = [line["event"] for line in loop.run.read_metrics() if "event" in line]
-    assert events[-1] == "batch 7: still not finite, back to step 4, rate times 0.3"
+    assert events[-1] == "batch 7: still not finite, rolled back to step 4 with the learning rate times 0.3"
     before, after = loop.found  # type: ignore[attr-defined]
     assert before[1] is not None
     assert same(before, after)

@@ -60,7 +60,7 @@ def test_what_is_not_said_is_as_it_was(old: Run, file: Path, tmp_path: Path) -> 
     assert run.task.codec.to_json() == old.task.codec.to_json()
     assert run.config.start.from_run == str(old.path)
     assert run.config.from_vocabularies == ["decoder.embedding"]
-    assert said[0] == f"from {old.path}: 7 of 7 tensors taken: embedding (1), body (4), head (2)"
+    assert said[0] == f"from {old.path}: 7 of 7 tensors loaded: embedding (1), body (4), head (2)"
     first = next(line for line in run.directory.read_metrics() if line["step"] == 0)
     run.model.load_state_dict(old.model.state_dict())
     run.task.prepare(file)
@@ -73,12 +73,12 @@ def test_a_pre_trained_body_classifies(old: Run, tmp_path: Path) -> None:
     before, after = tensors(old), tensors(run)
     for name in (name for name in after if not name.startswith("head.")):
         assert torch.equal(after[name], before[name]), name
-    assert "tensors taken: embedding (1), body (4); newly initialised: head" in "\n".join(said)
+    assert "tensors loaded: embedding (1), body (4); newly initialised: head" in "\n".join(said)
     head = sum(tensor.numel() for name, tensor in after.items() if name.startswith("head."))
     assert f"{head:,} of {run.result['parameters']:,} parameters are trained" in "\n".join(said)
     assert run.result["trained_parameters"] == head
     assert run.task.inputs.to_json() == old.task.codec.to_json()
-    assert f"({head:,} of them trained, encoder kept fixed)" in (run.path / "README.md").read_text()
+    assert f"({head:,} of them trained, encoder frozen)" in (run.path / "README.md").read_text()
     assert set(unrolled.load(run.path).predict(["aaaa state 1"])[0].values()) & {"few", "many"}
 
 
@@ -87,7 +87,7 @@ def test_a_classifier_becomes_a_writer(old: Run, file: Path, tmp_path: Path) -> 
     settings = {"task.readout": "mean", "split": "60/20/20"}
     middle, _ = train(ROWS, tmp_path / "middle", from_run=old.path, task="classify", settings=settings)
     run, said = train(file, tmp_path / "run", from_run=middle.path, task="next-token", freeze=["embedding", "body"])
-    assert "tensors taken: embedding (1), body (4)" in "\n".join(said)
+    assert "tensors loaded: embedding (1), body (4)" in "\n".join(said)
     before, after = tensors(middle), tensors(run)
     for name in (name for name in after if not name.startswith("head.")):
         assert torch.equal(after[name], before[name]), name
@@ -134,7 +134,7 @@ def test_token_vectors_keep_their_size_where_a_table_is_scaled(old: Run, file: P
     settings |= {f"{half}.d_state": old.config.model_settings["d_state"] for half in ("encoder", "decoder")}
     given = {"task": "translate", "model": "encdec", "settings": settings}
     pair, said = train(pairs, tmp_path / "pair", from_run=old.path, freeze="embedding", **given)
-    assert "tensors taken: encoder.embedding (1), encoder.body (4)" in "\n".join(said)
+    assert "tensors loaded: encoder.embedding (1), encoder.body (4)" in "\n".join(said)
     again, _ = train(file, tmp_path / "again", from_run=pair.path, task="next-token", freeze="embedding", model="gru")
 
     def vectors(table: Any, codec: Any) -> dict[str, torch.Tensor]:
@@ -155,7 +155,9 @@ def test_token_vectors_keep_their_size_where_a_table_is_scaled(old: Run, file: P
 
 
 def test_what_is_begun_anew_is_not_frozen(old: Run, file: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"embedding\.weight cannot be frozen, because it is newly initialised .*body"):
+    with pytest.raises(
+        UsageError, match=r"embedding\.weight cannot be frozen: it was not loaded from the saved run .*body"
+    ):
         train(file, tmp_path / "run", from_run=old.path, freeze="decoder", settings={"tokens": "byte"})
     assert not (tmp_path / "run").exists()
 
@@ -218,7 +220,7 @@ def test_stopped_before_its_first_checkpoint_it_begins_again_with_the_same_weigh
     (tmp_path / "broken" / manifest.NAME).write_text(seals.to_text())
     (tmp_path / "broken" / "result.json").unlink()
     shutil.copytree(tmp_path / "broken", tmp_path / "late")
-    with pytest.raises(DataError, match=r"from_run is .*, opened only if you name it"):
+    with pytest.raises(DataError, match=r"from_run is .*, which is opened only if you name it explicitly"):
         unrolled.train(file, resume=tmp_path / "broken")
     broken = unrolled.train(file, resume=tmp_path / "broken", from_run=origin)
     assert (whole.path / "model.safetensors").read_bytes() == (broken.path / "model.safetensors").read_bytes()
@@ -231,7 +233,7 @@ def test_tokens_said_by_hand_are_not_those_of_the_saved_run(old: Run, file: Path
     run, said = train(file, tmp_path / "run", from_run=old.path, settings={"tokens": "byte"})
     assert run.task.codec.kind == "byte"
     assert run.config.from_vocabularies == []
-    assert "taken: body (4); newly initialised: embedding: of another shape" in said[0]
+    assert "loaded: body (4); newly initialised: embedding: shape 20x6 instead of" in said[0]
 
 
 def test_data_of_another_kind_has_its_own_vocabulary(old: Run, tmp_path: Path) -> None:
@@ -242,7 +244,7 @@ def test_data_of_another_kind_has_its_own_vocabulary(old: Run, tmp_path: Path) -
 
 
 def test_nothing_that_fits_is_an_error(old: Run, file: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="none of its weights fits"):
+    with pytest.raises(UsageError, match="none of its weights fit"):
         train(file, tmp_path / "run", from_run=old.path, settings={"d_state": 5, "d_embedding": 7, "tokens": "byte"})
     assert not (tmp_path / "run").exists()
     with pytest.raises(UsageError, match="no part 'encoder'"):
@@ -257,7 +259,7 @@ def test_nothing_that_fits_is_an_error(old: Run, file: Path, tmp_path: Path) -> 
 def test_by_command(old: Run, file: Path, tmp_path: Path) -> None:
     words = ["--steps", 4, "--threads", 1, "--split", "80/20", "-o", tmp_path / "run"]
     done = run_unrolled("train", file, "--from", old.path, "--freeze", "embedding,body", *words)
-    assert "7 of 7 tensors taken" in done.stderr
+    assert "7 of 7 tensors loaded" in done.stderr
     assert "of them trained" in done.stdout
     again = unrolled.train(
         file, recipe=tmp_path / "run" / "recipe.toml", out=tmp_path / "again", settings={"threads": 1}

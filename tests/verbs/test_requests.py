@@ -34,12 +34,12 @@ def test_what_a_task_obeys_can_be_asked(task: Task) -> None:
 
 
 @pytest.mark.parametrize(("task", "verb", "asked", "says"), [
-    ("classify", "predict", {"condition": "x"}, "condition=... is not for the task 'classify'"),
-    ("classify", "predict", {"beam": 2}, "beam=... is not for the task 'classify'"),
-    ("translate", "predict", {"stop": "a"}, "stop=... is not for the task 'translate'; predict takes n=..."),
-    ("next-token", "predict", {"seed": 1}, "seed=... is not for the task 'next-token'; predict takes condition=..."),
-    ("next-frame", "score", {"condition": "x"}, "condition=... is not for the task 'next-frame'"),
-    ("next-frame", "generate", {"beam": 3}, "beam=... is not for the task 'next-frame'; generate takes n=..."),
+    ("classify", "predict", {"condition": "x"}, "condition=... does not apply to the task 'classify'"),
+    ("classify", "predict", {"beam": 2}, "beam=... does not apply to the task 'classify'"),
+    ("translate", "predict", {"stop": "a"}, "stop=... does not apply to the task 'translate'; predict takes n=..."),
+    ("next-token", "predict", {"seed": 1}, "seed=... does not apply to the task 'next-token'; predict takes condi"),
+    ("next-frame", "score", {"condition": "x"}, "condition=... does not apply to the task 'next-frame'"),
+    ("next-frame", "generate", {"beam": 3}, "beam=... does not apply to the task 'next-frame'; generate takes n=..."),
 ])  # fmt: skip
 def test_a_setting_without_use_is_refused(task: str, verb: str, asked: dict[str, Any], says: str) -> None:
     spec = discover.verb(verb)
@@ -73,11 +73,11 @@ def test_what_is_left_open_is_decided(asked: dict[str, Any], samples: bool, want
 
 
 @pytest.mark.parametrize(("asked", "says"), [
-    ({"beam": 2, "temperature": 0.5}, "give one of the two"),
-    ({"beam": 2, "sample": True}, "give one of the two"),
-    ({"beam": 2, "best_of": 4}, "give one of the two"),
-    ({"length_penalty": 0.5}, "give beam=... too"),
-    ({"sample": False, "top_k": 3}, "nothing is sampled, so top_k=... cannot be obeyed"),
+    ({"beam": 2, "temperature": 0.5}, "give only one of them"),
+    ({"beam": 2, "sample": True}, "give only one of them"),
+    ({"beam": 2, "best_of": 4}, "give only one of them"),
+    ({"length_penalty": 0.5}, "add beam=..."),
+    ({"sample": False, "top_k": 3}, "nothing is sampled, so top_k=... has no effect"),
 ])  # fmt: skip
 def test_what_excludes_one_another_is_refused(asked: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError) as told:

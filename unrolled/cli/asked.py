@@ -22,15 +22,15 @@ from unrolled.core.verb import Result
 if TYPE_CHECKING:
     from unrolled.core.task import Given
 
-RunPath = Annotated[str, typer.Argument(help="A run directory, or a comparison for the model it selected.")]
+RunPath = Annotated[str, typer.Argument(help="A run directory, or a comparison (its selected model is used).")]
 Data = Annotated[
-    str, typer.Argument(help="A file with one example per line (or row); `-` reads standard input.", metavar="DATA")
+    str, typer.Argument(help="A file with one example per line (or row), or `-` for standard input.", metavar="DATA")
 ]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")]
 
 
 def print_results(found: Iterable[tuple[Given, Result]], text: Callable[[Result], str] | None) -> None:
-    """Each result on a line, as text or as JSON, which has what tells its input apart too."""
+    """Each result on a line, as text or as JSON, which also has what identifies its input."""
     for given, line in found:
         write_exact((json_words({**given.names, **line}) if text is None else text(line)) + "\n")
         sys.stdout.flush()

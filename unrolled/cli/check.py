@@ -23,8 +23,10 @@ def command(
     what: Annotated[
         str, typer.Argument(help="package.module:Layer, a model file such as my_model.py, or a model name.")
     ],
-    d_in: Annotated[int | None, typer.Option(min=1, help="Width of the vectors that the layer takes.")] = None,
-    vocabulary: Annotated[int | None, typer.Option(min=1, help="Number of tokens, for a layer that takes ids.")] = None,
+    d_in: Annotated[int | None, typer.Option(min=1, help="Input width of a layer that takes vectors.")] = None,
+    vocabulary: Annotated[
+        int | None, typer.Option(min=1, help="Vocabulary size, for a layer that takes token ids.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Check a layer, cell, encoder or model file against the laws of the contract.
@@ -70,7 +72,7 @@ def _find(what: str) -> Any:
     try:
         module = importlib.import_module(place)
     except ImportError as error:
-        raise UsageError(f"{place}: cannot be imported ({error})") from None
+        raise UsageError(f"{place}: import failed ({error})") from None
     if not hasattr(module, name):
         known = [key for key in vars(module) if not key.startswith("_")]
         raise UsageError(f"{place} has no '{name}'; {nearest(name, known)}")

@@ -20,19 +20,27 @@ OWN = ("budget", "start")  # groups that a comparison decides for its runs
 @with_options({"": CompareConfig} | groups_of(RunConfig, OWN))
 def command(
     data: Annotated[str | None, typer.Argument(help="A file, a folder, or builtin:NAME (see `unrolled data`).")] = None,
-    valid: Annotated[str | None, typer.Option(help="Validation data; default: a share of DATA (--split).")] = None,
-    test: Annotated[str | None, typer.Option(help="Test data, never trained on; default: likewise.")] = None,
-    task: Annotated[str | None, typer.Option(help="What to learn; guessed from the data when not given.")] = None,
-    out: Annotated[str | None, typer.Option("-o", "--out", help="The directory; default: comparisons/DATA.")] = None,
-    set_: Annotated[list[str], typer.Option("--set", help="key=value, any setting of all runs alike.")] = [],  # noqa: B006
+    valid: Annotated[str | None, typer.Option(help="Validation data. [default: a share of DATA, see --split]")] = None,
+    test: Annotated[
+        str | None, typer.Option(help="Test data, never used for training. [default: a share of DATA, see --split]")
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(help="What to learn; `unrolled tasks` lists the tasks. [default: guessed from the data]"),
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", help="Output directory. [default: comparisons/DATA]")
+    ] = None,
+    set_: Annotated[list[str], typer.Option("--set", help="Any setting as key=value, for all runs.")] = [],  # noqa: B006
     with_: With = None,
-    resume: Annotated[str | None, typer.Option(help="Go on with an interrupted comparison.")] = None,
+    resume: Annotated[str | None, typer.Option(help="Resume an interrupted comparison.")] = None,
     json: Json = False,
     values: dict[str, Any] = {},  # noqa: B006
 ) -> None:
-    """Train several models on the same data under equal conditions and say which is best, and how surely.
+    """Train several models on the same data under equal conditions and show which is best, and whether the difference
+    is significant.
 
-    All settings of the task are options too, such as `--readout mean`, and those of a model with its name before them,
+    All settings of the task are options too, such as `--readout mean`, and those of a model with its name as prefix,
     `--lstm.d-state 64`: `unrolled compare --task classify --models lstm,gru --help` lists them.
 
     Examples:

@@ -1,4 +1,4 @@
-"""`unrolled data`: what is built in, what would be understood of a file, and the cache of prepared data."""
+"""`unrolled data`: built-in data sets, how a file will be parsed, and the cache of prepared data."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ LETTERS = 8  # of words that a line holds beside each other, such as tokens
 @with_options({"data": DataConfig})
 def command(
     source: Annotated[
-        str | None, typer.Argument(help="A file, a folder or builtin:NAME; without it: the list.")
+        str | None, typer.Argument(help="A file, a folder or builtin:NAME. [default: list the built-in data sets]")
     ] = None,
-    task: Annotated[str | None, typer.Option(help="What it is for; guessed from the data when not given.")] = None,
-    set_: Annotated[list[str], typer.Option("--set", help="key=value, any setting of the task.")] = [],  # noqa: B006
+    task: Annotated[str | None, typer.Option(help="The task to parse it for. [default: guessed from the data]")] = None,
+    set_: Annotated[list[str], typer.Option("--set", help="Any setting of the task as key=value.")] = [],  # noqa: B006
     with_: With = None,
     clear_cache: Annotated[
-        bool, typer.Option("--clear-cache", help="Remove prepared data from the cache, except what is in use.")
+        bool, typer.Option("--clear-cache", help="Delete prepared data from the cache, except what is in use.")
     ] = False,
     json: Json = False,
     values: dict[str, Any] = {},  # noqa: B006
 ) -> None:
-    """List built-in data, or show what would be understood of yours before any training: the task, the columns and
-    their use, the split, the first examples.
+    """List the built-in data sets, or show how your data will be parsed before you train: task, columns and their use,
+    split, first examples.
 
     All settings of the task are options too, such as `--target stars`: `unrolled data --task classify --help` lists
     them.
@@ -54,7 +54,7 @@ def command(
     require_names(task, [], None)
     if clear_cache:
         if source is not None or values or set_ or task:
-            raise UsageError(f"{option('clear_cache')} removes all prepared data, so leave out what to look at")
+            raise UsageError(f"{option('clear_cache')} deletes all prepared data and takes no other argument")
         _clear(json)
         return
     if source is None:
@@ -99,7 +99,7 @@ def _clear(json: bool) -> None:
         print_json({"place": str(place), "removed": found.removed, "bytes": found.size, "in_use": found.in_use})
         return
     entries = "1 entry" if found.removed == 1 else f"{found.removed} entries"
-    print(f"removed {entries} ({size_words(found.size)}) of prepared data from {place}")
+    print(f"deleted {entries} of prepared data ({size_words(found.size)}) in {place}")
     if found.in_use:
         print(f"kept {found.in_use}, because a running process uses {'it' if found.in_use == 1 else 'them'}")
 
@@ -111,7 +111,7 @@ def _about_cache() -> str:
 
     most, size = cache.limit(), size_words(sum(entry.size for entry in cache.kept()))
     at_most = "no limit" if most is None else f"at most {size_words(most)}"
-    return f"\nprepared data: {size} in {cache.cache_directory()} ({at_most}); --clear-cache removes it"
+    return f"\nprepared data: {size} in {cache.cache_directory()} ({at_most}); --clear-cache deletes it"
 
 
 def _plain(value: Any) -> str:

@@ -13,26 +13,27 @@ def command(
     run: Annotated[str, typer.Argument(help="A run directory.")],
     data: Annotated[
         str | None,
-        typer.Argument(help="Other data, all of which is used; default: the held-out part of its own (--trained-on)."),
+        typer.Argument(help="Data to evaluate on, all of it. [default: the held-out split of --trained-on]"),
     ] = None,
     trained_on: Annotated[
-        str | None, typer.Option(help="The data that the run was trained on, for its held-out part and the baselines.")
+        str | None,
+        typer.Option(help="The data that the run was trained on; needed for its held-out split and for the baselines."),
     ] = None,
     valid: Annotated[
-        str | None, typer.Option(help="With --trained-on: its validation data, if training was given some.")
+        str | None, typer.Option(help="With --trained-on: its validation data, if it was given separately.")
     ] = None,
     test: Annotated[
-        str | None, typer.Option(help="With --trained-on: its test data, if training was given some.")
+        str | None, typer.Option(help="With --trained-on: its test data, if it was given separately.")
     ] = None,
     target_file: Annotated[
-        str | None, typer.Option(help="With --trained-on: the file of its targets, if it was trained with one.")
+        str | None, typer.Option(help="With --trained-on: its file of targets, if it was trained with one.")
     ] = None,
-    split: Annotated[str | None, typer.Option(help="valid or test; default: test if there is one.")] = None,
+    split: Annotated[str | None, typer.Option(help="valid or test. [default: test, if there is one]")] = None,
     with_: With = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
     json: Json = False,
 ) -> None:
-    """Measure a saved run again, on its held-out data or on another file, beside the baselines of its task.
+    """Evaluate a saved run on its held-out data or on another file, with the baselines of its task.
 
     Examples:
 
@@ -57,4 +58,4 @@ def command(
     )
     if not baselines:
         why = "that has changed" if trained_on else "name it with --trained-on"
-        print(f"No baselines: they are fitted on the data that this run was trained on; {why}.")
+        print(f"No baselines: they are fitted on the training data of this run; {why}.")

@@ -17,7 +17,10 @@ def command(
     run: RunPath,
     history: Annotated[
         str | None,
-        typer.Option(help="A table with the series to continue, in the columns of the training data; default: those."),
+        typer.Option(
+            help="A table with the series to continue, with the columns of the training data. [default: the training "
+            "series]"
+        ),
     ] = None,
     with_: With = None,
     device: Device = None,

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 def command(
     run: Annotated[str, typer.Argument(help="A run directory.")],
     prompt: Annotated[
-        str, typer.Option(help="The text to go on from (`-`: standard input), or a file of another kind.")
+        str,
+        typer.Option(help="The text to continue (`-` for standard input), or a file if the run does not read text."),
     ] = "",
     out: Annotated[
-        str | None, typer.Option("-o", "--out", help="Where to, for what is not text (piano rolls).")
+        str | None, typer.Option("-o", "--out", help="Output file, for runs that do not write text (piano rolls).")
     ] = None,
     with_: With = None,
     device: Device = None,
@@ -50,11 +51,11 @@ def command(
     task, name = opened.task, opened.config.task
     if isinstance(task, MakesFiles):
         if out is None:
-            raise UsageError(f"the task '{name}' writes files: say where with --out NAME")
+            raise UsageError(f"the task '{name}' writes files: name the output with --out NAME")
         _write_files(task, opened.do("generate", text, **values), out, json)
         return
     if out is not None:
-        raise UsageError(f"--out is not for the task '{name}', whose text goes to standard output")
+        raise UsageError(f"--out does not apply to the task '{name}', which writes text to standard output")
     if not (json or {"n", "best_of", "beam"} & values.keys()):
         pieces = opened.stream(text, **values)
         write_exact(text)

@@ -20,21 +20,23 @@ MOST_ROWS = 16  # of a table in the terminal
 
 def command(
     run: Annotated[str, typer.Argument(help="A run directory.")],
-    question: Annotated[str | None, typer.Argument(help="What to ask; without it all questions are listed.")] = None,
+    question: Annotated[str | None, typer.Argument(help="The question. [default: list all questions]")] = None,
     value: Annotated[
         str | None,
         typer.Argument(
             metavar="[INPUT]",
-            help="The text to look at (`-`: standard input), or a file of what is not text; "
-            "without it, the first example of the run's predictions.",
+            help="The input text (`-` for standard input), or a file if the run does not read text. [default: "
+            "the first example of the run's predictions]",
         ),
     ] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="A setting of the question as key=value.")] = None,
-    out: Annotated[str | None, typer.Option("-o", "--out", help="Where to save; default RUN/inspect/QUESTION.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Any setting of the question as key=value.")] = None,
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", help="Output directory. [default: RUN/inspect/QUESTION]")
+    ] = None,
     with_: Annotated[
         list[str] | None,
         typer.Option(
-            "--with", help="Your own Python file that defines a question, or the model of the run; may be given twice."
+            "--with", help="Your own Python file that defines a question or the model of the run; may be repeated."
         ),
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
@@ -42,7 +44,7 @@ def command(
 ) -> None:
     """Look inside a run: what it attends to, remembers, forgets and expects.
 
-    Each answer is a sentence, numbers, arrays and pictures; they are saved in RUN/inspect/QUESTION.
+    Each result is a summary with numbers, arrays and pictures, saved in RUN/inspect/QUESTION.
 
     Examples:
 
@@ -68,7 +70,7 @@ def command(
     console = Screen(file=sys.stdout, highlight=False)
     if question is None:
         if out is not None or set_:
-            raise UsageError("-o and --set are for a question: name one (without one, all are listed)")
+            raise UsageError("-o and --set need a question: name one")
         _list(console, opened, json)
         return
     answer = opened.inspect(question, None if value is None else opened.typed(value), parse_assignments(set_ or []))
@@ -102,7 +104,7 @@ def _list(console: Screen, opened: Run, json: bool) -> None:
     for fact in facts:
         said = Text(fact["what"])
         if fact["not"]:
-            said.append(f"\nnot here: {fact['not']}", style="dim")
+            said.append(f"\nnot available: {fact['not']}", style="dim")
         table.add_row(Text(fact["question"], style="dim" if fact["not"] else ""), said, ", ".join(fact["settings"]))
     console.print(table)
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 Live = Annotated[
     bool,
     typer.Option(
-        "--live", help="Predict for each line at once (the numbers of one step, a word, a frame); causal models."
+        "--live",
+        help="Predict after each line as it arrives (the numbers of one step, a word or a frame); causal models only.",
     ),
 ]
 
@@ -30,10 +31,10 @@ def answer_live(opened: Run, data: str, request: dict[str, Any], json: bool) -> 
     from unrolled.data.files.text_file import TextFile
 
     if odd := [name for name in request if name != "condition"]:
-        raise UsageError(f"{option(odd[0])} has no use with --live, where each row is predicted for as it comes")
+        raise UsageError(f"{option(odd[0])} cannot be used with --live, which predicts row by row as input arrives")
     session = opened.session(request.get("condition"))
     if session.grows:
-        note = "every row costs more than the one before, because this model looks at all of them"
+        note = "each row takes longer than the one before, because this model attends to all previous rows"
         print(f"note: {note}", file=sys.stderr)
     for line in lines_of(session, sys.stdin if data == "-" else TextFile(data).lines(), json):
         write_exact(line + "\n")

@@ -45,7 +45,7 @@ def _program(words: list[str]) -> typer.Typer:
     """The command that is asked for; of the others only their first sentence is read, for the list in the help."""
     app = typer.Typer(
         name="unrolled",
-        help="Sequence models of forty years on your own data: train, evaluate, generate, look inside.",
+        help="Train, compare, evaluate and inspect sequence models on your own data.",
         no_args_is_help=True,
         rich_markup_mode="markdown",
         pretty_exceptions_enable=False,
@@ -96,7 +96,7 @@ def _not_loaded() -> None:
 
 
 def _words() -> list[str]:
-    """What was typed, also where a shell asks how it may go on."""
+    """What was typed, also where a shell asks for completions."""
     typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS")
     return typed.split()[1:] if typed is not None and "_UNROLLED_COMPLETE" in os.environ else sys.argv[1:]
 

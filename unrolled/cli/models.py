@@ -9,11 +9,11 @@ import typer
 from unrolled.cli.options import Json, With, fitted, print_json, setting_lines, terminal_width
 
 WIDTH = 128  # of the input and output of the models that are counted here
-MULTIPLY_ADDS = "multiply-adds for one more position of a stream, t positions behind it"
+MULTIPLY_ADDS = "multiply-adds for one more position of a stream after t positions"
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="A model; without it all are listed.")] = None,
+    name: Annotated[str | None, typer.Argument(help="A model. [default: list all models]")] = None,
     with_: With = None,
     json: Json = False,
 ) -> None:
@@ -93,16 +93,16 @@ def tick_words(fact: dict[str, Any]) -> str:
 def _show(fact: dict[str, Any]) -> None:
     from unrolled.runs.cost import LENGTH
 
-    cost = f"{tick_words(fact)} {MULTIPLY_ADDS}" if tick_words(fact) else "none: it reads the whole sequence again"
+    cost = f"{tick_words(fact)} {MULTIPLY_ADDS}" if tick_words(fact) else "none: the whole sequence is read again"
     print(fact["equations"])
     print(f"""
 Kind            {fact["kind"]}
 Reference       {fact["reference"] or "none"}
-Parameters      {fact["parameters"]:,} (the body at these settings, width {WIDTH} in and out)
+Parameters      {fact["parameters"]:,} (of the body with these settings, input and output width {WIDTH})
 Receptive field {field_words(fact)}
 Cost per tick   {cost}
-Serial depth    {fact["serial_depth"]} layer applications that wait for one another to train on {LENGTH} positions
+Serial depth    {fact["serial_depth"]} sequential layer applications to train on {LENGTH} positions
 
-Settings (options of train, d_state as --d-state):""")
+Settings (options of train: d_state is --d-state):""")
     for line in setting_lines(fact["settings"]):
         print(line)

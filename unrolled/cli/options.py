@@ -23,8 +23,10 @@ from unrolled.core import discover
 from unrolled.core.config import allowed, is_config, parse_assignments
 from unrolled.core.errors import UsageError
 
-Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON for scripts.")]
-With = Annotated[str | None, typer.Option("--with", help="Your own Python file: a model, a task, a reader ..")]
+Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON, for scripts.")]
+With = Annotated[
+    str | None, typer.Option("--with", help="Your own Python file that defines a model, a task, a reader, ...")
+]
 
 
 def groups_of(config: type[BaseModel], without: Iterable[str] = ()) -> dict[str, Any]:
@@ -182,12 +184,12 @@ def join(files: list[str], room: discover.Room) -> str | None:
     """Let files join a room; the file that the run was made with, which is run only for that run."""
     own = [path for path in files if {*discover.MADE_OF} & {*discover.rooms_of(path)}]
     if len(own) > 1:
-        raise UsageError(f"a run is made with one file; name the one of the run, not {' and '.join(own)}")
+        raise UsageError(f"a run has at most one Python file of its own: name that one, not {' and '.join(own)}")
     for path in files:
         if room in discover.rooms_of(path):
             room.add_file(path)
         elif path not in own:
-            raise UsageError(f"{path}: defines neither a {room.kind} nor what runs are made of; leave it out")
+            raise UsageError(f"{path}: defines neither a {room.kind} nor anything that a run uses; leave it out")
     return own[0] if own else None
 
 

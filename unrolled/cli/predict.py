@@ -26,10 +26,10 @@ def command(
 ) -> None:
     """Predict for each example, in order: one line each on standard output.
 
-    Runs that write for a source (translate) give the text alone, batched by length but in the order of the input, and
-    an empty line for an empty line; --json gives all that is known. Other runs give one JSON line each; next-token runs
+    Runs that write a target for a source (translate) print the text alone, in the order of the input, and
+    an empty line for an empty line; --json prints all details. Other runs print one JSON line each; next-token runs
     the most probable tokens after each line. With -o out.csv the rows of a table are written as they are, with the
-    prediction and its probability in columns behind them.
+    prediction and its probability in additional columns.
 
     Examples:
 
@@ -37,7 +37,7 @@ def command(
 
         echo "The impor" | unrolled predict runs/lstm-python-docs -
 
-        unrolled predict runs/dan-reviews reviews.csv -o answered.csv
+        unrolled predict runs/dan-reviews reviews.csv -o predicted.csv
 
         unrolled predict runs/seq2seq-dates - --beam 5 --length-penalty 0.6 < lines.txt
 
@@ -46,9 +46,9 @@ def command(
     from unrolled.runs.run import load
 
     if quote_formulas and out is None:
-        raise UsageError("--quote-formulas is for tables that are written to a file with -o")
+        raise UsageError("--quote-formulas applies only to tables that are written to a file with -o")
     if live and out is not None:
-        raise UsageError("--live prints each line as it comes; leave out -o")
+        raise UsageError("--live prints predictions as input arrives; leave out -o")
     opened = load(run, own_file=with_, device=device)
     if live:
         answer_live(opened, data, values, json)

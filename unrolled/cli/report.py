@@ -8,13 +8,15 @@ import typer
 
 
 def command(
-    paths: Annotated[list[str], typer.Argument(metavar="RUN_OR_COMPARISON...", help="Run directories, comparisons.")],
+    paths: Annotated[list[str], typer.Argument(metavar="RUN_OR_COMPARISON...", help="Run directories or comparisons.")],
     out: Annotated[
         str | None,
-        typer.Option("-o", "--out", help="The page; default: report.html in the directory if one is named, else here."),
+        typer.Option(
+            "-o", "--out", help="Output file. [default: report.html, in the run directory if only one is named]"
+        ),
     ] = None,
 ) -> None:
-    """Write runs and comparisons as one HTML page that needs nothing else, and print where it is.
+    """Write a self-contained HTML report of runs and comparisons, and print its path.
 
     Examples:
 

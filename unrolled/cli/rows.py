@@ -28,15 +28,17 @@ if TYPE_CHECKING:
 Out = Annotated[
     str | None,
     typer.Option(
-        "-o", "--out", help="Write to this file: .csv or .tsv for the rows of DATA with the answers behind, or .jsonl."
+        "-o",
+        "--out",
+        help="Output file: .csv or .tsv for the rows of DATA with the predictions in additional columns, or .jsonl.",
     ),
 ]
 QuoteFormulas = Annotated[
     bool,
     typer.Option(
         "--quote-formulas",
-        help="In a .csv or .tsv file, put ' before every cell that a spreadsheet would run as a formula (those that "
-        "begin with =, +, -, @, a tab or a line end and are no numbers).",
+        help="In a .csv or .tsv file, put ' before every cell that a spreadsheet would run as a formula (cells "
+        "that start with =, +, -, @, a tab or a line end and are not numbers).",
     ),
 ]
 INPUTS = ("text", "source")  # what the rows hold already
@@ -57,15 +59,15 @@ def write(
     """All results into a file, which is there only when it is complete; `rows` makes rows of their own of a result."""
     path = Path(out)
     if path.suffix not in (*SIGNS, ".jsonl"):
-        raise UsageError(f"-o {out}: the ending must be .csv, .tsv or .jsonl, for it says what is written")
+        raise UsageError(f"-o {out}: unknown output format; the file name must end in .csv, .tsv or .jsonl")
     if quote_formulas and path.suffix == ".jsonl":
-        raise UsageError("--quote-formulas is for .csv and .tsv files, which spreadsheets open")
+        raise UsageError("--quote-formulas applies only to .csv and .tsv files")
     if path.is_dir():
         raise UsageError(f"-o {out}: this is a folder; name a file")
     if data != "-" and path.exists() and path.samefile(data):
-        raise UsageError(f"-o {out}: this is the file that is read; name another one")
+        raise UsageError(f"-o {out}: this is the input file; name another one")
     if not path.absolute().parent.is_dir():
-        raise UsageError(f"-o {out}: there is no folder '{path.parent}'; make it first")
+        raise UsageError(f"-o {out}: there is no folder '{path.parent}'; create it first")
     if path.suffix == ".jsonl":
         named = ({**given.names, **line} for given, line in found)
         texts: Iterator[str] = (
@@ -127,7 +129,9 @@ def _rows(data: str, said: Iterator[Result], task: Task) -> Iterator[list[Any]]:
     """The rows of a table with the predictions in columns behind; the header, where it has one, first."""
     rows = None if data == "-" else task.rows_in(Path(data))
     if rows is None:
-        raise UsageError(f"'{data}' is no table whose rows could be kept; write a .jsonl file, or give a .csv file")
+        raise UsageError(
+            f"'{data}' is not a table, so its rows cannot be copied; write a .jsonl file, or give a .csv file"
+        )
     if rows.steps is not None:
         said = _by_row(rows, said)
     names = rows.table.columns()
@@ -137,7 +141,9 @@ def _rows(data: str, said: Iterator[Result], task: Task) -> Iterator[list[Any]]:
         if not added:
             added = [name for name in line if name not in INPUTS]
             if taken := [name for name in added if name in names]:
-                raise UsageError(f"{data}: there is a column '{taken[0]}' already; rename it, the answer is called so")
+                raise UsageError(
+                    f"{data}: there is already a column '{taken[0]}', which is the name of the prediction; rename it"
+                )
             if rows.named:
                 yield [*names, *added]
         row = next(cells, None)
@@ -150,7 +156,7 @@ def _rows(data: str, said: Iterator[Result], task: Task) -> Iterator[list[Any]]:
 
 def _unlike(data: str, number: int | None) -> DataError:
     where = "fewer examples than rows" if number is None else f"no row for example {number}"
-    return DataError(f"{data}: found {where}, so answers cannot stand beside rows; write a .jsonl file instead")
+    return DataError(f"{data}: found {where}, so predictions cannot be matched with rows; write a .jsonl file instead")
 
 
 def _cell(value: Any) -> Any:

@@ -15,13 +15,16 @@ FOLDERS = ("runs", "comparisons")
 
 def command(
     paths: Annotated[
-        list[str] | None, typer.Argument(metavar="[PATH]...", help="Folders to look in; with --delete: what to delete.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATH]...", help="Folders to search; with --delete: the runs and comparisons to delete."
+        ),
     ] = None,
     delete: Annotated[bool, typer.Option("--delete", help="Delete the named runs and comparisons.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before deleting.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
     json: Json = False,
 ) -> None:
-    """List the runs and comparisons in runs/ and comparisons/ or in other folders, or delete some.
+    """List the runs and comparisons in runs/ and comparisons/ or in other folders, or delete them.
 
     Examples:
 
@@ -39,7 +42,7 @@ def command(
         return
     for path in paths or []:
         if not Path(path).is_dir():
-            raise UsageError(f"{path} is not a folder to look in")
+            raise UsageError(f"{path} is not a folder")
     entries = list_all(paths or FOLDERS)
     if json:
         print_json([entry.as_json() for entry in entries])
@@ -47,7 +50,7 @@ def command(
         _show(entries)
     else:
         looked = " and ".join(paths or FOLDERS)
-        print(f"No run and no comparison in {looked}; `unrolled train` makes one.")
+        print(f"No runs or comparisons in {looked}; `unrolled train` creates one.")
 
 
 def _delete(paths: list[Path], yes: bool) -> None:
@@ -59,9 +62,9 @@ def _delete(paths: list[Path], yes: bool) -> None:
     size = sum(entry.bytes for entry in listing.list_all(paths))
     if not yes:
         names = ", ".join(map(str, paths))
-        typer.confirm(f"Delete {names} ({size_words(size)}) for good?", abort=True)
+        typer.confirm(f"Delete {names} ({size_words(size)}) permanently?", abort=True)
     listing.delete(paths)
-    print(f"Deleted {', '.join(map(str, paths))}; {size_words(size)} are free again.")
+    print(f"Deleted {', '.join(map(str, paths))}; {size_words(size)} freed.")
 
 
 def _show(entries: list[Any]) -> None:
@@ -73,7 +76,7 @@ def _show(entries: list[Any]) -> None:
     from unrolled.pictures.screen import Screen
     from unrolled.report.words import age_words, count_words, score_words, size_words
 
-    title = f"{len(entries)} runs and comparisons, the youngest first"
+    title = f"{len(entries)} runs and comparisons, newest first"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
     for name in ("where", "task", "model", "score", "parameters", "size", "age", "state"):
         right, may_fold = name in ("score", "parameters", "size", "age"), name in ("where", "model")

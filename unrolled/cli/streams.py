@@ -22,7 +22,7 @@ from unrolled.pictures.letters import UNSAFE, clean
 
 
 class Exact:
-    """A stream that takes text as it is; when it can be written to no longer, that is told once."""
+    """A stream that takes text as it is; when it can be written to no longer, that is reported once."""
 
     def __init__(self, to: TextIO, report: Callable[[OSError], None]) -> None:
         self.to, self.report = to, report
@@ -70,7 +70,7 @@ class Safe(Exact):
 
 
 class Lines:
-    """Standard input, line by line as it comes; a line that is not text is told by its number."""
+    """Standard input, line by line as it comes; a line that is not text is reported by its number."""
 
     def __init__(self, source: io.TextIOWrapper) -> None:
         self.source = source
@@ -140,10 +140,10 @@ def _reconfigure(stream: TextIO, **settings: str) -> None:
 
 
 def _no_output(error: OSError) -> NoReturn:
-    """The results could not be written: whoever read them has gone, which ends us quietly, or the disk is full."""
+    """The results could not be written: the reader has gone, which ends us quietly, or the disk is full."""
     if isinstance(error, BrokenPipeError):
         raise SystemExit(0)
-    raise CannotWrite(f"standard output cannot be written ({error.strerror or error}): what was printed is not whole")
+    raise CannotWrite(f"standard output cannot be written ({error.strerror or error}): the output is incomplete")
 
 
 def _no_message(_error: OSError) -> None:

@@ -35,14 +35,15 @@ def print_result(run: Any) -> None:
     for sentence in disagreements(rows, run.task.metrics()):
         say(sentence)
     if own.get("unknown_share"):
-        say(f"{own['unknown_share']:.2%} of the tokens are <unknown>: they cost less than spelling them out.")
+        share = f"{own['unknown_share']:.2%}"
+        say(f"{share} of the tokens are <unknown>, which are easier to predict than what they replace.")
     steps = run.result.get("steps", 0)
     trained = run.result.get("trained_parameters")
     some = "" if trained is None else f" ({trained:,} of them trained)"
     say(f"{run.result['parameters']:,} parameters{some}, {steps:,} steps, {run.result['seconds']:.0f} s in all")
     if steps and run.result["horizon"] is not None and run.config.budget.steps is None:
         late = f" --schedule-steps {run.result['horizon']}" if run.result["horizon"] != steps else ""
-        say(f"The same weights again: --steps {steps}{late}")
+        say(f"Reproduce this run with: --steps {steps}{late}")
 
 
 def print_figures(title: str, rows: dict[str, dict[str, float]], task: Any) -> None:
@@ -56,7 +57,7 @@ def print_figures(title: str, rows: dict[str, dict[str, float]], task: Any) -> N
     console = Screen(file=sys.stdout)
     table = _grid(title, "model", headings, models, cells)
     if console.measure(table, options=console.options.update(width=WIDE)).maximum > console.width:
-        table = _grid(title, "figure", models, headings, [list(column) for column in zip(*cells, strict=True)])
+        table = _grid(title, "metric", models, headings, [list(column) for column in zip(*cells, strict=True)])
     console.print(table)
     for name, how in task.how_measured().items():
         Screen(file=sys.stdout, highlight=False, soft_wrap=True).print(f"{name}: {how}")
@@ -91,17 +92,17 @@ def print_comparison(path: Any, found: dict[str, Any], to: Any) -> None:
                 break
     say(f"{LEGEND}{DEPTH if 'depth' in shown else ''}")
     if left_out := [name for name in columns if name not in shown]:
-        say(f"Columns that do not fit here: {', '.join(left_out)}; they are in the report and in a wider terminal.")
-    say(f"The page to look at: {path}/report.html")
+        say(f"Columns left out for lack of width: {', '.join(left_out)}; see the report, or use a wider terminal.")
+    say(f"Report: {path}/report.html")
 
 
 Cell = Callable[[dict[str, Any]], str]
 LEGEND = (
-    "▸ selected on validation data (★ and significantly better than every other row); · a baseline; sees: how many "
+    "▸ selected on validation data (★ and significantly better than every other row); · baseline; "
+    "field: receptive field, how many positions reach an output"
 )
-LEGEND += "positions reach an output"
-DEPTH = "; depth: steps of training that wait for one another"
-LEAST = ("depth", "MB", "positions/s", "steps", "µs/tick", "sees", "train s", "weights")  # left out first, in turn
+DEPTH = "; depth: serial depth, the steps that must run one after another on a training sequence"
+LEAST = ("depth", "MB", "positions/s", "steps", "µs/tick", "field", "train s", "params")  # left out first, in turn
 
 
 def _comparison_grid(path: Any, found: dict[str, Any], columns: dict[str, Cell], width: int) -> Table:
@@ -162,9 +163,9 @@ def _columns(found: dict[str, Any]) -> dict[str, Cell]:
     others = [name for name in found["figures"] if name != found["score"]]
     columns |= {title_words(name): figure(name) for name in others if any(name in r["figures"] for r in found["rows"])}
     return columns | {
-        "weights": _weights, "train s": number("training_seconds", ".1f"), "steps": _steps,
+        "params": _parameters, "train s": number("training_seconds", ".1f"), "steps": _steps,
         "positions/s": number("tokens_per_second"), "µs/tick": number("tick_microseconds"),
-        "MB": number("memory_megabytes"), "sees": _sees, "depth": number("serial_depth"),
+        "MB": number("memory_megabytes"), "field": _field, "depth": number("serial_depth"),
     }  # fmt: skip
 
 
@@ -173,7 +174,7 @@ def _steps(row: dict[str, Any]) -> str:
     return f"{row['steps']:,}" if row.get("steps") else ""
 
 
-def _weights(row: dict[str, Any]) -> str:
+def _parameters(row: dict[str, Any]) -> str:
     return "" if row["parameters"] is None else short_number(row["parameters"]).replace(" ", "")
 
 
@@ -181,5 +182,5 @@ def _interval(row: dict[str, Any]) -> str:
     return "" if row["interval"] is None else "–".join(f"{edge:.3f}" for edge in row["interval"])
 
 
-def _sees(row: dict[str, Any]) -> str:
+def _field(row: dict[str, Any]) -> str:
     return "" if row["score"] is None else "all" if row["receptive_field"] is None else f"{row['receptive_field']:,}"

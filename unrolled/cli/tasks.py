@@ -10,7 +10,7 @@ from unrolled.cli.options import Json, fitted, print_json, setting_lines, summar
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="A task; without it all are listed.")] = None,
+    name: Annotated[str | None, typer.Argument(help="A task. [default: list all tasks]")] = None,
     json: Json = False,
 ) -> None:
     """List the tasks, or show the settings of one.

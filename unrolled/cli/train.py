@@ -14,27 +14,33 @@ from unrolled.core.errors import UnrolledError
 from unrolled.runs.config import RunConfig
 from unrolled.training.signals import stop_at_once
 
-TASK = "[default: that of --from, else guessed from the data]"
-MODEL = "[default: that of --from, else one that fits the task]"
+TASK = "[default: the task of --from, or guessed from the data]"
+MODEL = "[default: the model of --from, or one that fits the task]"
 
 
 @with_options(groups_of(RunConfig))
 def command(
     data: Annotated[str | None, typer.Argument(help="A file, a folder, or builtin:NAME (see `unrolled data`).")] = None,
-    valid: Annotated[str | None, typer.Option(help="Validation data; default: a share of DATA (--split).")] = None,
-    test: Annotated[str | None, typer.Option(help="Test data, never trained on; default: likewise.")] = None,
-    task: Annotated[str | None, typer.Option(help=f"What to learn; `unrolled tasks` lists them. {TASK}")] = None,
-    model: Annotated[str | None, typer.Option(help=f"Which model; `unrolled models` lists them. {MODEL}")] = None,
-    encoder: Annotated[str | None, typer.Option(help="Of --model encdec: which model reads the source.")] = None,
-    decoder: Annotated[str | None, typer.Option(help="Of --model encdec: which model writes the target.")] = None,
-    out: Annotated[str | None, typer.Option("-o", "--out", help="The run directory; default: runs/MODEL-DATA.")] = None,
-    set_: Annotated[list[str], typer.Option("--set", help="key=value, any setting by its name.")] = [],  # noqa: B006
-    recipe: Annotated[str | None, typer.Option(help="A TOML file of settings; options given by hand win.")] = None,
+    valid: Annotated[str | None, typer.Option(help="Validation data. [default: a share of DATA, see --split]")] = None,
+    test: Annotated[
+        str | None, typer.Option(help="Test data, never used for training. [default: a share of DATA, see --split]")
+    ] = None,
+    task: Annotated[str | None, typer.Option(help=f"What to learn; `unrolled tasks` lists the tasks. {TASK}")] = None,
+    model: Annotated[
+        str | None, typer.Option(help=f"The model to train; `unrolled models` lists the models. {MODEL}")
+    ] = None,
+    encoder: Annotated[str | None, typer.Option(help="With --model encdec: the model that reads the source.")] = None,
+    decoder: Annotated[str | None, typer.Option(help="With --model encdec: the model that writes the target.")] = None,
+    out: Annotated[str | None, typer.Option("-o", "--out", help="Run directory. [default: runs/MODEL-DATA]")] = None,
+    set_: Annotated[list[str], typer.Option("--set", help="Any setting as key=value.")] = [],  # noqa: B006
+    recipe: Annotated[
+        str | None, typer.Option(help="A TOML file of settings; options on the command line take precedence.")
+    ] = None,
     with_: With = None,
-    resume: Annotated[str | None, typer.Option(help="Go on with an interrupted run directory.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of weights, sample order and noise.")] = None,
+    resume: Annotated[str | None, typer.Option(help="Resume an interrupted run.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed of initial weights, example order and noise.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
-    threads: Annotated[int | None, typer.Option(help="Processor threads.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Number of CPU threads.")] = None,
     json: Json = False,
     values: dict[str, Any] = {},  # noqa: B006
 ) -> None:

@@ -15,9 +15,9 @@ from unrolled.core.errors import UsageError
 
 Withs = Annotated[
     list[str] | None,
-    typer.Option("--with", help="Your own Python file that defines the verb, or the run's model; may be given twice."),
+    typer.Option("--with", help="Your own Python file that defines the verb or the run's model; may be repeated."),
 ]
-Prompt = Annotated[str, typer.Argument(help="What is gone on from.", metavar="[PROMPT]")]
+Prompt = Annotated[str, typer.Argument(help="The input to continue.", metavar="[PROMPT]")]
 TAKEN = {"run", "inputs", "with", "device", "out", "json", "help"}  # what every verb has
 
 
@@ -25,7 +25,9 @@ def command_of(name: str) -> Callable[..., None]:
     """The command of a verb: its request is its options."""
     spec = discover.verb(name)
     if clash := TAKEN & spec.request.model_fields.keys():
-        raise UsageError(f"the setting '{min(clash)}' of the verb '{name}' is an option of all of them; rename it")
+        raise UsageError(
+            f"the setting '{min(clash)}' of the verb '{name}' clashes with an option that all verbs have; rename it"
+        )
     alone = spec.takes == "prompt"
 
     def run_verb(

@@ -83,18 +83,18 @@ def compare(
 ) -> Comparison:
     """Train several models on the same data under equal conditions, and select one on validation data.
 
-    Settings of the comparison (`models="lstm,gru", time="10m", seeds=3`) and of all its runs alike (`tokens="bpe",
-    batch_size=16`) are keyword arguments; those of single models go into `settings`, {"gru.d_state": 64}, where all
-    others may be too; `valid` and `test` are data, as for `train`. Every run is an ordinary run directory below `out`.
-    The time is counted from `started`, of `time.monotonic()`, or from now. `view` shows how it goes; without one a
-    notebook shows a line for every run, and a script nothing.
+    Settings of the comparison (`models="lstm,gru", time="10m", seeds=3`) and of all its runs (`tokens="bpe",
+    batch_size=16`) are keyword arguments; those of single models go into `settings`, such as {"gru.d_state": 64}, which
+    accepts all others too. `valid` and `test` are data, as for `train`. Every run is an ordinary run directory below
+    `out`. The time budget starts at `started`, a value of `time.monotonic()`, or now. `view` shows the progress;
+    without one, a notebook shows a line for every run and a script nothing.
     """
     started = time.monotonic() if started is None else started
     view, settings, data = view or for_python(), given_once(settings, more), with_given(data, valid, test)
     if resume is not None:
         if out is not None or not all(map(is_path, settings)):
             raise UsageError(
-                f"a resumed comparison keeps its settings and its place: give {option('resume')} and the data alone"
+                f"a resumed comparison keeps its settings and its directory: give only {option('resume')} and the data"
             )
         folder = Path(resume)
         read_plan(folder)  # before anything is put there
@@ -156,7 +156,7 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
     names = chosen_models(asked, prepared, task, own)
     unused = [name for name in apart if name not in names]
     if unused:
-        raise UsageError(f"there are settings of {', '.join(unused)}, but compared are {', '.join(names)}")
+        raise UsageError(f"there are settings for {', '.join(unused)}, but the models compared are {', '.join(names)}")
     for name in names:  # a wrong setting is told now
         configure(task, name, data, rest | apart.get(name, {}), own_file=discover.needed(own_file, name))
     sizes, notes = sizes_of(asked, names, prepared)
@@ -164,7 +164,7 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
     if asked.folds is not None:
         if prepared.FOLD is None:
             able = [name for name in discover.tasks.names() if discover.tasks.load(name).Task.FOLD is not None]
-            raise UsageError(f"folds are for tasks with given answers ({', '.join(able)}), not for {task}")
+            raise UsageError(f"folds need a task with given targets ({', '.join(able)}), not {task}")
         jobs = in_folds(jobs, asked.folds, prepared.FOLD)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     named = names_of_sources(data)
@@ -200,7 +200,9 @@ def _held_out(
     if not larger:
         return {}, []
     where = " and ".join(larger)
-    return {"held_out": most}, [f"scores are on {most:,} {task.UNIT} of {where}; {option('held_out')} changes that"]
+    return {"held_out": most}, [
+        f"scores are computed on {most:,} {task.UNIT} of {where}; {option('held_out')} changes that"
+    ]
 
 
 def _free_name(plan: Plan) -> Path:
@@ -219,7 +221,7 @@ def _is_free(folder: Path) -> bool:
 def _require_free(folder: Path) -> None:
     if not _is_free(folder):
         other = f"name another directory with {option('out')}, or resume it with {option('resume')}"
-        raise UsageError(f"{folder} is there already: {other}")
+        raise UsageError(f"{folder} already exists: {other}")
 
 
 class _Work:
@@ -251,7 +253,7 @@ class _Work:
         table = self._save(finished=not self.stopped)
         over = time.monotonic() - self.started - self.plan.asked.time
         if self.plan.asked.steps is None and over > OVER * self.plan.asked.time:
-            self.view.say(f"note: {clock(over)} over the budget: evaluating and saving took longer than was measured")
+            self.view.say(f"note: {clock(over)} over the budget: evaluating and saving took longer than estimated")
         if self.stopped:
             raise self.interrupted()
         if not any(row["kind"] == "model" and row["runs"] for row in table["rows"]):
@@ -312,7 +314,7 @@ class _Work:
         share = (plan.asked.time - (time.monotonic() - self.started) - LEFT_OVER) / plan.rounds
         if share < LEAST_SHARE:
             raise UsageError(
-                f"{plan.asked.time:.0f} s are too short for {n} runs, {plan.at_once} at a time: each would have "
+                f"{plan.asked.time:.0f} s are not enough for {n} runs, {plan.at_once} at a time: each would get "
                 f"{max(share, 0):.1f} s; give a longer {option('time')}, or fewer models or seeds "
                 f"({option('models')}, {option('seeds')})"
             )
@@ -357,7 +359,7 @@ class _Work:
         return names if len(names := names_of_sources(self.given.data)) > 1 else names["train"]
 
     def _baselines(self, fold: int | None) -> dict[str, Any]:
-        """The figures of the baselines that came to an end, on the same fold, as every run keeps them."""
+        """The figures of the baselines that finished, on the same fold, as every run keeps them."""
         figures = {}
         for job in self.plan.jobs:
             place = self.folder / job.folder

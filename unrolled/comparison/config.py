@@ -16,27 +16,29 @@ class CompareConfig(Record):
     """Which models, how long, under what equal conditions."""
 
     models: str | None = None
-    """models by name, with commas between them; instead of a preset"""
+    """Models to compare, separated by commas; overrides the preset."""
     preset: Literal["quick", "standard", "thorough"] = "quick"
-    """how many models: the six best known, some more, or all that fit the task"""
+    """Which models to compare: the six best known, some more, or all that fit the task."""
     time: Seconds = Field(600.0, json_schema_extra={"flag": "--budget"})
-    """time for the whole comparison, such as 10m or 2h, shared equally among its runs"""
+    """Time for the whole comparison, such as 10m or 2h, shared equally among its runs."""
     steps: int | None = Field(None, ge=1)
-    """optimiser steps for each run instead of a time, so that scores can be repeated exactly"""
+    """Optimiser steps of each run, instead of a time budget; makes scores exactly reproducible."""
     match: Literal["time", "params", "none"] = "time"
-    """what is made equal: the time of each run; also the number of parameters, within 5 %; or nothing but the longest
-    time, and runs end when they stop getting better"""
+    """What is equal for all models: the training time of each run; also the number of parameters, within 5 %; or only
+    the longest time, where runs stop early when they no longer improve."""
     size: Literal["small", "medium", "large"] | None = None
-    """about how many parameters each model gets (0.1, 0.4 or 1.6 million); without it each has its default size"""
+    """Approximate number of parameters of each model: 0.1, 0.4 or 1.6 million. Without it, each model has its default
+    size."""
     seeds: int = Field(1, ge=1, le=100)
-    """runs of each model, with seeds 0, 1, ..; the spread between them is told"""
+    """Runs of each model, with seeds 0, 1, ...; the table shows their standard deviation."""
     folds: int | None = Field(None, ge=2, le=100)
-    """cut all that is not for test into so many parts, train each model once without each of them, and rank by the mean
-    score on these; the models of all folds then answer test data together (tasks with given answers only)"""
+    """Number of folds for cross-validation on all data outside the test split: each model is trained once per fold and
+    ranked by its mean validation score, and the models of all folds predict test data as an ensemble (only for tasks
+    with given targets)."""
     fractions: str = "1"
-    """shares of the training data to train on, such as 0.01,0.1,1: a learning curve over data size"""
+    """Shares of the training data to train on, such as 0.01,0.1,1, for a learning curve over data size."""
     jobs: int | None = Field(None, ge=1)
-    """runs at the same time; the processor threads are shared out evenly among them [default: one per core, up to 4]"""
+    """Number of runs at the same time; they share the CPU threads evenly. [default: one per core, up to 4]"""
 
     @field_validator("fractions")
     @classmethod
@@ -47,9 +49,7 @@ class CompareConfig(Record):
     @model_validator(mode="after")
     def _check_folds(self) -> Self:
         if self.folds is not None and (self.seeds > 1 or len(fractions_of(self.fractions)) > 1):
-            raise ValueError(
-                "folds cannot be asked for together with seeds or fractions: each fold is a run of its own"
-            )
+            raise ValueError("folds cannot be combined with seeds or fractions")
         return self
 
     @field_validator("models", mode="before")
@@ -68,5 +68,7 @@ def fractions_of(text: str) -> list[float]:
     except ValueError:
         values = []
     if not values or not all(0 < value <= 1 for value in values):
-        raise ValueError(f"'{text}' is not a list of fractions: write numbers above 0 up to 1, such as 0.01,0.1,1")
+        raise ValueError(
+            f"'{text}' is not a list of fractions: expected numbers above 0 and at most 1, such as 0.01,0.1,1"
+        )
     return values

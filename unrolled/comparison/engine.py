@@ -116,7 +116,7 @@ class Worker:
     def why_dead(self) -> Event:
         code = self.process.returncode
         if code == -9:
-            why = "its process was killed, most likely because memory ran out"
+            why = "its process was killed, most likely because it ran out of memory"
             return {"event": "failed", "why": why, "code": OutOfMemory.exit_code}
         last = f": {self.errors[-1]}" if self.errors else ""
         why = f"its process ended with exit code {code}{last}"

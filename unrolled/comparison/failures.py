@@ -59,7 +59,7 @@ def of_other_data(runs: Mapping[str, RunDirectory]) -> dict[str, Failure]:
         read = json.dumps([asked, config.get("task_settings")], sort_keys=True)
         before, other = first.setdefault(read, (found, folder))
         if found != before:
-            why = f"the data changed during the comparison, so that this run saw other data than {other}"
+            why = f"the data changed during the comparison, so this run and {other} were trained on different data"
             failures[folder] = Failure(why=f"{why}; compare again", code=DataError.exit_code)
     return failures
 
@@ -72,7 +72,7 @@ def complete(path: Path) -> None:
 
 
 def none_trained(folder: Path, plan: Plan, table: Mapping[str, Any], failed: Mapping[str, Failure]) -> UnrolledError:
-    """The error of a comparison in which no model came to its end; of one kind where all causes are of one kind."""
+    """The error of a comparison in which no model finished; of one kind where all causes are of one kind."""
     causes: dict[str, list[str]] = {}
     for row in table["rows"]:
         if row["kind"] == "model":
@@ -85,7 +85,7 @@ def none_trained(folder: Path, plan: Plan, table: Mapping[str, Any], failed: Map
         codes.add(UsageError.exit_code)
     if codes != {Diverged.exit_code}:
         again = resume_command("compare", folder, plan.data, {"own_file": plan.own_file, **named_beside(plan.given)})
-        text += f"; once the cause is gone, try again with: {again}"
+        text += f"; fix the cause, then try again with: {again}"
     return CLASSES.get(codes.pop() if len(codes) == 1 else UnrolledError.exit_code, UnrolledError)(text)
 
 

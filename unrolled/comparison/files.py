@@ -46,4 +46,4 @@ def require_named(folder: Path, plan: Plan, given: Mapping[str, str]) -> None:
         for name, path in paths_among(settings).items():
             if given.get(name) != path:
                 flag = option(name, shortened(path))
-                raise DataError(f"{folder}: its {name} is opened only if you name it; add {flag}")
+                raise DataError(f"{folder}: its {name} is opened only if you name it explicitly; add {flag}")

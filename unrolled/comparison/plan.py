@@ -1,6 +1,6 @@
 """The runs of a comparison: which models, at which widths, with which seeds and data. Decided once, then kept.
 
-`plan.json` in the comparison's directory holds what was decided, so that an interrupted comparison goes on with it.
+`plan.json` in the comparison's directory holds what was decided, so that an interrupted comparison resumes with it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PATIENCE = 8  # evaluations without a better score, where runs may end early
 def plain(name: str) -> str:
     """The name of a folder within the comparison, and of no other."""
     if not name or Path(name).name != name or name.startswith(".") or "\0" in name or "\\" in name:
-        raise ValueError(f"'{shortened(name)}' is not the name of a folder within the comparison")
+        raise ValueError(f"'{shortened(name)}' is not a folder of this comparison")
     return name
 
 
@@ -50,7 +50,7 @@ class Job(Record):
     settings: dict[str, Any] = {}
     fold: int | None = None
     members: list[Folder] = []
-    """Folders of the runs that answer together in this one, which is then not trained."""
+    """Folders of the runs whose predictions this one combines; it is not trained itself."""
 
 
 class Plan(Record):
@@ -58,12 +58,12 @@ class Plan(Record):
 
     data: str
     given: dict[Literal["valid", "test"], str] = {}
-    """Where validation and test data came from, if they were given beside it."""
+    """Where validation and test data came from, if they were given separately."""
     task: str
     guessed: str | None
     asked: CompareConfig
     settings: dict[str, Any]
-    """Of data, optimiser and so on, for all runs alike."""
+    """Settings of data, optimiser and so on, for all runs."""
     apart: dict[str, dict[str, Any]] = {}
     """Settings of single models."""
     own_file: str | None = None
@@ -88,7 +88,7 @@ class Plan(Record):
 
 
 def by_model(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Settings of all models, and those of single ones, which are told as MODEL.setting.
+    """Settings of all models, and those of single ones, which are given as MODEL.setting.
 
     >>> by_model({"lr": 0.01, "tcn.kernel": 7, "model.dropout": 0.1})
     ({'lr': 0.01, 'model.dropout': 0.1}, {'tcn': {'kernel': 7}})
@@ -218,14 +218,14 @@ def sizes_of(asked: CompareConfig, names: list[str], task: Task) -> tuple[dict[s
     if asked.match != "params" and asked.size is None:
         return {}, []
     found = match_widths(names, task, SIZES[asked.size or "medium"])
-    notes = [f"{name} has no width that could be changed and keeps its size" for name in names if name not in found]
+    notes = [f"{name} has no width to change and keeps its size" for name in names if name not in found]
     if asked.match == "params":
         counts = {name: sized.parameters for name, sized in found.items()}
         if counts and max(counts.values()) > (1 + TOLERANCE) * min(counts.values()):
             raise UsageError(
-                "the models cannot be brought to one size within 5 %: "
+                "the models cannot be resized to equal numbers of parameters within 5 %: "
                 + ", ".join(f"{name} {count:,}" for name, count in counts.items())
-                + f"; leave one out with {option('models')}, or take another {option('size')}"
+                + f"; leave one out with {option('models')}, or choose another {option('size')}"
             )
     return found, notes
 

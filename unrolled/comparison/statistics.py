@@ -68,7 +68,7 @@ def in_common(samples: Mapping[str, Sample]) -> dict[str, Sample]:
     """The units that were measured for every model and seed: what models are compared on."""
     n_units = {sample.statistics.shape[1] for sample in samples.values()}
     if len(n_units) > 1:
-        raise ValueError(f"models were measured on different data: {sorted(n_units)} units")
+        raise ValueError(f"models were evaluated on different data: {sorted(n_units)} units")
     known = [~np.isnan(sample.statistics).any(axis=(0, 2)) for sample in samples.values()]  # [U] each
     kept = np.logical_and.reduce(known)
     return {name: sample._replace(statistics=sample.statistics[:, kept]) for name, sample in samples.items()}

@@ -72,7 +72,7 @@ def make_table(
 
 
 def _finished(path: Path) -> RunDirectory | None:
-    """The run, when it has come to its end and is whole."""
+    """The run, when it has finished and is whole."""
     if not (path / "result.json").exists():
         return None
     try:

@@ -15,7 +15,7 @@ from unrolled.runs.storage.directory import RunDirectory
 
 Rows = Sequence[dict[str, Any]]
 Units = dict[str, list[dict[str, Array]]]  # by label and seed: the tensors of units.safetensors
-FEWER = "the same ones for all rows: writing texts takes at most 15 % of the time of a run"
+FEWER = "the same ones for all models, because generating predictions may take at most 15 % of the time of a run"
 
 
 class Compared(NamedTuple):
@@ -48,7 +48,7 @@ def compare_units(
         _enter_validation(rows, units, metrics[0])
     n = next(iter(shown[metrics[0]].values())).statistics.shape[1]
     of = len(tensors[f"{split}.{metrics[0].name}"])
-    said = f"{title_words(metrics[0].name)} is measured on {n:,} of {of:,} {split} examples, {FEWER}"
+    said = f"{title_words(metrics[0].name)} is computed on {n:,} of {of:,} {split} examples, {FEWER}"
     return Compared(shown[metrics[0]], n, [said] if n < of else [])
 
 
@@ -61,7 +61,7 @@ def _samples(units: Units, split: str, metric: Metric) -> dict[str, Sample]:
     name = f"{split}.{metric.name}"
     for label, seeds in units.items():
         if any(name not in each for each in seeds):
-            raise DataError(f"{label}: a run of it keeps no {metric.name} of single units; train it again")
+            raise DataError(f"{label}: one of its runs has no {metric.name} per unit; train it again")
     return in_common({
         label: Sample(np.stack([each[name] for each in seeds]), metric.formula) for label, seeds in units.items()
     })  # fmt: skip

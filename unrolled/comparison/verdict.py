@@ -29,7 +29,7 @@ def make_verdict(table: Mapping[str, Any], is_better: Callable[[str, str], bool]
     found = select(table)
     if found is None:
         late = any(row.get("not_trained") for row in table["rows"])
-        said = "No model was trained: the budget is too short." if late else "No run has come to its end."
+        said = "No model was trained: the budget is too short." if late else "No run has finished."
         return {"selected": None, "winner": None, "verdict": said}
     best = found.row
     others = [row for row in table["rows"] if row["score"] is not None and row["label"] != best["label"]]
@@ -52,16 +52,16 @@ def _selected(table: Mapping[str, Any], best: Row) -> str:
         return f"Selected by {how}: {best['label']} ({best['valid']:.4f} {score})."
     same = (row for row in table["rows"] if row["valid"] == best["valid"] and row["kind"] == "model")
     ties = [row["label"] for row in same if row["label"] != best["label"]]
-    tie = f", as {listed(ties)}, which {'has' if len(ties) == 1 else 'have'} more parameters" if ties else ""
+    tie = f", tied with {listed(ties)}, which {'has' if len(ties) == 1 else 'have'} more parameters" if ties else ""
     return f"Selected on validation data: {best['label']} ({best['valid']:.4f} {score}{tie})."
 
 
 def _measured(table: Mapping[str, Any], best: Row) -> str:
     """What the selected model has on test data, with its interval and on how much."""
     if table["split"] != "test":
-        return "There is no test data: all scores are of the validation data that also selected the model."
+        return "There is no test data: all scores are computed on the validation data that also selected the model."
     about = ", ".join(filter(None, [interval_words(best), units_words(table)]))
-    who = f"Its {table['folds']} models together have" if table["folds"] and best["steps"] else "It has"
+    who = f"Its ensemble of {table['folds']} models has" if table["folds"] and best["steps"] else "It has"
     return f"{who} {best['score']:.4f} {title_words(table['score'])} on test data ({about})."
 
 
@@ -75,23 +75,28 @@ def _against(
     """How it stands to the other rows on test data."""
     if not others:
         return []
-    over = f"over {table.get('unit') or 'examples'}"
+    over = f"5 % level, paired test over {table.get('unit') or 'examples'}"
     seeds = len(table["seeds"])
     varied = f"{over} and {seeds} seeds" if seeds > 1 else f"{over}; seeds were not varied"
     if not close:
-        return [f"Its lead over every other row is significant ({varied})."]
+        return [f"Its lead over every other model is significant ({varied})."]
     worse = [row["label"] for row in close if is_better(row["label"], best["label"])]
     equal = [row["label"] for row in close if row["label"] not in worse]
     said = []
     if worse:
-        said.append(f"{listed(worse)} {'is' if len(worse) == 1 else 'are'} significantly better there ({varied}).")
+        said.append(
+            f"{listed(worse)} {'is' if len(worse) == 1 else 'are'} significantly better on test data ({varied})."
+        )
     if equal:
-        said.append(f"Its difference to {listed(equal)} is not significant ({varied}).")
+        said.append(f"Its difference from {listed(equal)} is not significant ({varied}).")
     level = loss_of(table, best["valid"])
     before = [row for row in others if row["kind"] == "baseline" and loss_of(table, row["valid"]) <= level]
     if before:
         said.append(f"No model beats the baseline {before[0]['label']} on validation data ({before[0]['valid']:.4f}).")
     top = min([best, *others], key=lambda row: loss_of(table, row["score"]))
     if table["split"] == "test" and loss_of(table, top["score"]) < loss_of(table, best["score"]):
-        said.append(f"The best score on test data has {top['label']} ({top['score']:.4f}), which selects nothing.")
+        said.append(
+            f"The best score on test data is that of {top['label']} ({top['score']:.4f}), but models are selected "
+            "on validation data only."
+        )
     return said

@@ -79,7 +79,7 @@ class Line:
         elif kind == "evaluation":
             self.curve.append(next(iter(event["figures"].values())))
         elif kind in ENDS:
-            self.state = "not trained: no time for a step" if kind == "untrained" else event.get("why", kind)
+            self.state = "not trained: no time for a training step" if kind == "untrained" else event.get("why", kind)
             self.share = 1.0 if kind == "done" else self.share
 
 
@@ -105,7 +105,7 @@ class Lines:
             self.say(f"{line.label}: {line.state}{score}")
 
     def _note(self, text: str) -> bool:
-        """Whether this is a note, such as one about the data; what every run notes is told once."""
+        """Whether this is a note, such as one about the data; what every run notes is shown once."""
         if text.startswith("note: ") and text not in self.noted:
             self.noted.add(text)
             self.say(text)

@@ -65,7 +65,7 @@ def seconds_of(budget: Event, now: float) -> float:
 
 
 def perform(order: Event, data: Any, tell: Callable[[Event], None]) -> None:
-    """Train the run of an order, or go on with it; whatever goes wrong is told, and stops nobody else."""
+    """Train the run of an order, or resume it; whatever goes wrong is reported, and stops no other run."""
     from unrolled.data.prepared import shared
     from unrolled.training.signals import stop_at_once
 
@@ -97,7 +97,7 @@ def _perform(order: Event, data: Any, tell: Callable[[Event], None]) -> float:
     if order.get("members"):
         missing = [member for member in order["members"] if not (Path(member) / "result.json").exists()]
         if missing:
-            raise DataError(f"{len(missing)} of its {len(order['members'])} folds did not come to their end")
+            raise DataError(f"{len(missing)} of its {len(order['members'])} folds did not finish")
         source = order["data"] if data is None else data
         run = join(order["members"], source, out, own_file=order["own_file"], baselines=order["baselines"])
     elif (out / "config.json").exists():

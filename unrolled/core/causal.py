@@ -85,7 +85,7 @@ class Causal(nn.Module):
 
 def wrong_width(layer: nn.Module, x: Tensor, width: int) -> str:
     """The sentence about an input that no weight fits."""
-    return f"{type(layer).__name__} takes an input of width {width}, but x has the shape {list(x.shape)}"
+    return f"{type(layer).__name__} expects an input of width {width}, found x of shape {list(x.shape)}"
 
 
 class Encoder(nn.Module):
@@ -104,7 +104,7 @@ class Encoder(nn.Module):
         if self.d_in is not None and x.dim() == 3 and x.size(2) != self.d_in:
             raise UsageError(wrong_width(self, x, self.d_in))
         if mask is not None and mask.shape != x.shape[:2]:
-            raise UsageError(f"the mask has the shape {list(mask.shape)}, but x has the shape {list(x.shape)}")
+            raise UsageError(f"the mask has shape {list(mask.shape)}, which does not match x of shape {list(x.shape)}")
         if x.shape[0] == 0:
             row = x.new_zeros(1, *x.shape[1:]), mask.new_ones(1, *mask.shape[1:])
             y, out = self(torch.cat([x, row[0]]), torch.cat([mask, row[1]]))

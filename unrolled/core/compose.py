@@ -103,7 +103,7 @@ def without_padding(x: Tensor, mask: Tensor) -> Tensor:
 def require_right_padding(mask: Tensor, who: str) -> None:
     """Every row of a mask is True for its real steps and False behind them."""
     if (mask[:, 1:] & ~mask[:, :-1]).any():
-        raise UsageError(f"{who} needs right padding: a mask that is True for real steps and then False")
+        raise UsageError(f"{who} needs right padding: a mask that is True at real steps and False after them")
 
 
 class AsEncoder(Encoder):

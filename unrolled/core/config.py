@@ -61,7 +61,7 @@ class Config(BaseModel):
     def among(cls, values: Any) -> Self:
         """The fields of this config in a table that holds more."""
         if not isinstance(values, Mapping):
-            raise UsageError(f"found {shortened(values)} where a table of settings is needed")
+            raise UsageError(f"expected a table of settings, found {shortened(values)}")
         return cls.parse({name: values[name] for name in cls.model_fields if name in values})
 
     def updated(self, assignments: Mapping[str, Any]) -> Self:
@@ -85,14 +85,14 @@ class Config(BaseModel):
 
 
 class Record(Config):
-    """What is checked like settings but is none: a line of a file of ours, what a verb or a comparison is asked, a run
+    """What is checked like settings but is none: a line of a saved file, what a verb or a comparison is asked, a run
     as a whole. Its fields are no options of every command (cli/settings.py)."""
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """The values of a recipe file, or one sentence on why there are none."""
     if not Path(path).exists():
-        raise UsageError(f"{path}: there is no such recipe file")
+        raise UsageError(f"{path}: no such recipe file")
     try:
         return tomllib.loads(read_bytes(path, CODE).decode("utf-8"))
     except DataError as error:
@@ -138,7 +138,7 @@ def parse_assignments(pairs: Iterable[str]) -> dict[str, Any]:
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or not key.strip():
-            raise UsageError(f"'{shortened(pair)}' is not of the form key=value")
+            raise UsageError(f"invalid setting '{shortened(pair)}': expected key=value")
         try:
             result[key.strip()] = json.loads(text)
         except (ValueError, RecursionError):  # also a number of more than 4300 digits, and very deep lists
@@ -155,7 +155,7 @@ def merge(values: Mapping[str, Any], assignments: Mapping[str, Any]) -> dict[str
         for part in path:
             inner = target[part] = {} if target.get(part) is None else target[part]
             if not isinstance(inner, dict):
-                raise UsageError(f"{key}: '{part}' is a single value and has no fields of its own")
+                raise UsageError(f"{key}: '{part}' is a single value and has no fields")
             target = inner
         target[last] = value
     return result
@@ -225,7 +225,7 @@ def settings_of(cls: type[BaseModel]) -> dict[str, dict[str, Any]]:
 
 
 def explain(error: ValidationError, cls: type[BaseModel], group: str = "") -> str:
-    """One sentence for the first thing that is wrong; settings are told with the name of their group, if any."""
+    """One sentence for the first thing that is wrong; settings are named with their group, if any."""
     first = error.errors()[0]
     place = shortened(".".join(str(part) for part in (*((group,) if group else ()), *first["loc"])))
     owner, field = _locate(cls, first["loc"])

@@ -19,7 +19,7 @@ class Made(NamedTuple):
     part: str = "all"
     """train, valid or test where the set says so"""
     kind: str = ""
-    """what sort of held-out example it is, where figures tell such apart"""
+    """what sort of held-out example it is, where metrics are also computed by sort"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class BuiltinSpec:
     """A built-in data set, `builtin:NAME,setting=value`."""
 
     summary: str
-    """what it is, and what for"""
+    """what it is, and what it is for"""
     licence: str
     size: str
     """about how large it is, in words"""
@@ -54,12 +54,12 @@ class ReaderSpec:
     summary: str
     """what such a file holds"""
     suffixes: tuple[str, ...]
-    """how names end, in small letters: (".csv",); packed files (.csv.gz, .bz2, .xz) are claimed with them"""
+    """suffixes of file names, in lower case: (".csv",); compressed files (.csv.gz, .bz2, .xz) are claimed with them"""
     gives: Literal["table", "examples"]
     """what `read` gives: rows with named values, for every task that reads tables; or series and words with targets"""
     read: Callable[..., Any]
     """of a table: from a TextFile (`path`, `lines()`, `open()` for bytes) to a Table, or to a list of dicts; of
-    examples: from (paths, folder, name, reading, answers) to a LabelledSource"""
+    examples: from `(paths, folder, name, reading, answers)` to a LabelledSource"""
     many: bool = False
     """of examples: whether a folder of such files is read as one source"""
 

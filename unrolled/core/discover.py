@@ -116,7 +116,7 @@ class Room:
         return self._files.get(name)
 
     def own_mistakes(self) -> AbstractContextManager[None]:
-        """Within it, an exception that comes out of a user's file is told with the file and the line."""
+        """Within it, an exception that comes out of a user's file is reported with the file and the line."""
         return _blame(lambda: self._files)
 
     @cached_property
@@ -153,7 +153,7 @@ class Room:
 
 @contextmanager
 def _blame(files: Callable[[], Mapping[str, Path]]) -> Iterator[None]:
-    """An exception that comes out of a user's own file is told as that file's, with the line.
+    """An exception that comes out of a user's own file is reported as that file's, with the line.
 
     `files` are the users' files by name, asked for only when something went wrong.
     """
@@ -196,7 +196,7 @@ def _import_file(path: Path, sha256: str | None = None) -> ModuleType:
     """Run a user's file: exactly the text that was checked, and no compiled file beside it."""
     text = read_bytes(path, CODE)
     if sha256 is not None and hashlib.sha256(text).hexdigest() != sha256:
-        raise DataError(f"{path}: not the file this run was made with (its content has changed), so it was not run")
+        raise DataError(f"{path}: its content has changed since this run was made with it, so it was not run")
     name = f"unrolled_user_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -229,7 +229,7 @@ def _told(path: Path, error: BaseException) -> str:
             continue
         return f"{path}, line {_line(path, room.declares, field) or line}: {why}; see {room.page}"
     place = f"{path}, line {line}" if line else str(path)
-    return f"{place}: cannot be imported ({type(error).__name__}: {error})"
+    return f"{place}: import failed ({type(error).__name__}: {error})"
 
 
 def _line(path: Path, declaration: type[Any], name: str) -> int | None:
@@ -244,14 +244,17 @@ def _import_entry(name: str, place: str) -> ModuleType:
     try:
         return importlib.import_module(place)
     except (Exception, SystemExit) as error:
-        raise UsageError(f"the entry point '{name}' cannot be imported ({type(error).__name__}: {error})") from error
+        raise UsageError(f"the entry point '{name}' failed to import ({type(error).__name__}: {error})") from error
 
 
 def declared(module: ModuleType) -> ModelSpec:
     """What a model file declares."""
     spec = vars(module).get("MODEL")
     if not isinstance(spec, ModelSpec):
-        raise UsageError(f"{module.__name__} is no model file: it declares no MODEL; name a class in it, module:Layer")
+        raise UsageError(
+            f"{module.__name__} is not a model file, because it does not define MODEL; to check a class in it, "
+            "name it as module:Layer"
+        )
     return spec
 
 
@@ -297,7 +300,7 @@ def join(path: str | Path, sha256: str | None = None) -> dict[Room, str]:
     rooms = [room for room in rooms_of(path) if room in MADE_OF]
     if not rooms:
         kinds = " and a ".join(room.kind for room in rooms_of(path))
-        raise UsageError(f"{path}: defines a {kinds}, and no run is made of that; leave it out")
+        raise UsageError(f"{path}: defines a {kinds}, which runs do not use; leave it out")
     module = _import_file(Path(path).resolve(), sha256)
     return {room: room.take(Path(path), module) for room in rooms}
 
@@ -315,7 +318,7 @@ def join_for(path: str | Path, model: str | None) -> str | None:
     own = join(path).get(models)
     model = model or own
     if model is not None and needed(path, model) is None:
-        raise UsageError(f"{path}: a run of the model '{model}' is not made of what it defines; leave it out")
+        raise UsageError(f"{path}: a run of the model '{model}' uses nothing that this file defines; leave it out")
     return model
 
 

@@ -48,7 +48,7 @@ class Emission(Protocol):
         weights [K] sum to 1. Where no outputs mean exactly that, the emission says what is kept."""
 
     def to_json(self) -> str:
-        """What outputs mean, for whoever reads them without this package: `name`, `d_out`, and what was fitted."""
+        """What outputs mean, for readers without this package: `name`, `d_out`, and what was fitted."""
 
 
 @runtime_checkable

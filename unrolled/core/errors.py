@@ -115,7 +115,7 @@ def _brief(name: str) -> str:
 def nearest(name: str, known: Iterable[str], aliases: Mapping[str, str] | None = None) -> str:
     """The tail of a sentence that helps with a misspelt name; `aliases` are other words for known names.
 
-    Case, underscores and spaces do not count. Where there are very many names the close one is told alone.
+    Case, underscores and spaces do not count. Where there are very many names the close one is named alone.
 
     >>> nearest("LSTMM", ["gru", "lstm"])
     "did you mean 'lstm'? Known: gru, lstm"
@@ -124,9 +124,9 @@ def nearest(name: str, known: Iterable[str], aliases: Mapping[str, str] | None =
     """
     names = sorted(known)
     close = _closest(name[:LONGEST_NAME], names, aliases or {})
-    listed = f"Known: {', '.join(map(_brief, names))}" if names else "None are known"
+    listed = f"Known: {', '.join(map(_brief, names))}" if names else "there are none"
     if close is None:
-        return listed if len(names) <= MOST_NAMES else f"none of the {len(names)} known names is like it"
+        return listed if len(names) <= MOST_NAMES else f"none of the {len(names)} known names is similar"
     return f"did you mean '{_brief(close)}'?" + (f" {listed}" if len(names) <= MOST_NAMES else "")
 
 

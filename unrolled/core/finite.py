@@ -22,7 +22,7 @@ def require_finite(value: Any, where: str = "") -> None:
 def not_finite(found: object, where: str = "") -> DataError:
     return DataError(
         f"{f'{where}: ' if where else ''}the model's output is not finite ({found}): its weights are damaged or "
-        "have diverged, or the input is far outside of what it was trained on"
+        "have diverged, or the input is far outside the range of the training data"
     )
 
 

@@ -29,7 +29,7 @@ def evaluating(model: nn.Module) -> Iterator[torch.device]:
     """A block in which a model is in evaluation mode and nothing has gradients; gives the device of the model.
 
     Afterwards, also after an exception, every module is again in the mode it was in: those of a model in training, and
-    those of it that rest. A generator must not yield inside the block, or its caller would go on without gradients.
+    those of it that rest. A generator must not yield inside the block, or its caller would continue without gradients.
 
     >>> model = nn.Sequential(nn.Dropout(), nn.Dropout().eval())
     >>> with evaluating(model) as device:
@@ -73,7 +73,7 @@ def carries(model: Model, windows: str = "auto") -> bool:
 def start(model: Causal | Conditional, batch: Batch, state: State = None) -> tuple[Causal, State]:
     """The causal half of a model and the state from which it reads a batch.
 
-    That is `state` where there is one and the batch goes on from the one before, otherwise what the source makes.
+    That is `state` where there is one and the batch continues the one before, otherwise what the source makes.
     """
     if batch.fresh or state is None:
         return begin(model, batch.source, batch.source_mask)
@@ -81,7 +81,7 @@ def start(model: Causal | Conditional, batch: Batch, state: State = None) -> tup
 
 
 def forward(model: Model, batch: Batch, state: State = None) -> tuple[Tensor, State]:
-    """Outputs y [B, T, D'] of a model of any kind, and the state that the next batch goes on from.
+    """Outputs y [B, T, D'] of a model of any kind, and the state that the next batch continues from.
 
     An encoder gives y [B, S', D'] and no state; without a mask all positions are real. The state is the one after the
     first `batch.keep` positions, where that is fewer than all.

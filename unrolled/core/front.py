@@ -1,6 +1,6 @@
 """Messages name options as their reader gives them.
 
-On the command line that is `--too-long truncate`, in Python `too_long="truncate"`. Whoever writes a message calls
+On the command line that is `--too-long truncate`, in Python `too_long="truncate"`. Code that writes a message calls
 `option`; the command line says once, by `speak_to`, that messages are read there.
 """
 
@@ -15,9 +15,9 @@ from typing import Any, Literal
 Reader = Literal["python", "command line"]
 
 FLAGS = {"own_file": "--with", "from_run": "--from", "time": "--budget", "out": "-o", "n": "-n"}
-"""Others have their own name."""
+"""Other arguments keep their name."""
 ARGUMENTS = frozenset({"task", "model", "out", "recipe", "own_file", "resume", "from_run", "freeze", "valid", "test"})
-"""Of `train` and `compare`, beside the settings that are arguments too."""
+"""Of `train` and `compare`, in addition to the settings that are arguments too."""
 
 _reading: list[Reader] = ["python"]
 

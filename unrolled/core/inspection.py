@@ -23,15 +23,15 @@ class QuestionSpec:
     """A file that asks a question, in values."""
 
     summary: str
-    """What it asks, in a sentence, for lists."""
+    """The question in one sentence, for lists."""
     config: type[Config]
     """Its settings, each with a default."""
     ask: Callable[[Any, Any, Any], Any]
     """ask(run, value, config) -> Answer; `value` is an input as the task reads it."""
     applies: Callable[[Any], str | None] = _always
-    """applies(run): why the question has no answer for this run; None: it has one."""
+    """applies(run): why the question does not apply to this run; None: it does."""
     aliases: tuple[str, ...] = ()
-    """Other names, for whoever types one of them."""
+    """Other names that users may type."""
 
     def __post_init__(self) -> None:
         for name, why in _faults(self):
@@ -44,7 +44,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {"ask": ("run", "value", "config"), "
 def _faults(spec: QuestionSpec) -> Iterator[tuple[str, str]]:
     """Fields with a wrong value, and what is wrong."""
     if not isinstance(spec.summary, str):
-        yield "summary", f"invalid value summary = {spec.summary!r}: expected a text"
+        yield "summary", f"invalid value summary = {spec.summary!r}: expected a string"
     yield from misnamed(spec.aliases)
     yield from misconfigured(spec.config)
     for name, arguments in ARGUMENTS.items():

@@ -30,9 +30,9 @@ DEPTH = 200  # of lists and tables within each other
 SHOWN = 200  # characters of data that a message repeats
 
 _KINDS = (
-    (stat.S_ISDIR, "a folder where a file is needed", ""),
-    (stat.S_ISFIFO, "a pipe, not a file", "; save what comes out of it to a file and give that"),
-    (stat.S_ISSOCK, "a socket, not a file", "; save what comes out of it to a file and give that"),
+    (stat.S_ISDIR, "a folder, not a file", ""),
+    (stat.S_ISFIFO, "a pipe, not a file", "; save its output to a file and give that"),
+    (stat.S_ISSOCK, "a socket, not a file", "; save its output to a file and give that"),
     (stat.S_ISCHR, "a device, not a file", ""),
     (stat.S_ISBLK, "a device, not a file", ""),
 )  # what is no regular file, and what to do where a user names it
@@ -76,13 +76,13 @@ def open_regular(path: str | Path, limit: int = DATA, within: Path | None = None
         if within is not None:
             place = os.path.realpath(path)
             if Path(os.path.realpath(within)) not in Path(place).parents:
-                raise DataError(f"{path}: leads out of {within}; replace the link by the file itself")
+                raise DataError(f"{path}: points outside {within}; replace the link by the file itself")
         _require_regular(path, os.stat(place), within)  # first, because already opening some devices does something
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
         flags |= getattr(os, "O_NOFOLLOW", 0) if within is not None else 0
         stream = os.fdopen(os.open(place, flags), "rb")
     except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file") from None
+        raise DataError(f"{path}: no such file") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = getattr(error, "strerror", None) or str(error)
         raise DataError(f"{path}: cannot be opened ({reason}); check the path and its permissions") from None
@@ -134,11 +134,11 @@ def parse_json(data: bytes | str, where: str) -> Any:
     except json.JSONDecodeError as error:
         raise DataError(f"{where}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from None
     except RecursionError:
-        raise DataError(f"{where}: JSON nested more than {DEPTH} deep is not read") from None
+        raise DataError(f"{where}: JSON is nested more than {DEPTH} levels deep, which is not supported") from None
     except ValueError as error:  # not UTF-8, NaN, a number of thousands of digits
         raise DataError(f"{where}: not JSON ({shortened(str(error))})") from None
     if _is_deep(value):
-        raise DataError(f"{where}: JSON nested more than {DEPTH} deep is not read")
+        raise DataError(f"{where}: JSON is nested more than {DEPTH} levels deep, which is not supported")
     return value
 
 
@@ -173,7 +173,7 @@ def shortened(value: object, most: int = SHOWN) -> str:
     try:
         text = value if isinstance(value, str) else repr(value)
     except ValueError:  # a whole number of thousands of digits
-        text = "a number of thousands of digits"
+        text = "a number with thousands of digits"
     return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
 
 
@@ -201,4 +201,4 @@ def _require_regular(path: str | Path, found: os.stat_result, within: Path | Non
 
 def _require_size(path: str | Path, size: int, limit: int) -> None:
     if size > limit:
-        raise DataError(f"{path}: has {size:,} bytes, more than the {limit:,} that are read of such a file")
+        raise DataError(f"{path}: has {size:,} bytes, more than the limit of {limit:,} for such a file")

@@ -1,7 +1,7 @@
 """Failures from outside, as errors with a sentence: a full disk, a file that cannot be opened, memory that ran out.
 
-Whoever writes says what it needed by `cannot_write`. What reaches the end of a command, or of a run in a comparison, is
-given to `explained`; only what that does not know is a bug of this library. Imports no torch.
+Code that writes says what it needed by `cannot_write`. What reaches the end of a command, or of a run in a comparison,
+is given to `explained`; only what that does not know is a bug of this library. Imports no torch.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def cannot_write(path: str | Path, needed: int | None, error: OSError, advice: s
     """The sentence for a failed write: the path, why, and the bytes needed (None: not known) and free."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     asked = "" if needed is None else f"{needed:,} bytes are needed and "
-    advice = advice or f"name another place with {option('out')}"
+    advice = advice or f"name another location with {option('out')}"
     return CannotWrite(
-        f"{path} cannot be written ({error.strerror or error}): {asked}{_free(Path(path))}; what was there before is "
-        f"intact, so {'make room or ' if full else ''}{advice}"
+        f"{path} cannot be written ({error.strerror or error}): {asked}{_free(Path(path))}; existing files are "
+        f"intact; {'free some space, or ' if full else ''}{advice}"
     )
 
 
@@ -58,7 +58,7 @@ def _free(path: Path) -> str:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out; torch says so by a plain RuntimeError that only its text tells apart."""
+    """Whether memory ran out; torch says so by a plain RuntimeError that only its text identifies."""
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and bool(NO_MEMORY.search(str(error))))
@@ -70,9 +70,9 @@ def explained(error: BaseException) -> UnrolledError | None:
         return error
     if is_out_of_memory(error):
         asked = ASKED.search(str(error))
-        size = "" if asked is None else f" ({asked[2] or f'{int(asked[1]):,} bytes'} at once)"
+        size = "" if asked is None else f" ({asked[2] or f'{int(asked[1]):,} bytes'} requested)"
         smaller = f"make the model, {option('batch_size')} or the data smaller"
-        return OutOfMemory(f"more memory was asked for{size} than this machine has: {smaller}")
+        return OutOfMemory(f"out of memory{size}: {smaller}")
     if isinstance(error, OSError) and error.errno in FULL:
         return cannot_write(_name(error) or Path.cwd(), None, error)
     if isinstance(error, OSError) and error.errno in UNREADABLE:

@@ -38,9 +38,9 @@ class Sizes:
     d_in: int
     d_out: int
     d_source: int = 0
-    """of a source that is read before; 0: there is none"""
+    """Width of a source that is read first; 0: there is none."""
     targets: str = "tokens"
-    """what outputs mean, one of Targets"""
+    """What outputs mean, one of Targets."""
     horizon: int = 1
     """How many steps ahead of each position are predicted; the output holds them one after the other."""
     d_step: int = 0
@@ -103,16 +103,16 @@ class Ports(NamedTuple):
     n_classes: int = 0
     d_in: int | None = None
     answers: Literal["next", "whole", "each", "horizon"] = "next"
-    """What is asked for: what comes next, one prediction for a whole sequence, one at each of its positions, or the
+    """Where predictions are wanted: what comes next, one for a whole sequence, one at each of its positions, or the
     next steps of a series."""
     readout: str = "last"
     """How a whole sequence is read off the positions of a body."""
     letters: int = 0
     """Different letters, where a token comes with those it is spelt with: x [B, T, 1 + L]."""
     source: SourcePorts | None = None
-    """What is read before the first target is written; None: nothing."""
+    """The source that is read before the target is written; None: there is none."""
     delay: int = 0
-    """Steps by which a causal model may answer late, where it answers at each position."""
+    """Steps by which a causal model may predict late, where it predicts at each position."""
     targets: str = "tokens"
     """What outputs mean, one of spec.Targets: a model may be fitted in closed form to some of them."""
     forecast: ForecastPorts | None = None
@@ -151,9 +151,9 @@ class ModelSpec:
     make: Callable[[Any, Sizes], Any]
     """make(config, sizes) -> the body, whose `d_out` is the width of its output."""
     reference: str = ""
-    """Who described it, when, and where."""
+    """The publication that describes it."""
     aliases: tuple[str, ...] = ()
-    """Other names, for whoever types one of them."""
+    """Other names that users may type."""
     reads: tuple[Reads, ...] = ("embedded",)
     """What its input is, the first that the task has: vectors that an input layer makes of anything; tokens or numbers
     as the task has them; numbers in the units of the data; how often each token occurs, or that weighted by rarity."""
@@ -165,13 +165,13 @@ class ModelSpec:
     owns_head: bool = False
     """Its output is as wide as the targets."""
     closed_form: tuple[Targets, ...] = ()
-    """Kinds of targets for which its `solve` gives the weights, without gradient descent."""
+    """Kinds of targets for which its `solve` gives the weights in closed form, without gradient descent."""
     preset: Preset = "thorough"
     """The smallest preset of `compare` that has it."""
     always: bool = False
     """Whether every comparison has it, also one of named models: what others are measured against."""
     recipe: Mapping[str, Any] = field(default_factory=dict)
-    """Advice for training, such as {"lr": 1e-3}; what the user sets wins."""
+    """Advice for training, such as {"lr": 1e-3}; settings of the user take precedence."""
     resize: Callable[[Any, int], Config] | None = None
     """resize(config, width): the same settings at another width, for comparisons at equal size."""
     under: Callable[[Any], ModelSpec] | None = None
@@ -240,7 +240,7 @@ def _settings(spec: ModelSpec) -> Iterator[tuple[str, str]]:
 def misnamed(aliases: Any) -> Iterator[tuple[str, str]]:
     """What is wrong with the other names of a declaration."""
     if not (isinstance(aliases, tuple) and all(isinstance(each, str) for each in aliases)):
-        yield "aliases", f'invalid value aliases = {aliases!r}: expected a tuple of texts, such as ("name",)'
+        yield "aliases", f'invalid value aliases = {aliases!r}: expected a tuple of strings, such as ("name",)'
 
 
 def misconfigured(config: Any, field: str = "config") -> Iterator[tuple[str, str]]:
@@ -248,7 +248,7 @@ def misconfigured(config: Any, field: str = "config") -> Iterator[tuple[str, str
     if not (isinstance(config, type) and issubclass(config, Config)):
         yield field, f"invalid value {field} = {config!r}: expected a class derived from unrolled.core.config.Config"
     elif unset := [name for name, each in config.model_fields.items() if each.is_required()]:
-        yield field, f"the settings {', '.join(unset)} of {config.__name__} have no default value"
+        yield field, f"the settings {', '.join(unset)} of {config.__name__} have no default value; give each one"
 
 
 def miscalled(given: Any, name: str, arguments: tuple[str, ...]) -> str | None:
@@ -278,7 +278,7 @@ def explained(error: TypeError, declaration: type[Any] = ModelSpec) -> str:
         needed = re.findall(r"'(\w+)'", str(error))
         return f"{what} must have {listed(needed)}"
     if "positional argument" in str(error):
-        return f"the fields of {what} are given by name, such as {known[0]}=..."
+        return f"the fields of {what} are keyword arguments, such as {known[0]}=..."
     return str(error)
 
 
@@ -297,17 +297,17 @@ def reading(reads: tuple[Reads, ...], offered: str | None, spelt: bool = False) 
 def misfit(spec: ModelSpec, asks: Asks) -> str | None:
     """Why a model does not fit what is asked; None: it fits, as far as that is known."""
     if spec.kind not in asks.accepts:
-        return f"it is {_a(spec.kind)} model, and the task takes {' or '.join(asks.accepts)} models"
+        return f"it is {_a(spec.kind)} model, but the task needs {' or '.join(asks.accepts)} models"
     if asks.where not in spec.outputs and not (asks.where == "horizon" and _continues(spec)):
         can = " or ".join(words for each, words in PREDICTS.items() if each in spec.outputs)
-        return f"it predicts {can}, and the task asks for {ASKED[asks.where]}"
+        return f"it predicts {can}, but the task needs {ASKED[asks.where]}"
     if reading(spec.reads, asks.input, asks.spelt) is None:
-        return f"it reads {_words(spec.reads)}, and the input of the task is {asks.input}"
+        return f"it reads {_words(spec.reads)}, but the input of the task is {asks.input}"
     if spec.kind == "conditional" and reading(spec.reads_source, asks.source) is None:
-        return f"it reads {_words(spec.reads_source)}, and the source of the task is {asks.source}"
+        return f"it reads {_words(spec.reads_source)}, but the source of the task is {asks.source}"
     alone = spec.owns_head and asks.where not in ("next", "horizon") and asks.targets is not None
     if alone and asks.targets not in spec.closed_form:
-        return f"it has a closed form for {listed(spec.closed_form)}, and the targets are {asks.targets}"
+        return f"it has a closed form for {listed(spec.closed_form)}, but the targets are {asks.targets}"
     return None
 
 

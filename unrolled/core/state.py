@@ -75,8 +75,8 @@ def in_graph(state: State, rows: int) -> bool:
     if isinstance(state, Tensor):
         if state.dim() == 0 or state.size(0) != rows:
             raise UsageError(
-                f"a state of another batch: a leaf has the shape {list(state.shape)}, but x has {rows} rows; "
-                "state.take(s, rows) gives the rows that go on"
+                f"this state belongs to another batch: a leaf has shape {list(state.shape)}, but x has {rows} "
+                "rows; select rows with state.take(s, rows)"
             )
         return state.requires_grad
     if isinstance(state, Fixed):

@@ -66,7 +66,7 @@ class Given(NamedTuple):
     value: Any
     condition: str | None = None
     names: Mapping[str, Any] = {}
-    """what tells it apart in the data, such as the id of a series"""
+    """what identifies it in the data, such as the id of a series"""
     number: int = 0  # of its line or row, by which it draws its noise
     place: str = ""  # where it stands, for messages
 
@@ -181,7 +181,7 @@ class Task:
         return self.CRITERION or self.SCORE
 
     def prepare(self, source: Any) -> None:
-        """Read the data, fit the codec on its training part, split."""
+        """Read and split the data, and fit the codec on the training split."""
         raise NotImplementedError
 
     def save_codec(self, directory: Path) -> None:
@@ -210,14 +210,15 @@ class Task:
         raise NotImplementedError
 
     def asks(self) -> Asks:
-        """What is asked of a model as far as the settings tell, so that a misfit is told before data is prepared."""
+        """What is asked of a model as far as the settings tell, so that a misfit is an error before data is
+        prepared."""
         return Asks(self.ACCEPTS)
 
     def ports(self) -> Ports:
         raise NotImplementedError
 
     def facts(self) -> dict[str, Any]:
-        """What was understood of the data; `fingerprint` tells data apart."""
+        """How the data was parsed; `fingerprint` identifies it."""
         raise NotImplementedError
 
     def columns(self) -> dict[str, str]:
@@ -237,7 +238,7 @@ class Task:
         raise NotImplementedError
 
     def held_out(self) -> tuple[str, ...]:
-        """The splits that nothing is trained on: those whose figures are told."""
+        """The splits that are not trained on, whose metrics are reported."""
         return tuple(split for split in self.splits() if split != "train")
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> Sampler:
@@ -248,7 +249,7 @@ class Task:
         raise NotImplementedError
 
     def look_at_training(self, model: Any) -> None:
-        """Let a model count in the training part what it needs to know before its weights move (tf-idf does)."""
+        """Let a model count in the training split what it needs to know before its weights move (tf-idf does)."""
 
     def after_training(self, model: Any) -> None:
         """Learn from validation data what the chosen weights leave open (how sure to be of an answer, say)."""
@@ -268,7 +269,7 @@ class Task:
     def evaluate(
         self, model: Any, split: str, limit: int | None = None, ledger: Ledger | None = None
     ) -> dict[str, float]:
-        """The figures of a model on a part of the data; `ledger` is told the statistics of those of `metrics`.
+        """The metrics of a model on a split; `ledger` receives the statistics of those of `metrics`.
 
         With a limit, which training asks for, at least the criterion.
         """
@@ -324,12 +325,12 @@ class Task:
             return words
         first = next(self.read(words), None)
         if not first:
-            raise DataError(f"{words}: there is no example in it")
+            raise DataError(f"{words}: there are no examples in it")
         return first[0].value
 
     def flow(self, model: Any, condition: str | None = None) -> Flow:
         """How a model reads a stream row by row; refused where it reads an input to its end before it predicts."""
-        raise UsageError("models of this task read an input to its end before they predict, so they cannot run live")
+        raise UsageError("models of this task read a whole input before they predict, so they cannot run live")
 
     def rows_in(self, path: Path) -> Rows | None:
         """The table in a file, whose rows `read` reads; None: it is none."""

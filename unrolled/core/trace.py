@@ -37,7 +37,7 @@ def tracing() -> bool:
 
 
 def note(name: str, value: Any) -> None:
-    """Offer a value to whoever is tracing."""
+    """Offer a value to a running trace."""
     seen = _seen.get()
     if seen is not None:
         seen[name].append(value)

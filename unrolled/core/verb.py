@@ -49,7 +49,7 @@ class Generates(Protocol):
     """A task whose models write, from a prompt or from nothing; `decoding` is a `decode.config.Decoding`."""
 
     def generate(self, model: Any, prompt: Given, decoding: Any) -> list[Result]:
-        """What goes on from the prompt, the most probable first."""
+        """What continues the prompt, the most probable first."""
         ...
 
     def go_on(self, begun: Any, decoding: Any) -> list[Result]:
@@ -68,7 +68,7 @@ class Streams(Protocol):
 
 @runtime_checkable
 class Forecasts(Protocol):
-    """A task whose models say how series go on."""
+    """A task whose models predict how series continue."""
 
     def forecast(self, model: Any, given: Sequence[Given], horizon: int | None) -> Iterator[Result]:
         """The next steps of each series, in order; None: as many as the model was trained for."""
@@ -104,9 +104,9 @@ class VerbSpec:
     """call(served, inputs, request): of examples one result for each, in order; of a prompt, alone in `inputs`, any
     number of them."""
     takes: Takes = "examples"
-    """Whether inputs are the examples of some data, or one that is gone on from."""
+    """Whether inputs are the examples of some data, or one prompt that is continued."""
     why_not: Callable[[Served], str | None] = _always
-    """why_not(served): why this run cannot do it, as a sentence goes on behind "because"; None: it can."""
+    """why_not(served): why this run cannot do it, as the end of a sentence after "because"; None: it can."""
     ahead: Callable[[Served, Any, Any], Iterator[Result]] | None = None
     """ahead(served, begun, request): the same from the middle of a stream (`unrolled.decode.text.Begun`), where that
     is possible."""
@@ -117,7 +117,7 @@ class VerbSpec:
     rows: Callable[[Result], list[Result]] | None = None
     """Where a result is more than one row of a table: these rows, for a file that is a table."""
     aliases: tuple[str, ...] = ()
-    """Other names, for whoever types one of them."""
+    """Other names that users may type."""
 
     def __post_init__(self) -> None:
         for name, why in _faults(self):
@@ -132,7 +132,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 def _faults(spec: VerbSpec) -> Iterator[tuple[str, str]]:
     """Fields with a wrong value, and what is wrong."""
     if not isinstance(spec.summary, str):
-        yield "summary", f"invalid value summary = {spec.summary!r}: expected a text"
+        yield "summary", f"invalid value summary = {spec.summary!r}: expected a string"
     if spec.takes not in get_args(Takes):
         yield "takes", f"invalid value takes = {spec.takes!r}: expected one of {listed(get_args(Takes))}"
     yield from misnamed(spec.aliases)
@@ -159,4 +159,4 @@ def require_obeyed(served: Served, verb: str, request: Config) -> None:
         if name not in obeyed and dict(request)[name] != setting.default:
             able = [option(each) for each in type(request).model_fields if each in obeyed]
             rest = f"; {verb} takes {listed(able)} there" if able else ""
-            raise UsageError(f"{option(name)} is not for the task '{served.name}'{rest}")
+            raise UsageError(f"{option(name)} does not apply to the task '{served.name}'{rest}")

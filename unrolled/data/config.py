@@ -11,47 +11,48 @@ from unrolled.core.tokens import BYTE_VALUES, SPECIALS
 
 
 class DataConfig(Config):
-    """Text for next-token models: what an example is, what a token is, and who sees which part."""
+    """Text for next-token models: what an example is, what a token is, and how they are split."""
 
     examples: Literal["auto", "stream", "lines", "rows"] = "auto"
-    """what one example is: `stream` is one long text whose state is carried, `lines` and `rows` are separate examples
-    from the initial state; `auto` reads .txt files and folders as a stream, tables and lists as rows"""
+    """What one example is: `stream` reads one long text and carries the state from batch to batch; `lines` and `rows`
+    are separate examples that start from the initial state; `auto` reads .txt files and folders as a stream, tables and
+    lists as rows."""
 
     column: str | None = None
-    """the column that holds the text; without it the only column, or the one called `text`"""
+    """The column that holds the text. [default: the only column, or the one called `text`]"""
 
     condition: str | None = None
-    """a column of classes to start the model from; for lines of .txt files the column `file` is the file's name"""
+    """A column of classes that condition the model; for lines of .txt files the column `file` is the file name."""
 
     part: Annotated[str, Field(coerce_numbers_to_str=True)] | None = None
-    """a column that says which split a row is for: train, valid or test"""
+    """A column with the split of each row: train, valid or test."""
 
     tokens: Literal["char", "byte", "word", "bpe"] = "char"
-    """what a token is: a character, a byte of UTF-8, a word, or a piece learned by byte-pair encoding"""
+    """What a token is: a character, a UTF-8 byte, a word, or a subword learned by byte-pair encoding."""
 
     vocabulary: int = Field(1024, ge=8)
-    """the largest number of different tokens for `word` and `bpe`, special tokens included"""
+    """Maximum vocabulary size for `word` and `bpe`, special tokens included."""
 
     ahead: int = Field(1, ge=1)
-    """how many tokens ahead to predict"""
+    """How many tokens ahead to predict."""
 
     split: str = "90/5/5"
-    """shares in percent for training, validation and test; `90/10` has no test part"""
+    """Percentages of training, validation and test data; `90/10` has no test split."""
 
     too_long: Literal["error", "truncate", "split"] = "error"
-    """what to do with a line or row of more than `max_length` tokens"""
+    """What to do with a line or row of more than `max_length` tokens."""
 
     max_length: int | None = Field(None, ge=1)
-    """the most tokens a line or row may have, <start> and <stop> not counted; none: any length"""
+    """Maximum number of tokens in a line or row, without <start> and <stop>; none: no limit."""
 
     fraction: float = Field(1.0, gt=0, le=1)
-    """the share of the training part that is trained on; tokens are still those of the whole part"""
+    """Share of the training data to train on; the vocabulary is still that of all training data."""
 
     held_out: int | None = Field(None, ge=1)
-    """the most tokens of the validation and of the test part that are used; none: all"""
+    """Maximum number of tokens used from the validation and from the test split; none: all."""
 
     seed: int = Field(0, ge=0, json_schema_extra={"flag": "--split-seed"})
-    """decides which lines or rows go to which part"""
+    """Random seed of the split into training, validation and test data."""
 
     @field_validator("split")
     @classmethod
@@ -69,7 +70,7 @@ class DataConfig(Config):
         return self
 
     def shares(self) -> dict[str, float]:
-        """The part of the data that each section gets: {'train': 0.9, 'valid': 0.05, 'test': 0.05}."""
+        """The share of the data that each split gets: {'train': 0.9, 'valid': 0.05, 'test': 0.05}."""
         return dict(zip(("train", "valid", "test"), split_shares(self.split)))
 
 
@@ -84,5 +85,5 @@ def split_shares(text: str) -> list[float]:
     except ValueError:
         shares = []
     if len(shares) not in (2, 3) or not all(0 < share < 100 for share in shares) or abs(sum(shares) - 100) > 1e-6:
-        raise ValueError(f"'{text}' is not a split: write two or three percentages that sum to 100, such as 90/5/5")
+        raise ValueError(f"'{text}' is not a split: expected two or three percentages that sum to 100, such as 90/5/5")
     return [share / 100 for share in shares]

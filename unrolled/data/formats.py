@@ -66,6 +66,6 @@ def _claimed(readers: tuple[tuple[str, str], ...]) -> dict[str, tuple[str, str]]
         for suffix in told["suffixes"]:
             if suffix in found:
                 both = f"'{found[suffix][0]}' and '{name}'"
-                raise UsageError(f"the readers {both} both claim {suffix} files; leave out one of them")
+                raise UsageError(f"the readers {both} both claim {suffix} files; remove one of them")
             found[suffix] = (name, told["gives"])
     return found

@@ -53,7 +53,7 @@ def given_part(value: Any, place: str) -> str:
     """The split that a cell or a file name gives."""
     part = _WORDS.get(str(value).strip().lower())
     if part is None:
-        raise DataError(f"{place}: found {shown(value)} where a part belongs; {nearest(str(value), PARTS)}")
+        raise DataError(f"{place}: found {shown(value)}, expected a split; {nearest(str(value), PARTS)}")
     return part
 
 
@@ -110,8 +110,10 @@ def settled(own: str, part: str, given: Iterable[str], place: str) -> str:
     if part == "train" and own not in given:
         return own
     if part == "train":
-        raise DataError(f"{place}: is for {own} by itself, but the {own} split is given too; leave out one of them")
-    raise DataError(f"{place}: is for {own} by itself, but is given as {part}; remove it, or leave {part} out")
+        raise DataError(
+            f"{place}: already defines the {own} split, but the {own} split is given too; leave out one of them"
+        )
+    raise DataError(f"{place}: belongs to the {own} split, but is given as {part}; remove it, or leave {part} out")
 
 
 def _once(first: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,9 +163,12 @@ def given_among(counts: Mapping[str, int], name: str) -> list[str]:
     """The splits that examples say they are for, by how many of them there are; none, or training among them."""
     given = [part for part in PARTS if counts.get(part)]
     if given and counts.get(ALL):
-        raise DataError(f"{name}: some examples are for no part, others for {', '.join(given)}; say it for all or none")
+        raise DataError(
+            f"{name}: some examples have no split, others have {', '.join(given)}; give a split for all examples "
+            "or for none"
+        )
     if given and "train" not in given:
-        raise DataError(f"{name}: there is no part train; it has {', '.join(given)}")
+        raise DataError(f"{name}: there is no train split; it has {', '.join(given)}")
     return given
 
 
@@ -184,7 +189,7 @@ def how_split(shares: Mapping[str, float], given: Sequence[str], split: str) -> 
     missing = [names[part] for part in own_shares(shares, given) if part != "train"]
     if not given:
         return split
-    return f"given, {listed(missing)} taken from the training part" if missing else "given"
+    return f"given; {listed(missing)} taken from the training data" if missing else "given"
 
 
 def notes_on(shares: Mapping[str, float], given: Sequence[str]) -> Iterator[str]:
@@ -193,6 +198,6 @@ def notes_on(shares: Mapping[str, float], given: Sequence[str]) -> Iterator[str]
     for part in own:
         if part != "train":
             yield (
-                f"no {part} split is given: {100 * own[part]:.3g} % of the training data is taken for it; "
+                f"no {part} split is given, so {100 * own[part]:.3g} % of the training data is used for it; "
                 f"{option('split')} changes that"
             )

@@ -52,7 +52,8 @@ class LabelledSource:
     reading: Reading = field(default_factory=Reading)
     """the settings with the columns that were chosen: a saved run reads other files with these"""
     typed: bool = False
-    """whether texts and numbers are told apart, as in JSON or a data frame; in a .csv file and in names all is text"""
+    """whether texts and numbers are distinguished, as in JSON or a data frame; in a .csv file and in names all is
+    text"""
 
     def __iter__(self) -> Iterator[Labelled]:
         first: Labelled | None = None
@@ -61,7 +62,7 @@ class LabelledSource:
             first = first or example
             yield example
         if first is None:
-            raise DataError(f"{self.name}: there is no example in it; there is nothing to learn from")
+            raise DataError(f"{self.name}: there are no examples in it, so there is nothing to learn from")
 
 
 def check(example: Labelled, kind: Kind, answers: Answers, first: Labelled) -> None:
@@ -70,18 +71,18 @@ def check(example: Labelled, kind: Kind, answers: Answers, first: Labelled) -> N
     if kind == "text" and not example.input.strip():
         raise DataError(f"{place}: the text is empty; fill it in or remove it")
     if kind == "words" and (not example.input or not all(example.input)):
-        raise DataError(f"{place}: there is no word in it; fill it in or remove it")
+        raise DataError(f"{place}: the text has no words; fill it in or remove it")
     if kind == "series":
         check_series(example.input, place)
         if example.input.shape[1] != first.input.shape[1]:
             raise DataError(
                 f"{place}: the series has {example.input.shape[1]} channels, but the first ({first.place}) has "
-                f"{first.input.shape[1]}; all need the same"
+                f"{first.input.shape[1]}; all series need the same number"
             )
     if answers == "class" and not example.answer.strip():
         raise DataError(f"{place}: the class is empty; fill it in or remove the example")
     if answers == "numbers" and example.answer.shape != first.answer.shape:
-        raise DataError(f"{place}: found {len(example.answer)} answers where {len(first.answer)} are expected")
+        raise DataError(f"{place}: found {len(example.answer)} targets, expected {len(first.answer)}")
     if answers == "tags" and len(example.answer) != len(example.input):
         raise DataError(
             f"{place}: found {len(example.answer)} tags for {len(example.input)} words; each word needs one"
@@ -90,7 +91,7 @@ def check(example: Labelled, kind: Kind, answers: Answers, first: Labelled) -> N
         check_series(example.answer, place)
         if len(example.answer) != len(example.input) or example.answer.shape[1] != first.answer.shape[1]:
             raise DataError(
-                f"{place}: the answer has shape {list(example.answer.shape)} and the input "
+                f"{place}: the target has shape {list(example.answer.shape)} and the input "
                 f"{list(example.input.shape)}; both need the same number of steps"
             )
 
@@ -103,8 +104,8 @@ def check_series(values: NDArray[Any], place: str) -> None:
     if not finite.all():
         step, channel = np.argwhere(~finite)[0]
         raise DataError(
-            f"{place}, step {step + 1}, channel {channel + 1}: found {values[step, channel]}, expected a number; fill "
-            f"the gap, or set {option('missing')} to zero, previous or line"
+            f"{place}, step {step + 1}, channel {channel + 1}: found {values[step, channel]}, expected a "
+            f"number; fill it in, or set {option('missing')} to zero, previous or line"
         )
 
 
@@ -112,7 +113,9 @@ def join_parts(parts: Mapping[str, LabelledSource], name: str) -> LabelledSource
     """Sources that are a part each, as one."""
     kinds = {source.kind for source in parts.values()}
     if len(kinds) > 1:
-        raise DataError(f"{name}: the parts hold different things, {listed(sorted(kinds))}; they must be alike")
+        raise DataError(
+            f"{name}: the splits hold different kinds of data, {listed(sorted(kinds))}; they must be the same"
+        )
     first = next(iter(parts.values()))
     result = LabelledSource(name, first.kind, first.answers, lambda: read(), {}, first.reading, first.typed)
 

@@ -1,4 +1,4 @@
-"""From labelled examples to sections: read, check, split, fit the codecs on the training part, encode.
+"""From labelled examples to sections: read, check, split, fit the codecs on the training split, encode.
 
 Texts and words are read once for the split, once for the codecs and once to encode, so that only ids are held; series
 are read once and held. The sections are in memory.
@@ -62,7 +62,7 @@ def prepare_labelled(
     inputs of this kind, cut in the same way. Those of a saved run (`fitted`) are used as they are.
     """
     if config.too_long == "split" and config.max_length is not None:
-        raise UsageError("too_long = split is not possible here: an example has one answer; choose truncate or error")
+        raise UsageError("invalid value too_long = split for examples with one target each: expected truncate or error")
     examples: Iterable[Labelled] = list(source) if source.kind == "series" else Steady(source, source.name)
     scan = scan_examples(examples, config.seed, source.answers)
     keep = np.ones(len(scan.keys), bool)
@@ -129,7 +129,7 @@ def unspaced(text: str, tokens: str) -> str:
 def fit_inputs(
     kind: Kind, examples: Iterable[Labelled], config: DataConfig, letters: int, least: int, name: str
 ) -> InputCodec:
-    """The codec of the inputs, from the examples of the training part."""
+    """The codec of the inputs, from the examples of the training split."""
     inputs = (example.input for example in examples)
     if kind == "text":
         return Codec.fit((spaced(text, config.tokens) for text in inputs), config)
@@ -240,7 +240,7 @@ def _class_counts(codec: ClassCodec, sections: Mapping[str, Examples]) -> dict[s
 
 def _more_notes(facts: Mapping[str, Any], truncated: int, config: DataConfig) -> Iterator[str]:
     if facts["dropped"]:
-        yield f"{facts['dropped']} examples that repeat an input with its answer were dropped"
+        yield f"{facts['dropped']} examples that repeat another one (same input and target) were dropped"
     if truncated:
         yield f"{truncated} examples were truncated to {config.max_length} steps"
 
@@ -252,7 +252,10 @@ def _unseen(codec: AnswerCodec, sections: Mapping[str, Examples]) -> Iterator[st
         y = section.values(TARGET)
         if n := int((y[:, codec.size :] if y.ndim == 2 else y >= codec.size).sum()):
             named = some(codec.unseen)
-            yield f"{n} targets of {part} are a {codec.word} that training did not see ({named}): they count as wrong"
+            yield (
+                f"{n} targets of {part} are a {codec.word} that does not occur in the training data ({named}): they "
+                "count as wrong"
+            )
 
 
 def _fingerprint(scan: Scan, side: NDArray[np.int64], names: list[str]) -> str:

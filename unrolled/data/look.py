@@ -1,7 +1,7 @@
 """One look at a source: what it is, its files, its columns and its beginning. Every task scores what was seen.
 
-A file is opened once for it, and no more of a table than its first rows is read. What cannot be read is no trouble yet:
-whoever prepares the data says what is wrong with it.
+A file is opened once for it, and no more of a table than its first rows is read. What cannot be read is no error yet:
+preparing the data reports what is wrong with it.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def _first_rows(table: Table) -> Table:
 
 
 class FirstRecords(RecordTable):
-    """The first rows of a table of named values; what is wrong below them is told where it stands."""
+    """The first rows of a table of named values; what is wrong below them is reported where it stands."""
 
     def __init__(self, table: RecordTable) -> None:
         super().__init__(table.name, dict(table.notes))
@@ -219,7 +219,7 @@ class FirstRecords(RecordTable):
 
 
 class FirstRows:
-    """The first rows of a table with a header; what is wrong below them is told where it stands."""
+    """The first rows of a table with a header; what is wrong below them is reported where it stands."""
 
     def __init__(self, table: Table) -> None:
         self.name, self.place, self.digest = table.name, table.place, table.digest

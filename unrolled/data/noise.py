@@ -54,7 +54,9 @@ def add_noise(
 def with_noise(clean: LabelledSource, asked: Noise, window: int | None = None) -> LabelledSource:
     """Series, or windows of them, with noise that stays the same as inputs, and as they are as answers."""
     if clean.kind != "series":
-        raise DataError(f"{clean.name}: noise is put on series, but this holds {clean.kind}; give numbers or sound")
+        raise DataError(
+            f"{clean.name}: noise can only be added to series, but this holds {clean.kind}; give numbers or sound"
+        )
     assert asked.noise is not None
     colour: Colour = asked.noise
 
@@ -66,7 +68,7 @@ def with_noise(clean: LabelledSource, asked: Noise, window: int | None = None) -
 
         result.notes.update(clean.notes)
 
-    note = f"{colour} noise was put on the series, which are the answers, at {asked.snr:g} dB"
+    note = f"{colour} noise was added to the series at {asked.snr:g} dB; the targets are the clean series"
     result = replace(clean, answers="series", read=read, notes={note: None})
     return result
 

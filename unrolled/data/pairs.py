@@ -38,7 +38,7 @@ class Pair(NamedTuple):
     place: str
     part: str = ALL
     kind: str = ""
-    """What sort of held-out example it is, where figures tell such apart."""
+    """What sort of held-out example it is, where metrics are also computed by sort."""
 
 
 @dataclass
@@ -66,16 +66,16 @@ class PairSource:
                 pair = pair._replace(source=pair.source.lower(), target=pair.target.lower())
             yield pair
         if not found:
-            raise DataError(f"{self.name}: there is no pair of texts in it; there is nothing to learn from")
+            raise DataError(f"{self.name}: there are no pairs of texts in it, so there is nothing to learn from")
 
     def fit_source(self, sources: Iterable[Any], config: DataConfig) -> Any:
-        """The codec of sources, from those of the training part."""
+        """The codec of sources, from those of the training split."""
         return Codec.fit(sources, config)
 
     def skip(self, sentence: str) -> None:
         """Leave a pair out where that was asked for, otherwise refuse it."""
         if not self.reading.skip_bad:
-            raise DataError(f"{sentence}; fix it, or leave such pairs out with {option('skip_bad', True)}")
+            raise DataError(f"{sentence}; fix it, or skip such pairs with {option('skip_bad', True)}")
         self.skipped[sentence] = None
 
 
@@ -109,7 +109,7 @@ def open_splits(source: Any, sources: Mapping[str, Any], reading: Any, opener: C
 def join_parts(parts: Mapping[str, Pairs], name: str) -> Pairs:
     """Sources that are a part each, as one."""
     if not parts:
-        raise DataError(f"{name}: there is no part train in it")
+        raise DataError(f"{name}: there is no train split in it")
     first = next(iter(parts.values()))
     whole = replace(first, name=name, read=lambda: read(), notes={}, skipped={})
 

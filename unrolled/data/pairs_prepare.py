@@ -1,4 +1,4 @@
-"""From pairs to sections: read, check, split, fit the codecs on the training part, encode.
+"""From pairs to sections: read, check, split, fit the codecs on the training split, encode.
 
 The data is read once for the split, once or twice for the codecs and once to encode, so that only ids are held; of
 validation and test the texts too, for what is written is compared with them. Pairs with equal sources are in one part.
@@ -55,7 +55,9 @@ def prepare_pairs(
     """Read pairs, keep their own parts or split them, and encode them; saved `codecs` (source, target) are used instead
     of fitted ones."""
     if config.too_long == "split" and config.max_length is not None:
-        raise UsageError("too_long = split is not possible here: a pair is translated whole; choose truncate or error")
+        raise UsageError(
+            "invalid value too_long = split for pairs, which are translated as a whole: expected truncate or error"
+        )
     pairs = Steady(source, source.name)
     scan, kinds = _scan(pairs, config.seed)
     side, names, facts = sides(scan, np.ones(len(scan.keys), bool), config, source.name)
@@ -141,7 +143,7 @@ class _Encoder:
         sections, furthest = {}, {}
         for number, part in sorted(enumerate(names), key=lambda each: [*PARTS, "all"].index(each[1])):
             if not held[number]:
-                raise DataError(f"{self.source.name}: no pair is left for the part {part}; give more data")
+                raise DataError(f"{self.source.name}: no pairs are left for the {part} split; give more data")
             sections[part], furthest[part] = _section(held[number]), longest[number]
             held[number] = []
         return sections, furthest

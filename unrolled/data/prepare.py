@@ -1,4 +1,4 @@
-"""From whatever a user has to sections of tokens: read, check, split, fit the codec on the training part, encode.
+"""From whatever a user has to sections of tokens: read, check, split, fit the codec on the training split, encode.
 
 Every step is a pass over the source, so memory does not grow with the corpus; the result is kept in the token store
 and found again by a fingerprint of the content and the settings.
@@ -179,7 +179,7 @@ class _Builder:
                 writers[part].add_text(codec.encode(piece), *_sizes(piece))
             if writers[part].n_tokens <= self.config.ahead:
                 raise DataError(
-                    f"{given.name}: too small for {part}, there is nothing to predict in it; give more text"
+                    f"{given.name}: too small for the {part} split, there is nothing to predict in it; give more text"
                 )
         self.leaks = lines_again(main, sources)
         self.facts = {"rows": 1, "duplicates": None, "lengths": None, "cuts": dict(zip(own, cuts))}
@@ -195,8 +195,8 @@ class _Builder:
     def _too_small(self, total: int, own: Mapping[str, float]) -> None:
         parts = "/".join(f"{100 * share:.3g}" for share in own.values())
         raise DataError(
-            f"{self.source.name}: too small to split, a part of {total} characters cut {parts} has nothing to predict; "
-            f"give more text or another {option('split')}"
+            f"{self.source.name}: too small to split: of {total} characters split {parts}, one split has "
+            f"nothing to predict; give more text or another {option('split')}"
         )
 
     def build_rows(self, codec: Codec | None, labels: list[str] | None) -> None:
@@ -244,12 +244,12 @@ class _Builder:
         if len(classes) == 1:
             only = next(iter(classes))
             raise DataError(
-                f"{self.source.name}, column '{column}': found the single class '{only}'; a condition needs two or more"
+                f"{self.source.name}, column '{column}': found a single class, '{only}'; a condition needs at least two"
             )
         if len(classes) > max(50, n_rows // 2):
             raise DataError(
-                f"{self.source.name}, column '{column}': found {len(classes)} different values in {n_rows} rows, so "
-                f"this is no column of classes; choose another {option('data.condition')}"
+                f"{self.source.name}, column '{column}': found {len(classes)} different values in {n_rows} "
+                f"rows, so this is not a column of classes; choose another {option('data.condition')}"
             )
         return sorted(classes)
 
@@ -322,7 +322,7 @@ class _Builder:
         if self.too_long["truncated"]:
             yield f"{self.too_long['truncated']} examples were truncated to {self.config.max_length} tokens"
         if self.too_long["split"]:
-            yield f"{self.too_long['split']} examples were split into pieces of {self.config.max_length} tokens"
+            yield f"{self.too_long['split']} examples were split into parts of {self.config.max_length} tokens"
 
 
 def _beginning(source: TextSource, cuts: list[int]) -> Iterator[Any]:

@@ -189,7 +189,7 @@ def _digest(files: Sequence[str]) -> str:
 
 @once
 def _package() -> list[Any]:
-    """The code that prepares data: whoever changes it, or comes with another version, finds nothing of before."""
+    """The code that prepares data: after a change to it, or with another version, nothing of before is found."""
     home = Path(unrolled.__file__).parent
     files = sorted(file for room in ("data", "tasks") for file in (home / room).rglob("*.py"))
     return [unrolled.__version__, *sys.version_info[:2], *([f.name, *Opened.of(f.stat())[2:]] for f in files)]
@@ -240,7 +240,7 @@ def _made(recipe: str, name: str, make: Callable[[], Prepared], note: str) -> Pr
 
 
 def _not_kept(error: CannotWrite) -> str:
-    return f"the prepared data is not kept, so every run prepares it again: {error}"
+    return f"the prepared data could not be cached, so every run prepares it again: {error}"
 
 
 def _noted(found: Prepared, note: str) -> Prepared:

@@ -19,7 +19,7 @@ from unrolled.data.files.number_words import LARGEST, english
 Kind = Literal["text", "words", "series"]
 """What an input is: a text, a list of words, or numbers [T, D]."""
 Answers = Literal["class", "classes", "numbers", "tags", "series", "none"]
-"""What an answer is: one class, several, numbers, a tag for each word, numbers for each step, or nothing at all."""
+"""What a target is: one class, several, numbers, a tag for each word, numbers for each step, or nothing at all."""
 Name = Annotated[str, Field(coerce_numbers_to_str=True)]
 Names = Name | tuple[Name, ...]
 """One name, several in a text with commas between them, or a list of them, whose names may contain commas."""
@@ -51,98 +51,101 @@ class ImageReading(Config):
     """An image as a sequence."""
 
     order: Literal["rows", "pixels", "patches"] = "rows"
-    """what one step is: a row of pixels, one pixel, or a square patch"""
+    """What one step is: a row of pixels, one pixel, or a square patch."""
 
     patch: int = Field(4, ge=1)
-    """the side of a patch in pixels; it must divide height and width"""
+    """Side of a patch in pixels; height and width must be divisible by it."""
 
     grey: bool = True
-    """one brightness a pixel; otherwise red, green and blue"""
+    """Convert images to grey; otherwise red, green and blue."""
 
     permutation: int | None = Field(None, ge=0)
-    """the seed of one random order of the steps, the same for all images; none: from the top left"""
+    """Random seed of a permutation of the steps, the same for all images; none: in order from the top left."""
 
 
 class SoundReading(Config):
     """A clip as a sequence: its samples, or the logarithm of its spectrum, frame by frame."""
 
     features: Literal["samples", "spectrum", "mel"] = "mel"
-    """what one step is: a sample, a frame of the power spectrum, or the same in mel bands"""
+    """What one step is: a sample, a frame of the log power spectrum, or a frame in mel bands."""
 
     frame: float = Field(0.032, gt=0, le=10)
-    """seconds of sound in a frame"""
+    """Length of a frame in seconds."""
 
     hop: float = Field(0.016, gt=0, le=10)
-    """seconds from one frame to the next"""
+    """Seconds from one frame to the next."""
 
     bands: int = Field(40, ge=2)
-    """mel bands"""
+    """Number of mel bands."""
 
 
 class Noise(Config):
     """Noise that is put on clean series."""
 
     noise: Literal["white", "pink"] | None = None
-    """noise to be put on series that are clean, so that cleaning them is learned; none: noisy and clean are given"""
+    """Noise to add to clean series, to learn how to remove it; none: the data has noisy and clean series."""
 
     snr: float = Field(0.0, ge=-100, le=100)
-    """how much stronger than its noise a series is, in decibels"""
+    """Signal-to-noise ratio in decibels."""
 
 
 class Fold(Config):
-    """Cross-validation: all that is not for test is cut into equal parts, of which one is for validation."""
+    """Cross-validation: all data outside the test split is divided into equal folds, one of which is for validation."""
 
     of: int | None = Field(None, ge=2, le=100)
-    """how many parts; none: no cross-validation"""
+    """Number of folds; none: no cross-validation."""
 
     number: int | None = Field(None, ge=0)
-    """which of them is for validation, counted from 0; none: nothing is, and training has all"""
+    """Which fold is for validation, counted from 0; none: no fold is, and all are trained on."""
 
 
 class Reading(Config):
-    """Where inputs and answers are in a source; what is not said is chosen by name and reported."""
+    """Where inputs and targets are in a source; what is not given is chosen by name and reported."""
 
     column: Names | None = None
-    """the column of the input: text, a list of words, or a list of numbers; for series several names with commas, or
-    a list of names"""
+    """The column of the input: text, a list of words, or a list of numbers; for series several names separated by
+    commas, or a list of names."""
 
     target: Names | None = None
-    """the column of the answer; several names with commas, or a list of names, for several numbers"""
+    """The column of the target; for several numbers, several names separated by commas, or a list of names."""
 
     separator: str | None = Field(None, min_length=1)
-    """what stands between the classes of one example that has several, such as `,` or `|`"""
+    """The separator between the classes of an example that has several, such as `,` or `|`."""
 
     group: Name | None = None
-    """a column of groups (documents, speakers) that stay together in the split; `file` for files, or a group of
-    `pattern` by name"""
+    """A column of groups (documents, speakers) that are not divided by the split; `file` for files, or a named group of
+    `pattern`."""
 
     part: Name | None = None
-    """a column that says which part a row is for: train, valid or test"""
+    """A column with the split of each row: train, valid or test."""
 
     layout: Literal["auto", "cells", "wide", "long"] = "auto"
-    """how a table holds inputs: one in a cell, a series along each row, or a series down the rows of one id"""
+    """How a table holds inputs: one input per cell, one series per row (wide), or one series in the rows of each id
+    (long)."""
 
     id: Name | None = None
-    """the column that tells the series of a long table apart"""
+    """The column that identifies the series of a long table."""
 
     time: Name | None = None
-    """the column by which a series of a long table is put in order; none: as they stand"""
+    """The column that orders the rows of a series in a long table; none: the order of the table."""
 
     missing: Literal["error", "zero", "previous", "line"] = "error"
-    """what to do where a series has no value: refuse, zero, the value before, or a straight line between neighbours"""
+    """What to do with missing values in a series: report an error, use zero, use the previous value, or interpolate
+    linearly."""
 
     window: int | None = Field(None, ge=2)
-    """cut series with an answer at each step into pieces of this many steps"""
+    """Cut series with a target at each step into windows of this many steps."""
 
     tag_column: int = -1
-    """which column of CoNLL-style lines is the tag, counted from 0, or from the end with -1"""
+    """The column of the tag in CoNLL-style lines, counted from 0, or from the end with -1."""
 
     untagged: Literal["error", "join", "skip"] = "error"
-    """what to do with a word without a tag in word_TAG lines: refuse, join it to the next word, or leave it out"""
+    """What to do with a word without a tag in word_TAG lines: report an error, join it to the next word, or leave it
+    out."""
 
     pattern: NamePattern = None
-    """a regular expression for file names with the named groups `answer` and perhaps `group`, `part`; for instance
-    `(?P<answer>\\d)_(?P<speaker>\\w+)_\\d+`; without look-around and back-references"""
+    """A regular expression for file names with the named groups `answer` (the target) and optionally `group` and
+    `part`; for instance `(?P<answer>\\d)_(?P<speaker>\\w+)_\\d+`; without look-around and back-references"""
 
     fold: Fold = Fold()
     images: ImageReading = ImageReading()
@@ -156,31 +159,32 @@ class Reading(Config):
 
 
 class PairReading(Config):
-    """Where the two sides of a pair are; what is not said is chosen by name and reported."""
+    """Where the two sides of a pair are; what is not given is chosen by name and reported."""
 
     source_column: Name | None = None
-    """the column of the source; of a folder of line-aligned files, their ending, such as `de` for train.de"""
+    """The column of the source; for a folder of line-aligned files their suffix, such as `de` for train.de."""
 
     target_column: Name | None = None
-    """the column of the target; of a folder of line-aligned files, their ending, such as `en` for train.en"""
+    """The column of the target; for a folder of line-aligned files their suffix, such as `en` for train.en."""
 
     target_file: str | None = None
-    """a file whose line n is the target of line n of DATA"""
+    """A file whose line n is the target of line n of DATA."""
 
     part_column: Name | None = None
-    """a column that says which part a pair is for: train, valid or test"""
+    """A column with the split of each pair: train, valid or test."""
 
     test_set: str | None = None
-    """which test files of a folder that has several are the test part, such as `test_2016_flickr`"""
+    """Which test files to use if a folder has several, such as `test_2016_flickr`."""
 
     lower: bool = False
-    """make all letters small, on both sides and in what is read later"""
+    """Convert both sides to lower case, also later inputs."""
 
     vocabularies: Literal["auto", "joint", "separate"] = "auto"
-    """one vocabulary for both sides, or one for each; auto: joint for bpe, otherwise separate"""
+    """One vocabulary for both sides, or one for each; auto: joint for bpe, otherwise separate."""
 
     skip_bad: bool = False
-    """leave out pairs that cannot be used (a side is missing, or too long), count and list them; otherwise refuse"""
+    """Skip pairs that cannot be used (a side is missing or too long), count and list them; otherwise they are an
+    error."""
 
     def with_part(self, column: str | None) -> Self:
         """The same with a column of splits, where that is named as for data of any kind."""
@@ -197,13 +201,13 @@ class CaptionReading(PairReading):
     file of captions."""
 
     vocabularies: Literal["separate"] = "separate"  # type: ignore[assignment]
-    """only the targets have one"""
+    """Only targets have a vocabulary."""
 
     size: int | None = Field(None, ge=4, le=1024)
-    """bring every image to this many pixels a side, with white beside it where it is not square; none: as they are"""
+    """Resize every image to this many pixels per side, padded with white if it is not square; none: keep the size."""
 
     grey: bool = False
-    """one brightness a pixel; otherwise red, green and blue"""
+    """Convert images to grey; otherwise red, green and blue."""
 
 
 class RecognitionReading(PairReading):
@@ -211,13 +215,13 @@ class RecognitionReading(PairReading):
     text, `target_file` is a table of the clips of a folder."""
 
     vocabularies: Literal["separate"] = "separate"  # type: ignore[assignment]
-    """only the targets have one"""
+    """Only targets have a vocabulary."""
 
     spell: bool = False
-    """write a text that is a whole number in English words: 7 as seven"""
+    """Spell texts that are integers in English words: 7 as seven."""
 
     pattern: NamePattern = None
-    """a regular expression for the names of clips with the named group `answer`, the text: `(?P<answer>\\d)_.*`"""
+    """A regular expression for the names of clips with the named group `answer`, the text: `(?P<answer>\\d)_.*`"""
 
     sound: SoundReading = SoundReading()
 

@@ -66,13 +66,13 @@ class Stream(Sampler):
         """Fewer rows where there are not enough tokens for all of them."""
         if possible < 1:
             raise DataError(
-                f"this part of the data has {self.n_tokens} tokens, too few for one row of {length}; "
-                f"give more text or a smaller {option('length')}"
+                f"this split has {self.n_tokens} tokens, too few for one row of {length}; give more text or a "
+                f"smaller {option('length')}"
             )
         if possible < self.batch_size:
             self.notes.append(
-                f"the batch size is {possible} instead of {self.batch_size}: there are {self.n_tokens} tokens, "
-                f"too few for more rows of {length}"
+                f"the batch size is {possible} instead of {self.batch_size}: {self.n_tokens} tokens are too few "
+                f"for more rows of {length}"
             )
             self.batch_size = possible
 
@@ -93,7 +93,7 @@ class StreamRows(Stream):
         super().__init__(examples, batch_size, ahead, seed)
         self.length, self.back = length, length if back is None else back
         if self.back < length:
-            raise ValueError(f"back = {back} is shorter than length = {length}")
+            raise ValueError(f"invalid value back = {back}: expected at least length = {length}")
         usable = self.n_tokens - ahead  # positions that have a target
         self._fit_batch_size(min(batch_size, usable // self.back), self.back)
         row = usable // self.batch_size
@@ -242,12 +242,12 @@ class Pooled(Epochs):
     def __init__(self, examples: Examples, batch_size: int, form: Form, seed: int = 0) -> None:
         lengths, n = examples.lengths(form.x), examples.n_examples
         if n == 0:
-            raise DataError(f"this split of the data has no examples; give more data or another {option('split')}")
+            raise DataError(f"this split has no examples; give more data or another {option('split')}")
         self.batch_size = size = min(batch_size, n)
         cuts = np.arange(0, n + size, size).clip(max=n)
         super().__init__(examples, form, seed, cuts, lambda random: pooled(random.permutation(n), lengths, size))
         if batch_size > n:
-            self.notes.append(f"the batch size is {n} instead of {batch_size}: that is all there is")
+            self.notes.append(f"the batch size is {n} instead of {batch_size}: there are no more examples")
         steps = n_targets(examples, form.ahead) if form.ahead is not None else int(lengths.sum())
         self.tokens_per_step = max(1, round(steps / self.steps_per_epoch))
 
@@ -321,7 +321,7 @@ class Bucketed(Epochs):
     ) -> None:
         n = examples.n_examples
         if n == 0:
-            raise DataError(f"this split of the data has no pairs; give more data or another {option('split')}")
+            raise DataError(f"this split has no pairs; give more data or another {option('split')}")
         targets = n_targets(examples)
         self.tokens = round(batch_size * (len(examples.values(SOURCE)) + targets) / n) if tokens is None else tokens
         buckets = Buckets(examples, self.tokens)

@@ -43,7 +43,7 @@ class Scan:
     series: NDArray[np.int64] | None = None
     """of windows: the number of the series that each was cut from"""
     clean: NDArray[np.uint64] | None = None
-    """where answers are series: a key of each, whole; of one that never varies, such as silence, a key of its own"""
+    """where targets are series: a key of each, whole; of one that never varies, such as silence, a key of its own"""
 
 
 def scan_examples(examples: Iterable[Labelled], seed: int, answers: Answers) -> Scan:
@@ -63,7 +63,10 @@ def scan_examples(examples: Iterable[Labelled], seed: int, answers: Answers) -> 
         classes.append(number_of.setdefault(stratum, len(number_of)))
         parts.append(example.part)
         if groups and (example.group is None) != (groups[0] is None):
-            raise DataError(f"{example.place}: some examples have a group and others none; give one to each or to none")
+            raise DataError(
+                f"{example.place}: some examples have a group and others do not; give a group for all examples or for "
+                "none"
+            )
         groups.append(example.group)
         if answers == "series":
             whole.append(answer)
@@ -162,10 +165,14 @@ def _leave_out(
         before = np.isin(side, [i for i, other in enumerate(names) if i != number and (other in given or i < number)])
         again = own[np.isin(scan.keys[own], scan.keys[before])]
         if len(own) and len(again) == len(own):
-            raise DataError(f"{name}: every input of {part} is in another part too; give more data or other groups")
+            raise DataError(
+                f"{name}: every input of the {part} split is in another split too; give more data or other groups"
+            )
         side[again] = -1
         if len(again):
-            notes.append(f"{len(again)} examples of {part} were left out, because their input is in another part too")
+            notes.append(
+                f"{len(again)} examples of the {part} split were left out, because their input is in another split too"
+            )
     return notes
 
 
@@ -173,14 +180,14 @@ def _cross(scan: Scan, side: NDArray[np.int64], names: list[str], fold: Fold, se
     """Divide all that is not for test anew between training and validation, in place; returns how."""
     if "test" not in names:
         raise UsageError(
-            f"{name}: folds need a part for test, which none of them sees; give a {option('split')} of three parts"
+            f"{name}: folds need a test split that no fold contains; give a {option('split')} with three percentages"
         )
     assert fold.of is not None
     rows = np.flatnonzero((side >= 0) & (side != names.index("test")))
     own = _split(scan, rows, fold_shares(fold.of), seed, name)
     side[rows] = np.where(own == (-1 if fold.number is None else fold.number), names.index("valid"), 0)
     if fold.number is None:
-        return f"all that is not for test, of which models saw {fold.of - 1} of {fold.of} parts each"
+        return f"all data outside the test split; each model was trained on {fold.of - 1} of {fold.of} folds"
     return f"fold {fold.number + 1} of {fold.of} for validation"
 
 
@@ -191,15 +198,15 @@ def _repeats(scan: Scan, side: NDArray[np.int64], names: list[str]) -> dict[str,
     seen = np.unique(scan.keys[side == 0])
     notes = []
     if duplicates:
-        notes.append(f"{duplicates} examples have the input of another one")
+        notes.append(f"{duplicates} examples have the same input as another one")
     leaks = {part: int(np.isin(scan.keys[side == i], seen).sum()) for i, part in enumerate(names) if i}
     for part, n in leaks.items():
         if n:
-            notes.append(f"{n} inputs of {part} are in train too, because the parts are given")
+            notes.append(f"{n} inputs of {part} are in train too, because the splits are given")
     if duplicates and not any(leaks.values()):
-        notes.append("equal inputs are in one part")
+        notes.append("equal inputs are in the same split")
     if scan.groups is not None:
-        notes.append(f"the {len(set(scan.groups))} groups are in one part each")
+        notes.append(f"each of the {len(set(scan.groups))} groups is in one split")
     elif scan.series is not None:
         notes.append(_of_series(scan, side))
     return {"duplicates": duplicates, "in_train_too": leaks, "notes": notes}
@@ -212,5 +219,5 @@ def _of_series(scan: Scan, side: NDArray[np.int64]) -> str:
     sides = {(series, part) for series, part in zip(scan.series[kept].tolist(), side[kept].tolist())}
     n = len({series for series, _ in sides})
     if len(sides) == n:
-        return f"the windows of each of the {n} series are in one part"
-    return f"{n} series are too few to be in one part each, so their windows are split by position"
+        return f"the windows of each of the {n} series are in one split"
+    return f"{n} series are too few to keep each in one split, so their windows are split by position"

@@ -61,15 +61,15 @@ def row_key(text: Any, label: str | None, seed: int) -> int:
 def _require(n: int, n_parts: int, name: str) -> None:
     """As many different examples as parts, at least."""
     if n < n_parts:
-        words = "there is only one example" if n == 1 else f"there are only {n} different examples"
-        raise DataError(f"{name}: too small to split, {words} for {n_parts} parts; add more data")
+        words = "only one example" if n == 1 else f"only {n} different examples"
+        raise DataError(f"{name}: too small to split: {words} for {n_parts} splits; add more data")
 
 
 def split_rows(keys: NDArray[np.uint64], shares: Mapping[str, float], name: str) -> NDArray[np.uint8]:
     """The number of the section of each row (0 train, 1 valid, 2 test).
 
     Rows with equal keys form a group. In the order of the keys, which is random but the same every time, groups fill
-    the validation part, then the test part; the rest, and groups too large for a part, are for training.
+    the validation split, then the test split; the rest, and groups too large for a part, are for training.
     """
     groups, group_of, sizes = np.unique(keys, return_inverse=True, return_counts=True)
     _require(len(groups), len(shares), name)
@@ -120,8 +120,9 @@ def stratified(
             if not spare:
                 part, n = list(shares)[number], len(np.unique(classes))
                 raise DataError(
-                    f"{name}: too small to split, no class can spare an example for {part}: {len(keys)} examples have "
-                    f"{n} classes; add more data, or check that this is the column of classes"
+                    f"{name}: too small to split: no class has an example to spare for the {part} split "
+                    f"({len(keys)} examples of {n} classes); add more data, or check that this is the column of "
+                    "classes"
                 )
             side[spare[0]] = number
     return side[unit_of]
@@ -160,7 +161,9 @@ def by_position(series: NDArray[np.integer], shares: Mapping[str, float], name: 
         rows = np.flatnonzero(counts[owner] == length)
         side[rows] = np.searchsorted(stream_cuts(int(length), shares), place[rows], side="right")
     if len(np.unique(side)) < len(shares):
-        raise DataError(f"{name}: too small to split, {len(series)} windows cannot be cut into {len(shares)} parts")
+        raise DataError(
+            f"{name}: too small to split: {len(series)} windows cannot be divided into {len(shares)} splits"
+        )
     return side
 
 
@@ -171,6 +174,6 @@ def grouped(groups: list[str], shares: Mapping[str, float], seed: int, name: str
         return split_rows(keys, shares, name)
     except DataError:
         raise DataError(
-            f"{name}: {len(set(groups))} groups cannot be split into {len(shares)} parts; give more groups or another "
-            f"{option('split')}"
+            f"{name}: {len(set(groups))} groups cannot be divided into {len(shares)} splits; give more groups "
+            f"or another {option('split')}"
         ) from None

@@ -43,7 +43,7 @@ def words_in(text: str) -> list[str]:
 
 
 def target_words(section: Examples, codec: Codec) -> TargetWords:
-    """Of some targets of the training part; each unknown token is a word of its own."""
+    """Of some targets of the training split; each unknown token is a word of its own."""
     some = section.spread(LOOKED_AT)
     counts, lengths, unknown = Counter[str](), [], 0
     for tokens in (target.tolist() for target in some.fields["target"]):

@@ -133,9 +133,7 @@ def _check_possible(best: Continuations, beams: _Beams) -> None:
     bad = ~np.isfinite(best.log_p[:, 0])  # NaN ranks before all numbers
     if bad.any():
         row = int(beams.examples[bad][0])
-        raise DataError(
-            f"the model leaves row {row} no token to choose: all are forbidden or its outputs are not finite"
-        )
+        raise DataError(f"no token can be chosen in row {row}: all are excluded or the model's outputs are not finite")
 
 
 def _add_finished(
@@ -148,7 +146,7 @@ def _add_finished(
 
 
 def _forced(chosen: Continuations, prompted: NDArray[np.bool_], tokens: NDArray[np.int64]) -> Continuations:
-    """Where the prompt goes on there is nothing to choose yet: the first beam takes its token, others are dead."""
+    """While the prompt lasts there is nothing to choose yet: the first beam takes its token, others are dead."""
     w = chosen.log_p.shape[1] if not prompted.all() else 1
     first = np.where(np.arange(w) == 0, 0.0, -math.inf)  # [w]
     log_p = np.where(prompted[:, None], first, chosen.log_p[:, :w])

@@ -91,9 +91,7 @@ def check_possible(log_p: Tensor) -> None:
     best = log_p.detach().amax(dim=-1)  # NaN anywhere in a row is the row's largest
     if not bool(torch.isfinite(best).all()):
         row = int((~torch.isfinite(best)).nonzero()[0, 0])
-        raise DataError(
-            f"the model leaves row {row} no token to choose: all are forbidden or its outputs are not finite"
-        )
+        raise DataError(f"no token can be chosen in row {row}: all are excluded or the model's outputs are not finite")
 
 
 def make_chooser(decoding: Decoding, forbidden: Collection[int] = ()) -> Chooser:
@@ -148,7 +146,7 @@ class Scheduled:
 
 @runtime_checkable
 class ByRow(Protocol):
-    """A chooser that tells rows apart."""
+    """A chooser whose choice depends on the row."""
 
     def take(self, rows: Tensor) -> Chooser: ...
 

@@ -21,7 +21,8 @@ BLOCK = 64  # logits that are looked at by their maximum first
 
 
 class Continuations(NamedTuple):
-    """The n best of each example, best first: log p of the whole, the beam that goes on and the token that it takes."""
+    """The n best of each example, best first: log p of the whole, the beam that continues and the token that it
+    takes."""
 
     log_p: NDArray[np.float64]  # [L, n]
     beam: NDArray[np.int64]  # [L, n]

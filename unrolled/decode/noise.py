@@ -1,6 +1,6 @@
 """Uniform noise as a function of (seed, the row's own number, tick): nothing is drawn, so nothing has to be in step.
 
-A row samples the same alone or in a batch, and a stream that was stopped goes on as if it had not been.
+A row samples the same alone or in a batch, and a stream that was stopped continues as if it had not been.
 
 The function is SplitMix64 (Steele, Lea & Flood 2014): the output i of a generator with key k is mix(k + (i + 1) G).
 The seed's generator gives each row its key, and the row's generator gives each tick its noise.

@@ -175,7 +175,7 @@ def best_of(
 ) -> list[list[Candidate]]:
     """n rollouts of every row, best first by log P; the prompt is read once. Sample 0 is the row's plain rollout."""
     if n < 1:
-        raise UsageError(f"invalid value best_of = {n}: expected at least 1")
+        raise UsageError(f"invalid value best_of = {n}: expected an integer >= 1")
     lengths, of = check_prompt(prompt, lengths, max_steps), of or Tokens()
     rows = torch.arange(len(prompt)) if rows is None else rows.cpu()
     numbers = (rows[:, None] + SAMPLE * torch.arange(n)).flatten()  # [B * n]
@@ -196,14 +196,14 @@ def token_ids(stop: int | Collection[int]) -> list[int]:
 def check_prompt(prompt: Tensor, lengths: Tensor | None, max_steps: int) -> Tensor:
     """The lengths [B] of the prompts, each between 1 and P."""
     if max_steps < 1:
-        raise UsageError(f"invalid value max_steps = {max_steps}: expected at least 1")
+        raise UsageError(f"invalid value max_steps = {max_steps}: expected an integer >= 1")
     if prompt.dim() != 2 + prompt.is_floating_point() or len(prompt) == 0:
         wanted = "[rows, steps, D]" if prompt.is_floating_point() else "[rows, tokens]"
-        raise UsageError(f"a prompt has the shape {wanted} with at least one row, not {list(prompt.shape)}")
+        raise UsageError(f"expected a prompt of shape {wanted} with at least one row, found {list(prompt.shape)}")
     if lengths is None:
         lengths = torch.full((len(prompt),), prompt.shape[1])
     wrong = (lengths < 1) | (lengths > prompt.shape[1])
     if bool(wrong.any()):
         row, n = int(wrong.nonzero()[0, 0]), prompt.shape[1]
-        raise UsageError(f"prompt {row} has {int(lengths[row])} of {n} steps: give at least one, such as <start>")
+        raise UsageError(f"prompt {row} has {int(lengths[row])} of {n} steps: expected at least one, such as <start>")
     return lengths.to(prompt.device)

@@ -49,7 +49,7 @@ class Bits:
         return losses.frame_losses(self.scaled(y), target, mask)
 
     def scaled(self, y: Tensor) -> Tensor:
-        """Logits whose sigmoid is what is told as a probability."""
+        """Logits whose sigmoid is what is shown as a probability."""
         return y if self.temperature == 1 else y / self.temperature
 
     def calibrate(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Bits:
@@ -69,9 +69,7 @@ class Bits:
             z = y.double()  # [B, D]
             if not bool(torch.isfinite(z).all()):
                 after = history.shape[1]
-                raise DataError(
-                    f"the model's outputs are not finite after {after} frames: nothing can be drawn from them"
-                )
+                raise DataError(f"the model's outputs are not finite after {after} frames, so no frame can be sampled")
             p = torch.sigmoid(z / options.temperature) if options.temperature > 0 else (z > 0).double()
             return (noise.view_as(p).to(p) < p).to(history.dtype)
 

@@ -51,7 +51,7 @@ class Categorical:
         return losses.token_losses(self.scaled(y), self._real(target, mask), ignore=self.ignore)
 
     def scaled(self, y: Tensor) -> Tensor:
-        """Logits whose softmax is what is told as a probability."""
+        """Logits whose softmax is what is shown as a probability."""
         return y if self.temperature == 1 else y / self.temperature
 
     def calibrate(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Categorical:

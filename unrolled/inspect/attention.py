@@ -30,16 +30,16 @@ SOURCE, REGIONS = "positions of the source", "regions of the source"
 
 class Config(config.Config):
     length: int = Field(48, ge=1, le=4096)
-    """How many positions are looked at, from the first."""
+    """Number of positions to show, from the first."""
     layer: int = Field(0, ge=0)
-    """The layer whose heads are drawn one by one, from 1; 0: the last."""
+    """The layer whose heads are drawn individually, counted from 1; 0: the last layer."""
 
 
 def applies(run: Run) -> str | None:
     if glance(run).seen["attention"]:
         return None
     attending = models_where(lambda _, seen: bool(seen["attention"]))
-    return f"no layer of this {run.config.model} attends; models that do: {', '.join(attending)}"
+    return f"this {run.config.model} has no attention layers; models that have: {', '.join(attending)}"
 
 
 def ask(run: Run, value: Any, config: Config) -> Answer:
@@ -47,7 +47,7 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
     layers = [weights[0].double().cpu() for weights in look.seen["attention"]]  # [H, T, S] each
     number = config.layer or len(layers)
     if number > len(layers):
-        raise UsageError(f"invalid value layer = {number}: this model attends in {len(layers)} layer(s)")
+        raise UsageError(f"invalid value layer = {number}: this model has {len(layers)} attention layer(s)")
     off = max(deviation(alpha) for alpha in layers)
     heads = [
         {"layer": i, "head": h, **figures(alpha, at := axes(alpha, look, run)[2]), "looks_at": at}
@@ -99,10 +99,10 @@ def spread(layers: list[Tensor]) -> list[tuple[int, Tensor]]:
 
 def picture(title: str, alpha: Tensor, look: Look, run: Run) -> Heatmap:
     rows, columns, x_label = axes(alpha, look, run)
-    who = "token that is written" if x_label in (SOURCE, REGIONS) else "position that looks"
+    who = "target token" if x_label in (SOURCE, REGIONS) else "query position"
     return Heatmap(
         title=f"Attention weights, {title}",
-        alt=f"Each row is a position and shows, from left to right, how much it looks at {x_label}; rows sum to one.",
+        alt=f"Each row shows the attention weights of one position over {x_label}; rows sum to one.",
         values=rounded(alpha), rows=rows, columns=columns, x_label=x_label, y_label=who, low=0.0,
     )  # fmt: skip
 
@@ -134,20 +134,21 @@ def written(look: Look, T: int) -> list[str]:
 
 def _reading(heads: list[dict[str, Any]], off: float) -> str:
     sums = (
-        f"each row sums to one (within {off:.0e})" if off < 1e-3 else f"rows do NOT sum to one: off by up to {off:.2g}"
+        f"each row sums to one (within {off:.0e})" if off < 1e-3 else f"rows do not sum to one: off by up to {off:.2g}"
     )
     sharp = min(heads, key=lambda head: head["entropy"])
     far = max((head for head in heads if "distance" in head), key=lambda head: head["distance"], default=None)
     farthest = ""
     if far is not None:
         who, distance = f"head {far['head']} of layer {far['layer']}", far["distance"]
-        farthest = f", the farthest looking is {who} ({distance:.1f} positions away on average)"
+        farthest = f", the one with the longest reach is {who} ({distance:.1f} positions away on average)"
     return (
-        f"Row t shows where position t looks; {sums}. The sharpest is head {sharp['head']} of layer {sharp['layer']} "
-        f"(entropy {sharp['entropy']:.2f} nats, {sharp['entropy_if_even']:.2f} if it looked at all alike){farthest}."
+        f"Row t shows the attention weights of position t; {sums}. The sharpest is head {sharp['head']} of "
+        f"layer {sharp['layer']} (entropy {sharp['entropy']:.2f} nats, {sharp['entropy_if_even']:.2f} for "
+        f"uniform weights){farthest}."
     )
 
 
 QUESTION = QuestionSpec(
-    summary="Where does each position look, by layer and head?", config=Config, ask=ask, applies=applies
+    summary="Which positions does each position attend to, by layer and head?", config=Config, ask=ask, applies=applies
 )

@@ -27,12 +27,12 @@ from unrolled.runs.run import Run
 
 class Config(config.Config):
     length: int = Field(32, ge=2, le=512)
-    """At most so many positions of the input are read."""
+    """Maximum number of input positions to read."""
     directions: int = Field(8, ge=1)
-    """Directions of the output in which the derivative is measured; as many as it is wide: exact norms."""
+    """Number of output directions in which the derivative is measured; the output width gives exact norms."""
 
 
-ONCE = "it answers once for the whole input and has no outputs at its positions"
+ONCE = "it makes one prediction for the whole input and has no outputs at positions"
 
 
 def applies(run: Run) -> str | None:
@@ -58,7 +58,8 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
     }  # fmt: skip
     picture = Heatmap(
         title="Dependence of outputs on inputs",
-        alt=f"A {T} by {T} matrix, outputs down, inputs across; it is {'' if causal else 'not '}lower triangular.",
+        alt=f"A {T} by {T} matrix with outputs in rows and inputs in columns; it is "
+        f"{'' if causal else 'not '}lower triangular.",
         values=[[v if v > 0 else None for v in row] for row in found.strength.tolist()],
         rows=names, columns=names,
         x_label="input x_s", y_label="output y_t", scale="log",
@@ -74,14 +75,17 @@ def _reading(numbers: dict[str, Any], above: Tensor, whole: bool) -> str:
         verdict = "The matrix is lower triangular: no output depends on an input that comes after it."
         verdict += " So this body can be run live, tick by tick." if whole else ""
     elif whole:
-        verdict = "The matrix is not lower triangular, for this model reads both ways before it answers."
+        verdict = (
+            "The matrix is not lower triangular, because this model reads the input in both directions before it "
+            "predicts."
+        )
     else:
         t, s = divmod(int(torch.argmax(above)), T)
         verdict = (
-            f"The matrix is NOT lower triangular: output {t} depends on input {s}, which comes after it "
+            f"The matrix is not lower triangular: output {t} depends on input {s}, which comes after it "
             f"({numbers['largest_ahead']:.3g})."
         )
-    return f"{verdict} {how} A row shows what one output listens to; empty cells are exactly zero."
+    return f"{verdict} {how} A row shows the inputs that one output depends on; empty cells are exactly zero."
 
 
 QUESTION = QuestionSpec(

@@ -29,11 +29,11 @@ SHOWN = 60  # tokens of the map
 
 class Config(config.Config):
     token: str | None = None
-    """The token whose neighbours are wanted; none: those of the input."""
+    """The token whose neighbours to show; none: the tokens of the input."""
     top: int = Field(5, ge=1, le=1000)
-    """How many neighbours."""
+    """Number of neighbours."""
     table: int = Field(1, ge=1)
-    """Which embedding table, where a model has several."""
+    """Which embedding table, if the model has several."""
 
 
 class Named(NamedTuple):
@@ -103,7 +103,7 @@ def row_of(token: str, table: Named, run: Run) -> int:
     ids = [int(i) for i in known.codec.encode(token)] if known is not None and is_text and token else []
     if len(ids) == 1 and table.first <= ids[0] < len(table.names):
         return ids[0]
-    raise UsageError(f"'{token}' is not one token of this run; {nearest(token, table.names)}"[:400])
+    raise UsageError(f"'{token}' is not a token of this run; {nearest(token, table.names)}"[:400])
 
 
 def neighbours(table: Named, asked: list[int], top: int) -> list[list[tuple[int, float]]]:
@@ -123,7 +123,7 @@ def listed(table: Named, asked: list[int], near: list[list[tuple[int, float]]], 
     if config.token is not None:
         name = table.names[asked[0]]
         return Bars(
-            title=f"Nearest to {name}", alt=f"The cosine between {name} and its nearest tokens.", x_label="cosine",
+            title=f"Nearest to {name}", alt=f"Cosine similarity of {name} and its nearest tokens.", x_label="cosine",
             names=[table.names[n] for n, _ in near[0]], values=[round(c, 5) for _, c in near[0]],
         )  # fmt: skip
     rows: list[list[str | float | int | None]] = [
@@ -131,8 +131,8 @@ def listed(table: Named, asked: list[int], near: list[list[tuple[int, float]]], 
         for t, row in zip(asked, near, strict=True)
     ]
     return Table(
-        title="Nearest tokens", alt="Tokens of the input and those nearest to them, with the cosine in brackets.",
-        columns=["token", "nearest (cosine)"], rows=rows,
+        title="Nearest tokens", alt="Tokens of the input and their nearest tokens (cosine similarity).",
+        columns=["token", "nearest (cosine similarity)"], rows=rows,
     )  # fmt: skip
 
 
@@ -146,8 +146,8 @@ def mapped(table: Named, plane: Any, tokens: list[int]) -> Plot:
             series.append(Series(name=name, x=x, y=y, style="points", labels=[table.names[t] for t in some]))
     first, second = (f"{share:.0%} of the variance" for share in plane.shares)
     return Plot(
-        title="Map of the embedding table", series=series, x_label=f"first direction, {first}",
-        y_label=f"second direction, {second}", alt="Tokens on the first two principal directions of the table.",
+        title="Map of the embedding table", series=series, x_label=f"first component, {first}",
+        y_label=f"second component, {second}", alt="Tokens on the first two principal components of the table.",
     )  # fmt: skip
 
 
@@ -158,14 +158,14 @@ def _reading(table: Named, asked: list[int], near: list[list[tuple[int, float]]]
         cosine, a, b = max(pairs)
         closest = f" Closest: {table.names[a]} and {table.names[b]} (cosine {cosine:.2f})."
     return (
-        f"Tokens that the model treats alike lie near each other; a cosine of 1 is the same direction, 0 nothing in "
-        f"common.{closest} The map holds {sum(shares):.0%} of the variance"
-        f"{', so trust the cosines more than the map' if sum(shares) < 0.5 else ''}."
+        "Tokens that the model treats alike are close to each other; a cosine similarity of 1 is the same "
+        f"direction, 0 is orthogonal.{closest} The map explains {sum(shares):.0%} of the "
+        f"variance{', so rely on the cosine similarities rather than on the map' if sum(shares) < 0.5 else ''}."
     )
 
 
 QUESTION = QuestionSpec(
-    summary="Which tokens lie near each other in an embedding table?",
+    summary="Which tokens are close to each other in the embedding table?",
     config=Config,
     ask=ask,
     applies=applies,

@@ -26,18 +26,18 @@ LABELLED = 32  # tokens that can still be read along a line
 
 class Config(config.Config):
     length: int = Field(64, ge=1, le=4096)
-    """How many positions are looked at, from the first."""
+    """Number of positions to show, from the first."""
     layer: int = Field(0, ge=0)
-    """The layer that is drawn, from 1; 0: the last."""
+    """The layer to draw, counted from 1; 0: the last layer."""
     units: int = Field(32, ge=1, le=1024)
-    """How many units are drawn, from the most open to the most closed."""
+    """Number of units to draw, from the most open to the most closed."""
 
 
 def applies(run: Run) -> str | None:
     if glance(run).seen["gates"]:
         return None
     gated = models_where(lambda _, seen: bool(seen["gates"]))
-    return f"no layer of this {run.config.model} has gates; models that have: {', '.join(gated)}"
+    return f"this {run.config.model} has no gates; models that have: {', '.join(gated)}"
 
 
 def ask(run: Run, value: Any, config: Config) -> Answer:
@@ -100,7 +100,7 @@ def averages(gates: dict[str, Tensor], names: list[str], layer: int) -> Plot:
                 labels=names if not series and len(names) <= LABELLED else None,
             )
         )
-    band = "; the band holds 80 % of the units" if len(gates) == 1 else ""
+    band = "; the band covers 80 % of the units" if len(gates) == 1 else ""
     return Plot(
         title=f"Gates of layer {layer}, mean over units", x_label="position", y_label="open",
         alt=f"Mean over units of {', '.join(gates)} at each token{band}.", series=series,

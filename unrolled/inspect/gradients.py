@@ -44,13 +44,13 @@ LARGEST = 2048  # rows of a recurrent matrix whose eigenvalues are computed
 
 class Config(config.Config):
     at: int | None = Field(None, ge=0)
-    """Position of the target whose loss is followed back (T); none: the last."""
+    """Position of the target whose loss is back-propagated (T); none: the last."""
     t_0: int | None = Field(None, ge=1)
-    """The position before which the share of the gradient is counted (T_0); none: the middle."""
+    """The position before which the share of the gradient is computed (T_0); none: the middle."""
     length: int = Field(128, ge=2)
-    """At most so many positions of the input are read."""
+    """Maximum number of input positions to read."""
     directions: int = Field(32, ge=1)
-    """Directions of the output in which d y_T / d x_t is measured; as many as it is wide: exact."""
+    """Number of output directions in which d y_T / d x_t is measured; the output width gives exact norms."""
 
 
 def applies(run: Run) -> str | None:
@@ -148,9 +148,9 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
     }  # fmt: skip
     plot = Plot(
         title=f"Gradient of the target '{target}' at position {T}",
-        alt=f"Norms of the gradient on a log scale against the position; going back it {fit.verdict}.",
+        alt=f"Gradient norm on a log scale against the position; going back in time it {fit.verdict}.",
         series=[_series("d loss / d state", states), _series("d output / d input", inputs)],
-        x_label="position t", y_label="norm of the gradient", log_y=True,
+        x_label="position t", y_label="gradient norm", log_y=True,
     )  # fmt: skip
     return Answer(_reading(numbers) + left_out, numbers, {"state": states, "input": inputs}, [plot])
 
@@ -170,15 +170,15 @@ def _of_inputs(run: Run, opened: Opened, target: Target, config: Config, left_ou
     }  # fmt: skip
     plot = Plot(
         title=f"Gradient of {what} of '{name}'", alt=f"Its norm at each input on a log scale; largest at {most}.",
-        series=[_series(f"d {what} / d input", inputs)], x_label="position t", y_label="norm of the gradient",
+        series=[_series(f"d {what} / d input", inputs)], x_label="position t", y_label="gradient norm",
         log_y=True,
     )  # fmt: skip
     reading = (
-        f"This model reads the whole input before it answers, so there is no state to follow back: the gradient of "
-        f"{what} of '{name}' is taken at each input. It is largest at position {most}"
+        "This model reads the whole input before it predicts, so there is no state to propagate through: the "
+        f"gradient of {what} of '{name}' is taken at each input. It is largest at position {most}"
     )
     if share is not None:
-        reading += f", and {share:.1%} of it lies before position {t_0}"
+        reading += f", and {share:.1%} of it is before position {t_0}"
     return Answer(f"{reading}.{left_out}", numbers, {"input": inputs}, [plot])
 
 
@@ -194,20 +194,23 @@ def _half_after(rate: float | None) -> float | None:
 def _reading(numbers: dict[str, Any]) -> str:
     rate, verdict, radii = numbers["rate"], numbers["verdict"], numbers["spectral_radius"]
     if verdict == "no memory":
-        return "No gradient reaches any earlier state: nothing that this model carries on matters to the target."
+        return "No gradient reaches any earlier state: nothing that this model remembers affects the target."
     if rate is None:
         words = "The gradient reaches fewer than three earlier states, too few to fit a rate."
     else:
         words = f"Each step back multiplies the gradient by {rate:.3g} (fitted): over this input it {verdict}"
         half = numbers["half_after"]
-        words += f", half of it is gone after {half:.1f} steps." if half and verdict == "vanishes" else "."
+        words += f", with a half-life of {half:.1f} steps." if half and verdict == "vanishes" else "."
     if numbers["share_before"] is not None:
         share = numbers["share_before"]
         percent = f"{share:.1%}" if share >= 0.001 else "Less than 0.1%"
-        words += f" {percent} of it lies before position {numbers['t_0']}."
+        words += f" {percent} of it is before position {numbers['t_0']}."
     if radii:
         words += f" Spectral radius of {_named(radii)}: below 1 a linear cell forgets, above 1 it explodes."
-    return words + " On the log scale a straight line that falls to the left vanishes, one that rises explodes."
+    return words + (
+        " On the log scale, a straight line that falls to the left is a vanishing gradient, one that rises "
+        "an exploding gradient."
+    )
 
 
 def _named(radii: dict[str, float]) -> str:

@@ -56,7 +56,7 @@ class Group:
 def applies(run: Run) -> str | None:
     if groups(run.model):
         return None
-    return f"this {run.config.model} has neither parameters nor tables"
+    return f"this {run.config.model} has no parameters and no tables"
 
 
 def ask(run: Run, value: Any, config: Config) -> Answer:  # noqa: ARG001 (parameters are the same for every input)
@@ -81,7 +81,7 @@ def ask(run: Run, value: Any, config: Config) -> Answer:  # noqa: ARG001 (parame
         pictures=[
             table(found, total),
             Bars(
-                title="Parameters by layer", alt=f"How many numbers each layer holds; {largest.kind} holds the most.",
+                title="Parameters by layer", alt=f"Number of parameters of each layer; {largest.kind} has the most.",
                 names=names, values=[group.count for group in found], x_label="numbers",
             ),
         ],
@@ -207,8 +207,8 @@ def table(found: list[Group], total: int) -> Table:
     rows.append(["total", "", total, sum(known) if len(known) == len(found) else None, "100 %"])
     return Table(
         title="Every tensor of the model", rows=rows,
-        alt="A line per layer with its formula and a line per tensor, with their counts and shares.",
-        columns=["layer, tensor", "formula, shape", "count", "by formula", "share"],
+        alt="One row per layer with its formula and one per tensor, with counts and shares.",
+        columns=["layer, tensor", "formula, shape", "count", "formula count", "share"],
     )  # fmt: skip
 
 
@@ -233,13 +233,13 @@ def _reading(found: list[Group], trained: int, total: int, largest: Group) -> st
             f"{f' ({formula.remark})' if formula.remark else ''}."
         )
     return (
-        f"{trained:,} parameters{counted}; {largest.kind} ({largest.place}) holds {_share(largest.count, total)} "
+        f"{trained:,} parameters{counted}; {largest.kind} ({largest.place}) has {_share(largest.count, total)} "
         f"of all numbers.{apart}"
     )
 
 
 QUESTION = QuestionSpec(
-    summary="How many numbers were learned, tensor by tensor, and how many does the book's formula give?",
+    summary="How many parameters does each tensor have, and how many does the textbook formula give?",
     config=Config,
     ask=ask,
     applies=applies,

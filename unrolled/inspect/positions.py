@@ -28,18 +28,18 @@ from unrolled.runs.run import Run
 
 class Config(config.Config):
     positions: int = Field(60, ge=2, le=4096)
-    """How many positions are drawn, from the first."""
+    """Number of positions to draw, from the first."""
     components: int = Field(200, ge=1, le=4096)
-    """How many components of the code are drawn."""
+    """Number of components of the encoding to draw."""
     at: int = Field(50, ge=1, le=100_000)
-    """The position, from 1, that is set beside the one after it."""
+    """The position, counted from 1, to compare with the next one."""
 
 
 def applies(run: Run) -> str | None:
     if code_of(run.model, 2) is not None:
         return None
     placed = models_where(lambda body, _: code_of(body, 2) is not None)
-    return f"this {run.config.model} is given no positions; models that can be: {', '.join(placed)}"
+    return f"this {run.config.model} has no position encoding; models that can have one: {', '.join(placed)}"
 
 
 def ask(run: Run, value: Any, config: Config) -> Answer:  # noqa: ARG001 (positions are the same for every input)
@@ -55,8 +55,8 @@ def ask(run: Run, value: Any, config: Config) -> Answer:  # noqa: ARG001 (positi
     figures = {"kind": kind, "width": code.shape[1], "positions": T, "compared": [at, at + 1], "distance_by_lag": apart}
     largest = float(shown.abs().max())
     heat = Heatmap(
-        title=f"Code of positions 1 to {len(shown)} ({kind})", values=rounded(shown.T), low=-largest, high=largest,
-        alt="A column per position, a row per component of its code; the first components change fastest.",
+        title=f"Encoding of positions 1 to {len(shown)} ({kind})", values=rounded(shown.T), low=-largest, high=largest,
+        alt="One column per position, one row per component of its encoding; the first components change fastest.",
         columns=[str(t + 1) for t in range(len(shown))], rows=[str(j) for j in range(shown.shape[1])],
         x_label="position", y_label="component", scale="diverging",
     )  # fmt: skip
@@ -100,13 +100,16 @@ def turned(rotary: Rotary, width: int, n: int) -> Tensor:
 def _reading(kind: str, difference: Tensor, steps: Tensor, at: int) -> str:
     moved = int((difference.abs() > 0.1 * difference.abs().max()).sum())
     order = (
-        " In a code of sines the fast components stand first: they tell neighbours apart, the slow ones far from near."
+        " In a sinusoidal encoding the fast components come first: they distinguish neighbours, the slow "
+        "ones distant positions."
     )
     return (
-        f"Each column is what the model is told of one position ({kind}). Neighbours lie {float(steps.mean()):.2g} "
-        f"apart on average; from position {at} to {at + 1}, {moved} of {len(difference)} components move by more than "
+        f"Each column is the encoding of one position ({kind}). Neighbours are {float(steps.mean()):.2g} apart "
+        f"on average; from position {at} to {at + 1}, {moved} of {len(difference)} components move by more than "
         f"a tenth of the largest move.{order if kind.startswith(('Sinusoid', 'Rotary')) else ''}"
     )
 
 
-QUESTION = QuestionSpec(summary="What tells a model where a token stands?", config=Config, ask=ask, applies=applies)
+QUESTION = QuestionSpec(
+    summary="How does the model encode the position of a token?", config=Config, ask=ask, applies=applies
+)

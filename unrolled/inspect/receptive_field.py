@@ -35,20 +35,20 @@ UNCLAIMED = 256  # positions where the whole past is claimed
 
 class Config(config.Config):
     length: int = Field(1024, ge=2)
-    """At most so many positions are read."""
+    """Maximum number of positions to read."""
     inputs: int = Field(3, ge=1)
-    """Different inputs: the example as it is, and in random orders."""
+    """Number of inputs: the example as it is, and in random orders."""
     directions: int = Field(4, ge=1)
-    """Directions of the output in which the derivative is measured."""
+    """Number of output directions in which the derivative is measured."""
     share: float = Field(0.99, gt=0, lt=1)
-    """Share of the dependence that the effective field holds."""
+    """Share of the dependence that the effective receptive field covers."""
 
 
 def applies(run: Run) -> str | None:
     body = by_position(run.model)
     if not isinstance(body, Encoder) or _is_causal(body):
         return None
-    return "it looks at the whole input before it answers, so there are no steps back to count"
+    return "it reads the whole input before it predicts, so there are no steps back to count"
 
 
 def _is_causal(body: Encoder) -> bool:
@@ -112,7 +112,7 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
     if claim is not None and 0 < claim <= T and measured:
         low = float(by_lag[by_lag > 0].min())
         edge = [float(claim - 1)] * 2
-        series.append(Series(name="claimed edge", x=edge, y=[low, float(by_lag.max())], style="dashed"))
+        series.append(Series(name="claimed receptive field", x=edge, y=[low, float(by_lag.max())], style="dashed"))
     plot = Plot(
         title="Dependence on the input k steps back",
         alt=f"Dependence on a log scale against the lag; the last {measured} inputs reach an output.",
@@ -136,7 +136,7 @@ def _reading(numbers: dict[str, Any]) -> str:
     claim, measured, T = numbers["claimed"], numbers["measured"], numbers["positions"]
     claimed = "the whole past" if claim is None else f"{claim} input{'s' * (claim != 1)}"
     reach = "reaches" if measured == 1 else "reach"
-    lost = "what came before is lost" if claim is None else "it could see further"
+    lost = "earlier inputs are lost" if claim is None else "its receptive field could be larger"
     all_of = "all" if claim is None else "exactly"
     words = {
         "agrees": f"The model claims {claimed}, and {all_of} {measured} {reach} an output",
@@ -145,13 +145,14 @@ def _reading(numbers: dict[str, Any]) -> str:
         "cut": f"The model claims {claimed}; all {T} that were read reach an output, and more were not read",
     }[numbers["verdict"]]
     return (
-        f"{words} (measured by {numbers['by']}). The nearest {numbers['effective']} hold {numbers['share']:.0%} of the "
-        "dependence; a steep fall on the log scale is a model that looks little further back than that."
+        f"{words} (measured by {numbers['by']}). The nearest {numbers['effective']} account for "
+        f"{numbers['share']:.0%} of the dependence; if it falls steeply on the log scale, the model uses little "
+        "more than that."
     )
 
 
 QUESTION = QuestionSpec(
-    summary="How many inputs reach an output, measured against what the model claims?",
+    summary="How large is the measured receptive field, compared with what the model claims?",
     config=Config,
     ask=ask,
     applies=applies,

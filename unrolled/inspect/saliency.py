@@ -44,13 +44,13 @@ LEAST = 0.01  # of the largest, for a bar
 
 class Config(config.Config):
     at: int | None = Field(None, ge=0)
-    """Position of the target that is explained; none: the last."""
+    """Position of the target to explain; none: the last."""
     length: int = Field(128, ge=1)
-    """At most so many positions of the input are read."""
+    """Maximum number of input positions to read."""
     tolerance: float = Field(5e-3, gt=0, lt=1)
-    """Completeness error that is aimed at, as a share of f(v) - f(v')."""
+    """Target for the completeness error, as a share of f(v) - f(v')."""
     evaluations: int = Field(512, ge=64)
-    """At most so many gradients are computed along the path."""
+    """Maximum number of gradients along the path."""
 
 
 # ---- integrated gradients
@@ -179,15 +179,15 @@ def _largest(attribution: Tensor, names: list[str], unit: str) -> list[dict[str,
 def _pictures(method: str, target: Target, names: list[str], values: list[float]) -> list[Picture]:
     most = max(map(abs, values)) or 1.0
     name, what, unit, _ = target.explained
-    title, adds = f"What moved '{name}' ({method})", f"{unit} added to {what}"
+    title, adds = f"Attributions of '{name}' ({method})", f"contribution to {what} in {unit}"
     if labels(names) == names:  # numbers of frames are no text
-        words = f"What each frame that the target depends on adds to {what} in {unit}, along time ({method})."
+        words = f"Contribution of each input frame to {what} in {unit}, along time ({method})."
         series = [Series(name=method, x=list(range(len(values))), y=list(values))]
         return [Plot(title=title, alt=words, series=series, x_label="frame", y_label=adds)]
     largest = sorted(range(len(values)), key=lambda t: -abs(values[t]))[:SHOWN]
     shown = sorted(t for t in largest if abs(values[t]) >= LEAST * most)
     tokens = Tokens(
-        title=title, alt=f"The inputs of the target, each coloured by what it adds to {what} in {unit} ({method}).",
+        title=title, alt=f"The inputs, each coloured by its contribution to {what} in {unit} ({method}).",
         tokens=names[: len(values)], values=values, hints=[f"{value:+.3g} {unit}" for value in values],
         low=-most, high=most, unit=unit,
     )  # fmt: skip
@@ -200,15 +200,17 @@ def _pictures(method: str, target: Target, names: list[str], values: list[float]
 
 def _reading(numbers: dict[str, Any], target: Target) -> str:
     name, what, unit, _ = target.explained
-    where = f"the answer '{name}'" if target.at is None else f"the target '{name}' at position {target.at}"
+    where = f"the prediction '{name}'" if target.at is None else f"the target '{name}' at position {target.at}"
     words = [f"{what} of {where} is {numbers[_key(what)]:.3f} {unit}."]
     if "integrated_gradients" in numbers:
         words.append(
-            f"Against a baseline of zero vectors, where it is {numbers[_key(what) + '_baseline']:.3f}, the largest "
-            f"shares are {_listed(numbers['integrated_gradients'])}; the shares sum to the difference with an error of "
-            f"{numbers['completeness_error']:.2%}."
+            f"Against a baseline of zero vectors, where it is {numbers[_key(what) + '_baseline']:.3f}, the "
+            f"largest attributions are {_listed(numbers['integrated_gradients'])}; they sum to the difference "
+            f"with an error of {numbers['completeness_error']:.2%}."
         )
-    words.append(f"Replaced one at a time, the inputs that matter most are {_listed(numbers['occlusion'])}.")
+    words.append(
+        f"When inputs are replaced one at a time (occlusion), the most important are {_listed(numbers['occlusion'])}."
+    )
     more = "more probable" if what == "log p" else "larger"
     return " ".join([*words, f"Positive: the input made it {more}; negative: less."])
 
@@ -223,7 +225,7 @@ def _listed(largest: list[dict[str, Any]]) -> str:
 
 
 QUESTION = QuestionSpec(
-    summary="Which inputs moved this output: what does each add to the log-probability of one target?",
+    summary="How much does each input contribute to one prediction (integrated gradients, occlusion)?",
     config=Config,
     ask=ask,
     aliases=("attribution", "attributions", "integrated-gradients", "occlusion"),

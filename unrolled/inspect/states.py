@@ -40,9 +40,9 @@ Paths = dict[str, Tensor]  # name -> [T, N]
 
 class Config(config.Config):
     length: int = Field(40, ge=1, le=4096)
-    """How many positions are looked at, from the first."""
+    """Number of positions to show, from the first."""
     layer: int = Field(0, ge=0)
-    """The layer whose path is drawn, from 1; 0: the last."""
+    """The layer whose trajectory is drawn, counted from 1; 0: the last layer."""
 
 
 def applies(run: Run) -> str | None:
@@ -50,10 +50,10 @@ def applies(run: Run) -> str | None:
     if paths_by_layer(look):
         return None
     if reads_whole(run):
-        return f"this {run.config.model} reads the whole input at once, no layer of it step by step"
+        return f"this {run.config.model} reads the whole input at once, so it has no state"
     if not carries(run.model) or any(leaf.is_floating_point() for leaf in moving(look.states[-1])):
-        return f"the state of this {run.config.model} grows while it reads, so it has no path in one space"
-    return f"a {run.config.model} carries no real numbers from one position to the next"
+        return f"the state of this {run.config.model} grows while it reads, so it has no trajectory in a fixed space"
+    return f"the state of this {run.config.model} holds no real numbers"
 
 
 def ask(run: Run, value: Any, config: Config) -> Answer:
@@ -120,13 +120,13 @@ def trajectory(part: str, layer: int, plane: Plane, names: list[str]) -> Plot:
     first, second = (f"{share:.0%} of the variance" for share in plane.shares)
     x, y = rounded(plane.points.T)
     return Plot(
-        title=f"Path of the {part}, layer {layer}",
-        alt=f"The {part} after each token on its first two principal directions ({first}, {second}).",
+        title=f"Trajectory of the {part}, layer {layer}",
+        alt=f"The {part} after each token on its first two principal components ({first}, {second}).",
         series=[
             Series(name="path", x=x, y=y, style="line"),
             Series(name="after token", x=x, y=y, style="points", labels=names),
         ],
-        x_label=f"first direction, {first}", y_label=f"second direction, {second}",
+        x_label=f"first component, {first}", y_label=f"second component, {second}",
     )  # fmt: skip
 
 
@@ -134,8 +134,8 @@ def norms(every: list[tuple[int, str, Tensor]], names: list[str]) -> Plot:
     times = [float(t) for t in range(len(names))]
     series = [Series(name=f"layer {i}, {name}", x=times, y=rounded(path.norm(dim=1))) for i, name, path in every]
     return Plot(
-        title="Length of the state along the input", x_label="position", y_label="Euclidean norm", series=series,
-        alt="The Euclidean norm of the state after each position, a line per layer and part.",
+        title="Norm of the state along the input", x_label="position", y_label="Euclidean norm", series=series,
+        alt="Euclidean norm of the state after each position, one line per layer and part.",
     )  # fmt: skip
 
 
@@ -145,14 +145,12 @@ def _reading(figures: list[dict[str, Any]]) -> str:
         words = f"the {each['part']} ({each['units']} units) uses about {each['effective_dimension']:.1f} directions"
         if each["saturated"] is not None:
             words += f", {each['saturated']:.1%} of its values are saturated (beyond {SATURATED})"
-        said.append(f"{words}, and its length goes from {each['norm_first']:.3g} to {each['norm_last']:.3g}")
-    return f"Points near each other are states that the model can hardly tell apart. Layer {figures[0]['layer']}: " + (
-        "; ".join(said) + "."
-    )
+        said.append(f"{words}, and its norm changes from {each['norm_first']:.3g} to {each['norm_last']:.3g}")
+    return f"Points close to each other are similar states. Layer {figures[0]['layer']}: " + ("; ".join(said) + ".")
 
 
 QUESTION = QuestionSpec(
-    summary="How does the state move while the input is read, and is it saturated?",
+    summary="How does the state change while the input is read, and does it saturate?",
     config=Config,
     ask=ask,
     applies=applies,

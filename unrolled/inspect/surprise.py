@@ -30,17 +30,17 @@ BEFORE = 12  # tokens shown before a surprising place
 
 class Config(config.Config):
     top: int = Field(5, ge=1)
-    """Alternatives shown at each position."""
+    """Number of alternatives to show at each position."""
     places: int = Field(10, ge=1)
-    """How many of the most surprising places are listed."""
+    """Number of most surprising positions to list."""
     length: int = Field(4096, ge=1)
-    """At most so many positions of the text are read."""
+    """Maximum number of positions of the text to read."""
 
 
 def applies(run: Run) -> str | None:
     ports = run.task.ports()
     if ports.answers != "next" or not ports.n_tokens or ports.d_out != ports.n_tokens or _names(run) is None:
-        return f"the task '{run.config.task}' predicts no tokens, so none of them can surprise"
+        return f"the task '{run.config.task}' does not predict tokens"
     return None
 
 
@@ -64,7 +64,7 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
     batch, left_out = look.batch.to("cpu"), look.left_out
     nats, log_p = surprises(run, batch)
     if len(nats) == 0:
-        raise UsageError("there is no token to predict in this text: give a longer one")
+        raise UsageError("there are no tokens to predict in this text: give a longer one")
     codec = _names(run)
     assert codec is not None
     names = [codec.name(int(token)) for token in batch.y[0] if token != EMPTY]
@@ -96,7 +96,7 @@ def _tokens(names: list[str], nats: list[float], expected: list[list[str]]) -> T
         for n, words in zip(nats, expected, strict=True)
     ]
     return Tokens(
-        title="Surprise of each token", alt="The text, each token coloured by its surprise in nats.",
+        title="Surprise of each token", alt="The text, with each token coloured by its surprise in nats.",
         tokens=names, values=nats, hints=hints, low=0.0, high=max(max(nats), 1.0), unit="nats",
     )  # fmt: skip
 
@@ -106,7 +106,7 @@ def _table(names: list[str], nats: list[float], expected: list[list[str]], order
         [t, "".join(names[max(t - BEFORE, 0) : t]), names[t], round(nats[t], 2), ", ".join(expected[t])] for t in order
     ]
     return Table(
-        title="The most surprising places", alt="Position, what stood before, the token, its surprise, alternatives.",
+        title="Most surprising tokens", alt="Position, context, token, surprise and alternatives.",
         columns=["position", "after", "token", "nats", "expected instead"], rows=rows,
     )  # fmt: skip
 
@@ -115,9 +115,10 @@ def _reading(numbers: dict[str, Any]) -> str:
     worst = numbers["places"][0]
     return (
         f"{numbers['nats_per_token']:.3f} nats ({numbers['bits_per_token']:.3f} bits) per token over "
-        f"{numbers['tokens']} tokens; the first choice was right {numbers['first_choice_right']:.0%} of the time. Most "
-        f"surprising is '{worst['token']}' at position {worst['position']} ({worst['nats']:.2f} nats), where "
-        f"{', '.join(worst['expected'][:3])} were expected. 0.7 nats is one guess between two, 2.3 one among ten."
+        f"{numbers['tokens']} tokens; the most probable token was correct in "
+        f"{numbers['first_choice_right']:.0%} of the cases. Most surprising is '{worst['token']}' at position "
+        f"{worst['position']} ({worst['nats']:.2f} nats), where {', '.join(worst['expected'][:3])} were "
+        "expected. 0.7 nats corresponds to a choice between two equally probable tokens, 2.3 nats among ten."
     )
 
 

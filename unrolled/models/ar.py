@@ -20,7 +20,7 @@ from unrolled.layers.counting.autoregression import Autoregression
 
 class Config(config.Config):
     order: int = Field(16, ge=1)
-    """How many inputs are looked at: s."""
+    """Number of past inputs: s."""
 
 
 def make(config: Config, sizes: Sizes) -> Autoregression:
@@ -28,7 +28,7 @@ def make(config: Config, sizes: Sizes) -> Autoregression:
 
 
 MODEL = ModelSpec(
-    summary="a linear function of the last s inputs",
+    summary="autoregression: a linear function of the last s inputs",
     kind="causal",
     config=Config,
     tiny=Config(order=3),

@@ -1,4 +1,4 @@
-"""Bidirectional GRU: one gated recurrent unit reads forwards, one backwards.
+"""Bidirectional GRU: one gated recurrent unit for each direction.
 
     h_f^(t) = GRU_f(x^(t), h_f^(t-1))        eqs (7.18)-(7.19), or torch's form: see `gru`
     h_r^(t) = GRU_r(x^(t), h_r^(t+1))        y^(t) = [h_f^(t); h_r^(t)], eq. (7.14)
@@ -18,7 +18,8 @@ from unrolled.layers.recurrent.recurrent import BidirectionalStack
 
 class Config(BidirectionalConfig):
     reset: Literal["after", "before"] = "after"
-    """Where the reset gate acts: after the matrix product (weights interchange with torch.nn.GRU) or before it."""
+    """Where the reset gate is applied: after the matrix product (weights are interchangeable with torch.nn.GRU) or
+    before it."""
 
 
 def make(config: Config, sizes: Sizes) -> BidirectionalStack:
@@ -26,7 +27,7 @@ def make(config: Config, sizes: Sizes) -> BidirectionalStack:
 
 
 MODEL = ModelSpec(
-    summary="one gated recurrent unit reads forwards, one backwards",
+    summary="bidirectional gated recurrent unit",
     kind="encoder",
     config=Config,
     tiny=Config(d_state=3),

@@ -1,4 +1,4 @@
-"""Bidirectional LSTM: one long short-term memory reads forwards, one backwards.
+"""Bidirectional LSTM: one long short-term memory for each direction.
 
     h_f^(t), c_f^(t) = LSTM_f(x^(t), h_f^(t-1), c_f^(t-1))        eqs (7.16)-(7.17)
     h_r^(t), c_r^(t) = LSTM_r(x^(t), h_r^(t+1), c_r^(t+1))        y^(t) = [h_f^(t); h_r^(t)], eq. (7.14)
@@ -18,7 +18,7 @@ from unrolled.layers.recurrent.recurrent import BidirectionalStack
 
 class Config(BidirectionalConfig):
     d_proj: int | None = Field(None, ge=1)
-    """Width of the projected h of each direction; none: as d_state."""
+    """Width of the projected h in each direction; none: d_state."""
 
 
 def make(config: Config, sizes: Sizes) -> BidirectionalStack:
@@ -26,7 +26,7 @@ def make(config: Config, sizes: Sizes) -> BidirectionalStack:
 
 
 MODEL = ModelSpec(
-    summary="one long short-term memory reads forwards, one backwards",
+    summary="bidirectional long short-term memory",
     kind="encoder",
     config=Config,
     tiny=Config(d_state=3, n_layers=2),

@@ -1,4 +1,4 @@
-"""Bidirectional recurrent network: one simple recurrence forwards, one backwards.
+"""Bidirectional recurrent network: one simple recurrence for each direction.
 
     h_f^(t) = sigma(W^f h_f^(t-1) + U^f x^(t) + b^f)
     h_r^(t) = sigma(W^r h_r^(t+1) + U^r x^(t) + b^r)        y^(t) = [h_f^(t); h_r^(t)]
@@ -27,7 +27,7 @@ def make(config: Config, sizes: Sizes) -> BidirectionalStack:
 
 
 MODEL = ModelSpec(
-    summary="one simple recurrence forwards, one backwards",
+    summary="bidirectional simple recurrent network",
     kind="encoder",
     config=Config,
     tiny=Config(d_state=3),

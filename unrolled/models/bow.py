@@ -1,4 +1,4 @@
-"""Bag of words: counts of words into a multilayer perceptron.
+"""Bag of words: word counts into a multilayer perceptron.
 
     z_0 = [count(w_1), count(w_2), .., count(w_V)]
     MLP_1 = g(z_0 W_1 + b_1) W_2 + b_2
@@ -23,7 +23,7 @@ def make(config: Config, sizes: Sizes) -> OfOneVector:
 
 
 MODEL = ModelSpec(
-    summary="counts of words into a multilayer perceptron",
+    summary="bag of words: word counts into a multilayer perceptron",
     kind="encoder",
     config=Config,
     tiny=Config(d_hidden=5, n_layers=2),

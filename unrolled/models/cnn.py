@@ -1,4 +1,4 @@
-"""Convolutional encoder: an image, row by row, becomes a map of regions that a decoder attends to or a readout pools.
+"""Convolutional encoder of images: a map of regions that a decoder attends to or a readout pools.
 
     z_0  = relu(W_0 * image + b_0)                            kernel 5, stride `first_stride`
     z_k  = relu(F(z) + P z)                                   n_blocks blocks in each of n_stages stages
@@ -32,20 +32,20 @@ from unrolled.layers.conv.image import ChannelNorm, ImagePosition, ResidualBlock
 
 class Config(config.Config):
     channels: int | None = Field(None, ge=1)
-    """Numbers of a pixel: 3 for red, green and blue, 1 for grey. None: 3 where a row is a multiple of 3 wide, else 1;
-    so say 1 for grey images of such a width."""
+    """Channels of a pixel: 3 for red, green and blue, 1 for grey. None: 3 if the row width is a multiple of 3,
+    otherwise 1; set it to 1 for grey images of such a width."""
     d_first: int = Field(32, ge=1)
     """Channels of the first stage; each further stage has twice as many."""
     n_stages: int = Field(3, ge=1, le=8)
-    """Stages; each after the first halves height and width."""
+    """Number of stages; each after the first halves height and width."""
     n_blocks: int = Field(1, ge=1)
-    """Residual blocks in a stage."""
+    """Number of residual blocks per stage."""
     first_stride: int = Field(2, ge=1)
     """Stride of the first convolution: 1 keeps every pixel, 2 is four times as fast."""
     position: Literal["sinusoid", "learned", "none"] = "sinusoid"
-    """How a region says where it stands."""
+    """Position encoding of regions."""
     n_positions: int = Field(128, ge=1)
-    """Rows of the map that a learned table of positions holds."""
+    """Maximum number of rows of the map, for a learned position encoding."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout between the two convolutions of a block."""
 
@@ -62,8 +62,8 @@ class ImageEncoder(Encoder):
         C = config.channels or (1 if d_in % 3 else 3)
         if d_in % C:
             raise UsageError(
-                f"rows of {d_in} numbers are no pixels of {C} channels; set channels of cnn to 1 for grey images, "
-                "3 for coloured ones"
+                f"rows of {d_in} numbers cannot be pixels of {C} channels; set channels of cnn to 1 for grey "
+                "images, 3 for colour images"
             )
         self.channels, self.first_stride = C, config.first_stride
         widths = [config.d_first << stage for stage in range(config.n_stages)]
@@ -104,7 +104,7 @@ def make(config: Config, sizes: Sizes) -> ImageEncoder:
 
 
 MODEL = ModelSpec(
-    summary="an image, row by row, becomes a map of regions that a decoder attends to or a readout pools",
+    summary="convolutional network for images: a map of regions that a decoder attends to or a readout pools",
     kind="encoder",
     config=Config,
     tiny=Config(channels=1, d_first=4, n_stages=2, first_stride=1, n_positions=8),

@@ -1,4 +1,4 @@
-"""Copy: the target is taken to be the source: what every translation has to beat.
+"""Copy, a baseline: the source itself is the prediction.
 
     p(y_t | source) = (1 - e) [y_t is written like s_t] + e u(y_t)          after the end of the source <stop>
 
@@ -29,7 +29,7 @@ def make(config: Config, sizes: Sizes) -> Worded:
 
 
 MODEL = ModelSpec(
-    summary="the target is taken to be the source: what every translation has to beat",
+    summary="baseline: the source itself is the prediction",
     kind="conditional",
     config=Config,
     tiny=Config(),

@@ -26,15 +26,15 @@ from unrolled.layers.parts.perceptron import Nonlinearity, Perceptron
 
 class Config(config.Config):
     combine: Literal["mean", "sum"] = "mean"
-    """How word vectors become one."""
+    """How word vectors are combined."""
     n_layers: int = Field(2, ge=1)
-    """Hidden layers."""
+    """Number of hidden layers."""
     d_hidden: int = Field(128, ge=1)
-    """Units of each hidden layer."""
+    """Units per hidden layer."""
     activation: Nonlinearity = "relu"
-    """The function g."""
+    """Activation function g."""
     word_dropout: float = Field(0.3, ge=0, lt=1)
-    """Probability that a word is left out in training (p)."""
+    """Word dropout: probability that a word is left out in training (p)."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout on the hidden units."""
 
@@ -66,7 +66,7 @@ def make(config: Config, sizes: Sizes) -> DeepAveraging:
 
 
 MODEL = ModelSpec(
-    summary="the mean (or sum) of word vectors into a multilayer perceptron",
+    summary="deep averaging network: the mean (or sum) of word vectors into a multilayer perceptron",
     kind="encoder",
     config=Config,
     tiny=Config(d_hidden=5),

@@ -1,4 +1,4 @@
-"""Dictionary: each source token by what it most often stands for, one after the other; fitted in closed form.
+"""Dictionary: each source token by its most frequent translation; fitted in closed form.
 
     d(y | s) <- n(y, s) / sum_y n(y, s),   n(y, s) = sum over pairs, y in the target, of d(y | s) / sum_s' d(y | s')
     p(y_t | source) = (1 - e) d(y_t | s_t) + e u(y_t)
@@ -27,9 +27,9 @@ Whole = NDArray[np.int64]
 
 class Config(config.Config):
     rounds: int = Field(5, ge=1)
-    """Rounds of expectation maximisation."""
+    """Number of rounds of expectation maximisation."""
     kept: int = Field(8, ge=1)
-    """Targets that are kept of each source token."""
+    """Number of target tokens kept for each source token."""
 
 
 def together(data: Pairs) -> tuple[Whole, Whole, Whole]:
@@ -84,7 +84,7 @@ def make(config: Config, sizes: Sizes) -> Worded:
 
 
 MODEL = ModelSpec(
-    summary="each source token by what it most often stands for, one after the other; fitted in closed form",
+    summary="token-by-token translation with the most frequent translation of each source token; fitted in closed form",
     kind="conditional",
     config=Config,
     tiny=Config(rounds=2, kept=2),

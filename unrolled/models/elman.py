@@ -35,7 +35,7 @@ def attending(config: Config, d_in: int, d_source: int) -> AttentionDecoder:
 
 
 MODEL = ModelSpec(
-    summary="the simple recurrent network",
+    summary="simple recurrent network",
     kind="causal",
     config=Config,
     tiny=Config(d_state=5),

@@ -1,4 +1,4 @@
-"""Encoder and decoder by name: any model that reads, with any model that can attend to what was read.
+"""Encoder-decoder by name: any model that reads, with any model that can attend to its outputs.
 
     v^(1) .. v^(S') = encoder(source),        p(y^(t) | y^(1) .. y^(t-1), source) = decoder(y^(1) .. y^(t-1), v)
 
@@ -32,17 +32,18 @@ def serving(name: str, role: Role) -> ModelSpec:
 
 class Config(config.Config):
     encoder: str = "bigru"
-    """Which model reads the source."""
+    """The model that reads the source."""
     decoder: str = "gru"
-    """Which model writes the target."""
+    """The model that writes the target."""
     context: Literal["attention", "every-step", "start"] = "attention"
-    """How the source reaches the decoder: attended to, or by one vector (see seq2seq)."""
+    """How the source reaches the decoder: by attention, or as one vector (see seq2seq)."""
     readout: Annotated[str, AfterValidator(config.NameIn(discover.readouts))] = "last"
-    """That one vector: the source at its last position, at both ends, its mean, a learned weighted mean."""
+    """How that one vector is computed: last position of the encoded source, first and last, mean, or a learned weighted
+    mean."""
     encoder_settings: dict[str, Any] = {}
-    """The encoder's own settings."""
+    """Settings of the encoder."""
     decoder_settings: dict[str, Any] = {}
-    """The decoder's own settings."""
+    """Settings of the decoder."""
 
     @model_validator(mode="after")
     def halves_fit(self) -> Self:
@@ -92,7 +93,7 @@ def under(config: Config) -> ModelSpec:
 
 
 MODEL = ModelSpec(
-    summary="any model that reads, with any model that can attend to what was read",
+    summary="encoder-decoder: any model that reads, with any model that can attend to its outputs",
     kind="conditional",
     config=Config,
     tiny=Config(

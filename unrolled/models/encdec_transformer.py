@@ -1,4 +1,4 @@
-"""Transformer encoder-decoder: blocks that look both ways read the source, decoder blocks write the target.
+"""Transformer encoder-decoder: encoder blocks read the source, decoder blocks write the target.
 
     encoder block   self-attention over all real tau, feed-forward                               Fig. 7.15 (a)
     decoder block   self-attention over tau <= t, cross-attention to z*, feed-forward            Fig. 7.15 (b)
@@ -24,14 +24,14 @@ class Config(BlocksConfig):
     d_model: int = Field(256, ge=1)
     """Width of the residual stream (p of the equations)."""
     n_layers: int = Field(3, ge=1)
-    """Blocks of the decoder."""
+    """Number of decoder blocks."""
     n_encoder_layers: int | None = Field(None, ge=1)
-    """Blocks of the encoder; not given: as many as the decoder has."""
+    """Number of encoder blocks; none: as many as the decoder has."""
     d_ff: int = Field(1024, ge=1)
     """Hidden units of the feed-forward network (N_1)."""
     position: Literal["sinusoid", "rotary", "learned", "none"] = "sinusoid"
-    """How positions enter, in both halves: sinusoids added (7.30); turned queries and keys of self-attention; a learned
-    table added; not at all."""
+    """Position encoding of both halves: sinusoids added (7.30); rotary, in the queries and keys of self-attention; a
+    learned table added; none."""
 
 
 def make(config: Config, sizes: Sizes) -> Halves:
@@ -43,7 +43,7 @@ def make(config: Config, sizes: Sizes) -> Halves:
 
 
 MODEL = ModelSpec(
-    summary="blocks that look both ways read the source, decoder blocks write the target",
+    summary="transformer encoder-decoder",
     kind="conditional",
     config=Config,
     tiny=Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, n_positions=24),

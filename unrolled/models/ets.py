@@ -26,11 +26,11 @@ from unrolled.layers.counting.smoothing_fit import FittedSmoothing, forms_of
 
 class Config(config.Config):
     season: int = Field(0, ge=0)
-    """Steps in a season: 12 for months, 24 for hours; 1 is none, 0 that of the data."""
+    """Number of steps per season: 12 for months, 24 for hours; 1: no season; 0: the season of the data."""
     trend: Literal["auto", "none", "additive", "damped"] = "auto"
-    """What is added from step to step: nothing, a number that follows the series, or one that fades."""
+    """Trend: none, additive, or damped."""
     seasonal: Literal["auto", "none", "additive", "multiplicative"] = "auto"
-    """Whether the season is added or a factor; a factor needs values above 0."""
+    """Whether the season is additive or multiplicative; a multiplicative one needs values above 0."""
 
 
 def make(config: Config, sizes: Sizes) -> Apart:

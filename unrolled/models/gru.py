@@ -22,9 +22,10 @@ from unrolled.layers.recurrent.recurrent import Stacked
 
 class Config(RecurrentConfig):
     reset: Literal["after", "before"] = "after"
-    """Where the reset gate acts: after the matrix product (weights interchange with torch.nn.GRU) or before it."""
+    """Where the reset gate is applied: after the matrix product (weights are interchangeable with torch.nn.GRU) or
+    before it."""
     memory: int | None = Field(None, ge=1)
-    """Steps that units begin by remembering, from 1 to so many, through the bias of the update gate; none: a few."""
+    """Initialise the bias of the update gate so that units remember for 1 to this many steps; none: a few steps."""
 
 
 def cell_of(config: Config) -> Callable[[int, int], Cell]:
@@ -42,7 +43,7 @@ def attending(config: Config, d_in: int, d_source: int) -> AttentionDecoder:
 
 
 MODEL = ModelSpec(
-    summary="Gated recurrent unit, in both published forms",
+    summary="gated recurrent unit, in both published forms",
     kind="causal",
     config=Config,
     tiny=Config(d_state=5),

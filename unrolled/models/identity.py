@@ -1,4 +1,4 @@
-"""Identity: a series is left as it is: what every way of cleaning it has to beat.
+"""Identity, a baseline: the series is left unchanged.
 
 y_t = x_t
 """
@@ -43,7 +43,7 @@ def make(config: Config, sizes: Sizes) -> Identity:
 
 
 MODEL = ModelSpec(
-    summary="a series is left as it is: what every way of cleaning it has to beat",
+    summary="baseline: the series is left unchanged",
     kind="encoder",
     config=Config,
     tiny=Config(),

@@ -1,4 +1,4 @@
-"""Jordan network and output feedback: the recurrent connection comes from the output.
+"""Jordan network: recurrent, with feedback from its output.
 
     output:  h_t = sigma(W y_{t-1} + U x_t + b)                            Jordan (1986)
     both:    h_t = sigma(W_hh h_{t-1} + W_hx (x_t + T(y_{t-1})) + b)       eq. (7.3)
@@ -34,15 +34,15 @@ class Config(config.Config):
     d_state: int = Field(256, ge=1)
     """Hidden units."""
     feedback: Literal["output", "both"] = "output"
-    """What returns: the output alone (Jordan) or output and hidden state (eq. 7.3)."""
+    """What is fed back: the output alone (Jordan), or output and hidden state (eq. 7.3)."""
     feedback_from: Literal["own", "truth"] = "own"
-    """Which output returns: the model's own, or the true one (teacher forcing)."""
+    """Which output is fed back: the model's own, or the true one (teacher forcing)."""
     inputs: Literal["all", "first"] = "all"
     """Which inputs are read: all, or the first alone and zeros after it."""
     activation: Literal["tanh", "relu", "sigmoid", "identity"] = "tanh"
     """Sigma."""
     initial: Literal["zero", "learned"] = "zero"
-    """The state before the first step."""
+    """Initial state: zero or learned."""
 
     def resized(self, width: int) -> Config:
         return self.updated({"d_state": width})
@@ -101,7 +101,7 @@ def under(config: Config) -> ModelSpec:
 
 def _spec(reads: tuple[Literal["embedded", "tokens", "numbers"], ...]) -> ModelSpec:
     return ModelSpec(
-        summary="the recurrent connection comes from the output",
+        summary="recurrent network with feedback from its output",
         kind="causal",
         config=Config,
         tiny=Config(d_state=4),

@@ -1,4 +1,4 @@
-"""Key chain: each bit of a frame is a two-state Markov chain of its own; fitted in closed form.
+"""Key chain: an independent two-state Markov chain for each bit of a frame; fitted in closed form.
 
     p(v_{t+1,k} = 1 | v_{t,k} = i) = (n_k(i, 1) + 1/2) / (n_k(i, 0) + n_k(i, 1) + 1)          i = 0, 1
 
@@ -25,7 +25,7 @@ from unrolled.data.examples import Examples
 
 class Config(config.Config):
     order: Literal[0, 1] = 1
-    """Whether the bit's last value is looked at."""
+    """Whether the previous value of the bit is used."""
 
 
 class KeyChain(Causal):
@@ -53,7 +53,7 @@ class KeyChain(Causal):
     def solve(self, data: Examples, ahead: int = 1) -> None:
         """Count every bit against itself `ahead` frames before."""
         if self.d_in != self.d_out:
-            raise DataError(f"a chain of bits goes from {self.d_in} to as many bits, not to {self.d_out}")
+            raise DataError(f"key-chain predicts as many bits as it reads: {self.d_in}, not {self.d_out}")
         counts = np.zeros((2, 2, self.d_out))  # [before, now, D]
         for frames in data.fields[TARGET]:
             now = np.asarray(frames[ahead - 1 :], bool)  # [n, D]
@@ -62,7 +62,9 @@ class KeyChain(Causal):
             for i, was in enumerate((~before, before)):
                 counts[i] += (was & ~now).sum(axis=0), (was & now).sum(axis=0)
         if counts.sum() == 0:
-            raise DataError(f"there is nothing to count: no sequence has a frame {ahead} behind its start; give more")
+            raise DataError(
+                f"there is nothing to count: no sequence has more than {ahead} frames; give longer sequences"
+            )
         if self.order == 0:
             counts[:] = counts.sum(axis=0)
         logits = torch.from_numpy(np.log((counts[:, 1] + 0.5) / (counts[:, 0] + 0.5)))  # [2, D]
@@ -75,7 +77,7 @@ def make(config: Config, sizes: Sizes) -> KeyChain:
 
 
 MODEL = ModelSpec(
-    summary="each bit of a frame is a two-state Markov chain of its own; fitted in closed form",
+    summary="an independent two-state Markov chain for each bit of a frame; fitted in closed form",
     kind="causal",
     config=Config,
     tiny=Config(),

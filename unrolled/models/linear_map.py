@@ -25,11 +25,11 @@ FORMS = ("linear", "n-linear", "d-linear")
 
 class Config(config.Config):
     length: int = Field(336, ge=1)
-    """How many of the last values are looked at: L, or fewer where the training series are too short for it."""
+    """Number of past values L, or fewer if the training series are too short."""
     form: Literal["n-linear", "linear", "d-linear", "auto"] = "n-linear"
-    """What the ridge keeps small; n-linear follows a level that moves. auto: the best on validation data."""
+    """Form of the map: linear, N-linear (relative to the last value) or D-linear; auto: the best on validation data."""
     channels: Literal["shared", "joint"] = "shared"
-    """One map for each channel alone, or one that looks at all channels."""
+    """One map per channel, or a joint one of all channels."""
 
 
 def make(config: Config, sizes: Sizes) -> Forecaster:

@@ -1,4 +1,4 @@
-"""Linear recurrent unit: memory without a non-linearity.
+"""Linear recurrent unit: a recurrence without a non-linearity.
 
     h_t = W_rec h_{t-1} + W_in x_t
 
@@ -20,7 +20,7 @@ def make(config: Config, sizes: Sizes) -> Stacked:
 
 
 MODEL = ModelSpec(
-    summary="memory without a non-linearity",
+    summary="linear recurrent network, without a non-linearity",
     kind="causal",
     config=Config,
     tiny=Config(d_state=5),

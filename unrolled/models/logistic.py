@@ -1,4 +1,4 @@
-"""Logistic regression on tf-idf n-grams: one weight for each short run of tokens and each class; fitted in closed form.
+"""Logistic regression on tf-idf weighted n-grams; fitted in closed form.
 
     z_g = count(g) (log((1 + n) / (1 + n_g)) + 1), then z / |z|         g all runs of 1 to N tokens, n_g examples with g
     log p(c | x) = z W_c + b_c - log sum_k exp(z W_k + b_k)             a sigmoid each where there are several classes
@@ -31,14 +31,14 @@ from unrolled.objectives.answers import balanced_weights
 
 class Config(Base):
     longest: int | None = Field(None, ge=1, le=8)
-    """N: tokens of the longest n-gram; none: 4 where there are less than 1,000 different tokens, as of characters, and
-    2 otherwise, as of words."""
+    """N: length of the longest n-gram; none: 4 for vocabularies of less than 1,000 tokens, such as characters,
+    otherwise 2, such as for words."""
     n_features: int = Field(200_000, ge=1)
-    """The most n-grams that are kept, those of the most examples; fewer where there are many classes."""
+    """Maximum number of n-grams, the most frequent ones; fewer if there are many classes."""
     regularisation: float | None = Field(None, gt=0)
-    """r: how much large weights cost, beside one example; none: chosen on validation data, from 3 to 0.001."""
+    """r: strength of the L2 regularisation; none: chosen on validation data, from 3 to 0.001."""
     class_weights: float = Field(0.0, ge=0, le=1)
-    """How far rare classes count for more: 0 all examples alike, 1 all classes alike."""
+    """How much rare classes are upweighted: 0: all examples count the same; 1: all classes count the same."""
 
 
 class Logistic(OfGrams):
@@ -68,7 +68,7 @@ class Logistic(OfGrams):
         """From tokens, mask and classes [B], or sets [B, C], of all examples; says which r was chosen."""
         counts, keys, y = self.count(batches)  # [n, G], [G], [n, ..]
         if y.is_floating_point() and not bool(((y == 0) | (y == 1)).all()):
-            raise DataError("logistic chooses classes; these answers are numbers")
+            raise DataError("logistic predicts classes, but these targets are numbers")
         idf = np.log((1 + len(y)) / (1 + np.bincount(counts.indices, minlength=len(keys)))) + 1
         known, held = Examples(_tfidf(counts, idf), y.numpy()), list(held_out)
         weights = None
@@ -102,7 +102,7 @@ def make(config: Config, sizes: Sizes) -> Logistic:
 
 
 MODEL = ModelSpec(
-    summary="one weight for each short run of tokens and each class; fitted in closed form",
+    summary="logistic regression on tf-idf weighted n-grams; fitted in closed form",
     kind="encoder",
     config=Config,
     tiny=Config(longest=2, n_features=50),

@@ -22,9 +22,9 @@ from unrolled.layers.recurrent.recurrent import Stacked
 
 class Config(RecurrentConfig):
     d_proj: int | None = Field(None, ge=1)
-    """Width of the projected h; none: as d_state."""
+    """Width of the projected h; none: d_state."""
     memory: int | None = Field(None, ge=1)
-    """Steps that units begin by remembering, from 1 to so many, through the bias of the forget gate; none: a few."""
+    """Initialise the bias of the forget gate so that units remember for 1 to this many steps; none: a few steps."""
 
 
 def cell_of(config: Config) -> Callable[[int, int], Cell]:
@@ -44,7 +44,7 @@ def attending(config: Config, d_in: int, d_source: int) -> AttentionDecoder:
 
 
 MODEL = ModelSpec(
-    summary="Long short-term memory",
+    summary="long short-term memory",
     kind="causal",
     config=Config,
     tiny=Config(d_state=4, n_layers=2),

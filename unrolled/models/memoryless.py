@@ -1,4 +1,4 @@
-"""Memoryless: each step is decided alone, the baseline that shows what memory is worth.
+"""Memoryless, a baseline: a feed-forward network on each step alone, which shows what memory is worth.
 
     h_t = sigma(U x_t + b)        for each layer; nothing is carried from t to t + 1
 
@@ -25,7 +25,7 @@ def make(config: Config, sizes: Sizes) -> Stacked:
 
 
 MODEL = ModelSpec(
-    summary="each step is decided alone, the baseline that shows what memory is worth",
+    summary="baseline: a feed-forward network on each step alone, which shows what memory is worth",
     kind="causal",
     config=Config,
     tiny=Config(d_state=5, n_layers=2),

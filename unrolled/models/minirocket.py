@@ -1,4 +1,4 @@
-"""MiniRocket: how often short fixed filters exceed their thresholds, and ridge regression on that.
+"""MiniRocket: features of short fixed convolutions with ridge regression; fitted in closed form.
 
     C_{k,t} = sum_{j=-4}^{4} w_{k,j} x_{t+j r}        84 filters w_k: six times -1 and three times 2, in all orders
     f = 1/T sum_t [C_{k,t} > b]                       for dilations r from 1 to as far as a series reaches
@@ -6,7 +6,7 @@
 
 Dempster, Schmidt & Webb (2021). Thresholds b are quantiles of C in training series drawn by the seed; every second pair
 of a filter and a dilation reads zeros around a series, the others keep inside. Of several channels each such pair sums
-some, drawn by the seed too. The answer is solved, not trained: a is the one of ten values whose error on training
+some, drawn by the seed too. W is fitted in closed form: a is the one of ten values whose error on training
 examples left out one by one is smallest, and from the same errors comes k, where p = softmax(k y) of the classes.
 """
 
@@ -36,13 +36,13 @@ NUMBERS = 1 << 23  # outputs of filters that are in memory at once
 
 class Config(Base):
     features: int = Field(10_000, ge=len(FILTERS))
-    """How many thresholds there are, rounded down to a multiple of 84."""
+    """Number of thresholds, rounded down to a multiple of 84."""
     dilations: int = Field(32, ge=1)
-    """The most distances between the inputs of a filter."""
+    """Maximum number of dilations per filter."""
     length: int = Field(2000, ge=WIDTH)
-    """The most steps that series are brought to."""
+    """Maximum length that series are resampled to."""
     seed: int = Field(0, ge=0)
-    """Of the training series and the channels that are drawn."""
+    """Random seed of the training series and channels that are drawn."""
 
 
 class MiniRocket(Stored):
@@ -78,7 +78,7 @@ class MiniRocket(Stored):
         if fits:
             shape = (len(self._dilations(int(tables["steps"]))), len(FILTERS), self.d_in)
             fits = tables["channels"].shape == shape
-        return "" if fits else "the sizes of its tables do not fit together"
+        return "" if fits else "the sizes of its tables do not match"
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         z = (self._features(resampled(x, mask, int(self.steps))) - self.mean) / self.scale  # [B, F]
@@ -200,7 +200,7 @@ def make(config: Config, sizes: Sizes) -> MiniRocket:
 
 
 MODEL = ModelSpec(
-    summary="how often short fixed filters exceed their thresholds, and ridge regression on that",
+    summary="features of short fixed convolutions with ridge regression; fitted in closed form",
     kind="encoder",
     config=Config,
     tiny=Config(features=84, length=16),

@@ -1,4 +1,4 @@
-"""Naive forecasts: what every forecast has to beat. Nothing is fitted.
+"""Naive forecasts, baselines that are not fitted.
 
     last      y_{t+h} = y_t
     seasonal  y_{t+h} = y_{t+h-m}, with as many more seasons m taken off as it needs to lie in the past
@@ -30,9 +30,11 @@ from unrolled.layers.counting.held import Held, held_after, hold, nothing_held, 
 
 class Config(config.Config):
     method: Literal["last", "seasonal", "drift", "mean"] = "last"
-    """The last value; the value one season ago; the line through the first and last value; the mean of all so far."""
+    """Last value; value of the last season; line through the first and last value (drift); mean of all values so
+    far."""
     season: int = Field(0, ge=0)
-    """Steps in a season, for the method seasonal: 12 for months, 24 for hours; 1 is none, 0 that of the data."""
+    """Number of steps per season, for the method seasonal: 12 for months, 24 for hours; 1: no season; 0: the season of
+    the data."""
 
 
 class Naive(Causal):
@@ -108,7 +110,7 @@ def make(config: Config, sizes: Sizes) -> Apart:
 
 
 MODEL = ModelSpec(
-    summary="the last value, the last season, a straight line or the mean: what every forecast has to beat",
+    summary="baseline: the last value, the last season, a straight line or the mean",
     kind="causal",
     config=Config,
     tiny=Config(season=3),

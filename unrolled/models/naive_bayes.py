@@ -1,4 +1,4 @@
-"""Naive Bayes: counts of short runs of tokens, each as if it came by itself: the classical answer to texts.
+"""Naive Bayes on n-gram counts, the classical baseline for texts; fitted in closed form.
 
     log p(c | x) = log p(c) + sum_g count(g) log p(g | c) + const        p(g | c) = (n_{g,c} + a) / (n_c + a G)
 
@@ -29,14 +29,14 @@ SMOOTHINGS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 
 class Config(Base):
     longest: int | None = Field(None, ge=1, le=8)
-    """N: tokens of the longest n-gram; none: 4 where there are less than 1,000 different tokens, as of characters, and
-    2 otherwise, as of words."""
+    """N: length of the longest n-gram; none: 4 for vocabularies of less than 1,000 tokens, such as characters,
+    otherwise 2, such as for words."""
     n_features: int = Field(200_000, ge=1)
-    """The most n-grams that are kept, those of the most examples; fewer where there are many classes."""
+    """Maximum number of n-grams, the most frequent ones; fewer if there are many classes."""
     smoothing: float | None = Field(None, gt=0)
-    """a: what is added to every count; none: chosen on validation data, from 3 to 0.003."""
+    """a: additive smoothing of the counts; none: chosen on validation data, from 3 to 0.003."""
     once: bool | None = None
-    """Whether an n-gram counts once in a text, however often it is there; none: chosen on validation data."""
+    """Whether an n-gram counts once per text, however often it occurs; none: chosen on validation data."""
 
 
 class NaiveBayes(OfGrams):
@@ -67,7 +67,7 @@ class NaiveBayes(OfGrams):
         """From tokens, mask and classes [B] of all examples; says which settings were chosen."""
         z, keys, y = self.count(batches)  # [n, G], [G], [n]
         if y.is_floating_point():
-            raise DataError("naive-bayes chooses one class; these answers are sets or numbers")
+            raise DataError("naive-bayes predicts one class, but these targets are sets of classes or numbers")
         known, held = Examples(z, y.numpy()), list(held_out)
         options = self._options()
         if len(options) > 1:
@@ -115,7 +115,7 @@ def make(config: Config, sizes: Sizes) -> NaiveBayes:
 
 
 MODEL = ModelSpec(
-    summary="counts of short runs of tokens, each as if it came by itself: the classical answer to texts",
+    summary="naive Bayes on n-gram counts, the classical baseline for texts; fitted in closed form",
     kind="encoder",
     config=Config,
     tiny=Config(longest=2, n_features=50),

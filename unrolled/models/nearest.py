@@ -1,4 +1,4 @@
-"""Nearest neighbour: the answer of the training series that is most alike: what is hard to beat on short series.
+"""Nearest neighbour: the target of the most similar training series.
 
     z = each series brought to L steps, and each of its channels to mean 0 and standard deviation 1 where `normalise`
     n(x) = argmin_n sum_{t,d} (z_{t,d} - z^n_{t,d})^2        the answer is y_{n(x)}
@@ -27,10 +27,10 @@ TRIED = 1000  # training examples, evenly spread, whose own neighbours are looke
 
 class Config(Base):
     normalise: bool | None = None
-    """Whether each series has its own mean and scale taken off; none: whichever of both is right more often, or nearer,
-    among the training examples."""
+    """Whether each series is normalised by its own mean and scale; none: whichever has the smaller error on the
+    training examples."""
     length: int = Field(2000, ge=2)
-    """The most steps that series are brought to."""
+    """Maximum length that series are resampled to."""
 
 
 class Nearest(Stored):
@@ -52,7 +52,7 @@ class Nearest(Stored):
         examples, answers, normalised = (tables[name] for name in self.TABLES)
         fits = examples.dim() == 3 and examples.numel() > 0 and examples.shape[2] == self.d_in
         fits = fits and answers.shape == (len(examples), self.d_out) and normalised.shape == ()
-        return "" if fits else "the sizes of its tables do not fit together"
+        return "" if fits else "the sizes of its tables do not match"
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         z = resampled(x, mask, self.examples.shape[1])  # [B, L, D]
@@ -123,7 +123,7 @@ def make(config: Config, sizes: Sizes) -> Nearest:
 
 
 MODEL = ModelSpec(
-    summary="the answer of the training series that is most alike: what is hard to beat on short series",
+    summary="nearest neighbour: the target of the most similar training series",
     kind="encoder",
     config=Config,
     tiny=Config(length=4),

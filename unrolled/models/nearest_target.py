@@ -1,4 +1,4 @@
-"""Target of the nearest: the text of the training source that is most alike, word for word.
+"""Target of the nearest neighbour: the text of the most similar training source.
 
     z = each source brought to `length` steps             n(x) = argmin_n |z - z^n|
     p(y_t | x) = (1 - e) [y_t = r_t] + e u(y_t)           r: the target of n(x), or the most frequent one of all
@@ -31,11 +31,11 @@ TRIED = 1000  # training examples, evenly spread, whose own neighbours are looke
 
 class Config(config.Config):
     kept: Literal["examples", "frequent"] = "examples"
-    """Training examples with their targets, or only the most frequent target, the first of equal ones."""
+    """Keep training examples with their targets, or only the most frequent target."""
     length: int = Field(16, ge=1)
-    """Steps that sources are brought to."""
+    """Length that sources are resampled to."""
     examples: int = Field(4000, ge=2)
-    """The most training examples that are kept, evenly spread."""
+    """Maximum number of training examples that are kept, evenly spread."""
 
 
 class Nearest(Recalled):
@@ -53,7 +53,7 @@ class Nearest(Recalled):
     def fault(self, tables: dict[str, Tensor]) -> str:
         n, L = len(tables["targets"]), self.config.length
         fits = tables["sources"].shape == (n, L, self.d_source)
-        return super().fault(tables) if fits else "the sizes of its tables do not fit together"
+        return super().fault(tables) if fits else "the sizes of its tables do not match"
 
     def choose(self, source: Tensor, mask: Tensor) -> Tensor:
         return nearest(resampled(source, mask, self.config.length), self.sources)
@@ -88,7 +88,7 @@ def make(config: Config, sizes: Sizes) -> Recalling:
 
 
 MODEL = ModelSpec(
-    summary="the text of the training source that is most alike, word for word",
+    summary="nearest neighbour: the target text of the most similar training source",
     kind="conditional",
     config=Config,
     tiny=Config(length=3, examples=4),

@@ -1,4 +1,4 @@
-"""n-grams: the next token given the last order - 1, counted and smoothed; fitted in closed form.
+"""n-grams: smoothed counts of the next token after the last order - 1; fitted in closed form.
 
     p(w | c) = (a(c, w) - D(a(c, w))) / a(c)  +  lambda(c) p(w | c')              kneser-ney
     p(w | c) =  n(c, w) / (n(c) + t(c))       +  t(c) / (n(c) + t(c)) p(w | c')   witten-bell
@@ -38,9 +38,9 @@ Whole = NDArray[np.int64]
 
 class Config(config.Config):
     order: int = Field(3, ge=1, le=6)
-    """How many tokens an n-gram has: 1 counts tokens alone, 3 looks at the last two."""
+    """Length of the n-grams: 1 counts single tokens, 3 predicts from the last two."""
     smoothing: Literal["kneser-ney", "witten-bell"] = "kneser-ney"
-    """How counts of long and short contexts are mixed."""
+    """How counts of long and short contexts are combined (smoothing)."""
 
 
 class Positions:
@@ -146,7 +146,7 @@ class Counts:
                 node = np.searchsorted(self.keys, node * self.d_in + older)  # found: shorter contexts were counted
             key = node * self.d_in + past[k - 1] if k > 0 else node
             if len(key) and int(key.max()) >= 2**63 // self.d_out:
-                raise DataError("there are too many different contexts for this vocabulary: take a lower order")
+                raise DataError("there are too many different contexts for this vocabulary: use a lower order")
             tally.add(key * self.d_out + target)
         codes, n = tally.result()
         key, token = np.divmod(codes, self.d_out)
@@ -209,7 +209,9 @@ class Solved(NGram):
         positions = Positions(data, self.order, ahead, self.d_out, with_classes=self.d_in > self.d_out)
         counts = Counts(positions, self.d_in)
         if len(counts.n) == 0:
-            raise DataError("there is nothing to count: the training data has no token with one before it; give more")
+            raise DataError(
+                "there is nothing to count: the training data has no two consecutive tokens; give more data"
+            )
         shares, backoff = self.smoothing(counts)
         offsets = np.searchsorted(counts.nodes, np.arange(len(counts.keys) + 1))
         device, dtype = self.shares.device, self.shares.dtype
@@ -225,7 +227,7 @@ def make(config: Config, sizes: Sizes) -> Solved:
 
 
 MODEL = ModelSpec(
-    summary="the next token given the last order - 1, counted and smoothed; fitted in closed form",
+    summary="n-gram model: smoothed counts of the next token after the last order - 1; fitted in closed form",
     kind="causal",
     config=Config,
     tiny=Config(order=3),

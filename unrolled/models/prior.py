@@ -1,4 +1,4 @@
-"""Prior: how often each class was seen in training, whatever the input: what every other answer has to beat.
+"""Prior, a baseline: class frequencies (or the mean target) of the training data, whatever the input.
 
     p(c) = (n_c + 1) / (n + C)
 
@@ -50,7 +50,7 @@ def make(config: Config, sizes: Sizes) -> Prior:
 
 
 MODEL = ModelSpec(
-    summary="how often each class was seen in training, whatever the input: what every other answer has to beat",
+    summary="baseline: class frequencies (or the mean target) of the training data, whatever the input",
     kind="encoder",
     config=Config,
     tiny=Config(),

@@ -1,4 +1,4 @@
-"""Sequence to sequence: a recurrent encoder reads the source, a recurrent decoder writes the target.
+"""Sequence to sequence: recurrent encoder-decoder, with or without attention.
 
     v^(1) .. v^(S) = encoder(source),  z* = v at the last real step
     start        h^(0) = tanh(W_z z* + b_z),  h^(t) = f(h^(t-1), x^(t))                     Fig. 7.9 (a)
@@ -31,22 +31,22 @@ CELLS: dict[str, Callable[[int, int], Cell]] = {"gru": GRU, "lstm": LSTM, "elman
 
 class Config(config.Config):
     cell: Literal["gru", "lstm", "elman"] = "gru"
-    """The recurrence of both halves."""
+    """The recurrent cell of both halves."""
     context: Literal["attention", "every-step", "start"] = "attention"
-    """How the source reaches the decoder: attended to at each step; as one vector at each step and at the output; as
-    one vector that makes the first state."""
+    """How the source reaches the decoder: by attention at each step; as one vector at each step and at the output; as
+    one vector that initialises the state."""
     score: Literal["additive", "general", "dot", "scaled-dot", "concatenation"] = "additive"
-    """How well a state fits a position of the source, where it is attended to."""
+    """Attention score between a state and a position of the source."""
     output: Literal["deep", "state"] = "deep"
-    """With attention: the output is tanh(W [s; u; x]), as Bahdanau et al. have it, or the state alone, eq. (7.22)."""
+    """With attention: the output is tanh(W [s; u; x]), as in Bahdanau et al., or the state alone, eq. (7.22)."""
     d_state: int = Field(256, ge=1)
-    """Units per layer, in the encoder per layer and direction."""
+    """Units per layer (in the encoder, per layer and direction)."""
     n_layers: int = Field(1, ge=1)
     """Layers of each half, eq. (7.15)."""
     bidirectional: bool | None = None
-    """The encoder reads both ways, eq. (7.14); not given: where it is attended to."""
+    """Bidirectional encoder, eq. (7.14); none: only with attention."""
     reversed_source: bool = False
-    """The encoder reads the source from its end."""
+    """Reverse the source for the encoder."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout between layers."""
 
@@ -77,7 +77,7 @@ def make(config: Config, sizes: Sizes) -> Halves:
 
 
 MODEL = ModelSpec(
-    summary="a recurrent encoder reads the source, a recurrent decoder writes the target",
+    summary="recurrent encoder-decoder, with or without attention",
     kind="conditional",
     config=Config,
     tiny=Config(d_state=4, n_layers=2),

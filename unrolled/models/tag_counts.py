@@ -1,4 +1,4 @@
-"""Tag counts: the most frequent tag of each word, whatever stands around it: what every tagger has to beat.
+"""Tag counts, a baseline: the most frequent tag of each word, without context.
 
     p(t | w) = (n_{w,t} + a q_t) / (n_w + a)        q_t = the share of t among words that were seen once
 
@@ -20,7 +20,7 @@ from unrolled.core.task import Known
 
 class Config(Base):
     smoothing: float = Field(0.5, gt=0)
-    """a: how many words seen once a new word is worth."""
+    """a: additive smoothing towards the tag distribution q of words that occur once."""
 
 
 class TagCounts(Encoder):
@@ -57,7 +57,7 @@ def make(config: Config, sizes: Sizes) -> TagCounts:
 
 
 MODEL = ModelSpec(
-    summary="the most frequent tag of each word, whatever stands around it: what every tagger has to beat",
+    summary="baseline: the most frequent tag of each word, without context",
     kind="encoder",
     config=Config,
     tiny=Config(),

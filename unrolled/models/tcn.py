@@ -1,4 +1,4 @@
-"""Temporal convolutional network: causal convolutions whose dilation doubles from layer to layer.
+"""Temporal convolutional network: causal convolutions with doubling dilation.
 
     residual:  h_l = relu(R x + F(x)),   F(x) = relu(W' * relu(W * x + b) + b'),   x = h_{l-1}
     plain:     h_l = relu(W * h_{l-1} + b)
@@ -29,15 +29,15 @@ from unrolled.layers.recurrent.tick import Array, Weights, affine, arrays, bare
 
 class Config(config.Config):
     form: Literal["residual", "plain"] = "residual"
-    """Blocks of two convolutions with a residual path, or one convolution per layer."""
+    """Residual blocks of two convolutions, or one plain convolution per layer."""
     widths: tuple[Annotated[int, Field(ge=1)], ...] = Field((128, 128, 128, 128, 128), min_length=1)
     """Channels of each block or layer, from the first (dilation 1) to the last, such as [64, 64, 64]."""
     kernel: int = Field(3, ge=1)
-    """Taps of each convolution."""
+    """Kernel size of each convolution."""
     dropout: float = Field(0.0, ge=0, lt=1)
-    """Dropout after each relu."""
+    """Dropout after each ReLU."""
     weight_norm: bool = False
-    """Weights as length times direction (Salimans & Kingma 2016), as in the residual form of the paper."""
+    """Weight normalisation (Salimans & Kingma 2016), as in the residual form of the paper."""
 
     def resized(self, width: int) -> Config:
         """All channels alike: what a comparison at equal size changes."""
@@ -189,7 +189,7 @@ def make(config: Config, sizes: Sizes) -> TCN:
 
 
 MODEL = ModelSpec(
-    summary="causal convolutions whose dilation doubles from layer to layer",
+    summary="temporal convolutional network: causal convolutions with doubling dilation",
     kind="causal",
     config=Config,
     tiny=Config(widths=(4, 6), kernel=2),

@@ -1,4 +1,4 @@
-"""TF-IDF: counts of words, less for words of many documents, into a multilayer perceptron.
+"""TF-IDF: tf-idf weighted word counts into a multilayer perceptron.
 
     z_i = count(w_i) (log((1 + n) / (1 + n_i)) + 1)        n documents, n_i of them with the word w_i
     z_0 = z / |z|
@@ -24,7 +24,7 @@ def make(config: Config, sizes: Sizes) -> OfOneVector:
 
 
 MODEL = ModelSpec(
-    summary="counts of words, less for words of many documents, into a multilayer perceptron",
+    summary="tf-idf weighted word counts into a multilayer perceptron",
     kind="encoder",
     config=Config,
     tiny=Config(d_hidden=5),

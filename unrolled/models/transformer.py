@@ -1,11 +1,11 @@
-"""Transformer: causal self-attention blocks, a decoder without encoder (GPT).
+"""Transformer, decoder only: blocks of causal self-attention (GPT).
 
     u^(t) = sum_h W_c^h sum_{tau <= t} alpha_tau^{h,(t)} W_v^h x^(tau)        alpha by softmax over tau <= t of
     s(W_q^h x^(t), W_k^h x^(tau)), s(q, k) = q . k / sqrt(m)                   eqs (7.24)-(7.26)
     pre:  x <- x + Drop(Sub(LN(x)))      post:  x <- LN(x + Drop(Sub(x)))      for Sub = attention, feed-forward
 
 Vaswani et al. (2017); Radford et al. (2018). With a window W each layer sees t - W < tau <= t: the state stays bounded
-and a stream may go on for ever. It is trained on random windows of W positions and then reads any length.
+and a stream may be of any length. It is trained on random windows of W positions and then reads any length.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from unrolled.layers.parts.encoder_decoder import SourcedSerial
 
 class Config(BlocksConfig):
     position: Literal["rotary", "sinusoid", "learned", "sinusoid-appended", "one-hot", "joint", "none"] = "rotary"
-    """How positions enter: turned queries and keys; sinusoids added (7.30); a learned table added; sinusoids (7.29) or
-    one-hot appended and mapped back; jointly learned (7.28); not at all."""
+    """Position encoding: rotary, in queries and keys; sinusoids added (7.30); a learned table added; sinusoids (7.29)
+    or one-hot appended and mapped back; jointly learned (7.28); none."""
     window: int = Field(128, ge=0)
-    """Positions that a layer sees, itself included; 0: the whole past, and then nothing longer than what was trained on
-    should be read or written."""
+    """Attention window of a layer, the position itself included; 0: the whole past, in which case sequences should not
+    be longer than those in training."""
 
 
 class Transformer(Serial):
@@ -86,7 +86,7 @@ def _around(config: Config, d_in: int, block: Callable[[], nn.Module]) -> list[n
 
 
 MODEL = ModelSpec(
-    summary="causal self-attention blocks, a decoder without encoder (GPT)",
+    summary="decoder-only transformer with causal self-attention (GPT)",
     kind="causal",
     config=Config,
     tiny=Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, window=0, n_positions=24),

@@ -1,4 +1,4 @@
-"""Transformer encoder: self-attention blocks that look both ways, with padding left out.
+"""Transformer encoder: blocks of bidirectional self-attention.
 
     u^(t) = sum_h W_c^h sum_tau alpha_tau^{h,(t)} W_v^h x^(tau)        alpha by softmax over all real tau
     post: x <- LN(x + Drop(Sub(x)))                                    pre: x <- x + Drop(Sub(LN(x)))
@@ -24,8 +24,8 @@ from unrolled.layers.attention.position import PlacedAll, Rotary, position_named
 
 class Config(BlocksConfig):
     position: Literal["sinusoid", "learned", "sinusoid-appended", "one-hot", "joint", "rotary", "none"] = "sinusoid"
-    """How positions enter: sinusoids added (7.30); a learned table added; sinusoids (7.29) or one-hot appended and
-    mapped back; jointly learned (7.28); turned queries and keys; not at all."""
+    """Position encoding: sinusoids added (7.30); a learned table added; sinusoids (7.29) or one-hot appended and mapped
+    back; jointly learned (7.28); rotary, in queries and keys; none."""
 
 
 class TransformerEncoder(Encoder):
@@ -68,7 +68,7 @@ def make(config: Config, sizes: Sizes) -> TransformerEncoder:
 
 
 MODEL = ModelSpec(
-    summary="self-attention blocks that look both ways, with padding left out",
+    summary="transformer encoder with bidirectional self-attention",
     kind="encoder",
     config=Config,
     tiny=Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, n_positions=24),

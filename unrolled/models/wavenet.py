@@ -41,13 +41,13 @@ class Config(config.Config):
     n_stacks: int = Field(1, ge=1)
     """Stacks."""
     kernel: int = Field(2, ge=1)
-    """Taps of each convolution."""
+    """Kernel size of each convolution."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout on the input of each gated unit."""
     d_global: int = Field(0, ge=0)
     """Width of a global condition, such as a speaker; 0: none."""
     d_local: int = Field(0, ge=0)
-    """How many of the input's last columns are a local condition; 0: none."""
+    """Number of last input columns that are a local condition; 0: none."""
 
     def resized(self, width: int) -> Config:
         """The skip path stays four times as wide as the residual one."""
@@ -62,7 +62,7 @@ class WaveNet(Causal):
         dilations = [2**i for i in range(config.n_dilations)] * config.n_stacks
         C, L = config.d_model, len(dilations)
         if d_in <= config.d_local:
-            raise UsageError(f"d_local = {config.d_local} leaves nothing of an input of width {d_in}")
+            raise UsageError(f"invalid value d_local = {config.d_local}: expected less than the input width {d_in}")
         self.source = "global" if config.d_global else None  # what `start` takes
         self.d_in, self.d_local, self.d_out, self.n_layers = d_in, config.d_local, config.d_skip, L
         self.entry = CausalConv(d_in - config.d_local, C, config.kernel)
@@ -76,7 +76,7 @@ class WaveNet(Causal):
     def start(self, source: Tensor, mask: Tensor | None = None) -> State:
         """The state before the first tick under a global condition [B, G]."""
         if self.globals is None:
-            raise UsageError("this wavenet takes no global condition; give it d_global")
+            raise UsageError("this wavenet has no global condition; set d_global")
         if source.dim() != 2 or source.shape[1] != self.globals.in_features:
             raise UsageError(f"a global source has the shape [B, {self.globals.in_features}], not {list(source.shape)}")
         return Fixed(self.globals(source).unflatten(1, (self.n_layers, -1))), None, None  # [B, L, 2 C]
@@ -89,7 +89,9 @@ class WaveNet(Causal):
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         fixed, entry, stack = self._begin(x) if state is None else state
         if self.globals is not None and fixed.tree.shape[1:] != (self.n_layers, 2 * self.stack.width):
-            raise UsageError(f"what a global condition adds has a shape of another wavenet: {list(fixed.tree.shape)}")
+            raise UsageError(
+                f"this state belongs to another wavenet: its global condition has shape {list(fixed.tree.shape)}"
+            )
         if not self.training and not tracing() and is_row(x, (entry, stack)):
             parts = self._parts(x.dtype)
             if all(weights is not None for weights in parts.values()):

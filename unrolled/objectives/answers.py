@@ -13,7 +13,7 @@ NO_LABEL = -1
 
 
 def balanced_weights(counts: Tensor, power: float = 1.0) -> Tensor:
-    """Class weights w_c ~ 1 / n_c^power from the counts n [C] of the training labels, 1 in the mean over examples.
+    """Class weights w_c ~ 1 / n_c^power from the counts n [C] of the training labels, with mean 1 over examples.
 
     power 1 makes all classes count alike, 0 all examples; a class without examples gets 0.
 

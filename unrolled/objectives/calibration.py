@@ -58,7 +58,7 @@ def expected_calibration_error(bins: Reliability) -> float:
     """
     n = int(bins.n.sum())
     if n == 0:
-        raise DataError("there is nothing to measure: no target in this data counts; give it at least one")
+        raise DataError("there is nothing to evaluate: the data has no targets; give at least one")
     return float((bins.n * (bins.accuracy - bins.confidence).abs()).sum() / n)
 
 
@@ -105,7 +105,7 @@ def _root(derivatives: Callable[[float], tuple[float, float]]) -> float:
     """Where the slope of a convex function of beta is 0, or the end of [1/HOTTEST, 1/COLDEST] where it is not."""
     low, high = 1 / HOTTEST, 1 / COLDEST
     if math.isnan(derivatives(low)[0]):
-        raise DataError("a temperature cannot be fitted: the model gave logits that are infinite or NaN")
+        raise DataError("a temperature cannot be fitted: the model's logits are infinite or NaN")
     if derivatives(low)[0] >= 0:
         return low
     if derivatives(high)[0] <= 0:

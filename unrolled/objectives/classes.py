@@ -75,7 +75,7 @@ def f1(hits: Hits) -> Tensor:
 
 def _average(values: Tensor, over: Tensor) -> float:
     if not over.any():
-        raise DataError("there is nothing to measure: no target in this data counts; give it at least one")
+        raise DataError("there is nothing to evaluate: the data has no targets; give at least one")
     return values[over].mean().item()
 
 
@@ -119,9 +119,9 @@ def roc_auc(scores: Tensor, positive: Tensor) -> float:
     positive = positive.bool()
     n_positive, n = int(positive.sum()), positive.numel()
     if n_positive in (0, n):
-        raise DataError("ROC-AUC needs examples of both classes, but this data has only one; give it more examples")
+        raise DataError("ROC-AUC needs examples of both classes, but the data has only one; give more examples")
     if not scores.isfinite().all():
-        raise DataError("ROC-AUC needs finite scores, but the model gave infinity or NaN")
+        raise DataError("ROC-AUC needs finite scores, but the model's outputs are infinite or NaN")
     _, place, sizes = scores.unique(sorted=True, return_inverse=True, return_counts=True)
     ranks = (sizes.cumsum(0).double() - (sizes - 1).double() / 2)[place]  # [N], mean rank of equal scores
     above = ranks[positive].sum().item() - n_positive * (n_positive + 1) / 2
@@ -130,7 +130,7 @@ def roc_auc(scores: Tensor, positive: Tensor) -> float:
 
 def log_odds(logits: Tensor) -> Tensor:
     """log p_c - log(1 - p_c) of p = softmax(z), z [N, C]: the order of the probabilities, also where these are so near
-    to 1 that they cannot be told apart; in double precision.
+    to 1 that they cannot be distinguished; in double precision.
 
     >>> log_odds(torch.tensor([[60.0, 0.0], [0.0, 90.0]])).tolist()
     [[60.0, -60.0], [-90.0, 90.0]]
@@ -154,7 +154,5 @@ def macro_roc_auc(scores: Tensor, labels: Tensor, ignore: int = NO_LABEL) -> flo
     scores, labels = scores[real], labels[real]
     present = [c for c in labels.unique().tolist() if c < scores.shape[1]]
     if not present or len(labels.unique()) < 2:
-        raise DataError(
-            "ROC-AUC needs examples of two classes at least, but this data has fewer; give it more examples"
-        )
+        raise DataError("ROC-AUC needs examples of at least two classes, but the data has fewer; give more examples")
     return sum(roc_auc(scores[:, c], labels == c) for c in present) / len(present)

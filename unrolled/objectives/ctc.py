@@ -39,8 +39,8 @@ def sequence_losses(logits: Tensor, mask: Tensor, targets: Tensor) -> Tensor:
     if bool((lengths < needed).any()):
         row = int((lengths < needed).nonzero()[0])
         raise DataError(
-            f"row {row} of the batch has {int(lengths[row])} frames, but its target needs {int(needed[row])} for CTC: "
-            "take frames that follow one another faster (a smaller hop or stride), or shorter targets"
+            f"row {row} of the batch has {int(lengths[row])} frames, but its target needs {int(needed[row])} "
+            "for CTC: use more frames (a smaller hop or stride), or shorter targets"
         )
     z = logits.masked_fill(~mask.unsqueeze(-1), 0.0)  # before the softmax: 0 * NaN in its gradient would be NaN
     log_q = torch.log_softmax(z, dim=-1, dtype=torch.promote_types(z.dtype, torch.float32))  # [B, S, V]

@@ -139,7 +139,7 @@ def huber(y: Tensor, target: Tensor, mask: Tensor | None = None, delta: float = 
 def pinball(q: Tensor, target: Tensor, levels: Sequence[float]) -> Tensor:
     """The loss of K quantiles of every number [.., d]: 2 / K sum_k max(tau_k e_k, (tau_k - 1) e_k), e_k = target - q_k.
 
-    q [.., K, d] at the levels tau [K], target [.., d]. Each term is least in the mean where q_k is the quantile
+    q [.., K, d] at the levels tau [K], target [.., d]. The mean of each term is least where q_k is the quantile
     (Koenker & Bassett 1978); with the factor 2 the median alone costs |e|, and many levels about the CRPS.
 
     >>> pinball(torch.tensor([[1.0], [4.0]]), torch.tensor([3.0]), [0.5, 0.9]).item()  # |3 - 1| / 2 + 0.1

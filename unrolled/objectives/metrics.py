@@ -16,7 +16,7 @@ from unrolled.core.tokens import EMPTY
 def mean(total: float, count: float) -> float:
     """total / count; nothing counted is an error, not a NaN that travels on."""
     if count <= 0:
-        raise DataError("there is nothing to measure: no target in this data counts; give it at least one")
+        raise DataError("there is nothing to evaluate: the data has no targets; give at least one")
     return float(total) / float(count)
 
 

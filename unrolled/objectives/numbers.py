@@ -44,7 +44,7 @@ def r2(y: Tensor, target: Tensor, mask: Tensor | None = None) -> float:
     real = torch.ones(y.shape[:-1], dtype=torch.bool, device=y.device) if mask is None else mask
     y, target = y[real].double(), target[real].double()  # [n, D]
     if not len(y):
-        raise DataError("there is nothing to measure: no target in this data counts; give it at least one")
+        raise DataError("there is nothing to evaluate: the data has no targets; give at least one")
     error = (y - target).square().sum(0)  # [D]
     spread = (target - target.mean(0)).square().sum(0)  # [D]
     constant = torch.where(error == 0, 1.0, 0.0)

@@ -25,8 +25,8 @@ def of_source(noted: Sequence[Any], n_source: int) -> list[Any]:
 def picture(alpha: Any, targets: list[str], sources: list[str]) -> Heatmap:
     """Weights [T, S] as a picture: a row for each token that is written."""
     return Heatmap(
-        title="Alignment: where the model looks while it writes",
-        alt="Each row is a token that is written and shows how much the model looks at each position of the source.",
+        title="Alignment between target and source (attention weights)",
+        alt="Each row is a target token and shows its attention weights over the positions of the source.",
         values=alpha.double().cpu().round(decimals=5).tolist(), rows=targets, columns=sources,
         x_label="source", y_label="written", low=0.0,
     )  # fmt: skip

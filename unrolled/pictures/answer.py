@@ -19,13 +19,13 @@ class Answer:
     """What a question found out. In a notebook it shows itself: its reading, its numbers and its pictures."""
 
     reading: str
-    """How to read it, and what it says here, in a sentence or two."""
+    """How to read it, and what it shows here, in a sentence or two."""
     numbers: dict[str, Any] = field(default_factory=dict)
     """JSON values."""
     arrays: dict[str, Tensor] = field(default_factory=dict)
     """The large numbers, saved as one .npz file."""
     pictures: list[Picture] = field(default_factory=list)
-    """The most telling first."""
+    """The most informative first."""
 
     def __post_init__(self) -> None:
         for why in _unusable(self):
@@ -68,9 +68,9 @@ def _table(key: str, rows: list[dict[str, Any]]) -> Table:
 def _unusable(answer: Answer) -> Iterator[str]:
     """What cannot be shown or saved."""
     if not isinstance(answer.reading, str):
-        yield f"the reading of an Answer must be a text, found {type(answer.reading).__name__}"
+        yield f"the reading of an Answer must be a string, found {type(answer.reading).__name__}"
     if odd := _no_json(answer.numbers, "numbers"):
-        yield f"{odd}: expected texts, numbers, True, False, None, and lists and dictionaries of them"
+        yield f"{odd}: expected strings, numbers, True, False, None, or lists and dictionaries of them"
     for name, each in answer.arrays.items():
         if not isinstance(each, _tensor()):
             yield f"arrays[{name!r}] of an Answer must be a tensor, found {type(each).__name__}"

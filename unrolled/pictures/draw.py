@@ -57,7 +57,7 @@ def _figure(picture: Picture) -> Figure:
         return draw_bars(picture)
     if isinstance(picture, Images):
         return draw_images(picture)
-    raise TypeError(f"a picture of kind {picture.kind} is words: html() or terminal() show it")
+    raise TypeError(f"a picture of kind {picture.kind} is text: show it with html() or terminal()")
 
 
 def html(picture: Picture, salt: str = "") -> str:

@@ -19,11 +19,11 @@ def forecast(before: Sequence[float], line: Mapping[str, Any], came: Sequence[fl
         low, high = (_first(line[f"{end}_{percent}"]) for end in ("low", "high"))
         lines.append(Series(name=f"{percent} % interval", x=ahead, y=_first(line["forecast"]), low=low, high=high))
     if len(came):
-        lines.append(Series(name="what came", x=ahead[: len(came)], y=_numbers(came), style="dashed"))
+        lines.append(Series(name="observed", x=ahead[: len(came)], y=_numbers(came), style="dashed"))
     times = line["times"]
     return Plot(
         title=f"Forecast of {name} from {times[0]} to {times[-1]}",
-        alt=f"The {split} data: the history, the median forecast with its intervals, and what came.",
+        alt=f"The {split} data: the history, the median forecast with its intervals, and the observed values.",
         x_label="steps from the last known value", y_label=name, series=lines,
     )  # fmt: skip
 
@@ -36,11 +36,11 @@ def by_step(found: Sequence[Mapping[str, float]], split: str) -> dict[str, Plot]
     ]
     return {
         "error-by-step": Plot(
-            title="Error by step of the horizon", alt=f"The MASE of each step of the horizon in the {split} data.",
+            title="Error by step of the horizon", alt=f"MASE by step of the horizon on the {split} data.",
             x_label="steps ahead", y_label="MASE", series=[Series(name="MASE", x=steps, y=[e["mase"] for e in found])],
         ),
         "coverage": Plot(
-            title="Coverage by step of the horizon", alt="The share of values inside of each interval, by step.",
+            title="Coverage by step of the horizon", alt="Share of values inside each interval, by step.",
             x_label="steps ahead", y_label="observed coverage", series=coverage,
         ),
     }  # fmt: skip

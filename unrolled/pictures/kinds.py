@@ -1,4 +1,4 @@
-"""What can be drawn: pictures as plain values that are saved as JSON and drawn later, by whoever has them.
+"""What can be drawn: pictures as plain values that are saved as JSON and drawn later.
 
 Tasks and inspectors say *what* is to be seen; `unrolled.pictures.draw` knows how. Every picture carries a title and
 `alt`, the sentence that says what it shows to those who cannot see it. Imports neither torch nor a plotting library.
@@ -102,7 +102,7 @@ class Tokens(Base):
     tokens: list[str]
     values: list[Number]
     hints: list[str] = []
-    """What is shown when somebody points at the piece."""
+    """The tooltip of the token."""
     low: float | None = None
     high: float | None = None
     unit: str = ""
@@ -130,7 +130,7 @@ class Images(Base):
     kind: Literal["images"] = "images"
     captions: list[str]
     images: Annotated[list[Annotated[str, Field(pattern=PATTERN)]], AfterValidator(checked)]
-    """Each image as a data URI (`unrolled.pictures.png`); empty: none there."""
+    """Each image as a data URI (`unrolled.pictures.png`); empty: no image."""
 
 
 Picture = Plot | Heatmap | Bars | Tokens | Table | Texts | Images

@@ -13,7 +13,7 @@ def confusion(counts: list[list[float]], true: list[str], predicted: list[str], 
     """How often each true class (row) was predicted as which (column)."""
     return Heatmap(
         title="Confusion matrix",
-        alt=f"How often each true {word} (row) of the {split} data was predicted as which (column).",
+        alt=f"Number of examples of the {split} data by true {word} (rows) and predicted {word} (columns).",
         values=counts, rows=true, columns=predicted, x_label="predicted", y_label="true",
         write_values=len(true) <= WRITTEN,
     )  # fmt: skip
@@ -30,7 +30,7 @@ def per_class(found: Sequence[Mapping[str, object]], word: str, split: str) -> T
 def reliability(confidence: list[float], accuracy: list[float]) -> Plot:
     """The observed accuracy against the predicted probability, bin by bin."""
     return Plot(
-        title="Reliability", alt="Observed accuracy against the predicted probability.",
+        title="Reliability", alt="Observed accuracy against predicted probability.",
         x_label="predicted probability", y_label="observed accuracy",
         series=[Series(name="model", x=confidence, y=accuracy), _ideal([0.0, 1.0])],
     )  # fmt: skip
@@ -42,13 +42,13 @@ def against_true(predicted: Mapping[str, list[float]], true: Mapping[str, list[f
     residuals = {name: [p - t for p, t in zip(values, true[name])] for name, values in predicted.items()}
     return {
         "predicted": Plot(
-            title="Predicted against true", alt=f"Each example of the {split} data: the true and the predicted number.",
+            title="Predicted against true", alt=f"Predicted against true values of each example of the {split} data.",
             x_label="true", y_label="predicted",
             series=[*(_points(name, true[name], y) for name, y in predicted.items()), _ideal([min(every), max(every)])],
         ),
         "residuals": Plot(
-            title="Residuals", alt=f"Predicted less true, against predicted, in the {split} data.",
-            x_label="predicted", y_label="residual",
+            title="Residuals", alt=f"Residuals (predicted - true) against predicted values of the {split} data.",
+            x_label="predicted", y_label="residual (predicted - true)",
             series=[_points(name, predicted[name], errors) for name, errors in residuals.items()],
         ),
     }  # fmt: skip
@@ -62,7 +62,7 @@ def series(rows: Mapping[str, list[list[float]]], dashed: str, split: str) -> Pl
         for name, steps in rows.items()
     ]  # fmt: skip
     return Plot(
-        title="An example", alt=f"The first series of the {split} data: {', '.join(rows)}.", x_label="step",
+        title="Example series", alt=f"The first series of the {split} data: {', '.join(rows)}.", x_label="step",
         y_label="value", series=lines,
     )  # fmt: skip
 
@@ -70,8 +70,8 @@ def series(rows: Mapping[str, list[list[float]]], dashed: str, split: str) -> Pl
 def surprise(tokens: list[str], nats: list[float], split: str) -> Tokens:
     """A text coloured by the loss of each of its tokens."""
     return Tokens(
-        title=f"Surprise along the first example of the {split} data",
-        alt="Each token coloured by its loss; dark ones were not expected.", tokens=tokens, values=nats,
+        title=f"Surprise of each token, first example of the {split} data",
+        alt="Each token is coloured by its loss in nats; dark tokens were unexpected.", tokens=tokens, values=nats,
         hints=[f"{value:.2f} nats" for value in nats], low=0.0, unit="nats",
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ class Screen(Console):
     """A console on which only its own codes steer the terminal, never those within a text; no text is markup."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The pieces of what is to be shown; those that are text are cleaned, whoever made them."""
+        """The pieces of what is to be shown; those that are text are cleaned, wherever they come from."""
         for segment in super().render(renderable, options):
             unsafe = not segment.control and UNSAFE.search(segment.text)
             yield Segment(clean(segment.text), segment.style) if unsafe else segment

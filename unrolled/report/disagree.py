@@ -44,10 +44,11 @@ class Example:
 class Disagreement:
     unit: str
     examples: list[Example]
+    is_loss: bool  # of which the lowest is the best, and comes first
 
 
 def disagreement(group: Group) -> Disagreement | None:
-    """The examples that tell the models apart most; None where there are not two models with the same examples."""
+    """The examples on which models differ most; None where there are not two models with the same examples."""
     lines = {label: run.predictions for label, run in group.first_runs() if run.predictions}
     lines = _same_inputs(lines)
     if len(lines) < 2:
@@ -94,7 +95,7 @@ def _by_loss(lines: dict[str, list[dict[str, Any]]], key: str) -> Disagreement:
         ranked = sorted(values, key=lambda label: values[label][i])
         answers = [Answer(label, f"{values[label][i]:.3f}", label == ranked[0]) for label in ranked]
         examples.append(Example(shortened(_input(first[i]), LONGEST), _target(first[i]), answers))
-    return Disagreement(key.replace("_", " "), examples)
+    return Disagreement(key.replace("_", " "), examples, is_loss=True)
 
 
 def _by_answer(lines: dict[str, list[dict[str, Any]]], key: str) -> Disagreement | None:
@@ -110,4 +111,4 @@ def _by_answer(lines: dict[str, list[dict[str, Any]]], key: str) -> Disagreement
                 for label, each in said.items()
             ]
             examples.append(Example(shortened(_input(first[i]), LONGEST), target, answers))
-    return Disagreement(key.replace("_", " "), examples) if examples else None
+    return Disagreement(key.replace("_", " "), examples, is_loss=False) if examples else None

@@ -89,7 +89,7 @@ def _from_comparison(found: Comparison) -> Group:
     if not table.get("finished", True):
         done = sum(number(row.get("score")) is not None and row.get("kind") != "baseline" for row in table["rows"])
         notes.insert(
-            0, f"This comparison is not finished: {done} models have a score so far. The same command goes on."
+            0, f"This comparison is not finished: {done} models have a score so far. Run the same command to resume it."
         )
     return Group(title, table, found.runs, [found.path], notes)
 
@@ -178,7 +178,10 @@ def _verdict(table: dict[str, Any], n_runs: int) -> str:
     elif any(row["kind"] == "baseline" for row in table["rows"]):
         said += " and beats every baseline"
     if n_runs > 1:
-        said = f"Of these {n_runs} runs, {said}. No winner is called: single runs have no interval"
+        said = (
+            f"Of these {n_runs} runs, {said}. Whether the differences are significant is not known: single runs "
+            "have no intervals"
+        )
     elif best.get("training_seconds"):
         said += f", after {time_words(best['training_seconds'])} of training"
     return said + "."

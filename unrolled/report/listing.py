@@ -50,7 +50,7 @@ class Entry:
 
 
 def list_all(folders: Sequence[str | Path]) -> list[Entry]:
-    """Everything below some folders, the youngest first; runs within a comparison belong to it."""
+    """Everything below some folders, newest first; runs within a comparison belong to it."""
     found = [_entry(path) for folder in folders for path in _find(Path(folder), DEEPEST)]
     return sorted(found, key=lambda entry: (entry.age_seconds, entry.path))
 
@@ -120,7 +120,7 @@ def _folders(path: Path) -> list[Path]:
 
 
 def _weigh(path: Path) -> tuple[int, float]:
-    """Bytes of all files, links not followed, and when the youngest was written, the report aside."""
+    """Bytes of all files, links not followed, and when the newest was written, the report aside."""
     size, changed = 0, 0.0
     for folder, _, names in os.walk(path):
         for name in names:
@@ -137,7 +137,7 @@ def _weigh(path: Path) -> tuple[int, float]:
 def check_deletable(path: Path) -> None:
     """One sentence on why a path must not be deleted, if it must not."""
     if path.is_symlink():
-        raise UsageError(f"{path} is a link, which is not followed: name the directory that it leads to")
+        raise UsageError(f"{path} is a link, which is not followed: name the directory that it points to")
     if not path.is_dir():
         raise UsageError(f"{path} is not a directory; `unrolled runs` lists those that can be deleted")
     if is_comparison(path):
@@ -178,4 +178,4 @@ def delete(paths: Sequence[Path]) -> None:
                         each.unlink()
                 path.rmdir()
         except OSError as error:
-            raise CannotWrite(f"{path} could not be deleted as a whole ({error.strerror}: {error.filename})") from None
+            raise CannotWrite(f"{path} could not be deleted completely ({error.strerror}: {error.filename})") from None

@@ -74,7 +74,7 @@ def write_report(paths: Sequence[str | Path], out: str | Path | None = None) -> 
         raise UsageError("name at least one run directory or comparison; `unrolled runs` lists them")
     target = Path(out) if out is not None else places[0] / NAME if len(places) == 1 else Path(NAME)
     if target.is_dir():
-        raise UsageError(f"{target} is a directory: name a file for the page with {option('out', target / NAME)}")
+        raise UsageError(f"{target} is a directory: name a file with {option('out', target / NAME)}")
     text = make_page(groups_of([read_any(place) for place in places]))
     atomic.make_directory(target.parent)
     if is_run(target.parent):
@@ -175,7 +175,7 @@ def _facts(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _parts(facts: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Training, validation and test part, each with the same figures."""
+    """Training, validation and test split, each with the same counts."""
     parts = {name: part for name, part in mapping(facts.get("split")).items() if isinstance(part, dict)}
     order = {"train": 0, "valid": 1, "test": 2}
     return sorted(parts.items(), key=lambda part: order.get(part[0], 3))
@@ -186,17 +186,17 @@ def _conditions(table: dict[str, Any]) -> list[tuple[str, str]]:
     from unrolled.report.words import time_words
 
     same = "number of steps" if table.get("steps") else "training time"
-    matched = {"time": f"the same {same} for each", "params": "about as many parameters for each"}
+    matched = {"time": f"the same {same} for each", "params": "about the same number of parameters for each"}
     seeds = table.get("seeds") or []
     found = [
         ("task", f"{table.get('task')}{', guessed: ' + str(table['guessed']) if table.get('guessed') else ''}"),
         ("matched", matched.get(str(table.get("match")), "")),
         ("budget", time_words(table.get("budget_seconds"))),
-        ("share of each run", time_words(table.get("share_seconds"))),
+        ("time per run", time_words(table.get("share_seconds"))),
         ("steps", fact_words(table["steps"]) if table.get("steps") else ""),
         ("seeds", ", ".join(map(str, seeds))),
         ("threads", fact_words(table["threads"]) if table.get("threads") else ""),
-        ("runs at once", fact_words(table["jobs"]) if table.get("jobs") else ""),
+        ("parallel runs", fact_words(table["jobs"]) if table.get("jobs") else ""),
         ("versions", fact_words(mapping(table.get("versions")))),
     ]
     return [(name, said) for name, said in found if said]

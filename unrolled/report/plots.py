@@ -54,8 +54,8 @@ def cost_plot(group: Group, key: str, word: str, x_label: str) -> Plot | None:
         series.append(Series(name=level["label"], x=[min(costs), max(costs)], y=[level["score"]] * 2, style="dashed"))
     unit = title_words(group.score)
     alt = (
-        f"{unit} ({metric.better}) against {word} for {listed(row['label'] for row in known)}. "
-        f"On the Pareto front, that is, beaten in both by no other: {listed(row['label'] for row in front)}."
+        f"{unit} ({metric.better}) against {word} for {listed(row['label'] for row in known)}. On the Pareto "
+        f"front, not dominated in both quality and cost: {listed(row['label'] for row in front)}."
     )
     return Plot(
         title=f"Quality against {word}", alt=alt, x_label=x_label, y_label=unit, log_x=use_log,
@@ -165,7 +165,7 @@ def data_size_plot(group: Group) -> Plot | None:
     unit = title_words(group.score)
     alt = f"{unit} ({group.metric.better}) against the share of the training data for {listed(s.name for s in series)}."
     return Plot(
-        title="Learning curves over the size of the data", alt=alt, x_label="share of the training data in %",
+        title="Learning curves over data size", alt=alt, x_label="share of the training data in %",
         y_label=unit, log_x=True, series=series,
     )  # fmt: skip
 

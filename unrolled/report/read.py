@@ -148,7 +148,7 @@ def read_comparison(path: Path) -> Comparison:
     for row in table["rows"]:
         lost = [name for name in row.get("runs") or [] if not (path / str(name)).is_dir()]
         if lost:
-            notes.append(f"The run directories of {row['label']} are not there any more: {', '.join(map(str, lost))}.")
+            notes.append(f"The run directories of {row['label']} are no longer available: {', '.join(map(str, lost))}.")
     for name, run in runs.items():
         notes += [f"{name}: {note}." for note in run.notes]
         if not run.is_finished and not any(name in (row.get("runs") or []) for row in table["rows"]):

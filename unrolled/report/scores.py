@@ -35,14 +35,14 @@ class Line:
 SAID = ("winner", "selected", "baseline")  # places that one word is enough for
 NOT_YET = "not run yet"  # what a comparison under way says of those that wait
 COSTS = [
-    Column("parameters", "trained numbers", lambda row: plain_number(row.get("parameters"))),
+    Column("parameters", "number of trained parameters", lambda row: plain_number(row.get("parameters"))),
     Column("training", "time spent in training steps", lambda row: time_words(row.get("training_seconds"))),
     Column("steps", "optimiser steps", lambda row: plain_number(row.get("steps"))),
-    Column("positions/s", "positions per second of training", lambda row: plain_number(row.get("tokens_per_second"))),
-    Column("µs per tick", "cost of one step when streaming", lambda row: _rounded(row.get("tick_microseconds"))),
-    Column("memory", "peak while training", lambda row: _megabytes(row.get("memory_megabytes"))),
-    Column("receptive field", "how much of the past is seen", lambda row: _field(row)),
-    Column("serial depth", "steps of a training sequence that must wait for each other",
+    Column("positions/s", "training positions per second", lambda row: plain_number(row.get("tokens_per_second"))),
+    Column("µs per tick", "time per position when streaming", lambda row: _rounded(row.get("tick_microseconds"))),
+    Column("memory", "peak memory during training", lambda row: _megabytes(row.get("memory_megabytes"))),
+    Column("receptive field", "how many inputs reach an output", lambda row: _field(row)),
+    Column("serial depth", "sequential steps for one training sequence",
            lambda row: plain_number(row.get("serial_depth"))),
 ]  # fmt: skip
 
@@ -66,7 +66,7 @@ def columns_of(group: Group) -> list[Column]:
     """The score first, then how sure it is, the other metrics, and the costs; no column that would be empty."""
     unit, split = title_words(group.score), group.table.get("split") or "test"
     seeds = group.table.get("seeds") or []
-    hint = f"the score, on {split} data; {group.metric.better}"
+    hint = f"score on {split} data; {group.metric.better}"
     found = [Column(unit, hint, lambda row: score_words(row.get("score")))]
     if group.is_comparison and split == "test":
         found.insert(0, _validation(group))
@@ -82,10 +82,10 @@ def columns_of(group: Group) -> list[Column]:
 def _validation(group: Group) -> Column:
     """What ranks the rows."""
     if folds := group.table.get("folds"):
-        hint = f"the mean score on {folds} folds of the training data, each left out once, which ranks the rows"
+        hint = f"mean score of {folds}-fold cross-validation on the training data, which ranks the rows"
         return Column(f"{folds} folds", hint, lambda row: score_words(row.get("valid")))
     return Column(
-        "validation", "the score on validation data, which ranks the rows", lambda row: score_words(row.get("valid"))
+        "validation", "score on validation data, which ranks the rows", lambda row: score_words(row.get("valid"))
     )
 
 
@@ -142,7 +142,7 @@ def _place(group: Group, row: dict[str, Any]) -> tuple[str, str]:
         return "baseline", "baseline"
     loses = f"does not beat {listed(row['beaten_by'])}" if row.get("beaten_by") else ""
     if row is _winner(group):
-        return "winner", "; ".join(filter(None, ["winner: significantly better than every other row", loses]))
+        return "winner", "; ".join(filter(None, ["winner: significantly better than every other model", loses]))
     if row["label"] == group.table.get("selected"):
         return "selected", "; ".join(filter(None, ["selected", loses]))
     return ("loser", loses) if loses else ("model", "")

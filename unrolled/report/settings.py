@@ -75,13 +75,13 @@ def commands(group: Group) -> list[tuple[str, str]]:
     """What it does, and the command that does it."""
     found: list[tuple[str, str]] = []
     if group.table.get("command"):
-        found.append(("compare again", str(group.table["command"])))
+        found.append(("run this comparison again", str(group.table["command"])))
     for label, run in group.first_runs()[: 1 if group.is_comparison else None]:
         more, data = uses.own_words(run.config.get("own_file")), uses.data_words(run.config.get("source"))
         if not group.is_comparison:
             again = f"unrolled train {data} --recipe {shlex.quote(str(run.path / 'recipe.toml'))}{more} -o NEW"
-            found.append((f"train {label} again, with the same weights in the end", again))
+            found.append((f"reproduce {label} exactly", again))
         able = uses.commands(run.config, run.result, str(run.path))
         found += [(f"{label}: {what}", command) for what, command in able]
     where = " ".join(shlex.quote(str(place)) for place in group.places)
-    return [*found, ("write this page again", f"unrolled report {where}")]
+    return [*found, ("write this report again", f"unrolled report {where}")]

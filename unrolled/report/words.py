@@ -10,7 +10,7 @@ from unrolled.pictures.letters import plain_number
 
 
 def score_words(value: Any, digits: int = 4) -> str:
-    """A score with all the digits that scores are told apart by.
+    """A score with the digits that distinguish scores.
 
     >>> score_words(1.5), score_words(None)
     ('1.5000', '')

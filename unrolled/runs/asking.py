@@ -31,13 +31,13 @@ def called(served: Served, verb: str, inputs: Sequence[Given], request: Any, don
         for n, result in enumerate(spec.call(served, inputs, request), start=1):
             if not isinstance(result, dict):
                 found = type(result).__name__
-                raise UsageError(f"call of the verb '{verb}' must give dictionaries, found a {found}")
+                raise UsageError(f"call of the verb '{verb}' must yield dictionaries, found {found}")
             if one_each and n > len(inputs):
                 break
             require_finite(result, f"example {done + n}" if one_each else "")
             yield result
     if one_each and n != len(inputs):
-        raise UsageError(f"call of the verb '{verb}' must give one result for each input, {len(inputs)}, not {n}")
+        raise UsageError(f"call of the verb '{verb}' must yield one result for each of {len(inputs)} inputs, found {n}")
 
 
 def uses_of(task: Task, model: Any, name: str) -> list[dict[str, Any]]:
@@ -45,7 +45,7 @@ def uses_of(task: Task, model: Any, name: str) -> list[dict[str, Any]]:
     served, told = Served(task, model, name, "the run"), task.uses()
     for use in told:
         if why := why_not(served, use.verb):
-            raise AssertionError(f"the task '{name}' tells of {use.verb}, but {why}")
+            raise AssertionError(f"the task '{name}' lists {use.verb} among its uses, but {why}")
     others = [verb for verb in discover.verbs.names() if verb not in {use.verb for use in told}]
     able = {verb: discover.verb(verb) for verb in others if why_not(served, verb) is None}
     more = [Use(spec.summary, verb, (NEW[spec.takes],)) for verb, spec in able.items()]

@@ -34,12 +34,12 @@ from unrolled.layers.parts.levels import Columns, FromInput, FromLast, InUnits, 
 from unrolled.runs.config import Ends
 
 READ_SCALE, FEW = 0.1, 1000
-"""The size of token vectors that a reader begins with where there are more than a few tokens: a word that is seen only
+"""The initial size of token vectors of a reader where there are more than a few tokens: a word that is seen only
 some times then moves far enough to count. Letters are seen often, and begin with vectors of size 1."""
 
 Make = Callable[[Sizes], Any]
 Input = tuple[nn.Module | None, int]
-"""What makes vectors of an input, and how wide these are; None: the body reads what the task gives."""
+"""The input layer and its width; None: the body reads what the task gives."""
 
 
 def assemble(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Model:

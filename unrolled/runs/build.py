@@ -131,7 +131,7 @@ def _made(config: RunConfig, spec: ModelSpec, ports: Ports, sizes: Sizes) -> Any
         raise UsageError(f"{file}: kind is '{spec.kind}', but make returns {type(made).__name__}; expected {word}")
     body = made.decoder if isinstance(made, Halves) else made
     if not isinstance(body, Conditional) and not (isinstance(body.d_out, int) and body.d_out):
-        raise UsageError(f"{file}: what make returns has no d_out, the width of its output")
+        raise UsageError(f"{file}: the object that make returns has no attribute d_out, the width of its output")
     if ports.answers in ("next", "horizon"):
         return made
     if spec.owns_head and not isinstance(made, Encoder | Autoregression):
@@ -143,8 +143,8 @@ def _made(config: RunConfig, spec: ModelSpec, ports: Ports, sizes: Sizes) -> Any
     tried = ports.answers == "each" and not spec.owns_head and config.device != PAPER  # there is nothing to try it on
     if tried and not is_aligned(made, d_in):
         raise UsageError(
-            f"the model '{config.model}' has fewer outputs than positions, but the task '{config.task}' needs one "
-            "for each position"
+            f"the model '{config.model}' has fewer outputs than positions, but the task '{config.task}' needs "
+            "one per position"
         )
     return made
 

@@ -22,12 +22,12 @@ CARD = """# {title}
 
 A `{model}` model with {parameters:,} parameters{some}, trained on the task `{task}` with unrolled {version}.
 
-## Figures
+## Metrics
 
 {table}
 
-{said}Baselines were fitted on the same training data and measured on the same {unit}. Weights were chosen on validation
-data ({chosen}); test data was looked at once, at the end.
+       {verdict}Baselines were fitted on the same training data and evaluated on the same {unit}. Weights were selected
+       on validation data ({chosen}); test data was used once, at the end.
 
 ## Data
 
@@ -35,11 +35,11 @@ data ({chosen}); test data was looked at once, at the end.
 
 ## Use it
 
-From the folder that holds this one:
+From the parent folder of this one:
 
 {uses}
 
-## Repeat it
+## Reproduce it
 
 {repeat}; seed {seed}, {threads} threads, torch {torch}.
 """
@@ -48,7 +48,7 @@ ALONE = """    unrolled train {data} --recipe {path}/recipe.toml{more}
 `recipe.toml` beside this file holds every setting"""
 TOGETHER = """    unrolled compare {data} --task {task} --models {model} --folds {members}{more}
 
-{members} models answer together, each trained without one of {members} folds"""
+An ensemble of {members} models, each trained without one of {members} folds"""
 
 
 def as_text(value: object) -> str:
@@ -71,7 +71,7 @@ def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[st
     left_out = {"versions", "source", "own_file", "own_file_sha256", "from_run_sha256", "from_vocabularies"}
     chosen, repeat = f"step {result.get('best_step', 0)} of {result.get('steps', 0)}", ALONE
     if config.members > 1:
-        chosen, repeat = "of each model on its own fold, and their figures there are a mean", TOGETHER
+        chosen, repeat = "of each model on its own fold; the metrics there are means", TOGETHER
     else:
         recipe = config.model_copy(update={"budget": _as_steps(config, result)})
         run.write_text("recipe.toml", RunConfig.parse(recipe.model_dump(exclude=left_out)).to_toml())
@@ -85,7 +85,7 @@ def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[st
         version=config.versions.get("unrolled"),
         torch=config.versions.get("torch"),
         table=_table(config.model, result, task.FIGURES),
-        said=_said(config.model, result),
+        verdict=_verdict(config.model, result),
         unit=task.UNIT,
         notes="".join(f"\n- {as_text(note)}" for note in result.get("notes", [])),
         chosen=chosen,
@@ -109,8 +109,8 @@ def _beginning(config: RunConfig, result: dict[str, Any]) -> str:
     """How many parameters were trained, and what the first weights were, where that is not the usual."""
     trained, origin = result.get("trained_parameters"), config.start.from_run
     fixed = as_text(", ".join(config.start.freeze))
-    some = "" if trained is None else f" ({trained:,} of them trained, {fixed} kept fixed)"
-    return some + ("" if origin is None else f", begun with the weights of {as_text(origin)}")
+    some = "" if trained is None else f" ({trained:,} of them trained, {fixed} frozen)"
+    return some + ("" if origin is None else f", starting from the weights of {as_text(origin)}")
 
 
 def not_beaten(result: dict[str, Any], split: str) -> list[str]:
@@ -122,13 +122,13 @@ def not_beaten(result: dict[str, Any], split: str) -> list[str]:
     return [label for label, score in scores.items() if score < own or (score == own and not solved)]
 
 
-def _said(model: str, result: dict[str, Any]) -> str:
+def _verdict(model: str, result: dict[str, Any]) -> str:
     better = not_beaten(result, "test" if "test" in result else "valid")
     return f"**{as_text(f'{model} does not beat {listed(better)} here.')}**\n\n" if better else ""
 
 
 def _as_steps(config: RunConfig, result: dict[str, Any]) -> Any:
-    """A budget in time as the steps it came to, so that the recipe repeats the run bit for bit."""
+    """A time budget as the number of steps taken, so that the recipe reproduces the run bit for bit."""
     if not result.get("steps"):
         return config.budget
     empty = {"epochs": None, "train_tokens": None, "time": None}
@@ -136,7 +136,7 @@ def _as_steps(config: RunConfig, result: dict[str, Any]) -> Any:
 
 
 def _table(model: str, result: dict[str, Any], names: tuple[str, ...]) -> str:
-    """Markdown table: one line per model and held-out part."""
+    """Markdown table: one line per model and held-out split."""
     rows = [(name, split, figures) for name, parts in result["baselines"].items() for split, figures in parts.items()]
     rows += [(model, split, result[split]) for split in ("valid", "test") if split in result]
     known = [name for name in names if any(name in figures for _, _, figures in rows)]

@@ -28,7 +28,7 @@ def require_weights(config: RunConfig, task: Task, model: Model) -> None:
     """A model that is not fitted in closed form must have something to train."""
     if not applies(config, task.ports()) and not any(True for _ in model.parameters()):
         raise UsageError(
-            f"the model '{config.model}' has no weights to train, and no closed form for the targets of "
+            f"the model '{config.model}' has no trainable weights and no closed form for the targets of "
             f"'{config.task}' ({task.ports().targets})"
         )
 
@@ -46,7 +46,7 @@ def notes(config: RunConfig, fitted: Fitted) -> list[str]:
         limit = config.budget.train_tokens or TOKENS
         found.append(
             f"{config.model} was fitted to {fitted.share:.1%} of the training data ({limit:,} tokens); "
-            f"{option('train_tokens')} changes that"
+            f"{option('train_tokens')} changes this limit"
         )
     if fitted.chosen:
         words = ", ".join(f"{name} = {value}" for name, value in fitted.chosen.items())
@@ -60,4 +60,4 @@ def _solvable(config: RunConfig, model: Model) -> Any:
         if isinstance(module, Solvable):
             return module
     file = discover.models.load(config.model).__file__
-    raise UsageError(f"{file}: it declares closed_form, but what make returns has no method solve")
+    raise UsageError(f"{file}: it declares closed_form, but the object that make returns has no method solve")

@@ -25,7 +25,7 @@ def seconds(value: Any) -> Any:
         return value
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh]?)\s*", value)
     if not found:
-        raise ValueError(f"'{value}' is not a time: write 90s, 5m or 1.5h")
+        raise ValueError(f"'{value}' is not a time: expected a value such as 90s, 5m or 1.5h")
     return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
 
 
@@ -43,15 +43,16 @@ class Budget(Config):
     """How long to train: one of four measures; without any, five minutes."""
 
     steps: int | None = Field(None, ge=1)
-    """Optimiser steps."""
+    """Number of optimiser steps."""
     epochs: float | None = Field(None, gt=0)
-    """Passes over the training data."""
+    """Number of passes over the training data."""
     train_tokens: int | None = Field(None, ge=1)
-    """Training tokens seen."""
+    """Number of training tokens to process."""
     time: Seconds | None = Field(None, json_schema_extra={"flag": "--budget"})
-    """Wall-clock time such as 90s, 5m or 1h, everything included; training stops in time."""
+    """Wall-clock time such as 90s, 5m or 1h, evaluation included; training stops when it is used up."""
     horizon: int | None = Field(None, ge=1, json_schema_extra={"flag": "--schedule-steps"})
-    """Steps the rate schedule is laid out for, when that differs from the steps taken (a time budget that ran late)."""
+    """Number of steps that the learning rate schedule is planned for, if it differs from the number of steps taken (a
+    time budget that ran late)."""
     patience: int | None = Field(None, ge=1)
     """Stop early after this many evaluations without a better validation score."""
 
@@ -73,21 +74,23 @@ class Optimiser(Config):
     weight_decay: float = Field(0.01, ge=0, le=10)
     """Decoupled weight decay, on matrices only."""
     betas: Annotated[tuple[float, float], AfterValidator(decays)] = (0.9, 0.99)
-    """AdamW's decay of the running mean and square."""
+    """Decay rates of the running mean and mean square of AdamW."""
     schedule: Literal["trapezoid", "cosine", "plateau", "constant"] = "trapezoid"
-    """Rate over time after the warm-up: flat and then linearly to zero, cosine to zero, halved on a plateau, flat."""
+    """Learning rate after the warm-up: constant and then linear to zero, cosine to zero, halved on a plateau, or
+    constant."""
     warmup: int = Field(50, ge=0)
-    """Steps over which the rate rises from zero."""
+    """Number of steps over which the learning rate rises from zero."""
     clip: float | None = Field(1.0, gt=0)
-    """Largest norm of the gradient."""
+    """Maximum norm of the gradient (gradient clipping)."""
     accumulate: int = Field(1, ge=1)
-    """Batches whose gradients are added up for one step."""
+    """Number of batches whose gradients are accumulated for one step."""
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
-    """Arithmetic of the matrix products; auto measures both on this machine and records the faster."""
+    """Precision of matrix products; auto measures both on this machine and records the faster one."""
     teacher: float = Field(1.0, ge=0, le=1)
-    """Probability that an input is the true previous token rather than the model's own choice (scheduled mixing)."""
+    """Teacher forcing: probability that an input is the true previous token instead of the model's own choice
+    (scheduled sampling)."""
     teacher_steps: int = Field(0, ge=0)
-    """Steps over which that probability falls linearly from 1; 0: it is the same from the start."""
+    """Number of steps over which that probability falls linearly from 1; 0: constant from the start."""
 
 
 class Batching(Config):
@@ -97,14 +100,14 @@ class Batching(Config):
     """Rows per batch."""
     batch_tokens: int | None = Field(None, ge=1)
     """Source and target tokens per batch, padding included, for tasks that write a target for a source; none: as many
-    as `batch_size` examples of mean length have."""
+    as `batch_size` examples of mean length."""
     length: int = Field(64, ge=1)
-    """Positions per row and step of a stream: k1 of truncated back-propagation."""
+    """Positions of a stream per row and step: k1 of truncated back-propagation through time."""
     back: int | None = Field(None, ge=1)
-    """Positions that gradients reach back over: k2 of truncated back-propagation; default: length."""
+    """How many positions gradients flow back: k2 of truncated back-propagation through time. [default: length]"""
     windows: Literal["auto", "carried", "cut", "random"] = "auto"
-    """Stream rows with the state carried on, the same with the state set to zero at each cut, or random windows;
-    auto: carried, unless the model's state grows."""
+    """How a stream is cut into windows: consecutive with the state carried over, consecutive with the state reset, or
+    at random; auto: carried, unless the model's state grows."""
 
     @model_validator(mode="after")
     def back_covers_length(self) -> Batching:
@@ -119,27 +122,27 @@ class Watching(Config):
     evaluate_every: int = Field(250, ge=1)
     """Steps between evaluations on validation data."""
     evaluate_tokens: int = Field(60_000, ge=1)
-    """Validation tokens looked at during training; the final figures use all."""
+    """Validation tokens used for evaluations during training; the final metrics use all of them."""
     save_every: Seconds = 60.0
-    """Longest time between two checkpoints."""
+    """Maximum time between two checkpoints."""
 
 
 class Ends(Config):
     """What stands before and behind the body of a model."""
 
     input: Literal["embedding", "one-hot"] = "embedding"
-    """How a token enters: a learned vector, or one-hot. Vectors likewise: through a linear layer, or as they are."""
+    """Input layer: a learned embedding (for numbers a linear layer), or one-hot (numbers as they are)."""
     d_embedding: int = Field(128, ge=1)
-    """Width of the learned vector."""
+    """Width of the embedding."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout on the input vectors and before the head."""
     tied: bool = False
-    """The head uses the embedding table (needs d_embedding equal to the body's output width)."""
+    """Tie the weights of the head to the embedding (needs d_embedding equal to the body's output width)."""
     shared: bool = False
-    """Source and target are embedded by one table (needs one vocabulary for both)."""
+    """Share one embedding between source and target (needs one vocabulary for both)."""
     target_dropout: float = Field(0.0, ge=0, lt=1)
-    """Share of the true tokens before each that a decoder with a source is not shown in training, so that it looks at
-    the source instead of learning which words follow each other (Bowman et al. 2016)."""
+    """Word dropout: share of the previous target tokens that are hidden from a decoder in training, so that it relies
+    on the source (Bowman et al. 2016)."""
 
 
 def words(value: Any) -> Any:
@@ -155,10 +158,11 @@ class Start(Config):
     """What a model begins with, and what of it stays."""
 
     from_run: str | None = Field(None, json_schema_extra={"flag": "--from"})
-    """A saved run whose weights are taken wherever they fit, with its tokens where the data is of that kind."""
+    """Start from the weights of this saved run, wherever they fit, with its vocabulary if the data is of the same
+    kind."""
     freeze: Annotated[list[str], BeforeValidator(words)] = Field([], json_schema_extra={"flag": "--freeze"})
-    """Parts that are not trained, with commas: encoder, decoder, embedding, body, head, everything-but-the-head, or the
-    beginning of a weight's name such as encoder.body.layers.0."""
+    """Parts that are not trained, separated by commas: encoder, decoder, embedding, body, head,
+    everything-but-the-head, or the start of a parameter name such as encoder.body.layers.0."""
 
 
 class RunConfig(Record):
@@ -167,11 +171,11 @@ class RunConfig(Record):
     task: str = "next-token"
     """What to learn; see `unrolled tasks`."""
     model: str = "lstm"
-    """Which model; see `unrolled models`."""
+    """The model; see `unrolled models`."""
     source: str = ""
     """Where the data came from: a path, builtin:NAME, or memory for data passed from Python."""
     given: dict[Literal["valid", "test"], str] = {}
-    """Where validation and test data came from, if they were given beside it."""
+    """Where validation and test data came from, if they were given separately."""
     own_file: str | None = None
     """The user's file that defines the model (--with), by name; loading asks for it again."""
     own_file_sha256: str | None = None
@@ -179,9 +183,10 @@ class RunConfig(Record):
     from_run_sha256: str | None = None
     """The fingerprint of the weights that this run began with, where they came from a saved run."""
     members: int = Field(1, ge=1, le=100)
-    """Models that answer together, each trained on other folds of the data; 1: one alone."""
+    """Number of models in an ensemble, each trained on other folds of the data; 1: a single model."""
     combine: Literal["outputs", "mixture"] = "outputs"
-    """How they do: by the mean of their outputs, as runs saved without this setting, or by mixing their predictions."""
+    """How an ensemble predicts: by the mean of the outputs, as in runs saved without this setting, or by mixing
+    predictions."""
     from_vocabularies: list[str] = []
     """Parts whose vocabulary came from there."""
     task_settings: dict[str, Any] = {}
@@ -194,11 +199,11 @@ class RunConfig(Record):
     ends: Ends = Ends()
     start: Start = Start()
     seed: int = Field(0, ge=0, lt=2**31)
-    """Seed of initial weights, sample order and dropout."""
+    """Random seed of initial weights, example order and dropout."""
     device: str = "cpu"
     """Where tensors live: cpu, cuda, cuda:1, mps."""
     threads: int | None = Field(None, ge=1)
-    """Processor threads; results differ in the last digits between numbers of threads, so it is recorded."""
+    """Number of CPU threads; recorded, because results with another number differ in the last digits."""
     versions: dict[str, str] = {}
     """Versions that the run was made with."""
 
@@ -253,7 +258,7 @@ def no_setting(key: str, paths: list[str]) -> str:
     """That there is no such setting: who has it, or which one was probably meant."""
     last = _last(key)
     what = f"this task has no setting '{last}'" if key.startswith("task.") else f"there is no setting '{key}'"
-    hint = f" (how long to train is told by {option('time')})" if last == "time" else ""
+    hint = f" (use {option('time')} to limit the training time)" if last == "time" else ""
     for room in (discover.tasks,) if key.startswith("task.") else (discover.tasks, discover.models):
         names = [name for name in room.names() if last in map(_last, leaf_paths(_config_of(room, name)))]
         if names:
@@ -310,6 +315,6 @@ def full_keys(
             fitting = of_task  # a forecast's horizon before that of the rate
         if len(fitting) > 1:
             choices = " or ".join(path.replace("_settings", "") for path in fitting)
-            raise UsageError(f"'{key}' is more than one setting: write {choices}")
+            raise UsageError(f"'{key}' is ambiguous: use {choices}")
         result[fitting[0]] = value
     return result

@@ -1,4 +1,4 @@
-"""What would be understood of some data, before any training: `unrolled.describe("reviews.csv")`."""
+"""How some data will be parsed, before any training: `unrolled.describe("reviews.csv")`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ LOOKED_AT = 300  # rows
 def describe(
     data: Any, task: str | None = None, settings: Mapping[str, Any] | None = None, **more: Any
 ) -> dict[str, Any]:
-    """The task that the data is for and why, its columns and their use, the split, what was found, first examples.
+    """How data will be parsed: the task and why it was guessed, columns and their use, the split, counts, first
+    examples.
 
-    Settings of the data and of the task are keyword arguments, as those of `unrolled.train`; all that is found is what
-    training would find.
+    Settings of the data and of the task are keyword arguments, as for `unrolled.train`, which parses data the same way.
     """
     settings, seen = given_once(settings, more), look(data)
     guessed = guess_task(seen, settings) if task is None else None

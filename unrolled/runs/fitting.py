@@ -52,8 +52,8 @@ def _counted(most_numbers: int, most_parts: int) -> Iterator[None]:
         found["numbers"] += new.numel() if isinstance(new, torch.Tensor) else 0
         if found["numbers"] > most_numbers or found["parts"] > most_parts:
             raise DataError(
-                f"the model of config.json has more than {most_numbers:,} numbers or {most_parts:,} parts, and "
-                "model.safetensors holds less: they do not belong together"
+                f"the model of config.json has more than {most_numbers:,} numbers or {most_parts:,} modules, "
+                "but model.safetensors holds fewer: the two files do not belong together"
             )
 
     handles = [

@@ -24,7 +24,7 @@ class Guessed(NamedTuple):
     why: str
 
     def __str__(self) -> str:
-        return f"{self.task} (guessed because {self.why}; {option('task', 'NAME')} overrules it)"
+        return f"{self.task} (guessed because {self.why}; override with {option('task', 'NAME')})"
 
 
 def guess_task(data: Any, settings: Mapping[str, Any], model: str | None = None) -> Guessed:
@@ -41,7 +41,7 @@ def guess_task(data: Any, settings: Mapping[str, Any], model: str | None = None)
     sure = {name: guess for name, guess in guesses.items() if guess is not None}
     if not sure:
         those = f" of {listed(able)}, which have {listed(sorted(told))}," if told else ""
-        raise UsageError(f"the data does not show which task it is for; name one{those} with {option('task')}")
+        raise UsageError(f"cannot guess the task from the data; name one{those} with {option('task')}")
     best = max(sure, key=lambda name: sure[name].certainty)
     return Guessed(best, sure[best].why)
 
@@ -68,7 +68,7 @@ def chosen(task: str | None, model: str | None, data: Any, settings: Mapping[str
         said.append(f"task {guessed}")
     if model is None:
         model = default_model(task, settings)
-        said.append(f"model {model} (the default; {option('model', 'NAME')} chooses another)")
+        said.append(f"model {model} (the default; override with {option('model', 'NAME')})")
     return task, model, ", ".join(said)
 
 

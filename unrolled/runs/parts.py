@@ -75,7 +75,7 @@ class Taken(NamedTuple):
         for name, why in self.left.items():
             reasons.setdefault(f"{part_of(name)}: {why}", []).append(name)
         rest = "; ".join(f"{reason} ({len(tensors)})" for reason, tensors in reasons.items())
-        line = f"from {where}: {len(self.took)} of {len(self.took) + len(self.left)} tensors taken: {parts}"
+        line = f"from {where}: {len(self.took)} of {len(self.took) + len(self.left)} tensors loaded: {parts}"
         return f"{line}; newly initialised: {rest}" if rest else line
 
 
@@ -118,7 +118,7 @@ def take(
         why = _misfit(here, there.get(other), means.get(part_of(wanted)), meant.get(part_of(other)))
         own, theirs = inputs.get(part_of(wanted)), before.get(part_of(other))
         if why is None and type(own) is not type(theirs):
-            why = "an input layer of another kind"
+            why = "a different kind of input layer"
         if why is not None:
             left[name] = why
             continue
@@ -141,11 +141,11 @@ def input_layers(model: nn.Module) -> dict[str, nn.Module]:
 def _misfit(here: Tensor, there: Tensor | None, means: Vocabulary | None, meant: Vocabulary | None) -> str | None:
     """Why a tensor is not taken; None: it is."""
     if there is None:
-        return "there was none"
+        return "not in the saved run"
     if there.shape != here.shape:
-        return f"of another shape, {_shape(there)} where {_shape(here)} is wanted"
+        return f"shape {_shape(there)} instead of {_shape(here)}"
     if means is not None and meant is not None and means.meaning() != meant.meaning():
-        return "of another vocabulary"
+        return "different vocabulary"
     return None
 
 
@@ -154,8 +154,8 @@ def _require_one_use(factor: float, model: nn.Module, saved: nn.Module) -> None:
     tied = [any(isinstance(module, TiedHead) for module in each.modules()) for each in (model, saved)]
     if factor != 1 and all(tied):
         raise UsageError(
-            "the tables of the saved run and of this model are both tied to the head, but this one is scaled "
-            f"{1 / factor:.3g} times as much, and no factor keeps both vectors and head; leave out {option('tied')}"
+            "the embeddings of the saved run and of this model are both tied to the head, but this one is "
+            f"scaled {1 / factor:.3g} times as much, so they cannot be converted; leave out {option('tied')}"
         )
 
 
@@ -181,7 +181,7 @@ class Frozen(NamedTuple):
 
     def words(self) -> str:
         parts = ", ".join(f"{name} ({n})" for name, n in _by_part(self.fixed).items())
-        return f"{self.n_trained:,} of {self.n_all:,} parameters are trained; fixed: {parts}"
+        return f"{self.n_trained:,} of {self.n_all:,} parameters are trained; frozen: {parts}"
 
 
 def freeze(model: nn.Module, words: Sequence[str]) -> Frozen:
@@ -192,7 +192,7 @@ def freeze(model: nn.Module, words: Sequence[str]) -> Frozen:
     parameters = list(model.parameters())
     trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
     if words and not trained:
-        raise UsageError(f"nothing is left to train: freeze = {', '.join(words)} names all of the model")
+        raise UsageError(f"nothing is left to train: freeze = {', '.join(words)} covers the whole model")
     still = list(_still(model)) if words else []
     return Frozen(trained, sum(parameter.numel() for parameter in parameters), found, still)
 
@@ -209,9 +209,7 @@ def chosen(tensors: Sequence[str], words: Sequence[str]) -> Iterator[str]:
         else:
             found = [name for name in tensors if _named(name, word)]
         if not found:
-            raise UsageError(
-                f"there is no part '{word}' of this model to freeze; {nearest(word, _known(tensors, word))}"
-            )
+            raise UsageError(f"this model has no part '{word}' to freeze; {nearest(word, _known(tensors, word))}")
         yield from found
 
 

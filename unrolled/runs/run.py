@@ -41,9 +41,9 @@ class Run:
     def __init__(self, directory: RunDirectory, config: RunConfig, task: Task, model: Model) -> None:
         self.directory, self.config, self.task = directory, config, task
         self.trained_on: Any = None
-        """The data that the run was trained on, where this process was told; a path in the directory is not opened."""
+        """The data that the run was trained on, if the caller named it; a path in the directory is not opened."""
         self.target_file: str | None = None
-        """The file of the targets of that data, where they are in one of their own, told likewise."""
+        """The file of targets of that data, if they are in a separate file and the caller named it."""
         self.model: Any = model  # which kind it is, the task knows
         self._prepared = False
 
@@ -53,24 +53,24 @@ class Run:
 
     @property
     def result(self) -> RunResult:
-        """The figures measured at the end of training."""
+        """The metrics at the end of training."""
         return cast(RunResult, read_result(self.directory))
 
     def evaluate(self, data: Any = None, split: str | None = None) -> Figures:
-        """Figures on other data, or on a part (valid, test) of the data that the run was trained on.
+        """Metrics on other data, or on a split (valid, test) of the data that the run was trained on.
 
-        That is opened where it is built-in, or named: `load("runs/mine", trained_on="my.csv")`.
+        That data is opened if it is built in or named: `load("runs/mine", trained_on="my.csv")`.
         """
         measured = self._measure(data, split)(self.model)
         require_finite(measured)
         return measured
 
     def evaluate_baselines(self, data: Any = None, split: str | None = None) -> dict[str, Figures]:
-        """The same figures of the task's baselines, fitted again on the run's training data; {} without that data."""
+        """The same metrics of the task's baselines, fitted again on the run's training data; {} without that data."""
         return self._baselines(self._measure(data, split)) if self._has_own_data() else {}
 
     def evaluate_beside(self, data: Any = None, split: str | None = None) -> tuple[Figures, dict[str, Figures]]:
-        """The figures of both, of the run and of the baselines, on data that is read once."""
+        """The metrics of the run and of the baselines, on data that is read once."""
         measure = self._measure(data, split)
         figures = measure(self.model)
         require_finite(figures)
@@ -96,7 +96,7 @@ class Run:
         parts = self.task.splits()
         split = split or ("test" if "test" in parts else "valid")
         if split not in parts:
-            raise UsageError(f"there is no part '{split}' of the data; it has {', '.join(parts)}")
+            raise UsageError(f"there is no split '{split}'; the data has {', '.join(parts)}")
         return partial(self.task.evaluate, split=split)
 
     def _prepare(self) -> None:
@@ -109,14 +109,18 @@ class Run:
         source = data_of(self.path, self.config.source, self.config.given, self.trained_on, again)
         targets = paths_among(self.config.task_settings).get("target_file")
         if targets is None and self.target_file is not None:
-            raise UsageError(f"{self.path}: was trained without a file of targets; leave out {option('target_file')}")
+            raise UsageError(
+                f"{self.path}: this run was trained without a file of targets; leave out {option('target_file')}"
+            )
         if targets is not None and not is_same(self.target_file, targets):
             flag = option("target_file", shortened(targets))
-            raise DataError(f"{self.path}: its targets are in a file that is opened only if you name it; add {flag}")
+            raise DataError(
+                f"{self.path}: its targets are in a file that is opened only if you name it explicitly; add {flag}"
+            )
         if not prepare_again(self.directory, self.config, self.task, source):
             raise DataError(
-                f"{self.path}: the data has changed since training, so that its held-out splits may contain training "
-                "examples; restore it, or name the data to evaluate on, all of which is used"
+                f"{self.path}: the data has changed since training, so its held-out splits may contain training "
+                "examples; restore it, or name other data to evaluate on"
             )
         self._prepared = True
 
@@ -134,14 +138,14 @@ class Run:
         return Served(self.task, self.model, self.config.task, str(self.path))
 
     def generate(self, prompt: Any = "", **request: Any) -> list[Generated]:
-        """What goes on from the prompt, the most probable first: `run.generate("ROMEO:", n=3, max_tokens=100)`."""
+        """What continues the prompt, the most probable first: `run.generate("ROMEO:", n=3, max_tokens=100)`."""
         return cast(list[Generated], self.do("generate", prompt, **request))
 
     def stream(self, prompt: Any = "", **request: Any) -> Iterator[str]:
-        """One text, piece by piece as it is written; the settings are those of `generate`."""
+        """One text, token by token as it is generated; the settings are those of `generate`."""
         asked = asked_of(self.served, "generate", request)[1]
         if not isinstance(self.task, Streams):
-            raise UsageError(f"a run of the task '{self.config.task}' writes no text; use generate")
+            raise UsageError(f"a run of the task '{self.config.task}' does not write text; use generate")
         (begun,) = started([Given(prompt)], asked.condition)
         return self.task.stream(self.model, begun, asked)
 
@@ -152,7 +156,7 @@ class Run:
     def predict(
         self, examples: Any, conditions: Sequence[str | None] | None = None, **request: Any
     ) -> list[Prediction]:
-        """The prediction for each example, in order; tasks that write take settings too, such as `beam=5`.
+        """The prediction for each example, in order; tasks that generate text take settings too, such as `beam=5`.
 
         Examples are bare inputs in a list, or data in any form that can be trained on (rows, a data frame, arrays, a
         path), of which the inputs are found by the columns of the run. A series of a long table is one example.
@@ -197,7 +201,7 @@ class Run:
         return why_not(self.served, verb)
 
     def session(self, condition: str | None = None) -> Session:
-        """A stream, read row by row as it comes: `session.push(row)`; refused where a model cannot."""
+        """A stream, read row by row as it arrives: `session.push(row)`; an error if the model cannot run live."""
         return Session(self.served, condition)
 
     def _started(self, inputs: Any, conditions: Sequence[str | None] | None) -> Iterator[list[Given]]:
@@ -207,7 +211,9 @@ class Run:
             if conditions is not None:
                 own = conditions[done : done + len(some)]
                 if len(own) < len(some):
-                    raise UsageError(f"found {len(conditions)} conditions for more examples: give one for each")
+                    raise UsageError(
+                        f"found {len(conditions)} conditions for more examples than that: give one for each"
+                    )
                 some = [given._replace(condition=each) for given, each in zip(some, own)]
             done += len(some)
             yield some
@@ -231,9 +237,9 @@ class Run:
         settings: Mapping[str, Any] | None = None,
         own_file: str | Path | None = None,
     ) -> Answer:
-        """Look inside: `run.inspect("attention", "To be or not")`; `unrolled inspect` lists the questions.
+        """Inspect the model: `run.inspect("attention", "To be or not")`; `unrolled inspect` lists the questions.
 
-        Without an input, the first example in the run's predictions is looked at. `own_file` is a Python file that
+        Without an input, the first example of the run's predictions is used. `own_file` is a Python file that
         defines the question.
         """
         if own_file is not None:
@@ -241,7 +247,7 @@ class Run:
         spec = discover.question(question)
         reason = self.unanswered(question)
         if reason is not None:
-            raise UsageError(f"'{question}' has no answer for {self.path}: {reason}")
+            raise UsageError(f"'{question}' does not apply to {self.path}: {reason}")
         own = spec.config.parse(settings or {})
         if value is None:
             with opening(self.path):
@@ -256,7 +262,7 @@ class Run:
         return answer
 
     def unanswered(self, question: str) -> str | None:
-        """Why a question has no answer for this run; None: it has one."""
+        """Why a question does not apply to this run; None: it does."""
         with discover.questions.own_mistakes(), discover.models.own_mistakes():
             why = discover.question(question).applies(self)
         if why is not None and not isinstance(why, str):
@@ -267,7 +273,7 @@ class Run:
         """What the first saved prediction is for."""
         line = next(iter(self.directory.read_lines("predictions.jsonl")), None)
         if not isinstance(line, dict):
-            raise DataError(f"{self.path / 'predictions.jsonl'}: holds no example to look at; give one")
+            raise DataError(f"{self.path / 'predictions.jsonl'}: there is no example in it; give an input")
         return self.task.input_of(line)
 
 
@@ -313,9 +319,9 @@ def load(
 ) -> Run:
     """Open a run directory, or the model that a comparison selected on validation data.
 
-    A damaged one is refused before any of it is used. No code and no data is opened because the directory names it:
-    `own_file` is the file that defines its model, `trained_on` the data to evaluate its held-out splits of,
-    with `valid` and `test` where these were given to training.
+    A damaged directory is an error. Code and data are opened only if they are given here, not because the directory
+    names them: `own_file` is the Python file that defines its model, `trained_on` the training data, needed to evaluate
+    its held-out splits, with `valid` and `test` if these were given to training.
     """
     directory = RunDirectory.open(_best_of(Path(path)))
     config = config_in(directory)
@@ -341,7 +347,7 @@ def _opened(directory: RunDirectory, config: RunConfig) -> Run:
     task.load_codec(directory.path / "codec")
     facts = directory.read_json("data.json")
     if not isinstance(facts, dict):
-        raise DataError(f"{directory.path / 'data.json'}: not a table of what was learned from the data")
+        raise DataError(f"{directory.path / 'data.json'}: damaged, expected a JSON object")
     task.recall(facts)
     stored = directory.stored_tensors("model.safetensors")
     fitting.require_fit(config, task.ports(), task.ACCEPTS, stored)
@@ -352,7 +358,7 @@ def _opened(directory: RunDirectory, config: RunConfig) -> Run:
         model.load_state_dict(tensors)
     except RuntimeError as error:
         why = shortened(" ".join(str(error).split()))
-        raise DataError(f"{directory.path}: the weights do not fit the model of its config.json ({why})") from None
+        raise DataError(f"{directory.path}: the weights do not match the model in its config.json ({why})") from None
     model.eval()
     return Run(directory, config, task, model)
 
@@ -364,9 +370,9 @@ def _best_of(path: Path) -> Path:
     try:
         found = select(read_table(path))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{path / TABLE}: is not the table of a comparison ({error})") from None
+        raise DataError(f"{path / TABLE}: not the table of a comparison ({error})") from None
     if found is None:
-        raise DataError(f"{path}: no model of this comparison has come to its end")
+        raise DataError(f"{path}: no model of this comparison has finished")
     return path / Path(found.run).name
 
 

@@ -25,5 +25,5 @@ def saved_pictures(path: Path, notes: list[str]) -> list[Picture]:
         except UnrolledError as error:
             notes.append(f"{error}.")
         except ValueError:
-            notes.append(f"{path / name} is not a picture that this release knows.")
+            notes.append(f"{path / name} is not a picture that this version can show.")
     return found

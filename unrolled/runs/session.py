@@ -66,7 +66,7 @@ class Session:
         """The results that there are now: none, one or several."""
         x = self.flow.read(row, place)  # [1, n, ..]
         if self.most is not None and self.n_read + x.shape[1] > self.most:
-            raise UsageError(f"{place}: this model has positions for {self.most} ticks of a series; end it before")
+            raise UsageError(f"{place}: this model has positions for at most {self.most} ticks; end the session before")
         with evaluating(self._model):
             return [each for t in range(x.shape[1]) for each in self._tick(x[:, t : t + 1])]
 
@@ -101,7 +101,7 @@ class Session:
         """What a verb makes of the stream so far, which stays as it is: `session.ahead("generate", max_tokens=20)`."""
         spec, asked = asked_of(self._served, verb, request)
         if spec.ahead is None or self._before is None:
-            raise UsageError(f"'{verb}' cannot go on from a stream of the task '{self._served.name}'")
+            raise UsageError(f"'{verb}' cannot continue a stream of the task '{self._served.name}'")
         with evaluating(self._model):
             begun = Begun(self._before.to(self._device), self.flow.layer, clone(self._state))
             return list(spec.ahead(self._served, begun, asked))
@@ -116,13 +116,13 @@ class Session:
         return bytes_of({**kept, FACTS: torch.frombuffer(bytearray(json.dumps(facts).encode()), dtype=torch.uint8)})
 
     def restore(self, saved: bytes) -> None:
-        """Go on where a session of the same run was saved."""
+        """Continue where a session of the same run was saved."""
         try:
             kept = tensors_in(saved)
             facts = json.loads(bytes(kept.pop(FACTS).tolist()))
             tree, n_read, weights = facts["tree"], int(facts["n_read"]), facts["weights"]
         except Exception as error:  # whatever these bytes are
-            raise DataError(f"this is no saved session ({type(error).__name__})") from None
+            raise DataError(f"not a saved session ({type(error).__name__})") from None
         if weights != self._weights():
             raise DataError("this session was saved with the weights of another run")
         with evaluating(self._model):
@@ -131,13 +131,13 @@ class Session:
         state, before, owed = unflatten(tensors, tree, (template, self.flow.first, None))
         for kept_leaf, leaf in zip(leaves(state), leaves(template)):
             if kept_leaf.dtype != leaf.dtype or kept_leaf.dim() != leaf.dim() or kept_leaf.shape[:1] != leaf.shape[:1]:
-                raise DataError("this session was saved by another model: its state has another form")
+                raise DataError("this session was saved by another model: the structure of its state differs")
         self._state, self.n_read = state, n_read
         self._before = None if before is None else before.cpu()
         self._owed = [each.cpu() for each in owed]
 
     def _weights(self) -> str:
-        """What tells the weights of a model apart."""
+        """What identifies the weights of a model."""
         found = hashlib.sha256()
         for name, value in self._model.state_dict().items():
             found.update(

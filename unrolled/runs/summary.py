@@ -1,4 +1,4 @@
-"""A saved run at a glance: in a few lines, and as a table and pictures, for whoever looks at it in Python."""
+"""A saved run at a glance: in a few lines, and as a table and pictures, for Python and notebooks."""
 
 from __future__ import annotations
 

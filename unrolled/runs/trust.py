@@ -1,7 +1,7 @@
 """What a saved directory names and its reader has not: nothing of it is executed or opened.
 
 A run or a comparison may come from anybody. Its settings say which data it was trained on, which Python file defines
-its model, which run it began with; all that is only shown. Whoever wants it used names it again, on the same command
+its model, which run it began with; all that is only shown. To use it, the user names it again, on the same command
 line, and its fingerprint is compared before anything happens. Built-in data is part of this package and needs no name,
 unless its settings ask for more of it than usual.
 """
@@ -32,7 +32,7 @@ from unrolled.runs.storage.manifest import ADVICE
 def saved(place: str | Path, by: object = None, typed: tuple[type[UsageError], ...] = ()) -> Iterator[None]:
     """Within it, what is wrong with a setting is wrong with the directory that holds it, not with what was typed.
 
-    `by` is the release that wrote it, where that is told: of a later one it is said that it is. `typed` are the errors
+    `by` is the release that wrote it, where that is known: of a later one it is said that it is. `typed` are the errors
     that are of what was typed all the same.
     """
     try:
@@ -56,13 +56,13 @@ def opening(place: str | Path, by: object = None) -> Iterator[None]:
         raise error if str(error).startswith(str(place)) else DataError(f"{place}: {error}") from None
     except (ArithmeticError, AttributeError, LookupError, RecursionError, RuntimeError, TypeError, ValueError) as error:
         why = f"{type(error).__name__}: {shortened(str(error))}"
-        raise DataError(f"{place}: its files do not fit together ({why}); {ADVICE}") from error
+        raise DataError(f"{place}: its files do not match each other ({why}); {ADVICE}") from error
 
 
 @contextmanager
 def reading(place: str | Path, data: Any, own: str | None = None) -> Iterator[None]:
     """Within it, data is read as the run in a directory read its own: what does not fit is wrong with the data, not
-    with what was typed. What is wrong with `data` whoever reads it stays so, unless the directory named it (`own`)."""
+    with what was typed. What is wrong with `data` for every reader stays so, unless the directory named it (`own`)."""
     try:
         yield
     except MissingColumn as error:
@@ -72,7 +72,7 @@ def reading(place: str | Path, data: Any, own: str | None = None) -> Iterator[No
             raise
         raise DataError(f"{place}: {error}") from None
     except UsageError as error:
-        raise DataError(f"{error}; {place} reads data by the settings that it was trained with") from None
+        raise DataError(f"{error}; {place} reads data with the settings that it was trained with") from None
 
 
 def _release(version: object) -> tuple[int, ...]:
@@ -88,12 +88,16 @@ def own_file_of(place: Path, name: str | None, sha256: str | None, given: str | 
     """What was made with a user's file needs that file again, unchanged, before it is run."""
     if name is None and given is not None:
         flag = option("own_file")
-        raise UsageError(f"{place}: was made without a file of your own; leave out {flag} {shortened(given)}")
+        raise UsageError(
+            f"{place}: this run was made without a Python file of yours; leave out {flag} {shortened(given)}"
+        )
     if name is None:
         return
     if given is None:
         again = option("own_file", f"PATH/{shortened(Path(name).name)}")
-        raise DataError(f"{place}: was made with a Python file, which is run only if you name it; add {again}")
+        raise DataError(
+            f"{place}: this run was made with a Python file, which is run only if you name it explicitly; add {again}"
+        )
     if not Path(given).is_file():
         raise UsageError(f"{given}: no such Python file; give the file that {place} was made with")
     discover.join(given, _told(sha256, place))
@@ -101,7 +105,9 @@ def own_file_of(place: Path, name: str | None, sha256: str | None, given: str | 
 
 def _told(sha256: str | None, place: Path) -> str:
     if sha256 is None:
-        raise DataError(f"{place}: does not hold the sha256 of the Python file that it was made with, so none is run")
+        raise DataError(
+            f"{place}: the sha256 of the Python file that it was made with is not recorded, so no file is run"
+        )
     return sha256
 
 
@@ -123,11 +129,15 @@ def data_of(place: Path, source: str, beside: Mapping[Any, str], given: Any, aga
         found = {"train": _own_data(place, source, again), **found}
     for part, name in beside.items():
         if part not in found:
-            where = "came from memory" if name == MEMORY else f"is {shortened(name)}, opened only if you name it"
+            where = (
+                "came from memory"
+                if name == MEMORY
+                else f"is {shortened(name)}, which is opened only if you name it explicitly"
+            )
             raise DataError(f"{place}: its {part} data {where}; give it again: {again}")
     more = next((part for part in found if part != "train" and part not in beside), None)
     if more is not None and source != MEMORY:
-        raise UsageError(f"{place}: was trained without {more} data of its own; leave out {option(more)}")
+        raise UsageError(f"{place}: this run was trained without separate {more} data; leave out {option(more)}")
     return found if len(found) > 1 else found["train"]
 
 
@@ -137,7 +147,8 @@ def _own_data(place: Path, source: str, again: str) -> str:
     if source == MEMORY:
         raise DataError(f"{place}: its data came from memory; give the same data again: {again}")
     raise DataError(
-        f"{place}: its data is {shortened(source)}, which is opened only if you name it; give it again: {again}"
+        f"{place}: its data is {shortened(source)}, which is opened only if you name it explicitly; give it "
+        f"again: {again}"
     )
 
 

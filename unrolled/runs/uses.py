@@ -17,7 +17,7 @@ def commands(config: Mapping[str, Any], result: Mapping[str, Any], place: str) -
     named = ["DATA"] if source == "memory" else [] if source.startswith("builtin:") else ["--trained-on", source]
     again = shlex.join(["unrolled", "evaluate", place, *named])
     inside = shlex.join(["unrolled", "inspect", place])
-    return [*found, ("evaluate again", again + more), ("look inside", inside + more)]
+    return [*found, ("evaluate again", again + more), ("inspect the model", inside + more)]
 
 
 def data_words(source: Any) -> str:

@@ -1,4 +1,4 @@
-"""Writing by CTC: a model answers at every frame of its source, and what it says is merged to a text."""
+"""Writing by CTC: a model predicts at every frame of its source, and the predictions are merged to a text."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def check_frames(section: Examples, part: str) -> None:
         i = int(short[0])
         frames, tokens = int(section.lengths(SOURCE)[i]), int(section.lengths(TARGET)[i])
         raise DataError(
-            f"example {int(section.rows[i]) + 1} of the data (part {part}): {frames} frames cannot say {tokens} tokens "
-            f"by CTC, which needs {int(needed[i])}; take frames that follow one another faster (a smaller hop), "
-            f"longer tokens ({option('tokens', 'bpe')}), or the attention objective"
+            f"example {int(section.rows[i]) + 1} of the data ({part} split): {frames} frames are too few for "
+            f"{tokens} tokens with CTC, which needs {int(needed[i])}; use more frames (a smaller hop), longer "
+            f"tokens ({option('tokens', 'bpe')}), or the attention objective"
         )
 
 
@@ -35,7 +35,7 @@ def mask_of(y: Tensor, batch: Batch) -> Tensor:
     assert batch.mask is not None
     if y.shape[1] != batch.mask.shape[1]:
         raise UsageError(
-            f"this model gives {y.shape[1]} outputs for {batch.mask.shape[1]} frames, but CTC needs one for each; "
-            "choose a model that keeps the length, such as bilstm"
+            f"this model has {y.shape[1]} outputs for {batch.mask.shape[1]} frames, but CTC needs one per "
+            "frame; choose a model that keeps the length, such as bilstm"
         )
     return batch.mask

@@ -74,7 +74,7 @@ def token_figures(outputs: Iterable[tuple[Batch, Tensor]], ledger: Ledger | None
             assert batch.rows is not None
             ledger.put(NATS.name, batch.rows, torch.stack([nats.sum(1).double(), real.sum(1).double()], 1))
     if count == 0:
-        raise DataError("there is no token to predict in this part of the data: give more of it")
+        raise DataError("there are no tokens to predict in this split: give more data")
     found = {NATS.name: total / count, "perplexity": figures.perplexity(total, count)}
     return {**found, "token_accuracy": right / count, "tokens": count}
 

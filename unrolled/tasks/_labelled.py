@@ -1,4 +1,4 @@
-"""What the tasks with given answers share: examples in, a model that reads each of them whole, answers out."""
+"""What the tasks with given targets share: a model reads each example whole and predicts its target."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Config(config.Config):
 
     reading: Reading = Reading()
     letters: int = Field(0, ge=0, le=64)
-    """Letters of each word that are read beside the word, where inputs are lists of words; 0: none."""
+    """Number of letters of each word that are read in addition to it, for inputs of words; 0: none."""
 
 
 def _where(answers: str) -> Literal["each", "whole"]:
@@ -253,7 +253,7 @@ class LabelledTask(task.Task):
         folded = self.config.reading.fold.of is not None or "valid" not in sections
         held_out = [] if folded else _known(sections["valid"], self.answers.size)
         chosen = model.solve(_known(sections["train"].share(share), self.answers.size), held_out)
-        where = "on a part of the training data" if folded else "on validation data"
+        where = "on a share of the training data" if folded else "on validation data"
         return task.Fitted(share, chosen or {}, where)
 
     def answers_to(self, model: Any, section: Examples) -> Tensor:
@@ -303,7 +303,7 @@ class LabelledTask(task.Task):
         if self.kind == "words":
             words = as_words(value, place)
             if not words:
-                raise DataError(f"{place}: there is no word in it; fill it in or remove it")
+                raise DataError(f"{place}: the text has no words; fill it in or remove it")
             return words
         return as_series(numbers_in(value, place) if isinstance(value, str) else value, place)
 
@@ -354,7 +354,7 @@ class LabelledTask(task.Task):
 
     def flow(self, model: Any, condition: str | None = None) -> Flow:
         if condition is not None:
-            raise UsageError(f"{option('condition')} is not for a task whose targets are given")
+            raise UsageError(f"{option('condition')} does not apply to a task with given targets")
         return flow_of(model, self.inputs, self.kind, self.told)
 
     def told(self, y: Tensor, x: Tensor) -> dict[str, Any]:

@@ -23,8 +23,8 @@ def flow_of(model: Any, inputs: InputCodec, kind: Kind, told: Callable[[Tensor, 
     live = model.so_far() if isinstance(model, Reader) else None
     if live is None:
         raise UsageError(
-            "this model reads a series to its end before it predicts, so it cannot run live; train a causal one, such "
-            "as gru or tcn, with the readout last or mean where one prediction is for the whole"
+            "this model reads a whole series before it predicts, so it cannot run live; train a causal model, "
+            "such as gru or tcn, with readout last or mean if there is one prediction per series"
         )
 
     def read(row: Any, place: str) -> Tensor:
@@ -57,5 +57,5 @@ def numbers_in(line: str, place: str) -> list[float]:
     [1.0, 2.5, -3.0]
     """
     if not (words := line.replace(",", " ").split()):
-        raise DataError(f"{place}: there is no number in it; write numbers with spaces or commas between them")
+        raise DataError(f"{place}: found no numbers, expected numbers separated by spaces or commas")
     return [as_number(word, place) for word in words]

@@ -57,7 +57,10 @@ class NextTask(task.Task):
 
     def require_next(self) -> None:
         if self.data.ahead != 1:
-            raise UsageError(f"this run predicts {self.data.ahead} steps ahead; only what comes next is told live")
+            raise UsageError(
+                f"this run predicts {self.data.ahead} steps ahead, but live predictions need a run that predicts the "
+                "next step"
+            )
 
     # ---- figures
 

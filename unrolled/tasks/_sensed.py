@@ -145,7 +145,7 @@ class SensedTask(_written.WrittenTask):
         vectors = self.vectors_of(value, place)
         if vectors.ndim != 2 or vectors.shape[1] != self.source_codec.size:
             raise DataError(
-                f"{place}: found vectors of shape {list(vectors.shape)}, but this run reads [steps, "
-                f"{self.source_codec.size}]; give them as in training"
+                f"{place}: found vectors of shape {list(vectors.shape)}, expected [steps, "
+                f"{self.source_codec.size}] as in training"
             )
         return self.source_codec.encode(vectors, place)

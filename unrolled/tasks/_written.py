@@ -53,21 +53,21 @@ SHOWN = 12  # examples in a table
 def shorten() -> str:
     """What to do about a text that is too long for the model."""
     left_out = f"{option('max_length')} and {option('skip_bad', True)}"
-    return f"shorten it, leave it out with {left_out}, or give the model more positions"
+    return f"shorten it, skip it with {left_out}, or give the model more positions"
 
 
 class Config(config.Config):
     """What all of them can be told."""
 
     label_smoothing: float = Field(0.0, ge=0, lt=1)
-    """Share of the target given to the prior in training, eq. (8.3); figures never use it."""
+    """Label smoothing: share of the target given to the prior in training, eq. (8.3); metrics do not use it."""
     prior: Literal["uniform", "training"] = "uniform"
-    """Where smoothing goes: to all tokens alike or by their frequency in the training targets."""
+    """Prior of the label smoothing: uniform, or the token frequencies of the training targets."""
     decoded: int = Field(64, ge=1)
-    """Validation examples that are written now and then during training, to know how long writing takes."""
+    """Number of validation examples to generate at times during training, to measure how long that takes."""
     score: str = "auto"
-    """The metric that ranks models: chrf, bleu, exact_match or nats; auto: exact_match where targets are short strings
-    (three words or fewer, or all made of few words), otherwise chrf. Weights are always chosen by nats."""
+    """The metric that ranks models: chrf, bleu, exact_match or nats; auto: exact_match if targets are short strings
+    (three words or fewer, or all made of few words), otherwise chrf. Weights are always selected by nats."""
 
 
 class WrittenTask(task.Task):
@@ -182,9 +182,10 @@ class WrittenTask(task.Task):
         return Categorical(self.codec.size, smoothing=self.config.label_smoothing, prior=self._prior)
 
     def look_at_training(self, model: Any) -> None:
-        """Nothing is learned here, but what is longer than the model's positions is told before any work is done."""
+        """Nothing is learned here, but what is longer than the model's positions is reported before any work is
+        done."""
         for part, found in self.longest.items():
-            self.check_lengths(model, found, f" (of the part {part})")
+            self.check_lengths(model, found, f" ({part} split)")
 
     def check_lengths(self, model: Conditional, found: Longest, where: str = "") -> None:
         """The longest source and target against the positions that a model has."""
@@ -303,7 +304,7 @@ class WrittenTask(task.Task):
             if most is not None and len(source) > most:
                 raise DataError(
                     f"{each.place}: the source has {len(source)} tokens, but this model reads at most {most}; "
-                    "shorten it or split it"
+                    "shorten or split it"
                 )
         section = examples_of_pairs(sources, [np.empty(0, np.int32)] * len(sources))
         numbers = torch.tensor([each.number for each in real], dtype=torch.long)
@@ -376,7 +377,7 @@ class WrittenTask(task.Task):
         lines = list(self.predictions(model, split, SHOWN))
         rows = [[str(line["source"]), line["target"], line["prediction"]] for line in lines]
         table = kinds.Table(
-            title="What the model writes", alt=f"Sources of the {split} data with their targets and what was written.",
+            title="Predictions", alt=f"Sources of the {split} data with targets and predictions.",
             columns=["source", "target", "prediction"], rows=rows,
         )  # fmt: skip
         found = self.alignment_of(model, lines[0])

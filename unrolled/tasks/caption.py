@@ -1,4 +1,4 @@
-"""Caption: an image in, a text that says what is in it out.
+"""Caption: write a text that describes an image.
 
     C = - sum_t log p(y_t | y_1 .. y_{t-1}, image)
 
@@ -78,8 +78,8 @@ class Task(_sensed.SensedTask):
         wide, wanted = pixels.shape[1], self.source_codec.size // (1 if self.reading.grey else 3)
         if wide != wanted:
             raise DataError(
-                f"{place}: the image is {wide} pixels wide, but this run reads {wanted}; bring it to that size, or "
-                f"train with {option('size', 32)} or so, which does it by itself"
+                f"{place}: the image is {wide} pixels wide, but this run reads {wanted}; resize it, or train "
+                f"with {option('size', 32)} or so, which resizes every image"
             )
         return as_rows(pixels)
 
@@ -107,7 +107,7 @@ class Task(_sensed.SensedTask):
 
     def input_of(self, line: Mapping[str, Any]) -> Any:
         if not isinstance(line["image"], str) or not line["image"].startswith(HEAD):
-            raise DataError("a saved prediction holds no image; a file that it may name is not opened")
+            raise DataError("a saved prediction does not contain the image, and a file that it names is not opened")
         return {"source": line["image"], "target": line["target"]}
 
     # ---- pictures
@@ -122,15 +122,16 @@ class Task(_sensed.SensedTask):
         ]  # fmt: skip
         found = {
             "samples": kinds.Images(
-                title="What the model writes", captions=said, images=[to_text(_small(image)) for image in images],
-                alt=f"Images of the {split} data with what was written; where it is wrong, the right one in brackets.",
+                title="Predictions", captions=said, images=[to_text(_small(image)) for image in images],
+                alt=f"Images of the {split} data with predicted captions; where one is wrong, the target follows in "
+        "brackets.",
             )
         }  # fmt: skip
         looks = self.looks(model, lines[0])
         return found | ({} if looks is None else {"looks": looks})
 
     def looks(self, model: Conditional, line: Mapping[str, Any]) -> kinds.Images | kinds.Heatmap | None:
-        """Where the model looks for each word: over the image, or over its rows; None: it does not look."""
+        """Attention weights for each word: over the image, or over its rows; None: it does not look."""
         batch, _ = self.example({"source": line["image"], "target": line["prediction"] or line["target"]})
         with evaluating(model) as device, trace() as seen:
             batch = batch.to(device)
@@ -151,8 +152,8 @@ class Task(_sensed.SensedTask):
         image = image if image.ndim == 3 else image[:, :, None].repeat(3, axis=2)
         heats = alpha[:-1].view(-1, *grid).double().cpu().numpy()[:LOOKS]  # [T, H', W']
         return kinds.Images(
-            title="Where the model looks for each word", captions=names[:LOOKS],
-            alt="The image once for each word that is written, dark where the model does not look.",
+            title="Attention weights for each word", captions=names[:LOOKS],
+            alt="The image once for each predicted word, dark where the attention weights are small.",
             images=[to_text(heated(image, heat)) for heat in heats],
         )  # fmt: skip
 

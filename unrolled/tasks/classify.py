@@ -1,4 +1,4 @@
-"""Classify: a sequence in, its class (or classes) out.
+"""Classify: predict the class (or classes) of a sequence.
 
     C = - sum_n w_{c_n} log p(c_n | x_1 .. x_T) / sum_n w_{c_n}         one class, weights w if asked for
     C = - sum_{n,k} [c_k log p_k + (1 - c_k) log(1 - p_k)]              several classes at once
@@ -43,13 +43,13 @@ TOLD = ("p_target", "nats")  # of a target
 
 class Config(_labelled.Config):
     readout: _labelled.Readout = "mean"
-    """How a sequence is read off a model's positions: the last one, first and last, their mean or largest, or weighted
-    by attention or by a learned query."""
+    """How the outputs at all positions are reduced to one vector: the last one, first and last, their mean or maximum,
+    or a mean weighted by attention or by a learned query."""
     class_weights: float = Field(0.0, ge=0, le=1)
-    """How far rare classes count for more, in training and in the choice of weights: 0 all examples alike, 1 all
-    classes alike."""
+    """How much rare classes are upweighted, in training and in the selection of weights: 0: all examples count the
+    same; 1: all classes count the same."""
     label_smoothing: float = Field(0.0, ge=0, lt=1)
-    """Share of the target given to all classes alike in training; figures never use it."""
+    """Label smoothing: share of the target spread over all classes in training; metrics do not use it."""
 
 
 class Task(_labelled.LabelledTask):
@@ -113,7 +113,7 @@ class Task(_labelled.LabelledTask):
         return [Metric(self.SCORE, formula="rate")]
 
     def said(self, model: Any, section: Examples) -> tuple[Tensor, Tensor]:
-        """Logits [n, C], whose softmax (or sigmoid) is what is told as p, and the nats of each target [n]."""
+        """Logits [n, C], whose softmax (or sigmoid) is what is shown as p, and the nats of each target [n]."""
         y = self.answers_to(model, section).double()
         return self.emission.scaled(y), self.emission.losses(y, self.known(torch.from_numpy(section.values(TARGET))))
 

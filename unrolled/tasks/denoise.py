@@ -1,4 +1,4 @@
-"""Denoise: a noisy series in, the clean one out, step by step.
+"""Denoise: predict the clean series from a noisy one, step by step.
 
     C = 1/N sum_t |y_t - c_t|^2        x_t the noisy, c_t the clean value, both on the scale of the clean training data
 
@@ -50,7 +50,8 @@ class Config(_labelled.Config):
     clean: Noise = Noise()
 
     delay: int = Field(0, ge=0, le=10_000)
-    """steps that a causal model waits before it answers: it then sees some of what follows, and still runs live"""
+    """Number of steps by which a causal model delays its predictions: it then uses some of what follows, and still runs
+    live."""
 
 
 class Task(_labelled.LabelledTask):
@@ -89,7 +90,7 @@ class Task(_labelled.LabelledTask):
         if asked.noise is None:
             return super()._opened(source, answers)
         if isinstance(source, str) and source.startswith(BUILTIN):
-            raise UsageError(f"{source} has noise already, and settings for it; leave out noise = {asked.noise}")
+            raise UsageError(f"{source} already has noise; leave out noise = {asked.noise}")
         return with_noise(open_labelled(source, self._reading_of(source), "none"), asked, self.config.reading.window)
 
     def ports(self) -> Ports:

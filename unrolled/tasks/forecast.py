@@ -1,4 +1,4 @@
-"""Forecast: real-valued series in, their next steps out, with intervals.
+"""Forecast: predict the next steps of real-valued series, with intervals.
 
     p(x_{t+1}, .., x_{t+H} | x_1 .. x_t, covariates),     each number with quantiles
 
@@ -79,7 +79,7 @@ class Task(SeriesTask):
         return [
             task.Use("forecast the next steps", "forecast", ("-o", "NEW_FILE.csv")),
             task.Use("continue newer data", "forecast", ("--history", "NEW_DATA")),
-            task.Use("find values that were not expected", "score", ("NEW_DATA",)),
+            task.Use("find unusual values", "score", ("NEW_DATA",)),
         ]
 
     # ---- metrics
@@ -103,7 +103,7 @@ class Task(SeriesTask):
         spots = origins(section, self.codec, self.config.evaluating.stride or 1)
         if not len(spots):
             needed = self.codec.horizon + 1
-            raise DataError(f"{source}: no series has the {needed} values that a forecast and its judgement need")
+            raise DataError(f"{source}: no series has the {needed} values that evaluating a forecast needs")
         return lambda model: self.sums(model, section, spots)[0]
 
     def sums(
@@ -123,7 +123,7 @@ class Task(SeriesTask):
                 _enter(ledger, rows, np.abs(told[MEDIAN] - target), scale[:, :, 2])
         n = int(sums.of["n"].sum())
         if n == 0:
-            raise DataError("all values to forecast are missing in this span; there is nothing to measure")
+            raise DataError("all values to forecast are missing in this span, so there is nothing to evaluate")
         return {**sums.metrics(), "tokens": n}, sums
 
     def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
@@ -185,7 +185,7 @@ class Task(SeriesTask):
     def _section(self, source: Any) -> Examples:
         found = encode_histories(source, self.reading, self.codec)
         if not found:
-            raise DataError(f"{source}: no series has a value; there is nothing to continue")
+            raise DataError(f"{source}: no series has a value, so there is nothing to continue")
         return section_of(found)
 
     def predict(self, model: Any, given: Sequence[task.Given], decoding: Any = None) -> Iterator[dict[str, Any]]:
@@ -249,8 +249,9 @@ class Task(SeriesTask):
             of = f" of series {shown(history.name)}" if history.name else ""
             names = ", ".join(name for name, _, _ in self.codec.known) or "time stamps"
             raise DataError(
-                f"the known-future covariates ({names}){of} end {known} steps after the last value, and a forecast of "
-                f"{n} steps needs {n}; add rows with them and an empty target, or give a smaller {option('horizon')}"
+                f"the known-future covariates ({names}){of} end {known} steps after the last value, but a "
+                f"forecast of {n} steps needs {n}; add rows with them and an empty target, or give a smaller "
+                f"{option('horizon')}"
             )
 
     def _units(self, section: Examples, i: int) -> Numbers:
@@ -312,14 +313,14 @@ class Task(SeriesTask):
         """New values one by one, each with a forecast of the next steps; `condition` names the series."""
         if isinstance(model, Encoder):
             raise UsageError(
-                "this run brings the whole window to mean 0 and deviation 1 before it is read, so it cannot run live; "
-                f"train with {option('relative', 'last')}"
+                "this run normalises the whole window before it is read, so it cannot run live; train with "
+                f"{option('relative', 'last')}"
             )
         codec = self.codec
         if codec.past or codec.d_known or codec.static or codec.calendar:
             raise UsageError("this run has covariates, which are not known from values alone, so it cannot run live")
         if condition is None and len(codec.scales) > 1:
-            raise UsageError(f"this run has {len(codec.scales)} series: say which one with {option('condition')}")
+            raise UsageError(f"this run has {len(codec.scales)} series: name one with {option('condition')}")
         name = condition if condition is not None else next(iter(codec.scales))
         if name not in codec.scales:
             raise UsageError(f"there is no series {shown(name)} in this run; it has {', '.join([*codec.scales][:12])}")
@@ -337,7 +338,7 @@ class Task(SeriesTask):
             if codec.observed:
                 x[0, 0, D : 2 * D] = seen
             elif not seen.all():
-                raise DataError(f"{place}: a value is missing, and this run was trained without missing values")
+                raise DataError(f"{place}: a value is missing, but this run was trained without missing values")
             return torch.from_numpy(x)
 
         def told(y: Tensor, _: Tensor) -> dict[str, Any]:

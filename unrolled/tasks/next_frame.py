@@ -1,4 +1,4 @@
-"""Next frame: sequences of binary vectors in, such as piano rolls; the bits of the next frame (or one further on) out.
+"""Next frame: predict the next frame (or one `ahead` steps on) of sequences of binary vectors, such as piano rolls.
 
     C = - sum_t sum_k [ v_{t+1,k} log p_{t,k} + (1 - v_{t+1,k}) log(1 - p_{t,k}) ],     p_t = sigmoid(y_t)
 
@@ -65,7 +65,7 @@ USED = {"split", "seed", "ahead", "fraction", "held_out"}  # of the settings of 
 
 class Config(config.Config):
     frame_seconds: float = Field(0.5, gt=0, le=60)
-    """How long a frame sounds in generated MIDI files; a quarter note is half a second."""
+    """Duration of a frame in generated MIDI files; a quarter note is half a second."""
 
 
 class Task(_next.NextTask):
@@ -88,7 +88,7 @@ class Task(_next.NextTask):
             n for n in type(self.data).model_fields if n not in USED and getattr(self.data, n) != getattr(plain, n)
         ]
         if unused:
-            raise UsageError(f"{unused[0]} is a setting for text; next-frame takes {', '.join(sorted(USED))}")
+            raise UsageError(f"{unused[0]} is a setting for text; next-frame has {', '.join(sorted(USED))}")
         asked = {"task": type(self).__module__, "data": settings_of(self.data)}
         found = kept(source, asked, lambda: prepare_rolls(source, self.data))
         self.rolls = replace(found, sections=used(found.sections, self.data, n_values))
@@ -101,9 +101,9 @@ class Task(_next.NextTask):
         try:
             self.width = int(read_json(directory / CODEC, within=directory)["width"])
         except (ValueError, TypeError, KeyError, OverflowError) as error:
-            raise DataError(f"{directory / CODEC}: does not say how wide frames are ({error})") from None
+            raise DataError(f"{directory / CODEC}: damaged, the width of frames is not valid ({error})") from None
         if not 1 <= self.width <= WIDEST:
-            raise DataError(f"{directory / CODEC}: frames {self.width} wide are not possible: 1 to {WIDEST:,} are")
+            raise DataError(f"{directory / CODEC}: invalid width of frames {self.width}: expected 1 to {WIDEST:,}")
 
     def describe(self) -> dict[str, Any]:
         return {}
@@ -140,7 +140,9 @@ class Task(_next.NextTask):
         """All sequences of another file, whatever their part, as wide as the run's."""
         found = [roll for rolls in read_rolls(source).values() for roll in rolls]
         if found[0].shape[1] != self.width:
-            raise DataError(f"{source}: the frames are {found[0].shape[1]} wide, those of this run {self.width}")
+            raise DataError(
+                f"{source}: the frames have width {found[0].shape[1]}, expected {self.width} as in training"
+            )
         return found
 
     def read(self, source: Any) -> Iterator[list[task.Given]]:
@@ -250,7 +252,7 @@ class Task(_next.NextTask):
         """n rolls [T, D], each `max_tokens` frames longer than the prompt, the most probable first; the first `given`
         frames are the prompt's, and logp is of the others, under the model as it is, whatever the temperature.
 
-        The prompt is an array [T, D], or a file whose first sequence is gone on from: `FILE`, or `FILE:16` for its
+        The prompt is an array [T, D], or a file whose first sequence is continued: `FILE`, or `FILE:16` for its
         first 16 frames. Every key is drawn by itself, by temperature and seed.
         """
         given = self._prompt(prompt.value)
@@ -273,7 +275,7 @@ class Task(_next.NextTask):
         """How probable each frame was: a row of zeros and ones."""
         self.require_next()
         if condition is not None:
-            raise UsageError(f"{option('condition')} is not for the task 'next-frame'")
+            raise UsageError(f"{option('condition')} does not apply to the task 'next-frame'")
         assert isinstance(model, Causal)
         first = self._start(np.zeros((0, self.width), np.uint8))  # [1, 1, D]
         return Flow(model, self._frame, self.told, self._line, first, first=first)

@@ -1,4 +1,4 @@
-"""Next token: text, bytes or any tokens in, the next one (or the one `ahead` steps on) out.
+"""Next token: predict the next token (or the one `ahead` steps on) of text, bytes or any other tokens.
 
     C = - sum_t log p(x_{t+tau} | x_1 .. x_t)            eq. (7.5), tau = ahead
 
@@ -58,9 +58,9 @@ SHOWN = 256  # tokens of an example that a picture shows
 
 class Config(config.Config):
     label_smoothing: float = Field(0.0, ge=0, lt=1)
-    """Share of the target given to the prior in training, eq. (8.3); figures never use it."""
+    """Label smoothing: share of the target given to the prior in training, eq. (8.3); metrics do not use it."""
     prior: Literal["uniform", "training"] = "uniform"
-    """Where smoothing goes: to all tokens alike or by their frequency in the training data."""
+    """Prior of the label smoothing: uniform, or the token frequencies of the training data."""
 
 
 class Task(_next.NextTask):
@@ -172,7 +172,7 @@ class Task(_next.NextTask):
     @classmethod
     def guess(cls, look: Look, given: Mapping[str, Any]) -> task.Guess | None:  # noqa: ARG003
         if given.get("condition") is not None:
-            return task.Guess(0.9, "a class is to start each text")
+            return task.Guess(0.9, "a condition was given")
         return task.Guess(0.1, "text can always be continued")
 
     def baselines(self) -> list[task.Baseline]:
@@ -192,7 +192,7 @@ class Task(_next.NextTask):
         """Nats per token; and, when the whole section is read, bits per character and byte."""
         total, count = float(sums["nats"]), int(sums["tokens"])
         if count == 0:
-            raise DataError("there is no token to predict in this part of the data: give more of it")
+            raise DataError("there are no tokens to predict in this split: give more data")
         figures = {"nats": total / count, "perplexity": metrics.perplexity(total, count)}
         figures["accuracy"] = sums["right"] / count
         if whole:
@@ -245,9 +245,9 @@ class Task(_next.NextTask):
         room = min(SAMPLE_TOKENS, (decoder_of(model).max_length or 2 * SAMPLE_TOKENS) // 2)
         asked = Decoding(n=2, temperature=SAMPLE_TEMPERATURE, max_tokens=room)
         texts = [one["text"] for one in self.generate(model, task.Given("", label), asked)]
-        begun = f", begun by {label}" if label else ""
+        begun = f", class {label}" if label else ""
         titles = [f"temperature {SAMPLE_TEMPERATURE}{begun}, the more probable of two", "the less probable"]
-        samples = kinds.Texts(title="What the model writes", captions=titles, texts=texts)
+        samples = kinds.Texts(title="Generated text", captions=titles, texts=texts)
         return {"samples": samples, "surprise": self._surprise(model, split)}
 
     def _surprise(self, model: Causal | Conditional, split: str) -> kinds.Tokens:
@@ -290,7 +290,7 @@ class Task(_next.NextTask):
     # ---- writing
 
     def generate(self, model: Causal | Conditional, prompt: task.Given, decoding: Any) -> list[dict[str, Any]]:
-        """n texts that go on from the prompt, the most probable first: sampled, best of more samples, or by beam."""
+        """n texts that continue the prompt, the most probable first: sampled, best of more samples, or by beam."""
         with evaluating(model):
             return self.go_on(self._begin(model, prompt), decoding)
 
@@ -331,7 +331,7 @@ class Task(_next.NextTask):
         return torch.tensor([[int(token) for token in self.codec.encode(row)]], dtype=torch.long)  # [1, n]
 
     def _line(self, line: str, place: str) -> str | None:
-        """A stream goes on over the ends of lines, which are tokens of it; other texts end with an empty line."""
+        """A stream continues over the ends of lines, which are tokens of it; other texts end with an empty line."""
         return f"{line}\n" if self.is_stream else line or None
 
     def _begin(self, model: Causal | Conditional, prompt: task.Given) -> Begun:
@@ -349,19 +349,17 @@ class Task(_next.NextTask):
     def _writer(self, stop: str | None) -> Writer:
         ids = [] if stop is None else [int(token) for token in self.codec.encode(stop)]
         if len(ids) > 1 or ids == [UNKNOWN]:
-            raise UsageError(f"stop = {stop!r} must be one token that the run knows; it is {len(ids)} or unknown")
+            raise UsageError(f"invalid value stop = {stop!r}: expected a single token that the run knows")
         return Writer(self.codec, [STOP, *ids], self.emission.never)
 
     def _class_ids(self, names: Sequence[str | None]) -> np.ndarray | None:
         """The numbers of classes; they must be given exactly where the run was trained with them."""
         if all(name is None for name in names):
             if self.labels:
-                raise UsageError(
-                    f"this run starts from a class: give {option('condition')}, one of {', '.join(self.labels)}"
-                )
+                raise UsageError(f"this run needs a class: give {option('condition')}, one of {', '.join(self.labels)}")
             return None
         if not self.labels:
-            raise UsageError(f"this run was trained without {option('condition')}, so no class can start it")
+            raise UsageError(f"this run was trained without {option('condition')}, so it takes no class")
         known = {name: i for i, name in enumerate(self.labels)}
         for name in names:
             if name not in known:

@@ -1,4 +1,4 @@
-"""Recognise: a sound or strokes of a pen in, the text that they are out.
+"""Recognise: transcribe a sound or pen strokes to text.
 
     attention    C = - sum_t log p(y_t | y_1 .. y_{t-1}, source)               the models that write for a source
     ctc          C = - log sum over alignments of prod_s q_s(pi_s)             the models that read, one answer a frame
@@ -55,7 +55,8 @@ MOST_NAMES, LEAST = 40, 0.05  # tokens of a picture of frames, and how probable 
 class Config(_written.Config):
     pairs: RecognitionReading = RecognitionReading()
     objective: Literal["attention", "ctc"] = "attention"
-    """Write for the source token by token, or answer at every frame and merge."""
+    """Training objective: write the text token by token with attention to the source, or predict at every frame and
+    merge (CTC)."""
 
 
 class Task(_sensed.SensedTask):
@@ -129,7 +130,7 @@ class Task(_sensed.SensedTask):
 
     def input_of(self, line: Mapping[str, Any]) -> Any:
         if not isinstance(line["vectors"], list):
-            raise DataError("a saved prediction holds no vectors; a file that it may name is not opened")
+            raise DataError("a saved prediction does not contain the source, and a file that it names is not opened")
         return {"source": line["vectors"], "target": line["target"]}
 
     # ---- pictures
@@ -137,7 +138,7 @@ class Task(_sensed.SensedTask):
     def pictures(self, model: Any, split: str) -> dict[str, Any]:
         lines = list(self.predictions(model, split, _written.SHOWN))
         table = kinds.Table(
-            title="What the model writes", alt=f"Texts of the {split} data beside what was written.",
+            title="Predictions", alt=f"Targets and predictions of the {split} data.",
             columns=["source", "target", "prediction"],
             rows=[[line["source"], line["target"], line["prediction"]] for line in lines],
         )  # fmt: skip
@@ -253,7 +254,7 @@ class ByFrames(Task):
         likely = [token for token in range(len(highest)) if highest[token] > LEAST][:MOST_NAMES]
         names = ["(blank)" if token == 0 else self.codec.name(token) for token in likely]
         return kinds.Heatmap(
-            title="What each frame says", alt="Each row is a token and shows how probable it is at every frame.",
+            title="Token probabilities by frame", alt="Each row shows the probability of one token at every frame.",
             values=p[:, likely].T.round(decimals=5).tolist(), rows=names, x_label="frame", y_label="token", low=0.0,
             high=1.0,
         )  # fmt: skip

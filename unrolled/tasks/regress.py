@@ -1,4 +1,4 @@
-"""Regress: a sequence in, one number or several out.
+"""Regress: predict one number or several for a sequence.
 
     C = 1/N sum_{n,k} l(y_{n,k} - t_{n,k})        l(e) = e^2 (l2), |e| (l1), or Huber's (1964)
 
@@ -29,10 +29,10 @@ ALIASES = ("regression",)
 
 class Config(_labelled.Config):
     readout: _labelled.Readout = "last"
-    """How a sequence is read off a model's positions: the last one, first and last, their mean or largest, or weighted
-    by attention or by a learned query."""
+    """How the outputs at all positions are reduced to one vector: the last one, first and last, their mean or maximum,
+    or a mean weighted by attention or by a learned query."""
     loss: Distance = "l2"
-    """What training makes small: squares, absolute values, or squares near 0 and absolute values beyond."""
+    """Training loss: squared error, absolute error, or Huber (squared near 0, absolute beyond)."""
 
 
 class Task(_labelled.LabelledTask):

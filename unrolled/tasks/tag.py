@@ -1,4 +1,4 @@
-"""Tag: words in, a tag for each of them out.
+"""Tag: predict a tag for each word.
 
     C = - 1/N sum_t log p(c_t | x_1 .. x_T)        over the N words of all sentences
 
@@ -38,11 +38,11 @@ SHOWN = 60  # tags that a picture of confusions shows
 
 class Config(_labelled.Config):
     letters: int = Field(16, ge=0, le=64)
-    """Letters of each word that are read beside the word; 0: none."""
+    """Number of letters of each word that are read in addition to the word; 0: none."""
     n_words: int = Field(100_000, ge=8)
-    """The most words that have a vector of their own; rarer ones are known by their letters only."""
+    """Maximum number of words with an embedding of their own; rarer words are represented by their letters only."""
     least: int = Field(1, ge=1)
-    """How often training must show a word to give it a vector of its own."""
+    """How often a word must occur in the training data to have an embedding of its own."""
 
 
 class Task(_labelled.LabelledTask):

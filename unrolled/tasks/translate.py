@@ -1,4 +1,4 @@
-"""Translate: a text in, another text out: languages, letters to sounds, dates to ISO, any string to string.
+"""Translate: write a target text for a source text: languages, letters to sounds, dates to ISO, any string to string.
 
     C = - sum_t log p(y_t | y_1 .. y_{t-1}, source)                  source and target in words, letters, bytes or BPE
 
@@ -145,7 +145,7 @@ class Task(_written.WrittenTask):
         except DataError as error:
             raise DataError(f"{place}: {error}") from None
         if not len(ids):
-            raise DataError(f"{place}: there is no text to read; fill it in")
+            raise DataError(f"{place}: the source text is empty; fill it in")
         return ids.astype(np.int32)
 
     def is_nothing(self, value: Any) -> bool:

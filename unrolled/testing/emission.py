@@ -1,6 +1,6 @@
 """The laws of an emission: its losses add up, padding does not exist, rows are independent, draws follow log p.
 
-A draw follows the log-probability that is given for it where p(choice | y') / p(choice | y) is 1 in the mean over many
+A draw follows the log-probability that is given for it where p(choice | y') / p(choice | y) has mean 1 over many
 draws, for other outputs y' that make nothing possible that was impossible: sum_c p(c | y) p(c | y') / p(c | y) = 1,
 over whole numbers or as an integral over real ones.
 """

@@ -66,18 +66,16 @@ def train(
 ) -> Run:
     """Train a model on a task and return the saved run: `train("poems.txt", model="gru", steps=500, d_state=128)`.
 
-    `data` is a path, builtin:NAME, a list of strings, an array, a tensor or a data frame. All settings of training, of
-    the data, of the task and of the model are keyword arguments, by the names of the command line; those with a dot go
-    into `settings`, {"model.dropout": 0.1}, where all others may be too. `resume` names a run directory that
-    was interrupted; its settings are kept, but data that is not built-in, `own_file` and `from_run` are given again:
-    nothing is opened or executed because a directory names it. `baselines` are figures that were measured before on
-    the same data, {label: {split: figures}}, so that they need not be measured again.
-    `valid` and `test` are data in the same forms, of which nothing is trained on; what is not given is cut from `data`.
-    `from_run` is a saved run to begin with: its weights wherever they fit, its tokens where the data is of their kind,
-    its task and model; else a task that is not named is guessed from the data, and the model is the task's default.
-    `freeze` names what is not trained: encoder, decoder, embedding, body, head, everything-but-the-head, or the
-    beginning of a weight's name. `progress` shows how it goes (`unrolled.training.progress`); without one a notebook
-    shows a bar, and a script nothing.
+    `data` is a path, builtin:NAME, a list of strings, an array, a tensor or a data frame. All settings of training,
+    data, task and model are keyword arguments with the names of the command line; those with a dot go into `settings`,
+    such as {"model.dropout": 0.1}, which accepts all others too. `valid` and `test` are held-out data in the same
+    forms; a split that is not given is taken from `data`. `resume` is the directory of an interrupted run, which keeps
+    its settings; data that is not built in, `own_file` and `from_run` must be given again, because no file is opened
+    because a directory names it. `from_run` is a saved run to start from: its weights wherever they fit, its
+    vocabulary, task and model; otherwise a task that is not given is guessed from the data, and the model is the
+    default of the task. `freeze` names the parts that are not trained (see --freeze). `baselines` are metrics measured
+    before on the same data, {label: {split: metrics}}. `progress` shows the progress (`unrolled.training.progress`);
+    without one, a notebook shows a bar and a script nothing.
     """
     started = time.monotonic()
     shown = progress or for_python()
@@ -109,7 +107,7 @@ def _begun(path: Path, shown: Progress) -> Iterator[RunDirectory]:
     RunDirectory(path).require_free()  # before anything is put there
     with in_use(path):
         if RunDirectory(path).require_free():
-            shown.say(f"{path}: a run was stopped here before training began; starting again")
+            shown.say(f"{path}: a run was stopped here before training started; starting again")
         run = RunDirectory.create(path)
         try:
             yield run
@@ -148,7 +146,7 @@ def configure(
     advice |= {} if saved is None else starting.inherited(saved, model)
     config = assemble(settings, values, advice, spec.config, of_task.Config)
     if config.members > 1 or config.combine != "outputs":
-        raise UsageError(f"models that answer together are made by: {invocation('compare', {'folds': 5}, 'DATA')}")
+        raise UsageError(f"ensembles are trained with: {invocation('compare', {'folds': 5}, 'DATA')}")
     given = names_of_sources(data)
     facts: dict[str, Any] = {"task": task, "model": model, "source": given.pop("train"), "given": given}
     facts["versions"] = versions()
@@ -190,7 +188,8 @@ def _resume(
     if own_device(config.device) != config.device:
         new = f"start a new run with its weights by {option('from_run', path)}"
         raise DataError(
-            f"{path}: was trained on {config.device}, which this machine lacks; resume it elsewhere, or {new}"
+            f"{path}: this run was trained on {config.device}, which this machine does not have; resume it "
+            f"elsewhere, or {new}"
         )
     with stop_at_once(), in_use(path):
         if _is_finished(run):  # by another process, just now
@@ -211,9 +210,12 @@ def _named_again(run: RunDirectory, config: RunConfig, given: Mapping[str, Any])
     for name, before in named.items():
         if given.get(name) is None:
             again = resume_training(run.path, config)
-            raise DataError(f"{run.path}: its {name} is {shortened(before)}, opened only if you name it: {again}")
+            raise DataError(
+                f"{run.path}: its {name} is {shortened(before)}, which is opened only if you name it explicitly: "
+                f"{again}"
+            )
         if name == "target_file" and not trust.is_same(given[name], before):
-            raise DataError(f"{given[name]}: not the file of targets that this run began with, {shortened(before)}")
+            raise DataError(f"{given[name]}: not the file of targets that this run started with, {shortened(before)}")
     if "from_run" in named:
         return config.model_copy(update={"start": config.start.updated({"from_run": str(given["from_run"])})})
     return config
@@ -245,7 +247,7 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     if not resuming:
         task.prepare(data)
     elif not prepare_again(run, config, task, data):
-        raise DataError(f"{run.path}: the data has changed since this run began; give it back or start a new run")
+        raise DataError(f"{run.path}: the data has changed since this run started; restore it, or start a new run")
     before = run.read_json("data.json")["facts"].get("notes") if resuming else []
     _told([note for note in task.facts().get("notes", []) if note not in (before or [])], shown)
     require_room(config, task)
@@ -288,7 +290,7 @@ def _origin(run: RunDirectory, config: RunConfig, resuming: bool) -> Run | None:
 
 
 def _baselines(run: RunDirectory, config: RunConfig, task: Task) -> dict[str, Any]:
-    """The figures of the task's own baselines on the held-out parts; made once, before training."""
+    """The figures of the task's own baselines on the held-out splits; made once, before training."""
     if (run.path / "baselines.json").exists():
         return read_baselines(run)
     parts = task.held_out()

@@ -37,9 +37,9 @@ class Guard:
         if self.rollbacks > ROLLBACKS:
             what = "loss" if not math.isfinite(loss) else "gradient"
             raise Diverged(
-                f"training diverged: the {what} was not finite in {SKIPS + 1} batches in a row (the last is batch "
-                f"{step}), also after the rate was cut {ROLLBACKS} times; lower it with {option('lr')} "
-                f"or clip with {option('clip')}"
+                f"training diverged: the {what} was not finite in {SKIPS + 1} batches in a row (the last is "
+                f"batch {step}), even after the learning rate was reduced {ROLLBACKS} times; lower it with "
+                f"{option('lr')} or clip gradients with {option('clip')}"
             )
         return "roll back"
 

@@ -156,7 +156,8 @@ class Loop:
                 self.events.resume(self.at.step)
             self.at.guard = guard
             back = at.step + 1 if found is None else self.at.step
-            text = f"batch {at.step}: still not finite, back to step {back}, rate times {guard.scale:.3g}"
+            rate = f"the learning rate times {guard.scale:.3g}"
+            text = f"batch {at.step}: still not finite, rolled back to step {back} with {rate}"
         self._note(at.step, text)
 
     def _note(self, step: int, text: str) -> None:
@@ -192,7 +193,7 @@ class Loop:
         self.sound = math.isfinite(score)
         if not self.sound:
             at.stale += 1
-            text = f"{self.task.criterion} is {score} on validation data, weights not kept"
+            text = f"{self.task.criterion} is {score} on validation data, so these weights were not saved"
             self._note(at.step, f"step {at.step}: {text}")
             return
         kept = not at.guard.skipped  # weights that fail are not
@@ -265,13 +266,13 @@ class Loop:
         return self.state
 
     def resume(self) -> None:
-        """Go on from the last good checkpoint; what a damaged one cost is said."""
+        """Resume from the last good checkpoint; what a damaged one cost is said."""
         found = self.checkpoints.latest()
         if found is None:
             if (last := self.run.last_step()) > 0:  # the first is saved before the first step
                 raise DataError(
-                    f"{self.checkpoints.path}: the checkpoints are gone, but metrics.jsonl shows that this run was "
-                    f"trained up to step {last} or further; put them back, or start a new run"
+                    f"{self.checkpoints.path}: the checkpoints are gone, but metrics.jsonl shows that this run "
+                    f"was trained up to step {last} or further; restore them, or start a new run"
                 )
             self.run.cut_metrics(-1)
             self.progress.say("there is no checkpoint, and metrics.jsonl shows no training step: starting at step 0")
@@ -335,14 +336,14 @@ class Loop:
         self.needs = self.needs or 2 * self._elapsed()  # the first evaluation did not come to its end
         enough = f"{option('time')} of about {self.needs:.0f} s"
         return NotTrained(
-            f"no training step was run: preparing the data and evaluation alone need "
-            f"{self._elapsed() + self.reserve:.0f} s of the budget; give a {enough}, or use less held-out data with "
+            "no training steps were run: preparing the data and evaluation alone need "
+            f"{self._elapsed() + self.reserve:.0f} s of the budget; use a {enough}, or less held-out data with "
             f"{option('held_out')}",
             self.needs,
         )
 
     def _diverged(self) -> Diverged:
-        smaller = f"lower the rate with {option('lr')} or clip with {option('clip')}"
+        smaller = f"lower the learning rate with {option('lr')} or clip gradients with {option('clip')}"
         return Diverged(f"training diverged: {self.task.criterion} was never finite on validation data; {smaller}")
 
     def _due(self) -> bool:
@@ -350,7 +351,7 @@ class Loop:
         return self.at.step % self.config.watching.evaluate_every == 0 and self.at.looked != self.at.step
 
     def _look_and_save(self) -> bool:
-        """Evaluate and save when it is time; True when there is no point in going on."""
+        """Evaluate and save when it is time; True when training should stop."""
         at = self.at
         if due := self._due():
             self._look()

@@ -35,9 +35,9 @@ def require_room(config: RunConfig, task: Task) -> None:
     needed = NUMBER * (weights * copies + others)
     if needed > room:
         raise OutOfMemory(
-            f"the model '{config.model}' has {weights + others:,} numbers with these settings and this data; training "
-            f"needs at least {needed:,} bytes for them and {room:,} are free: choose a smaller one, with fewer or "
-            "narrower layers or a smaller vocabulary"
+            f"the model '{config.model}' has {weights + others:,} parameters with these settings and this data; "
+            f"training needs at least {needed:,} bytes, but only {room:,} are free: use fewer or narrower "
+            "layers, or a smaller vocabulary"
         )
 
 
@@ -62,7 +62,7 @@ def explain_memory(config: RunConfig, task: Task, model: Model) -> Iterator[None
         return
     model.zero_grad(set_to_none=True)
     rows = _rows_that_fit(config, task, model)
-    small = f"even one row does not fit: make the model or {option('length')} smaller"
+    small = f"even one row does not fit: reduce {option('length')} or the size of the model"
     advice = f"{option('batch_size', rows)} fits" if rows else small
     raise OutOfMemory(f"out of memory with batches of {config.batching.batch_size} rows; {advice}")
 

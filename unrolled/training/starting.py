@@ -70,23 +70,24 @@ def offer_own(run: RunDirectory, config: RunConfig, task: Task) -> None:
 def take_weights(model: nn.Module, task: Task, saved: Run) -> parts.Taken:
     """Copy what fits; nothing that fits is an error."""
     if isinstance(saved.model, Together):
-        raise UsageError(f"{saved.path}: {saved.config.members} models that answer together; start from one of them")
+        raise UsageError(f"{saved.path}: this is an ensemble of {saved.config.members} models; start from one of them")
     taken = parts.take(model, saved.model, task.vocabularies(), saved.task.vocabularies())
     if not taken.took:
         reasons = "; ".join(f"{name} is {why}" for name, why in list(taken.left.items())[:3])
         raise UsageError(
-            f"{saved.path}: none of its weights fits this model ({reasons}); use its {option('model')} and sizes"
+            f"{saved.path}: none of its weights fit this model ({reasons}); use the same {option('model')} and sizes"
         )
     return taken
 
 
 def require_taken(frozen: parts.Frozen, taken: parts.Taken) -> None:
-    """What is newly initialised must be trained, or it would stay as chance made it."""
+    """What is newly initialised must be trained, or it would keep its random initial values."""
     for name in frozen.fixed:
         if name in taken.left:
             raise UsageError(
-                f"{name} cannot be frozen, because it is newly initialised ({taken.left[name]}); freeze less, such "
-                f"as one of {', '.join(dict.fromkeys(map(parts.part_of, taken.took)))}"
+                f"{name} cannot be frozen: it was not loaded from the saved run ({taken.left[name]}) and would "
+                "keep its random initial values; freeze less, such as one of "
+                f"{', '.join(dict.fromkeys(map(parts.part_of, taken.took)))}"
             )
 
 
@@ -100,6 +101,6 @@ def fingerprint(saved: Run) -> str:
 
 
 def require_unchanged(run: Path, saved: Run, config: RunConfig) -> None:
-    """A run that has no weights of its own yet goes on from the same ones."""
+    """A run that has no weights of its own yet resumes from the same ones."""
     if fingerprint(saved) != config.from_run_sha256:
-        raise DataError(f"{saved.path}: its weights have changed since {run} began with them; start a new run")
+        raise DataError(f"{saved.path}: its weights have changed since {run} started from them; start a new run")

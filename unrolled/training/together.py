@@ -26,7 +26,7 @@ def join(
     own_file: str | Path | None = None,
     baselines: Mapping[str, Any] | None = None,
 ) -> Run:
-    """A run whose model is all of theirs: the mixture of their predictions. A model that is solved, not trained, needs
+    """A run whose model is all of theirs: the mixture of their predictions. A model that is fitted in closed form needs
     no validation data to end by, so it is solved once more on all folds.
 
     They must be of one model and of the same data, cut into the same folds. The figures on test data are those of the
@@ -44,7 +44,7 @@ def join(
     task.prepare(data)
     for run in runs:
         if run.task.ports() != task.ports():
-            raise DataError(f"{run.path}: this run saw other data than the others; train it again")
+            raise DataError(f"{run.path}: this run was trained on other data than the others; train it again")
     model = build.make_model(config, task)
     fitted = Fitted()
     if isinstance(model, Together):
@@ -106,7 +106,7 @@ def left_out(curves: Sequence[Sequence[float]]) -> float:
 
 
 def mean_figures(figures: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Each figure that all folds have, in the mean; `tokens` are counted together.
+    """The mean of each figure that all folds have; `tokens` are counted together.
 
     >>> mean_figures([{"error": 0.5, "tokens": 10}, {"error": 0.25, "tokens": 11}])
     {'error': 0.375, 'tokens': 21}

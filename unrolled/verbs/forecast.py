@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 class Request(Config):
     horizon: int | None = Field(None, ge=1)
-    """How many steps to forecast; none: as many as the run was trained for, which is also the most."""
+    """Number of steps to forecast; none: as many as the run was trained for, which is also the maximum."""
 
 
 def why_not(served: Served) -> str | None:

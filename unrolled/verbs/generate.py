@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
 class Request(Decoding):
     condition: str | None = None
-    """The class to start from, for runs that were trained with one."""
+    """The class to generate for, if the run was trained with a condition."""
 
 
 def why_not(served: Served) -> str | None:
     able = isinstance(served.task, Generates)
-    return None if able else f"models of the task '{served.name}' predict for inputs and continue nothing"
+    return (
+        None if able else f"models of the task '{served.name}' make predictions for inputs, they do not continue them"
+    )
 
 
 def check(served: Served, request: Request) -> None:
@@ -39,7 +41,7 @@ def ahead(served: Served, begun: Begun, request: Request) -> Iterator[Result]:
 
 
 VERB = VerbSpec(
-    summary="Write with a saved run: text token by token as it is made, or a piano roll and a MIDI file.",
+    summary="Generate with a saved run: text, printed token by token, or a piano roll and a MIDI file.",
     request=Request,
     call=call,
     takes="prompt",

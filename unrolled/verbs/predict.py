@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 class Request(Decoding):
     condition: str | None = None
-    """The class of all examples, where the data has no column of it."""
+    """The class of all examples, if the data has no column for it."""
 
 
 def check(served: Served, request: Request) -> None:
@@ -31,7 +31,7 @@ def text(result: Result) -> str:
 
 
 VERB = VerbSpec(
-    summary="Predict for each example of some data, in order.",
+    summary="Make a prediction for each example, in order.",
     request=Request,
     call=call,
     check=check,

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 class Request(Record):
     condition: str | None = None
-    """The class of all examples, where the data has no column of it."""
+    """The class of all examples, if the data has no column for it."""
 
 
 def why_not(served: Served) -> str | None:
     able = isinstance(served.task, Scores)
-    return None if able else f"models of the task '{served.name}' give their inputs no probability"
+    return None if able else f"models of the task '{served.name}' do not assign probabilities to their inputs"
 
 
 def check(served: Served, request: Request) -> None:
@@ -46,7 +46,7 @@ def text(result: Result) -> str:
 
 
 VERB = VerbSpec(
-    summary="Log-probability of each example of some data, in order.",
+    summary="Log-probability of each example, in order.",
     request=Request,
     call=call,
     why_not=why_not,

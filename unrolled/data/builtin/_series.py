@@ -23,16 +23,16 @@ class Series(Config):
     """How much is made."""
 
     length: int = Field(100, ge=2, le=MOST)
-    """steps of a series"""
+    """Length of each series."""
     examples: int = Field(10_000, ge=1, le=MOST)
-    """how many series"""
+    """Number of series."""
     seed: int = Field(0, ge=0, le=LARGEST_SEED)
-    """decides the random numbers"""
+    """Random seed."""
 
     @model_validator(mode="after")
     def within_bounds(self) -> Self:
         if self.length * self.examples > MOST:
-            raise ValueError(f"examples times length may be at most {MOST:,}")
+            raise ValueError(f"examples times length must be at most {MOST:,}")
         return self
 
 

@@ -26,7 +26,7 @@ def read(settings: Series) -> Iterator[Made]:
 
 
 BUILTIN = BuiltinSpec(
-    summary="the adding problem: the sum of the two marked numbers, for regress; builtin:adding,length=600",
+    summary="adding problem: the sum of the two marked numbers, for regress; builtin:adding,length=600",
     licence="generated",
     size="10,000 series",
     holds="labelled",

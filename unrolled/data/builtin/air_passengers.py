@@ -24,7 +24,7 @@ def read(_: Config) -> list[dict[str, object]]:
 
 BUILTIN = BuiltinSpec(
     summary="passengers of international airlines by month, 1949 to 1960, for forecast",
-    licence="figures of public record (Box & Jenkins 1976)",
+    licence="public record (Box & Jenkins 1976)",
     size="144 steps",
     holds="series",
     use="forecast",

@@ -144,9 +144,9 @@ class Settings(Config):
     """How much is made."""
 
     examples: int = Field(30_000, ge=1, le=999_999)
-    """how many pairs there are to train on"""
+    """Number of training pairs."""
     seed: int = Field(0, ge=0, le=10**18)
-    """decides which dates and styles are drawn"""
+    """Random seed of dates and styles."""
 
 
 def read(settings: Settings) -> Iterator[Made]:

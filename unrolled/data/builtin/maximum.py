@@ -15,9 +15,9 @@ class Settings(Series):
     """How much is made."""
 
     length: int = Field(50, ge=2, le=MOST)
-    """steps of a series"""
+    """Length of each series."""
     examples: int = Field(5_000, ge=1, le=MOST)
-    """how many series"""
+    """Number of series."""
 
 
 def read(settings: Settings) -> Iterator[Made]:

@@ -17,11 +17,11 @@ class Settings(Config):
     """How much is made, and which way."""
 
     examples: int = Field(20_000, ge=1, le=LARGEST)
-    """how many pairs"""
+    """Number of pairs."""
     seed: int = Field(0, ge=0, le=10**18)
-    """decides the random numbers"""
+    """Random seed."""
     from_: Literal["english", "french"] = Field("english", alias="from")
-    """the language of the source"""
+    """Language of the source."""
 
 
 def read(settings: Settings) -> Iterator[Made]:

@@ -19,7 +19,7 @@ def read(_: Config) -> str:
 
 
 BUILTIN = BuiltinSpec(
-    summary="the reference of the Python language, as shown by help(): English prose and code",
+    summary="the Python language reference, as shown by help(): English prose and code",
     licence="PSF",
     size="0.5 MB",
     holds="text",

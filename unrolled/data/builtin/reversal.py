@@ -20,17 +20,17 @@ class Settings(Config):
     """How much is made."""
 
     examples: int = Field(20_000, ge=1, le=MOST)
-    """how many pairs"""
+    """Number of pairs."""
     length: int = Field(20, ge=1, le=LONGEST)
-    """the most letters of a word"""
+    """Maximum length of a word."""
     seed: int = Field(0, ge=0, le=10**18)
-    """decides the random letters"""
+    """Random seed."""
 
     @model_validator(mode="after")
     def enough_words(self) -> Self:
         there = sum(len(LETTERS) ** n for n in range(1, min(self.length, 5) + 1))  # more than MOST from 5 on
         if self.examples > there:
-            raise ValueError(f"there are only {there:,} words of up to {self.length} letters; ask for fewer")
+            raise ValueError(f"there are only {there:,} words of up to {self.length} letters; use fewer examples")
         return self
 
 
@@ -49,7 +49,7 @@ def read(settings: Settings) -> Iterator[Made]:
 
 
 BUILTIN = BuiltinSpec(
-    summary="letters and the same backwards, for translate; builtin:reversal,length=40",
+    summary="letters and the same letters reversed, for translate; builtin:reversal,length=40",
     licence="generated",
     size="20,000 pairs",
     holds="pairs",

@@ -20,11 +20,11 @@ class Settings(Series):
     """How much is made, and how noisy."""
 
     length: int = Field(1000, ge=2, le=MOST)
-    """steps of a series"""
+    """Length of each series."""
     examples: int = Field(5, ge=1, le=MOST)
-    """how many series"""
+    """Number of series."""
     noise: float = Field(0.2, ge=0, le=100)
-    """the standard deviation s of the noise"""
+    """Standard deviation s of the noise."""
 
 
 def read(settings: Settings) -> list[dict[str, object]]:

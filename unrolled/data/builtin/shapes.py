@@ -210,11 +210,11 @@ class Settings(Config):
     """How much is drawn, and what is held out."""
 
     examples: int = Field(12_000, ge=20, le=200_000)
-    """how many pictures"""
+    """Number of pictures."""
     seed: int = Field(0, ge=0, le=10**18)
-    """decides what is drawn"""
+    """Random seed."""
     held_out: Literal["together", "bound"] = "together"
-    """what validation and test show for the first time: two shapes together, or a colour bound to a shape"""
+    """What only the held-out splits contain: new pairs of shapes, or new combinations of colour and shape."""
 
 
 @lru_cache(maxsize=1)

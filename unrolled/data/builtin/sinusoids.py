@@ -18,11 +18,11 @@ class Settings(Series):
     """How much is made, and how noisy."""
 
     length: int = Field(200, ge=2, le=MOST)
-    """steps of a series"""
+    """Length of each series."""
     examples: int = Field(2_000, ge=1, le=MOST)
-    """how many series"""
+    """Number of series."""
     snr: float = Field(0.0, ge=-1000, le=1000)
-    """how much stronger than its noise a series is, in decibels"""
+    """Signal-to-noise ratio in decibels."""
 
 
 def read(settings: Settings) -> Iterator[Made]:
@@ -39,7 +39,7 @@ def read(settings: Settings) -> Iterator[Made]:
 
 
 BUILTIN = BuiltinSpec(
-    summary="sums of sinusoids in noise at 0 dB with the clean series, for denoise",
+    summary="sums of sinusoids with noise at 0 dB, and the clean series, for denoise",
     licence="generated",
     size="2,000 series",
     holds="labelled",

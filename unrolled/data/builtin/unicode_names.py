@@ -22,7 +22,7 @@ def read(_: Config) -> list[dict[str, str]]:
 
 
 BUILTIN = BuiltinSpec(
-    summary="names of the letters of Unicode with the script they belong to, which may be the condition",
+    summary="names of Unicode letters with their script, which can be the condition",
     licence="Unicode (through Python's unicodedata)",
     size="about 10,000 rows",
     holds="rows",

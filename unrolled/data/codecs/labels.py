@@ -1,4 +1,4 @@
-"""Codecs of answers and of series: fitted on the training part only, saved as JSON, loaded back.
+"""Codecs of answers and of series: fitted on the training split only, saved as JSON, loaded back.
 
 | codec | answer | encoded |
 |---|---|---|
@@ -62,7 +62,7 @@ class AnswerCodec:
 class ClassCodec(AnswerCodec):
     """One class of several.
 
-    A model has an output for each class of the training part, and for no other. Classes that only held-out data has
+    A model has an output for each class of the training split, and for no other. Classes that only held-out data has
     (`unseen`) are numbered behind those: no model can predict them, so they are wrong whatever is predicted.
     """
 
@@ -77,19 +77,20 @@ class ClassCodec(AnswerCodec):
         unseen: Sequence[str] = (),
     ) -> None:
         if list(names) != sorted(set(names)):
-            raise ValueError("the classes are not in order, or one is there twice")
+            raise ValueError("the classes are not sorted, or one occurs twice")
         if labels not in TYPES:
-            raise ValueError(f"labels are not {labels}")
+            raise ValueError(f"invalid labels {labels}")
         self.names, self.unseen, self.labels = list(names), list(unseen), labels
-        self.counts = np.array([0] * len(names) if counts is None else counts, np.int64)  # [C] in the training part
+        self.counts = np.array([0] * len(names) if counts is None else counts, np.int64)  # [C] in the training split
         if len(self.counts) != len(self.names):
-            raise ValueError("there is not one count for each class")
+            raise ValueError("the number of counts differs from the number of classes")
         self._number_of = {name: i for i, name in enumerate(self.all_names)}
         self._label_of = [_label(name, labels) for name in self.all_names]
 
     @classmethod
     def count(cls, answers: Iterable[Any], name: str, typed: bool = True) -> Self:
-        """From the answers of the training part; where these are not `typed`, integers are told by their digits."""
+        """From the answers of the training split; where these are not `typed`, integers are recognised by their
+        digits."""
         counts: Counter[str] = Counter()
         types: set[str] = set()
         for answer in answers:
@@ -97,9 +98,9 @@ class ClassCodec(AnswerCodec):
             counts.update(parts)
             types.update(_type_of(part) for part in parts)
         if not counts:
-            raise DataError(f"{name}: no example has a {cls.word}; there is nothing to learn")
+            raise DataError(f"{name}: no example has a {cls.word}, so there is nothing to learn")
         if len(counts) == 1 and cls.kind != "classes":
-            raise DataError(f"{name}: found the single {cls.word} {shown(next(iter(counts)))}; two or more are needed")
+            raise DataError(f"{name}: found a single {cls.word}, {shown(next(iter(counts)))}; at least two are needed")
         names = sorted(map(str, counts))
         if not typed and all(_is_integer(each) for each in names):
             types = {"integer"}
@@ -214,9 +215,9 @@ class NumberScaler(AnswerCodec):
     def __init__(self, mean: Sequence[float] | NDArray[Any], std: Sequence[float] | NDArray[Any]) -> None:
         self.mean, self.std = np.array(mean, np.float64), np.array(std, np.float64)  # [n]
         if self.mean.ndim != 1 or self.mean.shape != self.std.shape or not len(self.mean):
-            raise ValueError("there is not one mean and one std for each number")
+            raise ValueError("the numbers of means and standard deviations differ")
         if not (np.isfinite(self.mean).all() and np.isfinite(self.std).all() and (self.std > 0).all()):
-            raise ValueError("a mean or std is not possible")
+            raise ValueError("a mean or standard deviation is not valid")
 
     @property
     def size(self) -> int:
@@ -224,7 +225,7 @@ class NumberScaler(AnswerCodec):
 
     def encode(self, answer: Any, place: str) -> NDArray[np.float32]:
         if np.shape(answer)[-1] != self.size:
-            raise DataError(f"{place}: found {np.shape(answer)[-1]} numbers where {self.size} are expected")
+            raise DataError(f"{place}: found {np.shape(answer)[-1]} numbers, expected {self.size}")
         return ((answer - self.mean) / self.std).astype(np.float32)
 
     def decode(self, values: Any) -> NDArray[np.float64]:
@@ -235,7 +236,7 @@ class NumberScaler(AnswerCodec):
 
 
 class SeriesScaler(NumberScaler):
-    """[T, D] with each channel brought to mean 0 and standard deviation 1 over all steps of the training part."""
+    """[T, D] with each channel brought to mean 0 and standard deviation 1 over all steps of the training split."""
 
     kind: ClassVar[Answers] = "series"
 
@@ -254,20 +255,20 @@ def fit_scaler(kind: type[NumberScaler], arrays: Iterable[NDArray[Any]], name: s
         mean = mean + step * (m / (n + m))
         n += m
     if n == 0:
-        raise DataError(f"{name}: there is no number to learn from")
+        raise DataError(f"{name}: there are no numbers to learn from")
     std = np.sqrt(squares / n)
     constant = std <= 1e-12 * np.maximum(1.0, np.abs(mean))
     if constant.any() and kind is NumberScaler:
         number = int(np.flatnonzero(constant)[0])
         raise DataError(
-            f"{name}: answer {number + 1} is {mean[number]:g} in every example of the training part; give examples "
-            "whose answers differ"
+            f"{name}: target {number + 1} is {mean[number]:g} in every example of the training split; give "
+            "examples with different targets"
         )
     return kind(mean, np.where(constant, 1.0, std))
 
 
 def fit_answers(kind: Answers, examples: Iterable[Labelled], name: str, typed: bool = True) -> AnswerCodec:
-    """The codec of some answers, from the examples of the training part."""
+    """The codec of some answers, from the examples of the training split."""
     answers = (example.answer for example in examples)
     if kind in CLASS_CODECS:
         return CLASS_CODECS[kind].count(answers, name, typed)
@@ -282,7 +283,7 @@ def answers_from_json(text: str) -> AnswerCodec:
     codec = CLASS_CODECS[values["answers"]]
     names = values["names"]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError("the names are not a list of texts")
+        raise ValueError("the names are not a list of strings")
     return codec(names, values["counts"], values.get("labels", "text"))
 
 
@@ -293,4 +294,4 @@ def load_answers(directory: str | Path, file: str = FILE) -> AnswerCodec:
     try:
         return answers_from_json(text)
     except (DataError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise DataError(f"{path}: damaged, or no file of ours ({error}); restore the file") from None
+        raise DataError(f"{path}: damaged, or not written by unrolled ({error}); restore the file") from None

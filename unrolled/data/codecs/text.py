@@ -52,7 +52,9 @@ class Codec:
     def __init__(self, table: Iterable[bytes], extra: Sequence[str] = ()) -> None:
         self.specials = (*SPECIALS, *extra)
         if len(set(self.specials)) < len(self.specials) or not all(re.fullmatch(r"<\w+>", s) for s in self.specials):
-            raise UsageError(f"special tokens are different words in angle brackets, not {', '.join(self.specials)}")
+            raise UsageError(
+                f"special tokens must be different words in angle brackets, found {', '.join(self.specials)}"
+            )
         self._table = [b""] * len(self.specials) + list(table)
 
     @classmethod
@@ -110,7 +112,9 @@ class Codec:
         try:
             return Codec.from_json(text)
         except (DataError, ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageError) as error:
-            raise DataError(f"{path}: damaged, or not a tokenizer of ours ({error}); restore the file") from None
+            raise DataError(
+                f"{path}: damaged, or not a tokenizer that unrolled wrote ({error}); restore the file"
+            ) from None
 
     def to_json(self) -> str:
         values = {"format": "unrolled", "tokens": self.kind, "specials": self.specials, **self._values()}
@@ -165,7 +169,7 @@ class CharCodec(Codec):
     def __init__(self, characters: str, extra: Sequence[str] = ()) -> None:
         points = code_points(characters)
         if (points[1:] <= points[:-1]).any():
-            raise ValueError("the characters are not in order")
+            raise ValueError("the characters are not sorted")
         super().__init__((character.encode("utf-8") for character in characters), extra)
         self.characters = characters
         self._id_of = np.full(int(points[-1]) + 2 if len(points) else 1, UNKNOWN, np.int64)  # the last entry: unseen
@@ -212,7 +216,7 @@ class NumberCodec(Codec):
         super().__init__((f"{number} ".encode() for number in numbers), extra)
         self.numbers = np.array(numbers, np.int64)
         if (np.diff(self.numbers) <= 0).any():
-            raise ValueError("the numbers are not in order")
+            raise ValueError("the numbers are not sorted")
 
     @classmethod
     def fit(cls, texts: Iterable[Any], config: DataConfig, extra: Sequence[str] = ()) -> Codec:
@@ -235,7 +239,7 @@ class NumberCodec(Codec):
             try:
                 text = np.array([int(word) for word in words], np.int64)
             except (ValueError, OverflowError):
-                raise DataError(f"'{text[:40]}' is not a list of whole numbers such as '3 1 4'") from None
+                raise DataError(f"'{text[:40]}' is not a list of integers such as '3 1 4'") from None
         place = np.searchsorted(self.numbers, text)
         found = self.numbers[np.minimum(place, len(self.numbers) - 1)] == text if len(self.numbers) else place < 0
         return np.where(found, place + len(self.specials), UNKNOWN).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Vectors as a model reads them: each number brought to mean 0 and standard deviation 1 over the training part.
+"""Vectors as a model reads them: each number brought to mean 0 and standard deviation 1 over the training split.
 
 The pixels of an image share one mean and one scale for each channel, so that all places are alike.
 """

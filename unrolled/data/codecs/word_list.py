@@ -3,7 +3,7 @@
     encode(["The", "dog"])                    [T]           with letters = 0
     [word, letter 1, .., letter L]            [T, 1 + L]    with letters = L; EMPTY after the last letter
 
-Words seen fewer than `least` times in the training part are <unknown>, so that <unknown> is learned; letters of a word
+Words seen fewer than `least` times in the training split are <unknown>, so that <unknown> is learned; letters of a word
 longer than L are those of its first half and of its end, where English keeps its inflections.
 """
 
@@ -30,7 +30,7 @@ class WordListCodec:
 
     def __init__(self, words: Sequence[str], characters: str = "", letters: int = 0) -> None:
         if len(set(words)) < len(words) or len(set(characters)) < len(characters) or letters < 0:
-            raise ValueError("a word or a character is there twice")
+            raise ValueError("a word or a character occurs twice")
         self.words, self.characters, self.letters = list(words), characters, letters
         self._id_of = {word: i for i, word in enumerate(words, start=len(SPECIALS))}
         self._letter_of = {character: i for i, character in enumerate(characters, start=len(SPECIALS))}
@@ -40,7 +40,7 @@ class WordListCodec:
     def fit(
         cls, sentences: Iterable[Sequence[str]], vocabulary: int, least: int = 1, letters: int = 0
     ) -> WordListCodec:
-        """The most frequent words, ties in the order of Unicode; every character of the training part."""
+        """The most frequent words, ties in the order of Unicode; every character of the training split."""
         counts = Counter(word for sentence in sentences for word in sentence)
         kept = sorted((word for word, n in counts.items() if n >= least), key=lambda word: (-counts[word], word))
         characters = "".join(sorted({c for word in counts for c in word})) if letters else ""
@@ -106,4 +106,4 @@ class WordListCodec:
         try:
             return WordListCodec.from_json(text)
         except (DataError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise DataError(f"{path}: damaged, or no file of ours ({error}); restore the file") from None
+            raise DataError(f"{path}: damaged, or not written by unrolled ({error}); restore the file") from None

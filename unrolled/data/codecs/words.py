@@ -35,7 +35,7 @@ class WordCodec(Codec):
         self.words = list(words)
         self._id_of = {word: token for token, word in enumerate(words, start=len(self.specials))}
         if len(self._id_of) < len(words):
-            raise ValueError("a word is in the vocabulary twice")
+            raise ValueError("a word occurs twice in the vocabulary")
 
     @classmethod
     def fit(cls, texts: Iterable[Any], config: DataConfig, extra: Sequence[str] = ()) -> Codec:
@@ -74,7 +74,7 @@ class BpeCodec(Codec):
     """Byte-pair encoding (Sennrich et al. 2016) on bytes (Radford et al. 2019): any text is known.
 
     Trained with the tokenizers library; `tokenizer.json` is that library's own file with the ids used here. Of very
-    long corpora the first 50 million characters of the training part are learned from.
+    long corpora the first 50 million characters of the training split are learned from.
     """
 
     kind = "bpe"
@@ -105,7 +105,9 @@ class BpeCodec(Codec):
         from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
         if config.vocabulary < BYTE_VALUES + len(SPECIALS) + len(extra):
-            raise UsageError(f"vocabulary = {config.vocabulary} is too small for bpe with {len(extra)} more specials")
+            raise UsageError(
+                f"vocabulary = {config.vocabulary} is too small for bpe with {len(extra)} more special tokens"
+            )
         tokenizer = Tokenizer(models.BPE())
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = decoders.ByteLevel()

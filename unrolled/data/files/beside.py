@@ -33,15 +33,15 @@ def with_beside(source: Any) -> Beside:
     found = ARCHIVE.fullmatch(path.name)
     test = path.with_name(f"{found[1]}_TEST{found[2]}") if found else None
     if test is not None and test.is_file():
-        return Beside({"train": path, "test": test}, [f"{test.name} beside {path.name} is the test data"])
+        return Beside({"train": path, "test": test}, [f"{test.name} next to {path.name} is used as test data"])
     others = _others(path)
     if not others:
         return Beside(source, [])
     names, many = listed(sorted(each.name for each in others)), len(others) > 1
     asked = " and ".join(sorted({option(str(part_in(each.name)), each) for each in others}))
     return Beside(source, [
-        f"{names} beside {path.name} {'are' if many else 'is'} not used: a split is cut from {path.name}; to use "
-        f"{'them' if many else 'it'}, add {asked}"
+        f"{names} next to {path.name} {'are' if many else 'is'} not used: held-out data is split off "
+        f"{path.name}; to use {'them' if many else 'it'}, add {asked}"
     ])  # fmt: skip
 
 

@@ -25,8 +25,8 @@ def check_text(text: str) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise DataError(
-            f"character {error.start + 1} is the lone surrogate U+{ord(text[error.start]):04X}, which is no character; "
-            "remove it or decode the text again"
+            f"character {error.start + 1} is the lone surrogate U+{ord(text[error.start]):04X}, which is not a "
+            "valid character; remove it or decode the text again"
         ) from None
 
 
@@ -65,16 +65,16 @@ def as_number(cell: Any, place: str) -> float:
     if not math.isfinite(value):
         raise DataError(f"{place}: found {shown(cell)}, expected a finite number; fix it or remove the row")
     if abs(value) > LARGEST:
-        raise DataError(f"{place}: found {shown(cell)}, too large for single precision; scale the numbers")
+        raise DataError(f"{place}: found {shown(cell)}, which is too large for single precision; scale the numbers")
     return value
 
 
 def _number_hint(cell: Any) -> str:
     """What to do about a text that is no number, but may have been meant as one."""
     if isinstance(cell, str) and cell.count(",") == 1 and is_number(cell.replace(",", ".")):
-        return "write the decimal point as '.', and thousands without a sign between them"
+        return "write the decimal point as '.', and do not use thousands separators"
     if isinstance(cell, str) and is_number(re.sub(r"(?<=\d)[,'_ \u00a0\u202f](?=\d{3})", "", cell)):
-        return "write thousands without a sign between them"
+        return "do not use thousands separators"
     return "fill in a number, or remove the row"
 
 
@@ -111,7 +111,7 @@ def as_class(cell: Any, place: str) -> str:
         return Typed.of(int(cell))
     if is_number(cell) and float(cell).is_integer():
         return Typed.of(float(cell))
-    raise DataError(f"{place}: found {shown(cell)}, expected a class: a name or a whole number")
+    raise DataError(f"{place}: found {shown(cell)}, expected a class: a name or an integer")
 
 
 def as_classes(cell: Any, separator: str | None, place: str) -> tuple[str, ...]:
@@ -152,7 +152,7 @@ def as_series(cell: Any, place: str) -> NDArray[np.float64]:
             raise DataError(f"{place}: found values of {found.dtype}, expected real numbers; convert them")
         values = found.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
-        raise DataError(f"{place}: expected numbers, or lists of numbers that are all of one length") from None
+        raise DataError(f"{place}: expected numbers, or lists of numbers of equal length") from None
     if values.ndim not in (1, 2):
         raise DataError(f"{place}: found {values.ndim} axes, expected numbers [time] or [time, channels]")
     return values[:, None] if values.ndim == 1 else values  # [T, D]
@@ -169,7 +169,7 @@ def shown(cell: Any) -> str:
     try:
         text = str(cell)
     except ValueError:  # a whole number of thousands of digits
-        text = "a number of thousands of digits"
+        text = "a number with thousands of digits"
     text = text if len(text) <= SHOWN else text[:SHOWN] + "…"
     return f"'{text}'" if isinstance(cell, str) else text
 

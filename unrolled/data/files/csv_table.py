@@ -27,7 +27,7 @@ class CsvTable:
             if len(names) == 1 and (below := next(filled, None)) is not None:  # or a title above the header
                 self._require_width(*below, names)
             return names
-        raise DataError(f"{self.name}: the file is empty; a header line and rows are needed")
+        raise DataError(f"{self.name}: the file is empty, expected a header line and rows")
 
     def rows(self, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
         header = self.columns()
@@ -43,19 +43,22 @@ class CsvTable:
                 continue
             self._require_width(line, cells, header)
             if len(cells) > 1 and cells[0].strip() == header[0] and [cell.strip() for cell in cells] == header:
-                raise DataError(f"{self.place(line)}: this row is the header again; remove it")
+                raise DataError(f"{self.place(line)}: this row repeats the header; remove it")
             found = True
             yield line, tuple(cells[i] for i in chosen)
         if not found:
-            raise DataError(f"{self.name}: there is a header ({some(header)}) but no row below it; add the data")
+            raise DataError(
+                f"{self.name}: there is a header ({some(header)}) but there are no rows below it; add the data"
+            )
         if blank:
-            self.notes[f"{self.name}: {blank} blank lines were left out"] = None
+            self.notes[f"{self.name}: {blank} blank lines were skipped"] = None
 
     def _require_width(self, line: int, cells: list[str], header: list[str]) -> None:
         if len(cells) != len(header):
             raise DataError(
-                f"{self.place(line)}: found {len(cells)} cells where the header has {len(header)} ({some(header)}); "
-                f"put a cell that contains {_sign(self._delimiter)} in double quotes, and remove lines above the header"
+                f"{self.place(line)}: found {len(cells)} cells, but the header has {len(header)} "
+                f"({some(header)}); put cells that contain {_sign(self._delimiter)} in double quotes, and "
+                "remove lines above the header"
             )
 
     def place(self, number: int) -> str:
@@ -83,7 +86,9 @@ class CsvTable:
     def _checked(self, header: list[str], line: int) -> list[str]:
         names = [cell.strip() for cell in header]
         if names[0].lower().startswith("sep="):
-            raise DataError(f"{self.place(line)}: found {shown(names[0])}, which only Excel reads; remove this line")
+            raise DataError(
+                f"{self.place(line)}: found {shown(names[0])}, which only Excel understands; remove this line"
+            )
         if names[0].lower().startswith(("<!doctype", "<html", "<?xml")):
             raise DataError(
                 f"{self.place(line)}: this is a web page (HTML or XML), not a table; download the table itself"
@@ -97,12 +102,12 @@ class CsvTable:
         for i, name in enumerate(names, start=1):
             if not name:
                 raise DataError(
-                    f"{self.place(line)}, column {i}: the header has no name here; name every column, or leave this "
-                    "one out (pandas: index=False, R: row.names=FALSE)"
+                    f"{self.place(line)}, column {i}: this column has no name in the header; name every column, "
+                    "or remove this one (pandas: index=False, R: row.names=FALSE)"
                 )
             if name in seen:
                 raise DataError(
-                    f"{self.place(line)}, column {i}: the name {shown(name)} is there twice; rename one of the two"
+                    f"{self.place(line)}, column {i}: the name {shown(name)} occurs twice; rename one of the two"
                 )
             seen.add(name)
         return names
@@ -126,7 +131,7 @@ class Headerless(CsvTable):
     def __init__(self, file: TextFile, delimiter: str, width: int) -> None:
         super().__init__(file, delimiter)
         self._names = [str(number) for number in range(1, width + 1)]
-        self.notes[f"{self.name}: there is no header line, so the columns are called 1 to {width}"] = None
+        self.notes[f"{self.name}: there is no header line, so the columns are named 1 to {width}"] = None
 
     def columns(self) -> list[str]:
         return self._names
@@ -135,6 +140,6 @@ class Headerless(CsvTable):
         chosen = [int(column) - 1 for column in columns]
         for line, cells in self._records():
             if any(cells) and len(cells) != len(self._names):
-                raise DataError(f"{self.place(line)}: found {len(cells)} cells where line 1 has {len(self._names)}")
+                raise DataError(f"{self.place(line)}: found {len(cells)} cells, but line 1 has {len(self._names)}")
             if any(cells):
                 yield line, tuple(cells[i] for i in chosen)

@@ -31,7 +31,7 @@ def from_text(text: str, place: str) -> Pixels:
 
     try:
         if not text.startswith(HEAD) or len(text) > LARGEST:
-            raise ValueError("it does not begin as one, or is too large")
+            raise ValueError("it does not start as one, or is too large")
         return shown_in(io.BytesIO(base64.b64decode(text[len(HEAD) :], validate=True)), place, ["PNG"])
     except (UnidentifiedImageError, binascii.Error, ValueError, OSError, SyntaxError) as error:
-        raise DataError(f"{place}: this is no PNG image as a data URI ({error})") from None
+        raise DataError(f"{place}: not a PNG image as a data URI ({error})") from None

@@ -33,7 +33,7 @@ def named_files(files: Sequence[Path], folder: Path, reading: Reading, answers: 
     Folders called train, valid or test above those of the classes are parts.
     """
     if answers not in ("class", "classes", "numbers", "none"):
-        raise UsageError(f"{folder}: the names of files give classes or numbers, not {answers}")
+        raise UsageError(f"{folder}: file names can give classes or numbers, not {answers}")
     if reading.pattern is not None:
         found = groups_in([path.name for path in files], reading.pattern)
         return [_by_pattern(path, values, reading, answers) for path, values in zip(files, found, strict=True)]
@@ -55,8 +55,9 @@ def file_of_row(name: Any, homes: Sequence[Path], place: str) -> Path | None:
     found = next((file for file in inside if os.path.isfile(file)), None)  # False of a name that is too long
     if found is None and any(os.path.lexists(file) for file in named if file not in inside):
         raise DataError(
-            f"{place}: '{shortened(text)}' leads out of {homes[0].absolute()}, so it is not opened; move it there, "
-            f"or give the folder that holds all files as the data, and the table with {option('target_file')}"
+            f"{place}: '{shortened(text)}' points outside {homes[0].absolute()}, so it is not opened; move it "
+            "there, or give the folder that contains all files as the data, and the table with "
+            f"{option('target_file')}"
         )
     return found
 
@@ -68,7 +69,7 @@ def _by_pattern(path: Path, values: Mapping[str, str | None], reading: Reading, 
     if answer is None:
         if answers == "none":
             return NamedFile(path, None, None, ALL)
-        raise DataError(f"{path}: the name does not fit the pattern {reading.pattern}; fix the pattern or the name")
+        raise DataError(f"{path}: the name does not match the pattern {reading.pattern}; fix the pattern or the name")
     side = given_part(part, str(path)) if part else ALL
     return NamedFile(path, _answer(answer, answers, path), values[group] if group else None, side)
 
@@ -80,8 +81,8 @@ def _by_folder(path: Path, folder: Path, group: str | None, answers: Answers) ->
     part = part_in(inner[0]) if len(inner) > 1 else None
     if not inner and answers != "none":
         raise DataError(
-            f"{path}: the class of this file is not known; put the files of each class into a folder of its name, or "
-            f"give {option('pattern')} for the names of the files"
+            f"{path}: the class of this file is not known; put the files of each class into a folder named "
+            f"after it, or give {option('pattern')} for the file names"
         )
     answer = _answer(inner[1 if part else 0], answers, path) if inner else None
     return NamedFile(path, answer, path.relative_to(folder).as_posix() if group else None, part or ALL)

@@ -32,5 +32,5 @@ def is_standard_input(source: Any) -> bool:
 def values_of(source: Any) -> list[Any]:
     """A list, an array or a column of examples as a list; one text alone is no list of them."""
     if isinstance(source, str | bytes | Mapping) or not hasattr(source, "__iter__"):
-        raise Misused(f"examples are given in a list, not as one {type(source).__name__}")
+        raise Misused(f"expected a list of examples, found one {type(source).__name__}")
     return list(source)

@@ -15,7 +15,7 @@ def json_of(text: str, place: str, line: int | None) -> Any:
         return json.loads(text, object_pairs_hook=_named_once)
     except json.JSONDecodeError as error:
         where = f"column {error.colno}" if line else f"line {error.lineno}, column {error.colno}"
-        hint = "write one whole JSON object on each line" if line else "fix the file"
+        hint = "write one complete JSON object per line" if line else "fix the file"
         raise DataError(f"{place}, {where}: not JSON ({error.msg}); {hint}") from None
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).split(";")[0]
@@ -27,5 +27,5 @@ def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(name for i, (name, _) in enumerate(pairs) if name in dict(pairs[:i]))
-        raise ValueError(f"the name {shown(twice)} is there twice in one object")
+        raise ValueError(f"the name {shown(twice)} occurs twice in one object")
     return found

@@ -35,7 +35,7 @@ def read_mat(path: Path) -> dict[str, Any]:
     """The variables by name: arrays, and lists of them for cell arrays; structs, text and the like are left out."""
     data = read_bytes(path, LARGEST)
     if data[:8] == b"\x89HDF\r\n\x1a\n" or b"MATLAB 7.3" in data[:128]:
-        raise DataError(f"{path}: a MATLAB file of version 7.3, which is not read; save it with -v7")
+        raise DataError(f"{path}: MATLAB files of version 7.3 are not supported; save it with -v7")
     order = {b"IM": "<", b"MI": ">"}.get(data[126:128])
     if order is None:
         raise DataError(f"{path}: not a MATLAB file of version 5 to 7")
@@ -63,7 +63,9 @@ def _elements(data: memoryview, order: str, room: list[int]) -> Iterator[Element
             plain = unpacker.decompress(content, room[0] + 1)
             room[0] -= len(plain)
             if room[0] < 0 or not unpacker.eof:
-                raise ValueError(f"a compressed variable is incomplete, or all come to more than {LARGEST:,} bytes")
+                raise ValueError(
+                    f"a compressed variable is incomplete, or all variables have more than {LARGEST:,} bytes"
+                )
             yield from _elements(memoryview(plain), order, room)
             data = data[start + size :]
             continue
@@ -86,7 +88,7 @@ def _matrix(data: memoryview, order: str) -> tuple[str, Any]:
     if not FIRST_NUMERIC <= kind <= LAST_NUMERIC:
         return label, None
     if bits & COMPLEX:
-        raise ValueError(f"'{label}' holds complex numbers, which are not read")
+        raise ValueError(f"'{label}' holds complex numbers, which are not supported")
     return label, _numbers(parts[0], order).reshape(shape, order="F")
 
 

@@ -27,7 +27,7 @@ def midi_bytes(roll: NDArray[np.uint8], frame_seconds: float, lowest: int) -> by
     b'MThd\\x00\\x00\\x00\\x06\\x00\\x00\\x00\\x01\\x01\\xe0'
     """
     if lowest < 0 or lowest + roll.shape[1] > 128:
-        raise DataError(f"{roll.shape[1]} keys from number {lowest} on do not fit into MIDI, which has 128")
+        raise DataError(f"{roll.shape[1]} keys starting at number {lowest} do not fit into MIDI, which has 128")
     track = bytearray(b"\x00" + bytes([META, 0x51, 3]) + TEMPO.to_bytes(3, "big"))
     track += b"\x00" + bytes([PROGRAM, 0])
     before = 0

@@ -26,7 +26,7 @@ def fill(values: NDArray[np.float64], missing: str, place: str) -> NDArray[np.fl
     for channel in range(values.shape[1]):
         known = steps[~gaps[:, channel]]
         if not len(known):
-            raise DataError(f"{place}: channel {channel + 1} has no value at all; remove the series or the channel")
+            raise DataError(f"{place}: channel {channel + 1} has no values; remove the series or the channel")
         column = values[known, channel]
         if missing == "line":
             filled[:, channel] = np.interp(steps, known, column)

@@ -27,7 +27,7 @@ def check_pattern(text: str | None) -> str | None:
         raise ValueError(f"'{shown}' is too long: expected at most {LONGEST} letters")
     counts = [max((int(n[:9]) for n in found if n), default=1) or 1 for found in COUNTS.findall(text)]
     if math.prod(counts) > MOST:
-        raise ValueError(f"'{shown}' counts too many repetitions: at most {MOST}, multiplied; use * or + instead")
+        raise ValueError(f"'{shown}' has too many counted repetitions (at most {MOST} in product); use * or + instead")
     if "answer" not in _groups([""], text, shown)[0]:
         raise ValueError(f"'{shown}' has no group (?P<answer>...)")
     return text
@@ -50,4 +50,4 @@ def _groups(names: Sequence[str], pattern: str, shown: str) -> list[dict[str, st
         return polars.Series(texts, dtype=polars.String).str.extract_groups(pattern).to_list()
     except polars.exceptions.PolarsError as error:
         why = str(error).strip().splitlines()[-1].removeprefix("error: ").rstrip(".")
-        raise ValueError(f"'{shown}' is not a regular expression that can be used here ({why})") from None
+        raise ValueError(f"'{shown}' is not a supported regular expression ({why})") from None

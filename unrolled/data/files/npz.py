@@ -40,8 +40,8 @@ def load_npz(path: Path) -> dict[str, NDArray[Any]]:
             total = sum(info.file_size for info in members.values())
             if total > memory():
                 raise DataError(
-                    f"{path}: its arrays have {total:,} bytes when they are unpacked, more than the memory of this "
-                    "machine; divide it into several files"
+                    f"{path}: its arrays have {total:,} bytes when unpacked, more than the memory of this "
+                    "machine; split it into several files"
                 )
             return {name: _array(archive, info, f"{path}, array '{name}'") for name, info in members.items()}
     except UNREADABLE as error:
@@ -61,15 +61,15 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: str) -> NDArr
             there = info.file_size - stream.tell()
         if dtype.hasobject:
             raise DataError(
-                f"{place}: holds Python objects, which are not opened; save series of unequal lengths after each other "
-                "as x [N, D] with offsets [n+1]"
+                f"{place}: holds Python objects, which are not opened; save series of unequal lengths "
+                "concatenated as x [N, D] with offsets [n+1]"
             )
         if there != (told := math.prod(shape) * dtype.itemsize):
             raise DataError(
-                f"{place}: its header tells of shape {list(shape)}, {told:,} bytes, but {there:,} bytes are there; it "
-                "is damaged or was cut off, so save it again"
+                f"{place}: its header gives shape {list(shape)}, {told:,} bytes, but the file has {there:,} "
+                "bytes; it is damaged or incomplete, so save it again"
             )
         with archive.open(info) as stream:
             return npy.read_array(stream, allow_pickle=False)
     except UNREADABLE as error:
-        raise DataError(f"{place}: damaged, or no array ({shortened(str(error))}); save it again") from None
+        raise DataError(f"{place}: damaged, or not an array ({shortened(str(error))}); save it again") from None

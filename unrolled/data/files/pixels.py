@@ -68,7 +68,7 @@ def read_image(path: Path, grey: bool) -> Pixels:
         try:
             image = shown_in(handle, str(path))
         except (*DAMAGED, Image.DecompressionBombError) as error:
-            reason = "it is no image, or damaged" if isinstance(error, UnidentifiedImageError) else str(error)
+            reason = "it is not an image, or damaged" if isinstance(error, UnidentifiedImageError) else str(error)
             raise DataError(f"{path}: cannot be read as an image ({reason}); save it again as .png") from None
     return coloured(image, grey)
 
@@ -100,9 +100,9 @@ def decoded(file: Image.Image, place: str) -> Pixels:
             f"{place}: is {file.width} x {file.height} pixels, more than {MOST_PIXELS:,} in all; make it smaller"
         )
     if file.format != "MPO" and _has_second(file):  # the first of MPO is the photo, the others are made of it
-        raise DataError(f"{place}: has several frames or pages, where one image is expected; save each as its own file")
+        raise DataError(f"{place}: has several frames or pages, expected one image; save each as its own file")
     if file.mode == "LAB":
-        raise DataError(f"{place}: has colours in CIELAB, which are not read; save it in RGB")
+        raise DataError(f"{place}: CIELAB colours are not supported; save it in RGB")
     if file.mode.startswith(("I", "F")):
         return _deep(file, place)
     image = ImageOps.exif_transpose(file)
@@ -131,15 +131,16 @@ def _deep(file: Image.Image, place: str) -> Pixels:
     tags = file.tag_v2 if isinstance(file, TiffImagePlugin.TiffImageFile) else {}
     bits = tags.get(BITS, (16,))
     if "transparency" in file.info:
-        raise DataError(f"{place}: has a transparent colour in 16 bits, which is not read; save it without")
+        raise DataError(f"{place}: transparent colours with 16 bits are not supported; save it without")
     if file.mode.startswith("I;16") or (file.mode == "I" and file.format in ("PNG", "PPM")):
         if tuple(bits) != (16,):
-            raise DataError(f"{place}: has {bits[0]} bits a pixel, expected 8 or 16; save it with one of these")
+            raise DataError(f"{place}: has {bits[0]} bits per pixel, expected 8 or 16; save it with one of these")
         image: Pixels = np.asarray(ImageOps.exif_transpose(file)).astype(np.uint16)
         return 65535 - image if tags.get(PHOTOMETRIC) == WHITE_IS_ZERO else image
     if file.mode != "F" or tags.get(PHOTOMETRIC) == WHITE_IS_ZERO:
         raise DataError(
-            f"{place}: holds 32-bit or signed numbers, whose white is not known; save it with 8 or 16 bits a pixel"
+            f"{place}: holds 32-bit or signed numbers, whose white point is not known; save it with 8 or 16 bits "
+            "per pixel"
         )
     image = np.asarray(ImageOps.exif_transpose(file))
     white_of(image, place)

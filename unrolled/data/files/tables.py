@@ -55,9 +55,9 @@ class RecordTable:
                 return list(record)
             raise DataError(
                 f"{self.place(number)}: found {kind_of(record)}, expected an object with named values such as "
-                '{"text": "..."}, or a text'
+                '{"text": "..."}, or a string'
             )
-        raise DataError(f"{self.name}: there is no row in it; add the data")
+        raise DataError(f"{self.name}: there are no rows in it; add the data")
 
     def rows(self, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
         for number, record in self.records():
@@ -71,7 +71,7 @@ class RecordTable:
                 )
             for column in columns:
                 if column not in record:
-                    raise DataError(f"{self.place(number)}, column '{column}': there is no such value in this row")
+                    raise DataError(f"{self.place(number)}, column '{column}': this row has no such value")
             yield number, tuple(record[column] for column in columns)
 
     def records(self) -> Iterator[tuple[int, Any]]:
@@ -160,8 +160,8 @@ def choose_column(table: Table, column: str | None, condition: str | None, part:
         others = [name for name in names if name not in (condition, part)]
         if len(others) != 1 and "text" not in others:
             known = f"it has {some(names)}"
-            other = f"or which one is to be predicted with {option('target')}"
-            raise UsageError(f"{table.name}: say which column holds the text with {option('column')}, {other}; {known}")
+            other = f"or which column to predict with {option('target')}"
+            raise UsageError(f"{table.name}: name the column of the text with {option('column')}, {other}; {known}")
         column = others[0] if len(others) == 1 else "text"
     if column == condition:
         raise UsageError(f"{table.name}: column '{column}' cannot be both the text and the condition")
@@ -174,7 +174,7 @@ def table_examples(table: Table, column: str, condition: str | None, part: str |
         text = cells[0]
         if not isinstance(text, str) or not text:
             found = "an empty cell" if text is None or text == "" else f"{kind_of(text)} ({shown(text)})"
-            what = "fill it or remove the row" if text is None or text == "" else "write it in quotes"
+            what = "fill it in or remove the row" if text is None or text == "" else "write it in quotes"
             raise DataError(f"{table.place(number)}, column '{column}': found {found}, expected text; {what}")
         label = None
         if condition is not None:

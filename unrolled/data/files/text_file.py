@@ -30,13 +30,13 @@ LONGEST_LINE = 1 << 26  # characters, which are held at once
 LARGEST_WHOLE = 1 << 28  # bytes of a file that cannot be read in pieces
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
-OFFICE, PACKED_FILE, ALONE = "save it as .csv or as text in UTF-8", "unpack it, or give it the ending {}", ""
+OFFICE, PACKED_FILE, ALONE = "save it as .csv or as text in UTF-8", "unpack it, or rename it to end in {}", ""
 _MAGIC = {
     b"\x1f\x8b": ("gzip", PACKED_FILE.format(".gz")), b"BZh": ("bzip2", PACKED_FILE.format(".bz2")),
     b"\xfd7zXZ": ("xz", PACKED_FILE.format(".xz")), b"\x28\xb5\x2f\xfd": ("zstd", "unpack it"),
     b"PK\x03\x04": ("zip or office", OFFICE), b"\xd0\xcf\x11\xe0": ("pre-2007 office", OFFICE),
     b"%PDF": ("PDF", OFFICE),
-    b"{\\rtf": ("rich text (RTF)", OFFICE), b"PAR1": ("parquet", "give it the ending .parquet"),
+    b"{\\rtf": ("rich text (RTF)", OFFICE), b"PAR1": ("parquet", "rename it to end in .parquet"),
     b"\x93NUMPY": ("numpy", "save inputs and targets by name in one .npz file"), b"\x80\x02": ("pickle", ALONE),
     b"\x80\x03": ("pickle", ALONE), b"\x80\x04": ("pickle", ALONE), b"\x80\x05": ("pickle", ALONE),
     b"\x89PNG": ("PNG image", ALONE), b"\xff\xd8\xff": ("JPEG image", ALONE), b"GIF8": ("GIF image", ALONE),
@@ -59,7 +59,7 @@ def named_path(source: str | os.PathLike[str]) -> Path:
     if not text:
         raise Misused("the path is empty: name a file, a folder or builtin:NAME")
     if ADDRESS.match(text):
-        raise Misused(f"{text}: addresses are not opened; download the file and name that")
+        raise Misused(f"{text}: URLs are not opened; download the file and give its path")
     try:
         os.stat(text)
     except (FileNotFoundError, NotADirectoryError):  # told by whoever opens it, who may look for other names
@@ -113,7 +113,9 @@ class TextFile:
             held.append(chunk)
             size += len(chunk)
             if size > limit:
-                raise DataError(f"{self.name}: has more than {limit:,} bytes, too many to be held at once; divide it")
+                raise DataError(
+                    f"{self.name}: has more than {limit:,} bytes, too many to load at once; split it into several files"
+                )
         return b"".join(held)
 
     def text(self, limit: int = LARGEST_WHOLE) -> str:
@@ -124,7 +126,8 @@ class TextFile:
             size += len(piece)
             if size > limit:
                 raise DataError(
-                    f"{self.name}: has more than {limit:,} characters, too many to be held at once; divide it"
+                    f"{self.name}: has more than {limit:,} characters, too many to load at once; split it into several "
+                    "files"
                 )
         return "".join(held)
 
@@ -171,7 +174,7 @@ class TextFile:
                 held, size, ended = [rest[-1]], len(rest[-1]), ended + len(rest)
             if size > LONGEST_LINE:
                 raise DataError(
-                    f"{self.name}, line {ended + 1}: has more than {LONGEST_LINE:,} characters; divide it into lines"
+                    f"{self.name}, line {ended + 1}: has more than {LONGEST_LINE:,} characters; split it into lines"
                 )
         last = "".join(held)
         if last:
@@ -208,9 +211,9 @@ class TextFile:
             if done == 0:
                 sniff(chunk[: 1 << 16], self.name)
                 if chunk.startswith(codecs.BOM_UTF8):
-                    self.notes[f"{self.name}: the byte order mark at the start was dropped"] = None
+                    self.notes[f"{self.name}: the byte order mark at the start was removed"] = None
             if (at := chunk.find(0)) >= 0:
-                what = "a NUL byte, which is in no text; remove it, or export the file again as UTF-8"
+                what = "a NUL byte, which is not text; remove it, or export the file again as UTF-8"
                 raise DataError(f"{self._place(done + at)}: found {what}")
             waiting = len(utf8.getstate()[0])
             try:
@@ -249,7 +252,7 @@ class TextFile:
         if "unexpected end" in error.reason:
             return DataError(f"{place}: the file ends in the middle of a character; it was cut off, so copy it again")
         return DataError(
-            f"{place}: the byte 0x{error.object[error.start]:02X} is not UTF-8, probably the file is Latin-1 or "
+            f"{place}: the byte 0x{error.object[error.start]:02X} is not UTF-8; the file is probably Latin-1 or "
             "Windows-1252; convert it, for instance with: iconv -f WINDOWS-1252 -t UTF-8"
         )
 
@@ -261,12 +264,14 @@ def sniff(head: bytes, name: str) -> None:
             raise DataError(f"{name}: this is {encoding}, not UTF-8; convert it with: iconv -f {encoding} -t UTF-8")
     for magic, (kind, advice) in _MAGIC.items():
         if head.startswith(magic):
-            advice = advice or "check the ending of its name, or give text in UTF-8"
+            advice = advice or "check the suffix of its name, or give text in UTF-8"
             raise DataError(f"{name}: this is a {kind} file, not text; {advice}")
     even, odd = head[0::2].count(0), head[1::2].count(0)
     if max(even, odd) > 0.4 * len(head) / 2 and min(even, odd) < 0.1 * max(even, odd):
         order = "UTF-16BE" if even > odd else "UTF-16LE"
-        raise DataError(f"{name}: this looks like UTF-16 without a mark; convert it with: iconv -f {order} -t UTF-8")
+        raise DataError(
+            f"{name}: this looks like UTF-16 without a mark at the start; convert it with: iconv -f {order} -t UTF-8"
+        )
     controls = sum(head.count(value) for value in range(32) if value not in b"\t\n\r\f\v\b\x1b")
     if controls > max(8, 0.05 * len(head)):
         raise DataError(f"{name}: this is binary data ({controls} control bytes at the start), not text")

@@ -46,7 +46,7 @@ def open_arrays(source: Any, name: str, reading: Reading, answers: Answers) -> L
     """(x, y), (x,), or arrays by name."""
     if isinstance(source, tuple):
         if len(source) not in (1, 2):
-            raise Misused(f"{name}: found {len(source)} arrays where (x, y) is expected")
+            raise Misused(f"{name}: found {len(source)} arrays, expected (x, y)")
         whole = _open(dict(zip(("x", "y"), source)), name, reading, answers)
         whole.reading = reading  # places in a tuple are no names of arrays
         return whole
@@ -75,17 +75,17 @@ def _open(arrays: dict[str, Any], name: str, reading: Reading, answers: Answers)
     y: Any = None
     y_name: str | None = None
     if answers != "none":
-        y_name = _find(arrays, reading.target, ANSWER_ARRAYS, name, "target", "the answers")
+        y_name = _find(arrays, reading.target, ANSWER_ARRAYS, name, "target", "the targets")
         y = arrays[y_name] if isinstance(arrays[y_name], list | tuple) else np.asarray(as_array(arrays[y_name]))
         if answers == "series" and "offsets" in arrays:
             y = _cut(y, arrays["offsets"], f"{name}, array '{y_name}'")
         if not isinstance(y, list | tuple) and np.ndim(y) == 0:
-            raise DataError(f"{name}, array '{y_name}': found one value, expected one for each of {len(x)} inputs")
+            raise DataError(f"{name}, array '{y_name}': found a single value, expected one for each of {len(x)} inputs")
         if len(y) != len(x):
-            raise DataError(f"{name}: found {len(x)} inputs and {len(y)} answers; there must be one for each")
+            raise DataError(f"{name}: found {len(x)} inputs and {len(y)} targets; give one target for each input")
     group = None if reading.group is None else arrays[_find(arrays, reading.group, (), name, "group", "the groups")]
     if len(x) == 0:
-        raise DataError(f"{name}: there is no example in it; there is nothing to learn from")
+        raise DataError(f"{name}: there are no examples in it, so there is nothing to learn from")
     kind = _kind_of(x[0])
     view = _WRITTEN.get(kind) or _view(x, arrays.get("rate"), reading, name)
     view_answer = _view(y, arrays.get("rate"), reading, name) if answers == "series" else None
@@ -138,7 +138,9 @@ def _cut(array: Any, offsets: Any, place: str) -> Any:
     offsets, length = np.asarray(offsets), len(np.atleast_1d(array))
     whole = offsets.ndim == 1 and offsets.size > 0 and offsets.dtype.kind in "iu"
     if not whole or offsets[0] != 0 or offsets[-1] != length or (offsets[1:] < offsets[:-1]).any():
-        raise DataError(f"{place}: the offsets must be integers that rise from 0 to {length}, the length of the array")
+        raise DataError(
+            f"{place}: the offsets must be integers that increase from 0 to {length}, the length of the array"
+        )
     return [array[a:b] for a, b in pairwise(offsets)]
 
 
@@ -148,7 +150,7 @@ def rate_of(value: Any, name: str) -> int:
 
     found = np.asarray(value)
     if found.size != 1 or found.dtype.kind not in "iuf" or not 1 <= found.item() <= FASTEST:
-        raise DataError(f"{name}, array 'rate': found {shown(value)}, expected the number of samples a second")
+        raise DataError(f"{name}, array 'rate': found {shown(value)}, expected the number of samples per second")
     return int(found.item())
 
 
@@ -194,7 +196,7 @@ def _answer(value: Any, answers: Answers, reading: Reading, place: str, view: An
         return view(value, place)
     if answers == "tags":
         return as_words(value, place)
-    raise UsageError(f"{place}: arrays hold no {answers}")
+    raise UsageError(f"{place}: arrays cannot hold {answers}")
 
 
 READER = ReaderSpec(summary="arrays by name", suffixes=(".npz",), gives="examples", read=open_npz)

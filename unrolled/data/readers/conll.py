@@ -27,7 +27,7 @@ DOCUMENT = "-DOCSTART-"
 def open_tagged(files: Sequence[Path], _folder: Path, name: str, reading: Reading, answers: Answers) -> LabelledSource:
     """Files of tagged sentences, or with `answers="none"` of sentences without tags."""
     if answers not in ("tags", "none"):
-        raise UsageError(f"{name}: tagged words give tags, not {answers}")
+        raise UsageError(f"{name}: tagged words can give tags, not {answers}")
     if reading.group not in (None, "file", "document"):
         raise UsageError(
             f"{name}: the groups of tagged sentences are documents: {option('group', 'file')}, not '{reading.group}'"
@@ -46,7 +46,7 @@ def open_tagged(files: Sequence[Path], _folder: Path, name: str, reading: Readin
                 yield example._replace(group=group)
             source.notes.update(file.notes)
         if lost:
-            source.notes[f"{sum(lost)} words without a tag were left out"] = None
+            source.notes[f"{sum(lost)} words without a tag were skipped"] = None
 
     source = LabelledSource(name, "words", answers, read, {}, reading)
     return source
@@ -96,7 +96,7 @@ def _columns(file: TextFile, reading: Reading, answers: Answers) -> Iterator[tup
         width = width or len(cells)
         if len(cells) != width:
             raise DataError(
-                f"{place}: found {len(cells)} columns where the first line has {width}; each word needs all"
+                f"{place}: found {len(cells)} columns, but the first line has {width}; each word needs all columns"
             )
         if universal and not cells[0].isdigit():
             continue
@@ -130,7 +130,7 @@ def _pairs(
                 held = ""
             elif reading.untagged == "error":
                 raise DataError(
-                    f"{place}: the word '{token[:30]}' has no tag behind a '{mark}'; fix it, or use "
+                    f"{place}: the word '{token[:30]}' has no tag after a '{mark}'; fix it, or use "
                     f"{option('untagged', 'join')} (to the next word) or {option('untagged', 'skip')}"
                 )
             else:

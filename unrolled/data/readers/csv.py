@@ -15,5 +15,5 @@ def open_csv(file: TextFile) -> CsvTable:
 
 
 READER = ReaderSpec(
-    summary="a table: a header line, then a row a line", suffixes=(".csv", ".tsv"), gives="table", read=open_csv
+    summary="a table: a header line, then one row per line", suffixes=(".csv", ".tsv"), gives="table", read=open_csv
 )

@@ -48,7 +48,7 @@ def as_sequence(image: NDArray[Any], reading: ImageReading, place: str) -> NDArr
     else:
         p = reading.patch
         if height % p or width % p:
-            raise DataError(f"{place}: patches of {p} pixels do not divide an image of {width} x {height}")
+            raise DataError(f"{place}: an image of {width} x {height} cannot be divided into patches of {p} pixels")
         tiles = pixels.reshape(height // p, p, width // p, p, -1).swapaxes(1, 2)  # [H/p, W/p, p, p, C]
         steps = tiles.reshape(height * width // p**2, -1)
     if reading.permutation is not None:
@@ -66,8 +66,8 @@ def open_images(files: Sequence[Path], folder: Path, name: str, reading: Reading
             image = read_image(path, reading.images.grey)
             if size not in (None, image.shape):
                 raise DataError(
-                    f"{path}: is {image.shape[1]} x {image.shape[0]} pixels, but the files before are {size[1]} x "
-                    f"{size[0]}; bring all to one size"
+                    f"{path}: is {image.shape[1]} x {image.shape[0]} pixels, but the previous files are "
+                    f"{size[1]} x {size[0]}; resize all to the same size"
                 )
             size = image.shape
             yield Labelled(as_sequence(image, reading.images, str(path)), answer, str(path), group, part)
@@ -81,21 +81,19 @@ def open_images(files: Sequence[Path], folder: Path, name: str, reading: Reading
 def read_idx(path: Path) -> NDArray[np.uint8]:
     data = TextFile(path).whole(LARGEST_IDX)
     if len(data) < 4 or data[:3] != b"\x00\x00\x08" or len(data) < 4 + 4 * data[3]:
-        raise DataError(f"{path}: this is not an idx file of bytes; it begins with {data[:4].hex(' ')}")
+        raise DataError(f"{path}: this is not an idx file of bytes; it starts with {data[:4].hex(' ')}")
     shape = np.frombuffer(data, ">u4", data[3], offset=4).tolist()
     values = np.frombuffer(data, np.uint8, offset=4 + 4 * data[3])
     if len(values) != math.prod(shape):
         wanted = " x ".join(map(str, shape))
-        raise DataError(
-            f"{path}: has {len(values)} values where {wanted} are expected; it was cut off, so copy it again"
-        )
+        raise DataError(f"{path}: has {len(values)} values, expected {wanted}; it was cut off, so copy it again")
     return values.reshape(shape)
 
 
 def open_idx(folder: Path, reading: Reading, answers: Answers) -> LabelledSource:
     """A folder with train-images-idx3-ubyte and train-labels-idx1-ubyte, likewise t10k- or test-, each also .gz."""
     if answers not in ("class", "none"):
-        raise UsageError(f"{folder}: idx files give classes, not {answers}")
+        raise UsageError(f"{folder}: idx files can give classes, not {answers}")
     files = sorted(path for path in folder.iterdir() if "-ubyte" in path.name)
     images = {part_in(path.name): path for path in files if "images" in path.name}
     labels = {part_in(path.name): path for path in files if "labels" in path.name}

@@ -23,12 +23,12 @@ class JsonTable(ListTable):
     def _read(self, file: TextFile) -> list[Any]:
         text = file.text()
         if not text.strip():
-            raise DataError(f"{file.name}: the file is empty; a list of texts or of objects is needed")
+            raise DataError(f"{file.name}: the file is empty, expected a list of strings or of objects")
         values = json_of(text, file.name, None)
         if not isinstance(values, list):
             raise DataError(
-                f"{file.name}: found {kind_of(values)}, expected a list [...] of texts or of objects (pandas writes "
-                "one with orient='records')"
+                f"{file.name}: found {kind_of(values)}, expected a list [...] of strings or of objects (pandas "
+                "writes one with orient='records')"
             )
         return values
 

@@ -26,7 +26,7 @@ class JsonlTable(RecordTable):
             else:
                 blank += 1
         if blank:
-            self.notes[f"{self.name}: {blank} blank lines were left out"] = None
+            self.notes[f"{self.name}: {blank} blank lines were skipped"] = None
 
     def place(self, number: int) -> str:
         return f"{self.name}, line {number}"
@@ -36,5 +36,5 @@ class JsonlTable(RecordTable):
 
 
 READER = ReaderSpec(
-    summary="a table: a JSON object a line", suffixes=(".jsonl", ".ndjson"), gives="table", read=JsonlTable
+    summary="a table: one JSON object per line", suffixes=(".jsonl", ".ndjson"), gives="table", read=JsonlTable
 )

@@ -23,7 +23,7 @@ class ParquetTable(FrameTable):
         self._file, self._state = file, file.state()
         with file.open() as handle:
             if handle.read(4) != b"PAR1":
-                raise DataError(f"{file.name}: this is not a parquet file; check its ending, or write it again")
+                raise DataError(f"{file.name}: this is not a parquet file; check its suffix, or write it again")
         with self._explained():
             lazy = polars.scan_parquet(file.path, glob=False)
             self._names = lazy.collect_schema().names()
@@ -59,4 +59,4 @@ class ParquetTable(FrameTable):
             raise DataError(f"{self._file.name}: this parquet file is damaged ({reason}); write it again") from None
 
 
-READER = ReaderSpec(summary="a table by columns", suffixes=(".parquet",), gives="table", read=ParquetTable)
+READER = ReaderSpec(summary="a table stored by columns", suffixes=(".parquet",), gives="table", read=ParquetTable)

@@ -47,7 +47,7 @@ def read_clip(path: Path) -> tuple[NDArray[np.float32], int]:
             raise DataError(f"{path}: cannot be read as sound ({reason}); save it again as .wav") from None
     mean = np.concatenate(means) if means else np.empty(0, np.float32)
     if len(mean) < wanted or cut:
-        raise DataError(f"{path}: the sound is cut off, it ends before the end that the file tells; copy it again")
+        raise DataError(f"{path}: the sound was cut off: it is shorter than the header says; copy it again")
     if len(mean) == 0:
         raise DataError(f"{path}: there is no sound in this file; remove it")
     if not (finite := np.isfinite(mean)).all():
@@ -59,11 +59,11 @@ def read_clip(path: Path) -> tuple[NDArray[np.float32], int]:
 def _require_possible(path: Path, samples: int, channels: int, rate: int) -> None:
     """A header may tell of more samples than any file holds, and of more a second than any device takes."""
     if rate > FASTEST:
-        raise DataError(f"{path}: the file tells of {rate:,} samples a second, more than {FASTEST:,}; save it again")
+        raise DataError(f"{path}: the header gives {rate:,} samples a second, more than {FASTEST:,}; save it again")
     if samples * channels > MOST_SAMPLES:
         raise DataError(
-            f"{path}: the file tells of {samples:,} samples in {channels} channels, more than the {MOST_SAMPLES:,} "
-            "that are read; cut the recording into clips"
+            f"{path}: the header gives {samples:,} samples in {channels} channels, more than the limit of "
+            f"{MOST_SAMPLES:,}; cut the recording into clips"
         )
 
 
@@ -152,7 +152,9 @@ def open_clips(files: Sequence[Path], folder: Path, name: str, reading: Reading,
 
 def _same_rate(path: Path, rate: int, common: int | None) -> int:
     if common not in (None, rate):
-        raise DataError(f"{path}: has {rate} samples a second, but the files before have {common}; convert to one rate")
+        raise DataError(
+            f"{path}: has {rate} samples a second, but the previous files have {common}; convert all to the same rate"
+        )
     return rate
 
 
@@ -162,7 +164,7 @@ def _open_pairs(files: Sequence[Path], folder: Path, name: str, reading: Reading
     if not noisy or set(noisy) != set(clean):
         odd = sorted(map(str, set(noisy) ^ set(clean)))
         why = f"'{odd[0]}' is only in one of them" if odd else "there are none"
-        raise DataError(f"{folder}: pairs are files of the same names in the folders noisy and clean; {why}")
+        raise DataError(f"{folder}: expected files of the same names in the folders noisy and clean; {why}")
     found = named_files(list(noisy.values()), folder / "noisy", reading, "none")
 
     def read() -> Iterator[Labelled]:
@@ -172,7 +174,9 @@ def _open_pairs(files: Sequence[Path], folder: Path, name: str, reading: Reading
             (x, rate), (y, other) = read_clip(path), read_clip(clean[short])
             common = _same_rate(clean[short], other, _same_rate(path, rate, common))
             if len(x) != len(y):
-                raise DataError(f"{path}: has {len(x)} samples, but its clean clip has {len(y)}; they must be equal")
+                raise DataError(
+                    f"{path}: has {len(x)} samples, but its clean clip has {len(y)}; both need the same length"
+                )
             yield Labelled(x[:, None], y[:, None], str(path), group, part)
 
     as_read = reading.updated({"sound.features": "samples"})

@@ -30,7 +30,7 @@ from unrolled.data.reading import Answers, Reading
 def open_ts(files: Sequence[Path], _folder: Path, name: str, reading: Reading, answers: Answers) -> LabelledSource:
     path = files[0]
     if answers not in ("class", "numbers", "none"):
-        raise UsageError(f"{path}: a .ts file gives a class or a number for each series, not {answers}")
+        raise UsageError(f"{path}: a .ts file can give a class or a number for each series, not {answers}")
     file = TextFile(path)
     return LabelledSource(name, "series", answers, lambda: _read(file, reading, answers), file.notes, reading)
 
@@ -62,7 +62,7 @@ def _has_label(header: dict[str, list[str]]) -> bool:
 
 def _check_header(header: dict[str, list[str]], answers: Answers, name: str) -> None:
     if header.get("timestamps", ["false"])[:1] == ["true"]:
-        raise DataError(f"{name}: values have time stamps (@timeStamps true), which are not read; write them without")
+        raise DataError(f"{name}: time stamps (@timeStamps true) are not supported; write the file without them")
     wanted = {"class": "classlabel", "numbers": "targetlabel"}.get(answers)
     if wanted and header.get(wanted, ["false"])[:1] != ["true"]:
         there = next((w for w in ("@classLabel", "@targetLabel") if header.get(w[1:].lower(), [""])[0] == "true"), None)
@@ -75,11 +75,13 @@ def _case(text: str, header: dict[str, list[str]], reading: Reading, answers: An
     channels = text.split(":")
     label = channels.pop() if _has_label(header) else None
     if not channels:
-        raise DataError(f"{place}: found no ':' before the label; a line is a series, a colon and its label")
+        raise DataError(f"{place}: found no ':' before the label; expected a series, a colon and its label")
     values = [_channel(cells, reading.missing, f"{place}, channel {i}") for i, cells in enumerate(channels, start=1)]
     if len({len(channel) for channel in values}) > 1:
         lengths = ", ".join(str(len(channel)) for channel in values)
-        raise DataError(f"{place}: the channels of one series have different lengths ({lengths}); they must be equal")
+        raise DataError(
+            f"{place}: the channels of one series have different lengths ({lengths}); all need the same length"
+        )
     answer: Any = None
     if answers == "numbers":
         answer = np.array([as_number(label, f"{place}, the label")])

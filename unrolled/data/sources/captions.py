@@ -68,7 +68,9 @@ def open_captions(source: Any, reading: CaptionReading) -> VectorPairs:
     if isinstance(source, Mapping):
         return _open_arrays(dict(source), "the data", reading)
     if not isinstance(source, str | os.PathLike):
-        raise Misused("images with captions are a folder, a table of captions, an .npz file, or (images, captions)")
+        raise Misused(
+            "expected images with captions as a folder, a table of captions, an .npz file, or (images, captions)"
+        )
     path = named_path(source)
     if path.is_dir():
         return _open_folder(path, reading)
@@ -112,7 +114,7 @@ def table_in(folder: Path, asked: str | None, endings: Sequence[str], word: str)
     named = named or [path for path in tables if ending_of(path) != ".txt"]  # any other .txt is a text for people
     if len(named) > 1:
         listed = ", ".join(path.name for path in named)
-        raise UsageError(f"{folder}: say which of these holds the {word} with {option('target_file')}: {listed}")
+        raise UsageError(f"{folder}: name the file of {word} with {option('target_file')}, one of: {listed}")
     if not named:
         raise DataError(f"{folder}: there is no table of {word}; add {word}.csv with columns of files and of texts")
     return named[0]
@@ -142,7 +144,7 @@ def _columns(table: Table, reading: CaptionReading) -> tuple[CaptionReading, str
     part = column_of(names, reading.part_column, PART_COLUMNS, "part_column", table.name)
     if caption is None:
         raise UsageError(
-            f"{table.name}: say which column holds the captions with {option('target_column')}; it has {some(names)}"
+            f"{table.name}: name the column of captions with {option('target_column')}; it has {some(names)}"
         )
     settled = {"source_column": image, "target_column": caption, "part_column": part}
     return reading.updated(settled), image, caption, part
@@ -154,8 +156,8 @@ def _open_table(path: Path, folder: Path, reading: CaptionReading) -> VectorPair
     settled, image, caption, part = _columns(table, reading)
     if image is None:
         raise UsageError(
-            f"{table.name}: say which column names the images with {option('source_column')}; "
-            f"it has {some(table.columns())}"
+            f"{table.name}: give the column of image names with {option('source_column')}; it has "
+            f"{some(table.columns())}"
         )
     pixels = lru_cache(maxsize=None)(lambda file: fitted(read_image(file, reading.grey), reading.size))
     columns = [image, caption, *([part] if part else [])]
@@ -242,7 +244,9 @@ def _open_arrays(
     images, captions = _array(arrays, IMAGE_ARRAYS, name), _array(arrays, CAPTION_COLUMNS, name)
     parts = next((arrays[key] for key in ("parts", *PART_COLUMNS) if key in arrays), None)
     if len(images) != len(captions) or (parts is not None and len(parts) != len(images)):
-        raise DataError(f"{name}: found {len(images)} images and {len(captions)} captions; there must be one for each")
+        raise DataError(
+            f"{name}: found {len(images)} images and {len(captions)} captions; give one caption for each image"
+        )
 
     def read() -> Iterator[Pair]:
         for i, (image, caption) in enumerate(zip(images, captions)):
@@ -299,9 +303,7 @@ def _pictures_of(table: Table, folder: Path | None, reading: CaptionReading) -> 
     image = column_of(table.columns(), reading.source_column, IMAGE_COLUMNS, "source_column", table.name)
     if image is None:
         given = option("source_column")
-        raise UsageError(
-            f"{table.name}: say which column names the images with {given}; it has {some(table.columns())}"
-        )
+        raise UsageError(f"{table.name}: give the column of image names with {given}; it has {some(table.columns())}")
     for number, (cell,) in table.rows([image]):
         place = f"{table.place(number)}, column '{image}'"
         if not isinstance(cell, str):

@@ -22,7 +22,7 @@ def inputs_of(source: Any, reading: Reading, kind: Kind) -> Iterable[Labelled]:
         return open_labelled(source, inputs_only, "none")
     if isinstance(source, Mapping):
         if alone := next((name for name, value in source.items() if isinstance(value, str)), None):
-            raise Misused(f"'{alone}' is one text, not a column of them: give rows in a list, [{{...}}]")
+            raise Misused(f"'{alone}' is a single text, not a column: give rows in a list, [{{...}}]")
         return open_labelled(source, inputs_only, "none")
     if isinstance(source, tuple) and len(source) in (1, 2) and not isinstance(source[0], str):
         return open_labelled(source, bare(inputs_only), "none")

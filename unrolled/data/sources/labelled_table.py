@@ -110,7 +110,7 @@ def open_columns(table: Table, reading: Reading, answers: Answers) -> LabelledSo
     if reading.column is None:
         source.notes[f"{table.name}: the input is {_listed(inputs)}, chosen by name and content"] = None
     if reading.target is None and target:
-        source.notes[f"{table.name}: the answer is {_listed(target)}, chosen by name"] = None
+        source.notes[f"{table.name}: the target is {_listed(target)}, chosen by name"] = None
     return source
 
 
@@ -133,7 +133,7 @@ def _targets(table: Table, names: list[str], reading: Reading, answers: Answers)
     if reading.target is not None:
         found = _named(table, names, "target", reading.target)
         if len(found) > 1 and answers not in ("numbers", "series"):
-            raise UsageError(f"{table.name}: {answers} are in one column, not in {_listed(found)}")
+            raise UsageError(f"{table.name}: {answers} must be in one column, not in {_listed(found)}")
         return found
     by_name = {name.lower(): name for name in reversed(names)}
     guess = next((by_name[name] for name in TARGETS[answers] if name in by_name), None)
@@ -144,12 +144,12 @@ def _targets(table: Table, names: list[str], reading: Reading, answers: Answers)
         guess = left[0]
     if guess is None or guess in inputs:
         known = f"it has {some(names)}"
-        raise UsageError(f"{table.name}: say which column holds the target with {option('target')}; {known}")
+        raise UsageError(f"{table.name}: name the column of the target with {option('target')}; {known}")
     return [guess]
 
 
 def _with_order(table: Table, reading: Reading, target: list[str], answers: Answers) -> Reading:
-    """With the columns that tell the series of a long table apart and put them in order, where these are called so.
+    """With the columns that identify the series of a long table and order them, where these are called so.
 
     Names alone do not: a table of texts has an id too, and one of numbers along each row may number its rows.
     """
@@ -164,7 +164,7 @@ def _with_order(table: Table, reading: Reading, target: list[str], answers: Answ
     if reading.layout == "auto" and not _are_steps(table, id_, time, channels, answers):
         return reading
     found = {"id": id_, "time": time}
-    for name, what in ((id_, "tells series apart"), (time, "puts their steps in order")):
+    for name, what in ((id_, "identifies the series"), (time, "orders their steps")):
         if name is not None:
             table.notes[f"{table.name}: column {name} {what}, chosen by name"] = None
     return reading.updated(found)
@@ -203,22 +203,22 @@ def _inputs(table: Table, reading: Reading, others: list[str], layout: str) -> l
         names = table.columns()
         found = _named(table, names, "column", reading.column)
         if taken := [name for name in found if name not in others]:
-            raise UsageError(f"{table.name}: column '{taken[0]}' cannot be the input and something else too")
+            raise UsageError(f"{table.name}: column '{taken[0]}' cannot be the input and have another use too")
         if layout == "cells" and len(found) > 1:
             wide = f"or use {option('layout', 'wide')}"
-            raise UsageError(f"{table.name}: a text is in one column, not in {_listed(found)}; {wide}")
+            raise UsageError(f"{table.name}: a text must be in one column, not in {_listed(found)}; {wide}")
         return found
     if layout == "wide":
         others = [name for name in others if name.lower() not in IDS]  # a number of the row is no step of a series
     if layout != "cells":
         if not others:
-            raise UsageError(f"{table.name}: there is no column left for the series; it has {_listed(table.columns())}")
+            raise UsageError(f"{table.name}: no column is left for the series; it has {_listed(table.columns())}")
         return others
     by_name = {name.lower(): name for name in reversed(others)}
     guess = next((by_name[name] for name in INPUTS if name in by_name), others[0] if len(others) == 1 else None)
     if guess is None:
         known = f"it has {_listed(others)}"
-        raise UsageError(f"{table.name}: say which column holds the input with {option('column')}; {known}")
+        raise UsageError(f"{table.name}: name the column of the input with {option('column')}; {known}")
     return [guess]
 
 

@@ -42,10 +42,10 @@ def open_folder(files: Sequence[Path], folder: Path, reading: Reading, answers: 
 
 def _file_per_class(files: Sequence[Path], folder: Path, reading: Reading, answers: Answers) -> LabelledSource:
     if answers not in ("class", "none"):
-        raise UsageError(f"{folder}: a file for each class gives one class a line, not {answers}")
+        raise UsageError(f"{folder}: one file per class can give one class per line, not {answers}")
     if len(files) == 1 and answers == "class":
         raise DataError(
-            f"{folder}: found one file, {files[0].name}, so there is one class only; two or more are needed"
+            f"{folder}: found only one file, {files[0].name}, so there is only one class; at least two are needed"
         )
 
     def read() -> Iterator[Labelled]:
@@ -59,10 +59,10 @@ def _file_per_class(files: Sequence[Path], folder: Path, reading: Reading, answe
                 group = path.name if reading.group else None
                 yield Labelled(line, label if answers == "class" else None, f"{path}, line {number}", group)
         if blank:
-            source.notes[f"{blank} blank lines were left out"] = None
+            source.notes[f"{blank} blank lines were skipped"] = None
 
     source = LabelledSource(str(folder), "text", answers, read, {}, reading)
-    source.notes[f"{folder}: the classes are the names of the files, with an example a line"] = None
+    source.notes[f"{folder}: the classes are the file names, with one example per line"] = None
     return source
 
 
@@ -71,7 +71,7 @@ def open_lines(path: Path, reading: Reading, answers: Answers) -> LabelledSource
     file = TextFile(path)
     first = next((line for line in file.lines() if line.strip()), "")
     if first.startswith("__label__") and answers in ("numbers", "series"):
-        raise UsageError(f"{path}: lines with __label__ give classes, not {answers}")
+        raise UsageError(f"{path}: lines with __label__ can give classes, not {answers}")
     split = _fasttext if first.startswith("__label__") else _tabbed
 
     def read() -> Iterator[Labelled]:
@@ -84,7 +84,7 @@ def open_lines(path: Path, reading: Reading, answers: Answers) -> LabelledSource
             text, answer = split(line, place, answers)
             yield Labelled(text, _answer(answer, answers, reading.separator, place), place, None, ALL)
         if blank:
-            source.notes[f"{blank} blank lines were left out"] = None
+            source.notes[f"{blank} blank lines were skipped"] = None
         source.notes.update(file.notes)
 
     source = LabelledSource(str(path), "text", answers, read, {}, reading)

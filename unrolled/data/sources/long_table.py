@@ -38,7 +38,9 @@ def read_long(
 ) -> Iterator[Labelled]:
     """The series in the order in which their ids first appear; all rows are held, for ids may be mixed."""
     if reading.id is None and answers not in ("series", "none"):
-        raise UsageError(f"{table.name}: say with {option('id')} which column tells the series of a long table apart")
+        raise UsageError(
+            f"{table.name}: name the column that identifies the series of a long table with {option('id')}"
+        )
     found: dict[str, _Series] = {}
     extras = [name for name in (reading.id, reading.time, reading.group, reading.part) if name is not None]
     columns = [*inputs, *target, *extras]
@@ -88,8 +90,8 @@ def _add_answer(
         series.answer = answer
     elif not np.array_equal(series.answer, answer):
         raise DataError(
-            f"{place}, column '{target[0]}': found {shown(cells[0])}, but {shown(name)} had another answer before; "
-            "every row of a series needs the same"
+            f"{place}, column '{target[0]}': found {shown(cells[0])}, but {shown(name)} had another target "
+            "before; all rows of a series need the same target"
         )
 
 
@@ -99,14 +101,14 @@ def _add_extras(series: _Series, more: dict[str, Any], reading: Reading, place: 
         if len(series.lines) > 1 and group != series.group:
             raise DataError(
                 f"{place}, column '{reading.group}': found {shown(group)}, but the series was of "
-                f"{shown(series.group)} before; one series cannot be in two groups, so say with {option('id')} which "
-                "column tells series apart"
+                f"{shown(series.group)} before; a series cannot be in two groups, so name the column that "
+                f"identifies series with {option('id')}"
             )
         series.group = group
     if reading.part is not None:
         part = given_part(more[reading.part], f"{place}, column '{reading.part}'")
         if len(series.lines) > 1 and part != series.part:
-            raise DataError(f"{place}, column '{reading.part}': one series cannot be in two parts")
+            raise DataError(f"{place}, column '{reading.part}': a series cannot be in two splits")
         series.part = part
 
 
@@ -128,7 +130,7 @@ def _example(table: Table, series: _Series, reading: Reading, answers: Answers, 
         times = np.array(series.times)[order]
         if len(again := np.flatnonzero(np.diff(times) == 0)):
             number = series.lines[int(order[again[0] + 1])]
-            raise DataError(f"{table.place(number)}, column '{reading.time}': this time is there twice in one series")
+            raise DataError(f"{table.place(number)}, column '{reading.time}': this time occurs twice in one series")
         values, clean = values[order], clean[order] if len(clean) else clean
     x = fill(values, reading.missing, place)  # [T, D]
     if answers != "series":

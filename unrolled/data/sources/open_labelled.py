@@ -63,7 +63,7 @@ def _open_builtin(source: str, answers: Answers) -> LabelledSource:
         reading = Reading(column=spec.columns["text"], target=spec.columns["target"])
         return open_columns(ListTable(found.read(), source), reading, answers)
     if answers not in (spec.answers, "none"):
-        raise UsageError(f"{source}: the answers are {spec.answers}, not {answers}")
+        raise UsageError(f"{source}: the targets are {spec.answers}, not {answers}")
 
     def read() -> Iterator[Labelled]:
         for x, y, place, part, _ in found.read():
@@ -111,7 +111,9 @@ def _open_folder(folder: Path, reading: Reading, answers: Answers) -> LabelledSo
     if any("-ubyte" in path.name for path in entries):
         return open_idx(folder, reading, answers)
     if named_by_split(folder):  # and not one file for each, which is a source by split
-        raise UsageError(f"{folder}: several files are for one part; name one set, such as {_set_name(entries[0])}")
+        raise UsageError(
+            f"{folder}: several files are for the same split; name one set, such as {_set_name(entries[0])}"
+        )
     files = sorted((p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(".")),
                    key=lambda path: path.relative_to(folder).as_posix())  # fmt: skip
     if not files:
@@ -135,7 +137,7 @@ def _open_files(files: list[Path], folder: Path, name: str, reading: Reading, an
     """Many files: sounds, images, or texts; what there is most of, and a note on the others."""
     kind, chosen = most_of(files, (".txt", *(suffixes_of("conll") if answers == "tags" else ())))
     if not chosen:
-        found = some(sorted({path.suffix or "files without an ending" for path in files}))
+        found = some(sorted({path.suffix or "files without a suffix" for path in files}))
         raise DataError(f"{folder}: found only {found}; name one of these files, or give .txt, .wav or .png files")
     if answers == "tags":
         source = open_tagged(chosen, folder, name, reading, answers)
@@ -146,5 +148,5 @@ def _open_files(files: list[Path], folder: Path, name: str, reading: Reading, an
     else:
         source = open_images(chosen, folder, name, reading, answers)
     if len(chosen) < len(files):
-        source.notes[f"{len(files) - len(chosen)} other files in {folder} were left out"] = None
+        source.notes[f"{len(files) - len(chosen)} other files in {folder} were skipped"] = None
     return source

@@ -22,7 +22,9 @@ def open_pairs(source: Any, reading: PairReading) -> PairSource:
     if (sources := sources_by_split(source)) is not None:
         return open_splits(source, sources, reading, open_pairs)
     if isinstance(source, Mapping):
-        raise Misused(f"a mapping of pairs has the names {listed(PARTS)}, found {some(map(str, source)) or 'nothing'}")
+        raise Misused(
+            f"expected a mapping of pairs with the names {listed(PARTS)}, found {some(map(str, source)) or 'nothing'}"
+        )
     if isinstance(source, str | os.PathLike):
         return files.open_path(named_path(source), reading)
     if isinstance(source, list | tuple) and source and not isinstance(source[0], Mapping):
@@ -42,7 +44,7 @@ def _open_builtin(source: str, reading: PairReading) -> PairSource:
 def _open_tuples(rows: Any, reading: PairReading) -> PairSource:
     """A list of (source, target)."""
     if isinstance(rows[0], str) or not hasattr(rows[0], "__len__"):
-        raise Misused("pairs in a list are (source, target), or dicts with named values; this list has single values")
+        raise Misused("expected a list of (source, target) or of dicts, found single values")
 
     def read() -> Iterator[Pair]:
         for number, row in enumerate(rows, start=1):

@@ -50,7 +50,7 @@ def open_rows(source: Any, reading: PairReading) -> PairSource:
     """A list of dicts, or a data frame."""
     if isinstance(source, list | tuple):
         if not source:
-            raise DataError("the list of pairs is empty; there is nothing to learn from")
+            raise DataError("the list of pairs is empty, so there is nothing to learn from")
         return open_columns(ListTable(source), reading)
     return open_columns(frame_table(source, "pairs", "a list of (source, target)"), reading)
 
@@ -141,7 +141,7 @@ def open_tabbed(path: Path, reading: PairReading) -> PairSource:
     file = TextFile(path)
     first = next((line for line in file.lines() if line.strip()), "").split("\t")
     if first == [""]:
-        raise DataError(f"{path}: the file is empty; give it lines of a source, a tab and a target")
+        raise DataError(f"{path}: the file is empty, expected lines of a source, a tab and a target")
     if len(first) < 2:
         raise DataError(
             f"{path}, line 1: found no tab between source and target; if the targets are in another file, name it with "
@@ -167,7 +167,7 @@ def open_tabbed(path: Path, reading: PairReading) -> PairSource:
             part = given_part(cells[at[2]], place) if len(at) > 2 else ALL
             yield Pair(cells[at[0]], cells[at[1]], place, part)
         if blank:
-            source.notes[f"{path}: {blank} blank lines were left out"] = None
+            source.notes[f"{path}: {blank} blank lines were skipped"] = None
         source.notes.update(file.notes)
 
     source = PairSource(str(path), read, settled, _told(settled, reading, str(path)))
@@ -185,14 +185,14 @@ def open_aligned(path: Path, other: Path, reading: PairReading) -> PairSource:
             if line is None or answer is None:
                 longer, shorter = (other, path) if line is None else (path, other)
                 raise DataError(
-                    f"{longer}, line {number}: {shorter} ends before this line, but both need equally many; mend them"
+                    f"{longer}, line {number}: {shorter} ends before this line; both need the same number of lines"
                 )
             if not line.strip() and not answer.strip():
                 blank += 1
                 continue
             yield Pair(line, answer, f"{path} and {other.name}, line {number}")
         if blank:
-            source.notes[f"{blank} lines that are blank on both sides were left out"] = None
+            source.notes[f"{blank} lines that are blank on both sides were skipped"] = None
         source.notes.update(files[0].notes | files[1].notes)
 
     endings = {"source_column": ending_of(path)[1:] or None, "target_column": ending_of(other)[1:] or None}
@@ -209,7 +209,9 @@ def _beside(path: Path, reading: PairReading) -> Path | None:
     found = [each for each in path.parent.glob(f"{stem}.{reading.target_column}*") if
              unpacked(each.name) == f"{stem}.{reading.target_column}"]  # fmt: skip
     if not found:
-        raise DataError(f"{path}: the file of targets {stem}.{reading.target_column} is not beside it; put it there")
+        raise DataError(
+            f"{path}: the file of targets {stem}.{reading.target_column} is missing; put it into the same folder"
+        )
     return found[0]
 
 
@@ -301,7 +303,7 @@ def open_folder(folder: Path, reading: PairReading) -> PairSource:
     if not held["train"]:
         found = ", ".join(path.name for path in files[:5]) or "nothing"
         raise DataError(
-            f"{folder}: found {found}, but no file of pairs whose name begins with train, such as train.tsv"
+            f"{folder}: found {found}, but no file of pairs whose name starts with train, such as train.tsv"
         )
     chosen = {part: _one_set(folder, part, stems, reading) for part, stems in held.items() if stems}
     tables = [ending for ending in chosen["train"] if f".{ending}" in (*suffixes_giving("table"), *TABBED)]
@@ -328,7 +330,7 @@ def _one_set(folder: Path, part: str, stems: dict[str, dict[str, Path]], reading
         return stems[reading.test_set]
     if len(stems) > 1:
         hint = f"choose one with {option('test_set')}" if part == "test" else "keep one of them"
-        raise UsageError(f"{folder}: several files are for the part {part}: {some(stems)}; {hint}")
+        raise UsageError(f"{folder}: several files are for the {part} split: {some(stems)}; {hint}")
     return next(iter(stems.values()))
 
 
@@ -337,7 +339,7 @@ def _endings(folder: Path, endings: list[str], reading: PairReading) -> PairRead
     asked = reading.source_column, reading.target_column
     if None in asked and len(endings) > 2:
         raise UsageError(
-            f"{folder}: its files end in {some(endings)}; say which are the sources and which the targets with "
+            f"{folder}: its files end in {some(endings)}; choose sources and targets with "
             f"{option('source_column', endings[0])} and {option('target_column', endings[1])}"
         )
     return choose(endings, reading, str(folder))
@@ -346,5 +348,5 @@ def _endings(folder: Path, endings: list[str], reading: PairReading) -> PairRead
 def _file(folder: Path, part: str, of: dict[str, Path], ending: str) -> Path:
     if ending not in of:
         some = next(iter(of.values())).name
-        raise DataError(f"{folder}: for the part {part} there is {some}, but no file that ends in .{ending}")
+        raise DataError(f"{folder}: for the {part} split there is {some}, but no file that ends in .{ending}")
     return of[ending]

@@ -30,7 +30,7 @@ def guess_pairs(look: Look, given: Mapping[str, Any]) -> Guess | None:
     if given.get("column") or given.get("target") or given.get("condition"):
         return None  # said of the data of other tasks
     if reading.target_file or reading.source_column or reading.target_column:
-        return Guess(0.95, "it was said where sources and targets are")
+        return Guess(0.95, "settings name the sources and targets")
     if look.builtin:
         return Guess(0.95, "it is built-in pairs") if builtin_holds(look.builtin, "pairs") else None
     if _is_aligned(look):

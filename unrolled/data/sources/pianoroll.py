@@ -60,13 +60,16 @@ def check_roll(values: Any, place: str, width: int | None) -> Roll:
     try:
         roll = np.asarray(values)
     except ValueError:  # rows of unequal lengths
-        raise DataError(f"{place}: the frames are not equally wide") from None
+        raise DataError(f"{place}: the frames have different widths") from None
     if roll.ndim != 2 or roll.dtype.kind not in "buif":
-        raise DataError(f"{place}: found shape {list(roll.shape)} of {roll.dtype}, not numbers [time, keys]")
+        raise DataError(f"{place}: found shape {list(roll.shape)} of {roll.dtype}, expected numbers [time, keys]")
     if len(roll) == 0 or roll.shape[1] == 0:
-        raise DataError(f"{place}: the sequence is empty; leave it out")
+        raise DataError(f"{place}: the sequence is empty; remove it")
     if width is not None and roll.shape[1] != width:
-        raise DataError(f"{place}: the frames are {roll.shape[1]} wide, but {width} before; all must be equally wide")
+        raise DataError(
+            f"{place}: the frames have width {roll.shape[1]}, but the previous ones have {width}; all need the "
+            "same width"
+        )
     wrong = np.argwhere((roll != 0) & (roll != 1))  # NaN is neither
     if len(wrong):
         frame, key = wrong[0]
@@ -84,7 +87,7 @@ def check_all(found: Iterable[tuple[str, str, Any]], name: str) -> Rolls:
         width = roll.shape[1]
         rolls.setdefault(part, []).append(roll)
     if not rolls:
-        raise DataError(f"{name}: there is no sequence in it")
+        raise DataError(f"{name}: there are no sequences in it")
     return rolls
 
 
@@ -93,7 +96,9 @@ def parts_of(names: Sequence[str], name: str) -> dict[str, str]:
     part = {key: next((p for p in PARTS if key.lower().startswith(p)), ALL) for key in names}
     if ALL in part.values() and set(part.values()) != {ALL}:
         other = next(key for key in names if part[key] == ALL)
-        raise DataError(f"{name}: '{other}' is for no part; all names begin with train, valid or test, or none does")
+        raise DataError(
+            f"{name}: '{other}' belongs to no split; either all names start with train, valid or test, or none"
+        )
     return part
 
 
@@ -132,7 +137,7 @@ def _in_json(path: Path) -> Iterator[tuple[str, str, Any]]:
     for key, sequences in groups.items():
         place = str(path) if key == ALL else f"{path}, {key}"
         if not isinstance(sequences, list):
-            raise DataError(f"{place}: found {type(sequences).__name__}, not a list of sequences")
+            raise DataError(f"{place}: found {type(sequences).__name__}, expected a list of sequences")
         for i, frames in enumerate(sequences):
             yield part[key], f"{place}, sequence {i}", from_notes(frames, f"{place}, sequence {i}")
 
@@ -140,17 +145,17 @@ def _in_json(path: Path) -> Iterator[tuple[str, str, Any]]:
 def from_notes(frames: Any, place: str) -> Roll:
     """Lists of MIDI numbers as a roll of 88 keys."""
     if not isinstance(frames, list):
-        raise DataError(f"{place}: found {type(frames).__name__}, not a list of frames")
+        raise DataError(f"{place}: found {type(frames).__name__}, expected a list of frames")
     roll = np.zeros((len(frames), KEYS), np.uint8)  # [T, 88]
     for t, notes in enumerate(frames):
         if not isinstance(notes, list):
-            raise DataError(f"{place}, frame {t}: found {type(notes).__name__}, not a list of MIDI numbers")
+            raise DataError(f"{place}, frame {t}: found {type(notes).__name__}, expected a list of MIDI numbers")
         for note in notes:
             is_whole = isinstance(note, int) and not isinstance(note, bool)
             if not is_whole or not (note == -1 or LOWEST <= note < LOWEST + KEYS):
                 top = LOWEST + KEYS - 1
                 raise DataError(
-                    f"{place}, frame {t}: found {shown(note)}, not a MIDI number from {LOWEST} to {top} (or -1)"
+                    f"{place}, frame {t}: found {shown(note)}, expected a MIDI number from {LOWEST} to {top} (or -1)"
                 )
             if note != -1:
                 roll[t, note - LOWEST] = 1
@@ -186,7 +191,7 @@ def _sequences(source: Any) -> Iterator[tuple[str, str, Any]]:
     readers = {".npz": _in_npz, ".json": _in_json, ".json.gz": _in_json, ".mat": _in_mat}
     reader = readers.get("".join(suffix).lower())
     if reader is None:
-        raise DataError(f"{source}: piano rolls are {SUFFIXES} files")
+        raise DataError(f"{source}: expected piano rolls in {SUFFIXES} files")
     yield from reader(path)
 
 

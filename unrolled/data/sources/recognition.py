@@ -58,7 +58,7 @@ def open_recognition(source: Any, reading: RecognitionReading) -> VectorPairs:
     if isinstance(source, list):
         return open_stroke_table(ListTable(source), reading)
     if not isinstance(source, str | os.PathLike):
-        raise Misused("sounds or strokes with texts are a folder, a table, an .npz file, or arrays by name")
+        raise Misused("expected sounds or strokes with texts as a folder, a table, an .npz file, or arrays by name")
     path = named_path(source)
     if path.is_dir():
         return _open_folder(path, reading)
@@ -104,7 +104,7 @@ def _open_clips(table: Table, clip: str, folder: Path, reading: RecognitionReadi
     part = column_of(names, reading.part_column, PART_COLUMNS, "part_column", table.name)
     if text is None:
         raise UsageError(
-            f"{table.name}: say which column holds the text with {option('target_column')}; it has {some(names)}"
+            f"{table.name}: name the column of the text with {option('target_column')}; it has {some(names)}"
         )
     columns = [clip, text, *([part] if part else [])]
 
@@ -222,8 +222,8 @@ def guess_recognition(look: Look) -> Guess | None:
         return None
     for name, cell in zip(names, cells):
         if name.lower() in STROKE_COLUMNS[:2] and isinstance(cell, list):
-            return Guess(0.9, f"its column '{name}' holds strokes of a pen")
+            return Guess(0.9, f"its column '{name}' holds pen strokes")
         is_clip = isinstance(cell, str) and ending_of(Path(cell)) in suffixes_of("sound")
         if look.is_file and name.lower() in CLIP_COLUMNS and is_clip:
-            return Guess(0.9, f"its column '{name}' names clips of sound")
+            return Guess(0.9, f"its column '{name}' names sound clips")
     return None

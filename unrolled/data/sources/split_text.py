@@ -29,7 +29,10 @@ class SplitText(TextSource):
         super().__init__(first.examples_are, first.chosen)
         for part, each in parts.items():
             if (each.is_stream, each.numbers) != (first.is_stream, first.numbers):
-                raise DataError(f"{each.name}: {part} holds {_kind(each)}, but {first.name} {_kind(first)}; give alike")
+                raise DataError(
+                    f"{each.name}: the {part} split holds {_kind(each)}, but {first.name} holds "
+                    f"{_kind(first)}; give the same kind"
+                )
         self.name, self.numbers, self.column = first.name, first.numbers, first.column
         self.files = [file for each in parts.values() for file in each.files]
         self._parts = parts
@@ -84,7 +87,7 @@ def open_text(source: Any, config: DataConfig) -> TextSource:
 def _require_one_each(source: Any) -> None:
     """A folder of files some of which are for test must not be read as one text."""
     if isinstance(source, str | PathLike) and os.path.isdir(source) and named_by_split(Path(source)):
-        raise UsageError(f"{source}: several files are for one split; put them into folders train, valid and test")
+        raise UsageError(f"{source}: several files are for the same split; put them into folders train, valid and test")
 
 
 # ---- what is shown of it

@@ -46,13 +46,13 @@ def as_strokes(value: Any, place: str) -> NDArray[np.float32]:
         strokes = [_numbers(stroke, place) for stroke in value]
         return _ways([_pairs(stroke[:2].T if by_axis else stroke, place) for stroke in strokes])
     if depth != 2:
-        raise DataError(f"{place}: expected strokes as lists of places [x, y], or rows [dx, dy, up]")
+        raise DataError(f"{place}: expected strokes as lists of points [x, y], or rows [dx, dy, up]")
     rows = _numbers(value, place)
     if rows.shape[1] == 2:
         return _ways([rows])
     if rows.shape[1] != 3 or not np.isin(rows[:, 2], (0, 1)).all():
         raise DataError(
-            f"{place}: expected places [x, y] or rows [dx, dy, up] with up 0 or 1; found {rows[0].tolist()}"
+            f"{place}: expected points [x, y] or rows [dx, dy, up] with up 0 or 1, found {rows[0].tolist()}"
         )
     return _scaled(rows, np.cumsum(rows[:, :2], axis=0))
 
@@ -68,7 +68,7 @@ def _numbers(value: Any, place: str) -> NDArray[np.float64]:
     try:
         rows = np.asarray(value, np.float64)
     except (TypeError, ValueError):
-        raise DataError(f"{place}: expected lists of numbers that are all of one length") from None
+        raise DataError(f"{place}: expected lists of numbers of equal length") from None
     if rows.ndim != 2 or 0 in rows.shape or not np.isfinite(rows).all():
         raise DataError(f"{place}: found points of shape {list(rows.shape)}, expected finite numbers [points, 2 or 3]")
     return rows
@@ -76,7 +76,7 @@ def _numbers(value: Any, place: str) -> NDArray[np.float64]:
 
 def _pairs(stroke: NDArray[np.float64], place: str) -> NDArray[np.float64]:
     if stroke.shape[1] != 2:
-        raise DataError(f"{place}: found a stroke of shape {list(stroke.shape)}, expected places [x, y], or x and y")
+        raise DataError(f"{place}: found a stroke of shape {list(stroke.shape)}, expected points [x, y], or x and y")
     return stroke
 
 
@@ -122,7 +122,7 @@ def open_stroke_table(table: Table, reading: RecognitionReading) -> VectorPairs:
     inputs = wide if is_wide or cell is None else [cell]
     if is_wide and len(inputs) % 2:
         raise DataError(
-            f"{table.name}: {len(inputs)} numbers a row are not places x, y, x, y, ..; there is one too many"
+            f"{table.name}: {len(inputs)} numbers per row are not points x, y, x, y, ..; there is one too many"
         )
     columns = [*inputs, text, *([part] if part else [])]
 
@@ -151,5 +151,5 @@ def along(cells: Sequence[Any], place: str) -> list[list[float]]:
         filled.pop()
     numbers = [as_number(cell, place) for cell in filled]
     if not numbers or len(numbers) % 2:
-        raise DataError(f"{place}: found {len(numbers)} numbers, expected places x, y, x, y, ..")
+        raise DataError(f"{place}: found {len(numbers)} numbers, expected points x, y, x, y, ..")
     return [numbers[i : i + 2] for i in range(0, len(numbers), 2)]

@@ -91,10 +91,10 @@ class FileSource(TextSource):
         _require_no_columns(f"{name}: plain text has", config.updated({"condition": None}))
         if config.condition is not None and self.is_stream:
             lines = option("examples", "lines")
-            raise UsageError(f"{name}: a stream has no classes; with {lines} the condition 'file' is possible")
+            raise UsageError(f"{name}: a stream has no classes; with {lines} the condition can be 'file'")
         if config.condition not in (None, "file"):
             raise UsageError(
-                f"{name}: lines of plain text have one column, 'file'; so use {option('data.condition', 'file')}"
+                f"{name}: lines of plain text have only one column, 'file'; use {option('data.condition', 'file')}"
             )
 
     def pieces(self) -> Iterator[str]:
@@ -109,7 +109,7 @@ class FileSource(TextSource):
                 last, blank = piece[-1], blank and piece.isspace()
         self._complain_if_empty(bool(last))
         if blank:
-            raise DataError(f"{self.name}: all of it is blank; there is nothing to learn from")
+            raise DataError(f"{self.name}: the text is blank, so there is nothing to learn from")
 
     def examples(self) -> Iterator[Example]:
         number, blank, found = 0, 0, False
@@ -149,7 +149,7 @@ class FileSource(TextSource):
     def notes(self) -> list[str]:
         notes = [note for text in self._texts for note in text.notes]
         if self._blank:
-            notes.append(f"{self._blank} blank lines were left out")
+            notes.append(f"{self._blank} blank lines were skipped")
         if self._copies:
             copies = f"{len(self._copies)} {'file was' if len(self._copies) == 1 else 'files were'} left out"
             notes.append(f"{copies} as a copy of another, such as {self._copies[0].name}")
@@ -158,14 +158,14 @@ class FileSource(TextSource):
     def _complain_if_empty(self, found: bool) -> None:
         if not found:
             what = "the file is empty" if len(self._texts) == 1 else "all the files in it are empty"
-            raise DataError(f"{self.name}: {what}; there is nothing to learn from")
+            raise DataError(f"{self.name}: {what}, so there is nothing to learn from")
 
 
 class TableSource(TextSource):
     """A table: an example a row, or all its texts as one stream with a line end after each."""
 
     def __init__(self, table: Table, config: DataConfig, also: tuple[str, ...] = ()) -> None:
-        examples, chosen = _choose(config.examples, "rows", "stream", "a table or list has an example a row",
+        examples, chosen = _choose(config.examples, "rows", "stream", "a table or list has one example per row",
                                    table.name, also)  # fmt: skip
         super().__init__(examples, chosen)
         self.name, self.files = table.name, [table.name]
@@ -195,7 +195,7 @@ class TableSource(TextSource):
             as_text(example.text, f"{self._table.place(example.number)}, column '{self._column}'")
             yield example
         if not found:
-            raise DataError(f"{self.name}: there is no row in it; add the data")
+            raise DataError(f"{self.name}: there are no rows in it; add the data")
 
     def place(self, number: int) -> str:
         return self._table.place(number)
@@ -247,7 +247,7 @@ class NumberSource(TextSource):
     def examples(self) -> Iterator[Example]:
         for number, array in enumerate(self._arrays, start=1):
             if len(array) == 0:
-                raise DataError(f"{self.place(number)}: there is no number in this row; remove it")
+                raise DataError(f"{self.place(number)}: this row is empty; remove it")
             yield Example(np.asarray(array, np.int64), None, number)
 
     def place(self, number: int) -> str:
@@ -274,7 +274,7 @@ def _choose(asked: str, own: str, other: str, why: str, name: str, also: tuple[s
         return own, f"{own}, chosen because {why}"
     if asked not in (own, other, *also):
         possible = " or ".join(dict.fromkeys((own, other)))
-        raise UsageError(f"{name}: {option('examples', asked)} is not possible here, because {why}; use {possible}")
+        raise UsageError(f"{name}: {option('examples', asked)} cannot be used, because {why}; use {possible}")
     return asked, f"{asked}, as asked for"
 
 
@@ -292,7 +292,7 @@ def open_source(source: Any, config: DataConfig) -> TextSource:
     if isinstance(source, str) and source.startswith(BUILTIN):
         return _open_builtin(source, config)
     if isinstance(source, str) and ("\n" in source or len(source) > LONGEST_PATH) and not os.path.exists(source):
-        raise Misused("a string is taken as the path of a file, and this one is a text: pass it in a list, [text]")
+        raise Misused("a string is read as the path of a file, but this one is a text: pass it in a list, [text]")
     if isinstance(source, str | os.PathLike):
         return _open_path(named_path(source), config)
     source = as_array(source)
@@ -318,11 +318,11 @@ def _open_folder(folder: Path, config: DataConfig) -> TextSource:
     )
     texts = [path for path in files if unpacked(path.name.lower()).endswith(".txt")]
     if not texts:
-        found = sorted({path.suffix or "files without an ending" for path in files})
+        found = sorted({path.suffix or "files without a suffix" for path in files})
         kinds = f"only {some(found)}; name one of these files" if found else "nothing; put .txt files into it"
-        raise DataError(f"{folder}: there is no .txt file in this folder, {kinds}")
+        raise DataError(f"{folder}: there are no .txt files in this folder, {kinds}")
     others = len(files) - len(texts)
-    skipped = f"{others} files in {folder} that are not .txt were left out" if others else None
+    skipped = f"{others} files in {folder} that are not .txt were skipped" if others else None
     return FileSource(str(folder), texts, config, skipped)
 
 
@@ -341,14 +341,14 @@ def _open_array(array: np.ndarray, config: DataConfig) -> TextSource:
     if array.dtype.kind in "iu" and array.ndim in (1, 2) and array.size:
         return NumberSource([array] if array.ndim == 1 else list(array), array.ndim == 1, config)
     raise DataError(
-        f"an array of shape {array.shape} and type {array.dtype} is no text; give texts, or whole numbers in one row "
-        "(a stream) or in a table (an example a row)"
+        f"an array of shape {array.shape} and type {array.dtype} is not text; give texts, or integers in one "
+        "row (a stream) or in a table (one example per row)"
     )
 
 
 def _open_list(rows: Sequence[Any], config: DataConfig) -> TextSource:
     if not rows:
-        raise DataError("the list of texts is empty; there is nothing to learn from")
+        raise DataError("the list of texts is empty, so there is nothing to learn from")
     first = rows[0]
     if isinstance(first, str | dict):
         return TableSource(ListTable(rows), config, also=("lines",))
@@ -357,7 +357,7 @@ def _open_list(rows: Sequence[Any], config: DataConfig) -> TextSource:
         return NumberSource([np.array(arrays, np.int64)], True, config)
     for number, array in enumerate(arrays, start=1):
         if array.ndim != 1:
-            raise DataError(f"the list, row {number}: found {array.ndim} axes where one row of whole numbers belongs")
+            raise DataError(f"the list, row {number}: found {array.ndim} axes, expected one row of integers")
     return NumberSource(arrays, False, config)
 
 
@@ -368,7 +368,7 @@ def _as_numbers(row: Any, number: int) -> np.ndarray:
         array = np.asarray(None)
     if array.dtype.kind in "iu" or array.size == 0:
         return array.astype(np.int64)
-    raise DataError(f"the list, row {number}: found {type(row).__name__}, expected texts, dicts or whole numbers")
+    raise DataError(f"the list, row {number}: found {type(row).__name__}, expected texts, dicts or integers")
 
 
 def _open_frame(source: Any, config: DataConfig) -> TextSource:

@@ -1,4 +1,4 @@
-"""Texts of other data than that of training: to go on from, to score, to evaluate; found as in training."""
+"""Texts of other data than that of training: to continue, to score, to evaluate; found as in training."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _table(source: Any) -> Table | None:
 
 
 def inputs_in(source: Any, config: DataConfig, column: str | None = None) -> Iterator[Example]:
-    """Texts to go on from or to score: bare in a list, or the lines or rows of data, by the columns of training."""
+    """Texts to continue or to score: bare in a list, or the lines or rows of data, by the columns of training."""
     config = config.updated({"part": None})
     table = _table(source)
     if table is not None:

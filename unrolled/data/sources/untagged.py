@@ -1,6 +1,6 @@
 """Sentences to tag, from files: in a form of training, whose tags are left out, or plain words, a sentence a line.
 
-A tag is not part of its word. Whether a file has tags is told by those of the run: most words carry one of them.
+A tag is not part of its word. Whether a file has tags is decided by those of the run: most words carry one of them.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def _has_tags(path: Path, reading: Reading, tags: Collection[str]) -> bool:
     if tabs or form != "columns":
         other = next((tag for tag in found if tag and tag not in tags), "")
         raise DataError(
-            f"{path}: its words seem to have tags, but most of them, such as '{other[:20]}', are not tags of this run; "
-            "give the words alone, a sentence a line, or lists of words in a .jsonl file"
+            f"{path}: its words seem to have tags, but most of them, such as '{other[:20]}', are not tags of "
+            "this run; give the words alone, one sentence per line, or lists of words in a .jsonl file"
         )
     return False
 

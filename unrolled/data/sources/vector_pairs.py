@@ -37,7 +37,7 @@ class VectorPairs(PairSource):
             target = pair.target.strip()
             yield pair._replace(target=target.lower() if self.reading.lower else target)
         if first is None:
-            raise DataError(f"{self.name}: there is no usable example in it; there is nothing to learn from")
+            raise DataError(f"{self.name}: there are no usable examples in it, so there is nothing to learn from")
 
     def _trouble(self, pair: Pair, first: Pair | None) -> str | None:
         """Why a pair cannot be used; None: it can."""
@@ -51,7 +51,7 @@ class VectorPairs(PairSource):
             return sentence if sentence.startswith(pair.place) else f"{pair.place}: {sentence}"
         wide, usual = pair.source.shape[1], wide_of(first or pair)
         if wide != usual:
-            return f"{pair.place}: has {wide} numbers a step, but the first one has {usual}; all need the same"
+            return f"{pair.place}: has {wide} numbers per step, but the first one has {usual}; all need the same"
         return None
 
 

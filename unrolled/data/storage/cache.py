@@ -3,9 +3,9 @@
     <cache>/tokens/<key>/                  an entry (see store); what is there under such a name is complete
     <cache>/tokens/<key>.<number>.part/    an entry that is being written, or was when its process ended
 
-The cache is $UNROLLED_CACHE, or `unrolled` in the user's cache directory, and belongs to one user alone (mode 0700).
-Whoever writes or reads an entry holds a lock (flock) on its files, which ends with the process: so what is in use is
-never removed, and what a killed process has left is.
+The cache is $UNROLLED_CACHE, or `unrolled` in the user's cache directory, and belongs to one user alone (mode 0700). A
+process that writes or reads an entry holds a lock (flock) on its files, which ends with the process: so what is in use
+is never removed, and what a killed process has left is.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def cache_directory() -> Path:
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unrolled"
     except RuntimeError:  # a user without a home, as in some containers
-        raise Misused("there is no home directory for prepared data: set UNROLLED_CACHE to a directory") from None
+        raise Misused("no home directory was found for prepared data: set UNROLLED_CACHE to a directory") from None
 
 
 def place_of(key: str) -> Path:
@@ -103,8 +103,7 @@ def _make_private(place: Path, found: os.stat_result | None = None) -> None:
     _require_owner(place, found, {os.geteuid()})
     if not stat.S_ISDIR(found.st_mode):
         raise CannotWrite(
-            f"{place}: this is a link, but a directory is expected here; remove it, or set UNROLLED_CACHE to another "
-            "directory"
+            f"{place}: this is a link, expected a directory; remove it, or set UNROLLED_CACHE to another directory"
         )
     if stat.S_IMODE(found.st_mode) & 0o777 != 0o700:
         place.chmod(0o700)
@@ -121,7 +120,7 @@ def _require_owner(place: Path, found: os.stat_result, owners: set[int]) -> None
 def cannot_write(error: OSError, needed: int | None = None) -> CannotWrite:
     """The sentence for an entry of so many bytes (None: not known) that cannot be written."""
     place = cache_directory() / FOLDER
-    hint = "set UNROLLED_CACHE to a directory with room"
+    hint = "set UNROLLED_CACHE to a directory with more space"
     return outside.cannot_write(place, needed, error, hint)
 
 
@@ -202,7 +201,7 @@ def sync(directory: Path) -> None:
 
 
 def discard(place: Path) -> None:
-    """Remove an entry, whoever uses it; it is moved away first, so that no reader meets half of it."""
+    """Remove an entry, even if it is in use; it is moved away first, so that no reader meets half of it."""
     away = place.with_name(f"{place.name}.{secrets.token_hex(8)}{PART}")
     try:
         place.rename(away)

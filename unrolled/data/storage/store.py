@@ -122,7 +122,7 @@ def write(key: str, fill: Callable[[Draft], None]) -> Entry:
             entry = _take_place(part, key) or entry
         cache.evict(cache.place_of(key))
     except (Damaged, _Gone) as error:
-        raise cache.cannot_write(OSError(errno.EIO, f"what was written reads otherwise: {error}")) from None
+        raise cache.cannot_write(OSError(errno.EIO, f"the written files cannot be read back: {error}")) from None
     except OSError as error:
         needed = sum(file.size for file in draft.begun) if draft is not None else 0
         raise cache.cannot_write(error, needed or None) from None
@@ -145,7 +145,7 @@ def _take_place(part: Path, key: str) -> Entry | None:
         except Damaged:
             pass
         cache.discard(place)
-    raise OSError(errno.EEXIST, "the place is taken by files that cannot be removed", str(place))
+    raise OSError(errno.EEXIST, "there are files in the way that cannot be removed", str(place))
 
 
 # ---- reading
@@ -181,12 +181,12 @@ def _index(directory: Path, data: bytes) -> dict[str, Any]:
         values = json.loads(data)
         number = values["format"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise Damaged(f"{cache.INDEX} is no index") from None
+        raise Damaged(f"{cache.INDEX} is not an index") from None
     if number == 1 and not (directory / SEAL).exists():  # of a version that sealed nothing
         raise _Gone
     with _file(directory, SEAL) as stream:
         if stream.read(1 << 10) != _seal_of(data):
-            raise Damaged(f"{cache.INDEX} is not what was written")
+            raise Damaged(f"{cache.INDEX} has changed since it was written")
     if number != FORMAT:
         raise _Gone
     return dict(values)
@@ -210,11 +210,11 @@ def _checked(directory: Path, name: str, seal: dict[str, Any]) -> NDArray[np.uin
     """The bytes of a file, mapped and in use as long as the map is, after their sha256 was checked."""
     with _file(directory, name) as stream:
         if os.fstat(stream.fileno()).st_size != seal["size"]:
-            raise Damaged(f"{name} has another size than was written")
+            raise Damaged(f"{name} has changed its size since it was written")
         if not cache.share(stream.fileno()):
             raise _Gone
         # the map keeps its own copy of the descriptor, and with it the lock; nothing cannot be mapped
         values = np.memmap(stream, np.uint8, mode="c") if seal["size"] else np.empty(0, np.uint8)
     if hashlib.sha256(values.data).hexdigest() != seal["sha256"]:
-        raise Damaged(f"{name} is not what was written")
+        raise Damaged(f"{name} has changed since it was written")
     return values

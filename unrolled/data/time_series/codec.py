@@ -134,7 +134,7 @@ class SeriesCodec:
             low = float(np.nanmin(values))
             of = f" of series {shown(series.name)}" if series.name else ""
             raise DataError(
-                f"{series.place}: the logarithm needs numbers above 0, and a value{of} is {low:g}; use "
+                f"{series.place}: the logarithm needs numbers above 0, but a value{of} is {low:g}; use "
                 f"{option('transform', 'none')}"
             )
         return np.log(values)
@@ -196,12 +196,12 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
         for name, how in values["static"]
     )
     if step is not None and (step[1] not in ("months", "microseconds", "numbers") or not int(step[0]) > 0):
-        raise ValueError("the step is not one")
+        raise ValueError("the step is not valid")
     numbers = {key: int(values[key]) for key in ("horizon", "lookback", "season")}
     if not all(0 < number < 10**6 for number in numbers.values()):
-        raise ValueError("horizon, lookback and season are positive numbers")
+        raise ValueError("horizon, lookback and season must be positive")
     if values["transform"] not in ("none", "log") or values["scaling"] not in ("standard", "mean", "none"):
-        raise ValueError("another transform or scaling")
+        raise ValueError("unknown transform or scaling")
     scales = {}
     for name, parts in values["scales"].items():
         scale = Scale(*(tuple(map(float, part)) for part in parts))

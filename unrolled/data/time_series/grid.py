@@ -1,4 +1,4 @@
-"""Series on one grid of times: steps that are left out of a table are missing values, which is told."""
+"""Series on one grid of times: steps that are left out of a table are missing values, which is reported."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def on_grid(table: SeriesTable) -> tuple[list[Series], Step | None]:
         at = table.column.written(int(first.stamps[_first_gap(first)]))
         of = f" of series {shown(first.name)}" if first.name else ""
         table.notes[
-            f"{table.name}: one step is {step}; {left_out:,} steps are not in the table (the first at {at}{of}), they "
-            "are missing values"
+            f"{table.name}: the step is {step}; {left_out:,} steps are not in the table (the first at "
+            f"{at}{of}) and count as missing values"
         ] = None
     return found, step
 
@@ -61,8 +61,8 @@ def _filled(series: Series, step: Step, table: SeriesTable) -> Series:
         when = table.column.written(int(series.stamps[off[0]]))
         of = f" of series {shown(series.name)}" if series.name else ""
         raise DataError(
-            f"{series.place}: the time {when}{of} is not a whole number of steps ({step}) after the first; correct it, "
-            f"or use {option('spacing', 'irregular')}"
+            f"{series.place}: the time {when}{of} is not a multiple of the step ({step}) after the first; "
+            f"correct it, or use {option('spacing', 'irregular')}"
         )
     n = int(numbers[-1]) + 1
     if n == len(numbers):
@@ -70,8 +70,9 @@ def _filled(series: Series, step: Step, table: SeriesTable) -> Series:
     if len(numbers) < (1 - MOST_MISSING) * n:
         of = f"series {shown(series.name)}" if series.name else "the series"
         raise DataError(
-            f"{series.place}: {of} has {len(numbers):,} of the {n:,} steps of {step} between its first and its last "
-            f"time; if its frequency changes, give parts of one frequency, or use {option('spacing', 'irregular')}"
+            f"{series.place}: {of} has {len(numbers):,} of the {n:,} steps of {step} between its first and its "
+            "last time; if its frequency changes, split it by frequency, or use "
+            f"{option('spacing', 'irregular')}"
         )
     stamps = np.array([step.moved(int(series.stamps[0]), k) for k in range(n)], np.int64)
     return replace(
@@ -109,7 +110,7 @@ def _explain(table: SeriesTable) -> None:
             when = [table.column.written(int(each.stamps[odd[0] + k])) for k in (0, 1)]
             of = f" of series {shown(each.name)}" if each.name else ""
             raise DataError(
-                f"{table.name}: the times{of} are not equally far apart: {when[0]} is followed by {when[1]}; correct "
-                f"them, or use {option('spacing', 'irregular')} with the gaps as an input"
+                f"{table.name}: the times{of} are not evenly spaced: {when[0]} is followed by {when[1]}; "
+                f"correct them, or use {option('spacing', 'irregular')} with the gaps as an input"
             )
-    raise DataError(f"{table.name}: there are too few times to find the step between them; give more rows")
+    raise DataError(f"{table.name}: there are too few times to determine the step between them; give more rows")

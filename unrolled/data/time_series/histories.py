@@ -80,7 +80,7 @@ def load_histories(directory: Path, codec: SeriesCodec) -> Examples:
         arrays = load(read_bytes(directory / ARRAYS, LARGEST, within=directory))
         return _examples(arrays, [str(name) for name in names["names"]], codec)
     except (KeyError, ValueError, TypeError, IndexError) as error:
-        raise DataError(f"{directory / ARRAYS}: does not hold the ends of the series ({error})") from None
+        raise DataError(f"{directory / ARRAYS}: damaged, the ends of the series cannot be read ({error})") from None
 
 
 def _examples(arrays: Mapping[str, NDArray[Any]], names: Sequence[str], codec: SeriesCodec) -> Examples:

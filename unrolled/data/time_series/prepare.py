@@ -67,9 +67,7 @@ def _table(source: Any) -> Table:
         path = named_path(source)
         table = table_in(path) if path.is_file() else None
         if table is None:
-            raise DataError(
-                f"{path}: series are read from a table (csv, tsv, jsonl, json, parquet), one row for each time"
-            )
+            raise DataError(f"{path}: expected series in a table (csv, tsv, jsonl, json, parquet), one row per time")
         return table
     if isinstance(source, np.ndarray | list | tuple) and (rows := _rows_of(source)) is not None:
         return ListTable(rows, "the array")
@@ -101,7 +99,7 @@ def prepare_series(source: Any, reading: SeriesReading, asked: Asked, config: Da
     series, step = on_grid(table)
     kept = [each for each in series if each.n_known > 1]
     if not kept:
-        raise DataError(f"{table.name}: no series has two values; there is nothing to learn")
+        raise DataError(f"{table.name}: no series has two values, so there is nothing to learn")
     horizon = asked.horizon or _horizon(kept, step, asked.season, table)
     cuts = _cuts(kept, step, horizon, asked, config, table)  # [n, 3] ends of train, valid and test
     _require_variety(kept, cuts, table)
@@ -130,7 +128,7 @@ def _horizon(series: Sequence[Series], step: Step | None, season: int | None, ta
     longest = max(each.n_known for each in series)
     seasons = [season] if season else [*(step.seasons() if step else ()), 12]
     horizon = next((n for n in seasons if 10 * n <= longest), max(1, longest // 10))
-    table.notes[f"the horizon is {horizon} steps; {option('horizon')} sets another"] = None
+    table.notes[f"the horizon is {horizon} steps; {option('horizon')} changes that"] = None
     return horizon
 
 
@@ -155,9 +153,9 @@ def _cuts(
         longest = int(inside[:, 0].max())
         needed = shortest + test + valid
         raise DataError(
-            f"{table.name}: the longest training span has {longest} steps, and a horizon of {horizon} needs at least "
-            f"{shortest}, or {needed} steps in all with validation and test; give longer series, or a smaller "
-            f"{option('horizon')}"
+            f"{table.name}: the longest training span has {longest} steps, but a horizon of {horizon} needs at "
+            f"least {shortest}, or {needed} steps in total with validation and test; give longer series, or a "
+            f"smaller {option('horizon')}"
         )
     return inside
 
@@ -213,7 +211,7 @@ def _lengths(
         test = total - grid.number(parse_one(asked.test_from, table.column, option("test_from")))
         if not 0 < test < total:
             first, last = (table.column.written(int(f(e.stamps[0] for e in series))) for f in (min, max))
-            raise UsageError(f"{option('test_from', asked.test_from)} is not inside of the data, {first} to {last}")
+            raise UsageError(f"{option('test_from', asked.test_from)} is outside the data, {first} to {last}")
     elif asked.test_steps is not None:
         test = asked.test_steps
     elif asked.backtest is not None:
@@ -231,7 +229,7 @@ def _require_variety(series: Sequence[Series], cuts: Whole, table: SeriesTable) 
     constant = [each for each, end in zip(series, cuts[:, 0]) if not np.nanstd(each.values[: max(int(end), 1)]) > 0]
     if len(constant) == len(series):
         value = next((v for v in series[0].values[:, 0] if not np.isnan(v)), 0.0)
-        raise DataError(f"{table.name}: every value of the training span is {value:g}; there is nothing to learn")
+        raise DataError(f"{table.name}: every value of the training span is {value:g}, so there is nothing to learn")
     if constant:
         names = ", ".join(shown(each.name) for each in constant[:3])
         more = f" and {len(constant) - 3} more" if len(constant) > 3 else ""
@@ -323,7 +321,7 @@ def _facts(
     missing = sum(int(np.isnan(each.values[: each.n_known]).sum()) for each in series)
     notes = [*table.notes]
     if missing:
-        notes.append(f"{missing:,} values are missing: nothing is put in their place, and they are not judged")
+        notes.append(f"{missing:,} values are missing: they are not filled in and not evaluated")
     every = "irregular" if codec.step is None else str(codec.step)
     return {
         "source": table.name, "series": len(series), "step": every, "season": codec.season, "horizon": codec.horizon,

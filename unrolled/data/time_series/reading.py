@@ -24,34 +24,35 @@ class SeriesReading(Config):
     """Where the values, the times and the covariates of series are."""
 
     target: Names | None = None
-    """the columns to forecast, with commas between them; none: all columns of numbers that nothing else uses"""
+    """The columns to forecast, separated by commas; none: all columns of numbers that have no other use."""
 
     time: Name | None = None
-    """the column of time stamps; none: the one with a usual name (date, time, month, ...), or the rows as they are"""
+    """The column of time stamps; none: the one with a usual name (date, time, month, ...), or the order of the rows."""
 
     time_format: str | None = Field(None, min_length=2)
-    """how time stamps are written, in the signs of strptime such as %d/%m/%Y; none: told by the stamps"""
+    """Format of the time stamps as in strptime, such as %d/%m/%Y; none: inferred."""
 
     id: Name | None = None
-    """the column that tells the series of a long table apart"""
+    """The column that identifies the series of a long table."""
 
     past: Names | None = None
-    """columns that are known up to the present only (past covariates)"""
+    """Columns that are known only up to the present (past covariates)."""
 
     future: Names | None = None
-    """columns that are known for the future too (known-future covariates); rows without a target may follow the data"""
+    """Columns that are also known for the future (known-future covariates); rows without a target may follow the
+    data."""
 
     static: Names | None = None
-    """columns with one value for each series (static covariates): numbers, or classes"""
+    """Columns with one value per series (static covariates): numbers or classes."""
 
     calendar: Annotated[tuple[str, ...], BeforeValidator(_known)] = ()
-    """parts of the calendar as inputs: minute, hour, weekday, day, week, month"""
+    """Calendar features as inputs: minute, hour, weekday, day, week, month."""
 
     spacing: Literal["regular", "irregular"] = "regular"
-    """steps of one length, where steps that are left out are missing values; or any, with the gaps as an input"""
+    """Regular steps, where steps that are left out are missing values; or irregular ones, with the gaps as an input."""
 
     channels: Literal["separate", "joint"] = "separate"
-    """several columns to forecast as series of their own, or as one series of vectors"""
+    """Whether several target columns are separate series, or one series of vectors."""
 
     def uses(self) -> dict[str, str]:
         """What the columns that are named are used for."""

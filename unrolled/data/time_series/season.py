@@ -18,7 +18,7 @@ CLEAR = 0.3  # the autocorrelation of a season that is worth trying
 
 
 def find_season(series: Sequence[NDArray[np.float64]], step: Step | None, horizon: int) -> int:
-    """The number of steps after which repeating values is best in the mean over a horizon, of those that the step
+    """The number of steps after which repeating values is best on average over a horizon, of those that the step
     suggests and those at which the series are correlated with themselves; 1: none is better than the last value."""
     some = [values[:, 0] for values in series[:: max(1, len(series) // MOST_SERIES)]]
     longest = max((len(values) for values in some), default=0)

@@ -121,7 +121,7 @@ def written(stamp: int, are: str, zoned: bool = False) -> str:
 
 
 def parse(cells: Sequence[Any], place: Callable[[int], str], form: str | None = None) -> Column:
-    """The stamps of all cells of a column; a bad one is told with its row. `form` is as strptime takes it."""
+    """The stamps of all cells of a column; a bad one is reported with its row. `form` is as strptime takes it."""
     empty = next((i for i, cell in enumerate(cells) if is_gap(cell)), None)
     if empty is not None:
         raise DataError(f"{place(empty)}: found {shown(cells[empty])}, expected a time stamp; fill it in")
@@ -135,7 +135,7 @@ def parse(cells: Sequence[Any], place: Callable[[int], str], form: str | None = 
         if len(zones) > 1:
             raise DataError(
                 f"{place(i)}: found {shown(cell)}, but other time stamps of this column are written "
-                f"{'with' if then.tzinfo is None else 'without'} a time zone; write all of them alike"
+                f"{'with' if then.tzinfo is None else 'without'} a time zone; write all of them the same way"
             )
         found[i] = _microseconds(then.astimezone(UTC).replace(tzinfo=None) if then.tzinfo is not None else then)
     return Column(found, "times", zones == {True})
@@ -148,7 +148,7 @@ def parse_one(text: Any, column: Column, what: str) -> int:
     except DataError as error:
         raise DataError(f"{error}") from None
     if found.are != column.are:
-        kind = "a whole number" if column.are == "numbers" else "a time such as 2024-05-31 12:00"
+        kind = "an integer" if column.are == "numbers" else "a time such as 2024-05-31 12:00"
         raise DataError(f"{what}: found {shown(text)}, expected {kind}, as in the column of times")
     return int(found.stamps[0])
 
@@ -172,7 +172,7 @@ def _reader(cells: Sequence[Any], place: Callable[[int], str], form: str | None)
         try:
             return _from_text(str(cell).strip(), day_first)
         except ValueError:
-            hint = f"write it as 2024-05-31 or 2024-05-31 12:00, or say how it is written with {option('time_format')}"
+            hint = f"write it as 2024-05-31 or 2024-05-31 12:00, or give its format with {option('time_format')}"
             raise DataError(f"{place(i)}: found {shown(cell)}, expected a time stamp; {hint}") from None
 
     return read
@@ -183,7 +183,7 @@ def _by_form(cell: Any, form: str, place: str) -> datetime:
         return datetime.strptime(str(cell).strip(), form)
     except ValueError:
         given = option("time_format", form)
-        raise DataError(f"{place}: found {shown(cell)}, which is not written as {given} says") from None
+        raise DataError(f"{place}: found {shown(cell)}, which does not match the format {given}") from None
 
 
 def _from_text(text: str, day_first: bool) -> datetime:
@@ -224,7 +224,7 @@ def _day_first(cells: Sequence[Any], place: Callable[[int], str]) -> bool:
             )
     if seen is not None and not first and not second:
         forms = f"{option('time_format', '%d/%m/%Y')} or {option('time_format', '%m/%d/%Y')}"
-        raise DataError(f"{place(seen)}: {shown(cells[seen])} may have the day or the month first; say it with {forms}")
+        raise DataError(f"{place(seen)}: {shown(cells[seen])} may have the day or the month first; give {forms}")
     return first
 
 

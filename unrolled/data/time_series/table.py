@@ -76,7 +76,7 @@ def open_series(table: Table, reading: SeriesReading, target_needed: bool = True
         series = [one for each in series for one in _apart(each, names_of(found.target), found.id is not None)]
     if target_needed and not any(each.n_known for each in series):
         raise DataError(
-            f"{table.name}: there is no number in {some(names_of(found.target))}; there is nothing to learn"
+            f"{table.name}: there are no numbers in {some(names_of(found.target))}, so there is nothing to learn"
         )
     return SeriesTable(table.name, series, found, column, notes)
 
@@ -111,7 +111,7 @@ def settled(table: Table, names: Sequence[str], reading: SeriesReading) -> Serie
         left = [name for name in names if name not in used and kinds[name] == "numbers"]
         if not left:
             raise UsageError(
-                f"{table.name}: there is no column of numbers left to forecast; it has {some(names)}; name one with "
+                f"{table.name}: no column of numbers is left to forecast; it has {some(names)}; name one with "
                 f"{option('target')}"
             )
         target = as_names(left)
@@ -192,7 +192,7 @@ class _Rows:
         bounds = np.flatnonzero(np.diff(ids[order], prepend=-1, append=-1))
         arrays = [self._matrix(each) for each in (self.target, self.past, self.known)]
         if (np.diff(order) < 0).any() and len(names) == 1:
-            notes[f"{self.table.name}: the rows were put in the order of time"] = None
+            notes[f"{self.table.name}: the rows were sorted by time"] = None
         for k, name in enumerate(names):
             rows = order[bounds[k] : bounds[k + 1]]
             stamps = column.stamps[rows] if self.reading.time is not None else np.arange(len(rows), dtype=np.int64)
@@ -225,7 +225,9 @@ class _Rows:
             row = int(rows[twice[0] + 1])
             of = f" of series {shown(name)}" if name else ""
             apart = (
-                "" if self.reading.id is not None else f", or say with {option('id')} which column tells series apart"
+                ""
+                if self.reading.id is not None
+                else f", or name the column that identifies series with {option('id')}"
             )
             raise DataError(
                 f"{self.place(row, self.reading.time)}: the time {column.written(int(column.stamps[row]))}{of} is "
@@ -242,8 +244,8 @@ class _Rows:
             other = next((i for i, cell in enumerate(cells) if str(cell).strip() != str(cells[0]).strip()), None)
             if other is not None:
                 raise DataError(
-                    f"{self.place(int(rows[other]), column)}: found {shown(cells[other])}, but series {shown(name)} "
-                    f"has {shown(cells[0])} before; a static covariate has one value for each series"
+                    f"{self.place(int(rows[other]), column)}: found {shown(cells[other])}, but series "
+                    f"{shown(name)} has {shown(cells[0])} before; a static covariate has one value per series"
                 )
             found[column] = value
         return found

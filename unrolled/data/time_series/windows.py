@@ -219,7 +219,7 @@ class SeriesWindows(Sampler):
         self.n_windows = n = int(self.starts[-1])
         self.batch_size = min(batch_size, n)
         if n < batch_size:
-            self.notes.append(f"the batch size is {n} instead of {batch_size}: that is all there is")
+            self.notes.append(f"the batch size is {n} instead of {batch_size}: there are no more examples")
         self.steps_per_epoch = n // self.batch_size
         self.tokens_per_step = self.batch_size * codec.lookback
         self._epoch = lru_cache(maxsize=1)(self._drawn)

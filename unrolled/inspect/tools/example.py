@@ -60,7 +60,7 @@ def pick_target(task: Task, y: Tensor, batch: Batch, at: int | None) -> int:
     T = batch.y.shape[1]
     with_target = [t for t in range(T) if has_target(task, y, batch, t)]
     if not with_target:
-        raise UsageError(f"nothing is to be predicted in these {T} positions: give a longer input")
+        raise UsageError(f"there are no targets in these {T} positions: give a longer input")
     if at is None:
         return with_target[-1]
     if at not in with_target:
@@ -88,7 +88,7 @@ def target_of(task: Task, y: Tensor, batch: Batch, at: int | None) -> Target:
         return Target(Explained(target_name(task, batch, found), "log p", "nats", log_p), found, found + 1)
     if asks == "whole":
         if at is not None:
-            raise UsageError(f"invalid value at = {at}: there is one answer for the whole input")
+            raise UsageError(f"invalid value at = {at}: there is one prediction for the whole input")
         return Target(task.explained(y, 0), None, T)
     if at is not None and at >= T:
         raise UsageError(f"invalid value at = {at}: this input has positions 0 to {T - 1}")

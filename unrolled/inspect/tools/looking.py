@@ -82,8 +82,10 @@ def look_at(run: Run, value: Any, length: int) -> Look:
     whole = run.task.completed(run.model, value)
     batch, names = run.task.example(whole)
     n = min(length, longest(run.model) or length)
-    left_out = "" if len(names) <= n else f" Of {len(names)} positions the first {n} are shown ({option('length')})."
-    own = "" if whole is value else " The target is what the model itself writes for this source."
+    left_out = (
+        "" if len(names) <= n else f" Only the first {n} of {len(names)} positions are shown ({option('length')})."
+    )
+    own = "" if whole is value else " The target is the model's own prediction for this source."
     follows = names[n] if len(names) > n else "<stop>"
     return Look(run.model, cut(batch.to(run.config.device), 0, n), names[:n], own + left_out, follows)
 
@@ -115,7 +117,7 @@ def both_ways(run: Run) -> str:
     """A sentence for models that read in both directions; empty for others."""
     if not any(isinstance(module, Bidirectional) for module in run.model.modules()):
         return ""
-    return " Layers are counted by direction: odd ones read forwards, even ones backwards, from the last position."
+    return " Layers are counted by direction: odd ones read forwards, even ones read backwards from the last position."
 
 
 def _turn(back: nn.Module, seen: Seen) -> list[Any]:

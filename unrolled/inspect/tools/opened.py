@@ -15,7 +15,7 @@ from unrolled.core.state import State, detach
 from unrolled.core.task import Model
 from unrolled.layers.parts.assembled import Decoder, Reader, read
 
-CLOSED = "this model counts tokens and has no vectors inside, so there are no gradients to follow"
+CLOSED = "this model counts tokens and has no vectors inside, so it has no gradients"
 
 
 class Opened(NamedTuple):
@@ -79,7 +79,7 @@ def why_closed(model: Model, reads_vectors: bool) -> str | None:
 
 
 def open_model(model: Model, batch: Batch) -> Opened:
-    """Split a model behind its input layer; one that reads vectors is taken whole, for they are what went in."""
+    """Split a model behind its input layer; one that reads vectors is taken whole, because they are what went in."""
     decoder, state = start(model, batch.source, batch.source_mask)
     state = None if state is None else detach(state)
     if batch.x.is_floating_point():

@@ -179,7 +179,7 @@ class MultiHead(Heads):
         bias: bool = False,
     ) -> None:
         if d_in % n_heads and (d_key is None or d_value is None):
-            raise UsageError(f"{n_heads} heads do not divide the width {d_in}: give another number of heads or d_key")
+            raise UsageError(f"the width {d_in} is not divisible by {n_heads} heads: change n_heads or set d_key")
         m = d_in // n_heads if d_key is None else d_key
         m_v = d_in // n_heads if d_value is None else d_value
         super().__init__(d_in, n_heads, m, m_v, d_in, d_in if d_source is None else d_source)
@@ -206,15 +206,15 @@ class MultiHead(Heads):
 def turning(rotary: Rotary | None, heads: Heads) -> Rotary | None:
     """Rotary positions where they are possible."""
     if rotary is not None and heads.d_key % 2:
-        raise UsageError(f"rotary positions turn pairs: the width {heads.d_key} of queries and keys must be even")
+        raise UsageError(f"rotary positions need an even width of queries and keys, found {heads.d_key}")
     return rotary
 
 
 class CausalSelfAttention(Causal):
     """Self-attention to the past (eqs 7.23-7.26, renormalised over tau <= t); the state is a `KeyValue`.
 
-    With a window a position sees itself and the W - 1 before it, the state stays bounded and a stream may go on for
-    ever. Rows may stand at different positions. Memory is linear in T for inner products.
+    With a window a position sees itself and the W - 1 before it, the state stays bounded and a stream may be of any
+    length. Rows may stand at different positions. Memory is linear in T for inner products.
 
     >>> y, state = CausalSelfAttention(MultiHead(8, n_heads=2))(torch.randn(3, 5, 8))
     >>> tuple(y.shape), tuple(state.keys.shape), state.length.tolist()
@@ -226,7 +226,7 @@ class CausalSelfAttention(Causal):
     ) -> None:
         super().__init__()
         if window is not None and window < 1:
-            raise UsageError(f"invalid value window = {window}: expected at least 1, the position itself")
+            raise UsageError(f"invalid value window = {window}: expected an integer >= 1 (the position itself)")
         self.heads = heads
         self.score = score_named(score, heads.d_key, heads.d_key)
         self.window = window
@@ -259,8 +259,8 @@ class CausalSelfAttention(Causal):
         wrong = len(keys) != 4 or len(values) != 4 or keys[:3] != values[:3] or state.length.dim() != 1
         if wrong or keys[1] != H or keys[3] != m or values[3] != m_v:
             raise UsageError(
-                f"keys and values of this attention have the shapes [B, {H}, n, {m}] and [B, {H}, n, {m_v}], "
-                f"not {list(keys)} and {list(values)}"
+                f"expected keys and values of shapes [B, {H}, n, {m}] and [B, {H}, n, {m_v}], found "
+                f"{list(keys)} and {list(values)}"
             )
         return state
 
@@ -377,7 +377,7 @@ class CrossAttention(Causal):
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         if state is None:
-            raise UsageError("cross-attention needs a source: begin with the state that condition(source, mask) gives")
+            raise UsageError("cross-attention needs a source: start with the state of condition(source, mask)")
         k, v, mask, _ = self.checked(state.tree)
         return self.heads.join(attend(self.score, self.heads.query(x), k, v, mask)), state
 
@@ -388,8 +388,8 @@ class CrossAttention(Causal):
         shapes = [tuple(leaf.shape) for leaf in source]
         if shapes != [(B, H, S, m), (B, H, S, m_v), (B, 1, 1, S), (B, 1, 1, S)]:
             raise UsageError(
-                f"a source of this attention has the shapes [B, {H}, S, {m}], [B, {H}, S, {m_v}] and twice "
-                f"[B, 1, 1, S], not {', '.join(str(list(shape)) for shape in shapes)}"
+                f"expected a source of shapes [B, {H}, S, {m}], [B, {H}, S, {m_v}] and twice [B, 1, 1, S], "
+                f"found {', '.join(str(list(shape)) for shape in shapes)}"
             )
         return source
 

@@ -114,7 +114,7 @@ class Aligned(nn.Module):
         super().__init__()
         if cell.input_size != d_in + d_source:
             raise UsageError(
-                f"the cell reads {cell.input_size} numbers, but input and source have {d_in} and {d_source}"
+                f"the cell has input width {cell.input_size}, but input and source have widths {d_in} and {d_source}"
             )
         fits = cell.output_size == d_source or score not in ("dot", "scaled-dot")
         self.cell = cell

@@ -36,17 +36,17 @@ class BlocksConfig(Config):
     n_layers: int = Field(4, ge=1)
     """Blocks."""
     n_heads: int = Field(4, ge=1)
-    """Heads per block (H); they share d_model evenly."""
+    """Number of heads per block (H); d_model is divided evenly among them."""
     d_ff: int = Field(512, ge=1)
     """Hidden units of the feed-forward network (N_1)."""
     activation: Literal["gelu", "relu"] = "gelu"
-    """Of the feed-forward network."""
+    """Activation function of the feed-forward network."""
     norm: Literal["pre", "post"] = "pre"
-    """Where the normalisation stands."""
+    """Whether the normalisation comes before or after each sublayer."""
     n_positions: int = Field(1024, ge=1)
-    """Rows of a learned, joint or one-hot table of positions; other kinds have no limit."""
+    """Maximum number of positions for learned, joint or one-hot encodings; other kinds have no limit."""
     dropout: float = Field(0.0, ge=0, lt=1)
-    """Dropout on what each attention and feed-forward adds."""
+    """Dropout on the output of each attention and feed-forward layer."""
 
     def resized(self, width: int) -> Self:
         """The feed-forward network stays four times as wide as the residual stream."""
@@ -134,7 +134,7 @@ class DecoderBlock(Causal):
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         if state is None:
-            raise UsageError("a decoder block needs a source: begin with the state that start(source, mask) gives")
+            raise UsageError("a decoder block needs a source: start with the state that start(source, mask) returns")
         past, about = state
         if x.size(1) == 1 and past is not None and not torch.is_grad_enabled():
             ticked = None if self.training and self.dropout.p else self._tick(x, past, about)

@@ -3,11 +3,11 @@
 Position p stands in slot p, or with a window of W in slot p mod W: a ring, which overwrites what no query can see any
 more. Room grows by doubling (to W at most), so that adding a position is cheap on average.
 
-With gradients off new positions are written into the spare room of the state that was given (law 4): nothing is
-copied, and two continuations of one state share memory. Whoever continues a state twice clones it first. With gradients
+With gradients off new positions are written into the spare room of the state that was given (law 4): nothing is copied,
+and two continuations of one state share memory. A caller that continues a state twice clones it first. With gradients
 on the state that was given is never touched, and the one returned is no memory that a graph has saved: it has no spare
-room, or is a copy. `state.where(active, new, old)` needs equal shapes, so it refuses two
-states between which room grew; continue both rows alike until it has grown, or give the longer one's rows by `take`.
+room, or is a copy. `state.where(active, new, old)` needs equal shapes, so it refuses two states between which room
+grew; continue both rows alike until it has grown, or give the longer one's rows by `take`.
 """
 
 from __future__ import annotations

@@ -112,7 +112,9 @@ class SinusoidAppended(Position):
     def __init__(self, d_in: int, d_position: int, base: float = 10_000.0, first: int = 1) -> None:
         super().__init__(d_in, d_in + d_position)
         if d_position % 2:
-            raise UsageError(f"sinusoids come in pairs: d_position = {d_position} must be even")
+            raise UsageError(
+                f"invalid value d_position = {d_position}: expected an even number, because sinusoids come in pairs"
+            )
         self.base, self.first = base, first
 
     def forward(self, x: Tensor, at: Tensor) -> Tensor:
@@ -158,8 +160,8 @@ def check_length(position: Position, longest: int) -> None:
     """The sentence that is said before any work is done."""
     if position.max_length is not None and longest > position.max_length:
         raise UsageError(
-            f"position {longest} is beyond max_length = {position.max_length} of {type(position).__name__}: "
-            "give shorter sequences, a larger table (n_positions of a transformer), or positions without a table, "
+            f"position {longest} is beyond max_length = {position.max_length} of {type(position).__name__}: use "
+            "shorter sequences, a larger table (n_positions of a transformer), or positions without a table, "
             "such as sinusoid or rotary"
         )
 
@@ -184,7 +186,7 @@ class Placed(Causal):
         B, T = x.shape[:2]
         steps = torch.arange(T, device=x.device)  # [T]
         if state is not None and state.dim() != 1:
-            raise UsageError(f"the state of positions is a number for each row, [B], not {list(state.shape)}")
+            raise UsageError(f"expected a state of positions of shape [B], found {list(state.shape)}")
         if state is None:
             check_length(self.position, T)
             return self.position(x, steps), steps.new_full((B,), T)

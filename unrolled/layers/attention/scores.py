@@ -45,7 +45,9 @@ class Dot(Score):
     def __init__(self, m_q: int, m_k: int) -> None:
         super().__init__()
         if m_q != m_k:
-            raise UsageError(f"an inner product needs queries and keys of one width, not {m_q} and {m_k}; take general")
+            raise UsageError(
+                f"an inner product needs queries and keys of equal width, found {m_q} and {m_k}; use the score general"
+            )
         self.scale, self.pair_cost = 1.0, m_q
 
     def meet(self, q: Tensor, keys: Tensor) -> Tensor:

@@ -113,7 +113,7 @@ class CausalConv(Causal):
         super().__init__()
         for name, value in {"d_in": d_in, "d_out": d_out, "kernel": kernel, "dilation": dilation}.items():
             if value < 1:
-                raise UsageError(f"invalid value {name} = {value}: expected at least 1")
+                raise UsageError(f"invalid value {name} = {value}: expected an integer >= 1")
         self.d_in, self.d_out, self.kernel, self.dilation = d_in, d_out, kernel, dilation
         self.receptive_field = 1 + (kernel - 1) * dilation
         self.weight = nn.Parameter(torch.empty(d_out, kernel, d_in))  # [D', k, D], W_i = weight[:, i]
@@ -179,8 +179,8 @@ class CausalConv(Causal):
         d, n = self.dilation, (self.kernel - 1) * self.d_in
         if past.taps.shape[1:] != (d, n) or past.phase.dim() != 1:
             raise UsageError(
-                f"taps and phase of {type(self).__name__} have the shapes [B, {d}, {n}] and [B], "
-                f"not {list(past.taps.shape)} and {list(past.phase.shape)}"
+                f"expected taps and phase of {type(self).__name__} of shapes [B, {d}, {n}] and [B], found "
+                f"{list(past.taps.shape)} and {list(past.phase.shape)}"
             )
         return past
 

@@ -105,8 +105,8 @@ class GatedStack(nn.Module):
         d, n = sum(self.dilations), (self.kernel - 1) * self.width
         if pasts.taps.shape[1:] != (d, n) or pasts.clock.dim() != 1:
             raise UsageError(
-                f"taps and clock of a gated stack have the shapes [B, {d}, {n}] and [B], "
-                f"not {list(pasts.taps.shape)} and {list(pasts.clock.shape)}"
+                f"expected taps and clock of a gated stack of shapes [B, {d}, {n}] and [B], found "
+                f"{list(pasts.taps.shape)} and {list(pasts.clock.shape)}"
             )
         return pasts
 

@@ -107,7 +107,7 @@ class ImagePosition(nn.Module):
     def __init__(self, kind: str, d_model: int, n_rows: int, n_columns: int) -> None:
         super().__init__()
         if kind not in ("sinusoid", "learned", "none"):
-            raise UsageError(f"there is no position kind '{kind}' for images; take sinusoid, learned or none")
+            raise UsageError(f"there is no position kind '{kind}' for images; use sinusoid, learned or none")
         self.kind, self.d_model = kind, d_model
         if kind == "learned":
             self.rows = nn.Parameter(0.02 * torch.randn(n_rows, d_model))
@@ -121,8 +121,8 @@ class ImagePosition(nn.Module):
             most, n = len(self.rows), len(i) if real is None else int(real.sum(1).max())
             if n > most:
                 raise UsageError(
-                    f"the map of an image has {n} rows of regions, but the table of positions has {most}; give smaller "
-                    "images, a larger n_positions of cnn, or position = sinusoid"
+                    f"the map of an image has {n} rows of regions, but the table of positions has {most}; use "
+                    "smaller images, a larger n_positions of cnn, or position = sinusoid"
                 )
             r, c = F.embedding(i.clamp(max=most - 1), self.rows), F.embedding(j, self.columns)  # [H, C], [W, C]
             return z + (r[:, None] + c).permute(2, 0, 1)  # padding may stand beyond the table

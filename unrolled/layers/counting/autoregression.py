@@ -63,7 +63,7 @@ class Autoregression(CausalConv):
             z = [*zip(data, _rows(targets, self.d_out, "the targets"), strict=True)]
             data = [np.concatenate([x, y], axis=1) for x, y in z]  # [T, D + D']
         elif self.d_in != self.d_out:
-            raise DataError(f"the series is {self.d_in} wide but {self.d_out} outputs are wanted: give targets")
+            raise DataError(f"the series has width {self.d_in} but the model has {self.d_out} outputs: give targets")
         W, b = least_squares(data, self.d_in, slice(-self.d_out, None), self.order, ahead)
         with torch.no_grad():
             self.weight.copy_(torch.from_numpy(W.transpose(2, 0, 1).copy()))
@@ -80,7 +80,7 @@ def _rows(series: Series, width: int, what: str) -> list[NDArray[Any]]:
         x = row.detach().cpu().numpy() if isinstance(row, Tensor) else np.asarray(row)
         x = x[:, None] if x.ndim == 1 else x
         if x.ndim != 2 or x.shape[1] != width:
-            raise DataError(f"{what}, number {number}: the shape is {list(x.shape)}, not [time, {width}]")
+            raise DataError(f"{what}, number {number}: found shape {list(x.shape)}, expected [time, {width}]")
         found.append(x)
     return found
 
@@ -109,7 +109,7 @@ def least_squares(
 def _check_finite(data: Sequence[NDArray[Any]]) -> None:
     for number, z in enumerate(data):
         if not np.isfinite(z).all():
-            raise DataError(f"series {number}: a value, or the sum of all, is not finite; leave that series out")
+            raise DataError(f"series {number}: a value, or the sum of all values, is not finite; remove that series")
 
 
 class Moments(NamedTuple):

@@ -61,7 +61,7 @@ class NGram(Causal):
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         if bool(((x < 0) | (x >= self.d_in)).any()):
-            raise IndexError(f"a token lies outside the vocabulary of {self.d_in}")
+            raise IndexError(f"a token is outside the vocabulary of {self.d_in}")
         (B, T), n = x.shape, self.order - 1
         past = x.new_full((B, n), EMPTY) if state is None else state  # no context contains EMPTY
         tokens = torch.cat([past, x], dim=1)  # [B, n + T]
@@ -127,13 +127,13 @@ class NGram(Causal):
         """What would make these tables lead astray; empty if nothing."""
         M, E = keys.numel(), tokens.numel()
         if keys.dim() != 1 or M < 1 or offsets.shape != (M + 1,) or backoff.shape != (M,) or shares.shape != (E,):
-            return "their sizes do not fit together"
+            return "their sizes do not match"
         if int(keys[0]) != -1 or bool((keys.diff() <= 0).any()) or int(keys[-1]) // self.d_in >= M:
-            return "the contexts are not in order"
+            return "the contexts are not sorted"
         if int(offsets[0]) != 0 or int(offsets[-1]) != E or bool((offsets.diff() < 0).any()):
-            return "the followers of contexts are not in order"
+            return "the next tokens of contexts are not sorted"
         if E and (int(tokens.min()) < 0 or int(tokens.max()) >= self.d_out):
-            return f"a token lies outside the vocabulary of {self.d_out}"
+            return f"a token is outside the vocabulary of {self.d_out}"
         if not bool(((shares >= 0) & (shares <= 1)).all() and ((backoff >= 0) & (backoff <= 1)).all()):
-            return "a probability lies outside 0 to 1"
+            return "a probability is outside 0 to 1"
         return ""

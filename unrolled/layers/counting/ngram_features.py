@@ -55,8 +55,8 @@ class OfGrams(Stored):
     def fault(self, tables: dict[str, Tensor]) -> str:
         keys, *others = (tables[name] for name in self.TABLES)
         if keys.dim() != 1 or any(other.shape not in (keys.shape, (len(keys), self.d_out)) for other in others):
-            return "the sizes of its tables do not fit together"
-        return "its n-grams are not in order" if bool((keys.diff() <= 0).any()) else ""
+            return "the sizes of its tables do not match"
+        return "its n-grams are not sorted" if bool((keys.diff() <= 0).any()) else ""
 
     def grams(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """All n-grams of all examples as numbers [M], and the example [M] that each is in."""

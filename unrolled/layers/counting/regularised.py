@@ -34,7 +34,7 @@ class Stage(NamedTuple):
     b: Array  # [C]
 
     def miss(self, z: Any, y: Array, weights: Array | None = None) -> Array:
-        """How wrong it is on examples z [n, G] (sparse): weighted errors, and nats to tell apart what errs alike."""
+        """How wrong it is on examples z [n, G] (sparse): weighted errors, and nats to break ties."""
         return misses(np.asarray(z @ self.W + self.b), y, weights)
 
 

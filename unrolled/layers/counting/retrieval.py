@@ -57,7 +57,7 @@ class Recalled(Tables, WordByWord):
         targets = tables["targets"]
         fits = targets.dim() == 2 and len(targets) > 0 and targets.dtype == torch.long
         fits = fits and bool(((targets >= 0) & (targets <= self.d_out)).all())
-        return "" if fits else "the targets that it keeps are not possible"
+        return "" if fits else "its stored targets are not valid"
 
     def start(self, source: Tensor, mask: Tensor | None = None) -> State:
         if mask is None:

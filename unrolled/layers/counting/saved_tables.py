@@ -32,7 +32,7 @@ class Tables(nn.Module):
         if len(found) == len(self.TABLES):
             wrong = self.fault(found)
             if wrong:
-                others[-1].append(f"what was stored is damaged: {wrong}")
+                others[-1].append(f"the saved tables are damaged: {wrong}")
                 return
             self.keep({name: torch.empty_like(table) for name, table in found.items()})
         super()._load_from_state_dict(state_dict, prefix, *others)

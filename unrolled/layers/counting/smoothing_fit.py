@@ -6,7 +6,7 @@ The rates are functions of numbers u between 0 and 1: alpha = u_1, beta = alpha 
 phi = 0.8 + 0.18 u_4, the usual region (Hyndman et al. 2008, chapter 5). S is a sum of squares, so u moves by the steps
 of Levenberg (1944) and Marquardt (1963), (J^T J + damping diag(J^T J))^-1 J^T e, in the box; what would leave it stays
 at its edge. J is taken by differences; forms, starts and differences are run through time together. Starts are the best
-points of a grid, moved on some of the data; the best of them goes on with all of it.
+points of a grid, moved on some of the data; the best of them continues with all of it.
 
 Within a season the season before it is all that is known of seasons, and the rest of smoothing.py is linear: with
 d = y - s, or y / s where the season multiplies, the errors eps of d in a block of steps 1, 2, .. solve
@@ -215,8 +215,8 @@ def prepare(spans: Sequence[Span], season: int, forms: Sequence[Form]) -> Data:
     if not any(span.seen.any() for span in kept):
         longest = max((len(span.y) for span in spans), default=0)
         raise DataError(
-            f"no training series is long enough: a season of {season} needs at least {n + 1} steps from the first "
-            f"value on, and the longest series has {longest}; set a shorter season or give longer series"
+            f"no training series is long enough: a season of {season} needs at least {n + 1} steps from the "
+            f"first value on, but the longest series has {longest}; set a shorter season or give longer series"
         )
     T, first = max(len(span.y) for span in kept), torch.stack(windows)
     y, used = np.zeros((len(kept), T)), np.zeros((len(kept), T), bool)
@@ -274,7 +274,7 @@ class FittedSmoothing(Smoothing):
         """Fit the rates of each form, and take the best form; what was chosen."""
         forms = [form for form in self.forms if not form.multiplies or all((s.y[s.seen] > 0).all() for s in spans)]
         if not forms:
-            raise DataError("a multiplicative season needs values above 0, and some are not; set seasonal to additive")
+            raise DataError("a multiplicative season needs values above 0, but some are not; set seasonal to additive")
         data = prepare(spans, self.season, forms)
         found = fit(forms, data)
         best = found[0] if len(found) == 1 else self._best(found, int(data.used.sum()), held_out)

@@ -121,7 +121,7 @@ class Reader(Encoder):
     ) -> None:
         super().__init__()
         if delay and not isinstance(body, Causal):
-            raise UsageError("only causal layers can be delayed; an encoder has seen all when it answers")
+            raise UsageError("only causal layers can be delayed; an encoder has read the whole input when it predicts")
         self.embedding = embedding
         self.body = body
         self.readout = readout

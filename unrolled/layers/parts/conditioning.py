@@ -62,7 +62,7 @@ class Appended(Causal):
     def start(self, source: Tensor, mask: Tensor | None = None) -> State:
         """The state before the first tick; padding (mask False) counts as after the end."""
         if source.dim() != 3 or source.shape[-1] != self.d_source:
-            raise UsageError(f"a local source has the shape [B, S, {self.d_source}], not {list(source.shape)}")
+            raise UsageError(f"expected a local source of shape [B, S, {self.d_source}], found {list(source.shape)}")
         if mask is not None:
             source = torch.where(mask[:, :, None], source, 0)
         end = source.new_zeros(source.shape[0], 1, self.d_source)
@@ -74,8 +74,8 @@ class Appended(Causal):
         source: Tensor = fixed.tree
         if source.dim() != 3 or source.shape[-1] != self.d_source or cursor.dim() != 1:
             raise UsageError(
-                f"the state of a local source has the shapes [B, S, {self.d_source}] and [B], "
-                f"not {list(source.shape)} and {list(cursor.shape)}"
+                f"expected a state of a local source of shapes [B, S, {self.d_source}] and [B], found "
+                f"{list(source.shape)} and {list(cursor.shape)}"
             )
         T = x.shape[1]
         at = (cursor[:, None] + torch.arange(T, device=x.device)).clamp(max=source.shape[1] - 1)  # [B, T]
@@ -100,6 +100,6 @@ class Guided(Conditional):
         given = dict.fromkeys(wanted[:1], source) if isinstance(source, Tensor) else dict(source)
         if sorted(given) != wanted:
             found = "one tensor" if isinstance(source, Tensor) else ", ".join(sorted(given)) or "nothing"
-            raise UsageError(f"this decoder takes the sources {', '.join(wanted) or 'none'}; given: {found}")
+            raise UsageError(f"this decoder takes the sources {', '.join(wanted) or 'none'}; found {found}")
         pairs = zip(self.decoder, self.names, strict=True)
         return tuple(layer.start(given[name], mask) if name else None for layer, name in pairs)

@@ -31,7 +31,7 @@ from unrolled.layers.recurrent.cells import Cell
 from unrolled.layers.recurrent.family import SCANS, RecurrentConfig
 from unrolled.layers.recurrent.recurrent import Recurrent, Stacked
 
-NEEDS_SOURCE = "this decoder needs a source: begin with the state that start(encoded, mask) gives"
+NEEDS_SOURCE = "this decoder needs a source: start with the state that start(encoded, mask) returns"
 
 
 class Initial(nn.Module):

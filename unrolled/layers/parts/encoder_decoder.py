@@ -40,7 +40,7 @@ class SourcedSerial(Serial):
         self.d_out = int(self.layers[-1].d_out) if d_out is None else d_out  # type: ignore[arg-type]
         self.starting = [isinstance(layer, Sourced) and layer.source == "source" for layer in self]
         if not any(self.starting):
-            raise UsageError("no layer of this decoder takes a source: one must have start(encoded, mask) -> state")
+            raise UsageError("no layer of this decoder takes a source: one must define start(encoded, mask) -> state")
 
     def start(self, source: Tensor, mask: Tensor) -> State:
         pairs = zip(self, self.starting, strict=True)
@@ -69,7 +69,7 @@ class EncoderDecoder(Conditional):
         super().__init__()
         body = _body(decoder)
         if not isinstance(body, Sourced) or body.source != "source":
-            raise UsageError(f"{type(body).__name__} takes no source: it must have start(encoded, mask) -> state")
+            raise UsageError(f"{type(body).__name__} takes no source: it must define start(encoded, mask) -> state")
         self.encoder = encoder
         self.decoder = decoder
         self.d_out = decoder.d_out

@@ -61,11 +61,11 @@ class PerceptronConfig(Config):
     """The settings of a perceptron on one vector per example."""
 
     n_layers: int = Field(1, ge=1)
-    """Hidden layers: 1 is MLP_1, 2 is MLP_2."""
+    """Number of hidden layers: 1 is MLP_1, 2 is MLP_2."""
     d_hidden: int = Field(128, ge=1)
-    """Units of each hidden layer."""
+    """Units per hidden layer."""
     activation: Nonlinearity = "relu"
-    """The function g."""
+    """Activation function g."""
     dropout: float = Field(0.5, ge=0, lt=1)
     """Dropout on the hidden units."""
 

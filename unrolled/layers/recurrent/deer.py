@@ -292,7 +292,7 @@ class Deer:
         if self.fallback is None:
             raise NotConverged(f"{sentence}; use the scan 'loop' or 'fused', or deer.scan(fallback=loop)")
         if not self.warned:
-            warnings.warn(f"{sentence}; the fallback scan runs instead", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"{sentence}; using the fallback scan instead", RuntimeWarning, stacklevel=2)
             self.warned = True
         return self.fallback(cell, x, h0)
 
@@ -315,4 +315,4 @@ def scan(
 
 
 deer: Scan = scan()
-"""The scan with default settings: raises NotConverged rather than return anything else than the loop would."""
+"""The scan with default settings: raises NotConverged rather than returning anything else than the loop would."""

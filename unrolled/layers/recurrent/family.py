@@ -25,9 +25,9 @@ class RecurrentConfig(Config):
     dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout between layers."""
     initial: Literal["zero", "learned"] = "zero"
-    """The state before the first step."""
+    """Initial state: zero or learned."""
     scan: Literal["fused", "loop", "deer"] = "fused"
-    """How the recurrence is run: fast kernels, the plain loop, or in parallel over time by Newton iteration."""
+    """How the recurrence is computed: fast kernels, a plain loop, or parallel over time by Newton iteration."""
 
     def resized(self, width: int) -> Self:
         """The same with so many units per layer: what a comparison at equal size changes."""

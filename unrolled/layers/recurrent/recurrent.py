@@ -57,7 +57,7 @@ class Recurrent(Causal):
         if not isinstance(state, Tensor) or state.shape != (rows, N):
             found = list(state.shape) if isinstance(state, Tensor) else type(state).__name__
             raise UsageError(
-                f"the state of a layer of width {N} has the shape [{rows}, {N}] for {rows} rows, not {found}"
+                f"expected a state of shape [{rows}, {N}] for a layer of width {N} and {rows} rows, found {found}"
             )
         return state
 

@@ -25,10 +25,10 @@ def check_sizes(cell: Cell, x: Tensor, h0: Tensor, width: int | None = None) -> 
     D, N = cell.input_size if width is None else width, cell.state_size
     shape = x.shape
     if len(shape) != 3 or shape[2] != D:
-        raise UsageError(f"{type(cell).__name__} takes an input of width {D}, but x has the shape {list(shape)}")
+        raise UsageError(f"{type(cell).__name__} expects an input of width {D}, found x of shape {list(shape)}")
     if h0.shape != (shape[0], N):
         raise UsageError(
-            f"the state of {type(cell).__name__} has the shape [{shape[0]}, {N}] for these rows, not {list(h0.shape)}"
+            f"expected a state of {type(cell).__name__} of shape [{shape[0]}, {N}], found {list(h0.shape)}"
         )
 
 

@@ -21,7 +21,7 @@ NAME = re.compile(r"(weight|bias)_(ih|hh|hr)_l\d+(_reverse)?")
 
 
 class Twin(ABC):
-    """A cell of ours and the module of torch.nn that computes the same."""
+    """A cell of this library and the module of torch.nn that computes the same."""
 
     torch_class: type[nn.RNNBase]
 
@@ -50,7 +50,7 @@ class ElmanTwin(Twin):
         assert isinstance(cell, Elman)
         names = [name for name in ("tanh", "relu") if ACTIVATIONS[name] is cell.activation]
         if not names:
-            raise UsageError("torch.nn.RNN knows only the activations tanh and relu")
+            raise UsageError("torch.nn.RNN supports only the activations tanh and relu")
         return nn.RNN(
             cell.input_size, cell.state_size, num_layers, names[0], cell.bias is not None, True, dropout, bidirectional
         )
@@ -188,4 +188,4 @@ def _fit(module: nn.Module, state: Weights) -> None:
     shapes = {name: tuple(value.shape) for name, value in module.state_dict().items()}
     for name in sorted(shapes.keys() | state.keys()):
         if name not in shapes or name not in state or shapes[name] != tuple(state[name].shape):
-            raise UsageError(f"torch.nn needs layers of one kind and width; they differ in '{name}'")
+            raise UsageError(f"torch.nn needs layers of equal kind and width; they differ in '{name}'")

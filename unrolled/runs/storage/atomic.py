@@ -149,7 +149,7 @@ def require_replaceable(path: Path) -> None:
         return
     if not stat.S_ISREG(mode):
         kind = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
-        raise CannotWrite(f"{path} is {kind}, not a file that could be replaced; name a file with {option('out')}")
+        raise CannotWrite(f"{path} is {kind} and cannot be replaced; name a file with {option('out')}")
 
 
 def draft(path: Path, chunks: Iterable[Any], size: int | None) -> Draft:

@@ -110,10 +110,10 @@ class Checkpoints:
                 notes.append(f"{str(error).removesuffix('; ' + manifest.ADVICE)}; {_LOST}")
                 continue
             if notes:
-                notes.append(f"continuing from {self.path / _name(*saved)} (step {found.step})")
+                notes.append(f"resuming from {self.path / _name(*saved)} (step {found.step})")
             return Checkpoint(found.step, found.tensors, found.facts, notes)
         if notes:
-            raise DataError(f"no checkpoint in {self.path} is whole: {'; '.join(notes)}; {manifest.ADVICE}")
+            raise DataError(f"no checkpoint in {self.path} is complete: {'; '.join(notes)}; {manifest.ADVICE}")
         return None
 
     def of_step(self, step: int) -> Checkpoint | None:
@@ -150,7 +150,7 @@ class Checkpoints:
             mark is not None
             and hashlib.sha256(read_bytes(place / manifest.NAME, JSON, within=place)).hexdigest() != mark
         ):
-            raise DataError(f"{place / manifest.NAME} is not the one that {LATEST} announces")
+            raise DataError(f"{place / manifest.NAME} is not the one that {LATEST} names")
         content = {}
         for part in (STATE, FACTS):
             if part not in seals.files:
@@ -158,9 +158,9 @@ class Checkpoints:
             content[part] = manifest.read(place / part, [seals.files[part]], DATA if part == STATE else JSON)
         facts = parse_json(content[FACTS], str(place / FACTS))
         if not isinstance(facts, dict) or not isinstance(facts.get("facts"), dict):
-            raise DataError(f"{place / FACTS} holds no facts")
+            raise DataError(f"{place / FACTS} is not valid")
         if facts.get("step") != saved[0]:
-            raise DataError(f"{place} holds step {facts.get('step')}, which is not what its name says")
+            raise DataError(f"{place} holds step {facts.get('step')}, which does not match its name")
         return Checkpoint(saved[0], formats.parse_tensors(content[STATE], str(place / STATE)), facts["facts"])
 
     def _prune(self, newest: tuple[int, int], keep: int | None) -> None:
@@ -175,7 +175,7 @@ class Checkpoints:
         atomic.remove_directory(self.path / _name(*saved))  # half a checkpoint must not look like one
 
 
-_LOST = "its steps since the checkpoint before it are lost"
+_LOST = "the steps since the previous checkpoint are lost"
 
 
 def _name(step: int, count: int) -> str:
@@ -193,6 +193,6 @@ def _refuse_non_finite(step: int, tensors: Mapping[str, Tensor]) -> None:
     for name, tensor in tensors.items():
         if (tensor.is_floating_point() or tensor.is_complex()) and not bool(torch.isfinite(tensor).all()):
             raise Diverged(
-                f"step {step}: '{name}' holds NaN or infinity, so no checkpoint was written; "
-                "the one before is intact, continue from it with a smaller learning rate"
+                f"step {step}: '{name}' holds NaN or infinity, so no checkpoint was written; the previous one "
+                "is intact: resume from it with a smaller learning rate"
             )

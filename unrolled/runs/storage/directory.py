@@ -85,8 +85,8 @@ class RunDirectory:
             raise UsageError(f"{self.path} is not empty: {other}")
         if not names & {CONFIG, manifest.NAME}:
             raise UsageError(
-                f"{self.path} holds files but no run, so it is not overwritten: name another directory with "
-                f"{option('out')}"
+                f"{self.path} is not empty and not a run directory, so it is not overwritten: name another "
+                f"directory with {option('out')}"
             )
         return True
 
@@ -98,10 +98,12 @@ class RunDirectory:
             found = "it is a file" if run.path.exists() else "it does not exist"
             raise DataError(f"{path} is not a run directory: {found}")
         if run._never_began({entry.name for entry in run.path.iterdir() if not atomic.is_temp(entry.name)} - {LOCK}):
-            raise DataError(f"{path}: there is nothing to resume: training did not begin; repeat the first command")
+            raise DataError(
+                f"{path}: there is nothing to resume, because training had not started; run the original command again"
+            )
         for name in (CONFIG, manifest.NAME):
             if not (run.path / name).exists():
-                raise DataError(f"{path} is not a whole run directory: {name} is missing; {manifest.ADVICE}")
+                raise DataError(f"{path} is not a complete run directory: {name} is missing; {manifest.ADVICE}")
         manifest.read_manifest(run.path)
         return run
 
@@ -210,7 +212,7 @@ class RunDirectory:
             seals = manifest.read_manifest(self.path)
             try:
                 if not seals.accepted(name):
-                    state = "is not listed in" if place.exists() else "is neither there nor listed in"
+                    state = "is not listed in" if place.exists() else "is missing and not listed in"
                     raise DataError(f"{place} {state} {manifest.NAME}, so it is not read; {manifest.ADVICE}")
                 return manifest.read(place, seals.accepted(name), limit)
             except DataError:
@@ -290,7 +292,7 @@ class RunDirectory:
         place = self.path / plain_name(name)
         inside = os.path.join(os.path.realpath(self.path), *Path(name).parent.parts)
         if os.path.realpath(place.parent) != inside:
-            raise DataError(f"{place.parent} leads out of the run directory; replace the link by a folder")
+            raise DataError(f"{place.parent} points outside the run directory; replace the link by a folder")
         return place
 
     # Metrics ------------------------------------------------------------------------------------------------------
@@ -322,7 +324,7 @@ class RunDirectory:
         found = [values for _, values in metrics.lines(data, place)]
         known = [table[METRICS] for table in (seals.prefixes, seals.pending) if METRICS in table]
         if known and not manifest.begins(data, known):
-            raise DataError(f"{place} is damaged: it does not begin with what was written; {manifest.ADVICE}")
+            raise DataError(f"{place} is damaged: its beginning has changed; {manifest.ADVICE}")
         return found
 
     def last_step(self) -> int:

@@ -27,7 +27,7 @@ MANIFEST_FORMAT = 1  # the number in MANIFEST.json, which marks what is a run in
 FORMAT = "format"  # the key of the number
 MAX_HEADER_BYTES = JSON
 MAX_TENSORS = 100_000
-COMPARE_AGAIN = "compare again, or restore it from a copy"
+COMPARE_AGAIN = "run the comparison again, or restore the file from a copy"
 CHECK = "check"  # the key of the sha256 of a table within it
 ALIASES = "aliases"  # the key of the safetensors metadata under which tied names are kept
 
@@ -45,7 +45,7 @@ def json_text(obj: Any, where: str, indent: int | None = 2) -> str:
 
 def _check_plain(obj: Any, where: str, place: str, depth: int) -> None:
     if depth > DEPTH:
-        raise ValueError(f"{where}: nested more than {DEPTH} deep")
+        raise ValueError(f"{where}: nested more than {DEPTH} levels deep")
     if isinstance(obj, float) and not math.isfinite(obj):
         raise ValueError(f"{where}: {place or 'the value'} is {obj}, which JSON cannot hold")
     if isinstance(obj, Mapping):
@@ -112,7 +112,7 @@ def read_checked(path: Path, within: Path) -> dict[str, Any]:
     """
     values = read_json(path, within)
     if not isinstance(values, dict):
-        raise DataError(f"{path}: not a table of values; {COMPARE_AGAIN}")
+        raise DataError(f"{path}: not a JSON object; {COMPARE_AGAIN}")
     damaged = DataError(f"{path}: damaged (its own sha256 differs or is missing); {COMPARE_AGAIN}")
     check = values.pop(CHECK, None)
     if check is not None and check != check_of(values):
@@ -165,7 +165,7 @@ def tensor_file(tensors: Mapping[str, Tensor], where: str) -> tuple[int, Iterato
         if tensor.dtype not in codes or tensor.layout != torch.strided or tensor.device.type == "meta":
             raise TypeError(f"{where}: tensor '{name}' ({tensor.dtype}, {tensor.layout}) cannot be stored")
     if len(tensors) > MAX_TENSORS:
-        raise ValueError(f"{where}: {len(tensors):,} tensors, more than the {MAX_TENSORS:,} that are read back")
+        raise ValueError(f"{where}: {len(tensors):,} tensors, more than the limit of {MAX_TENSORS:,}")
     names = sorted(stored, key=lambda name: (-stored[name].element_size(), name))  # wide items first: all are aligned
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     if aliases:
@@ -203,12 +203,12 @@ def parse_tensors(data: bytes, where: str) -> dict[str, Tensor]:
     try:
         loaded = safetensors.torch.load(data)  # refuses overlaps, gaps and sizes that do not fit
     except (safetensors.SafetensorError, KeyError, ValueError, RuntimeError, AssertionError, OverflowError) as error:
-        raise DataError(f"{where}: not a whole safetensors file ({shortened(str(error))})") from None
+        raise DataError(f"{where}: not a complete safetensors file ({shortened(str(error))})") from None
     tensors: dict[str, Tensor] = {}
     for name in sorted(loaded):
         tensor = loaded.pop(name)
         if tensor.dtype == torch.bool and tensor.numel() and int(tensor.view(torch.uint8).max()) > 1:
-            raise DataError(f"{where}: tensor '{name}' holds values that are neither true nor false")
+            raise DataError(f"{where}: tensor '{name}' holds values other than 0 and 1")
         tensors[name] = tensor.clone(memory_format=torch.contiguous_format)
     stored = set(tensors)
     for alias, name in _aliases(header, where).items():
@@ -240,7 +240,9 @@ def stored_tensors(stream: BinaryIO, size: int, where: str) -> dict[str, Stored]
     found = {name: _stored(entry, f"{where}, tensor '{shortened(name)}'") for name, entry in header.items()
              if name != "__metadata__"}  # fmt: skip
     if 8 + length + sum(each.size for each in found.values()) != size:
-        raise DataError(f"{where}: not a whole safetensors file (its header tells of another size than {size:,} bytes)")
+        raise DataError(
+            f"{where}: not a complete safetensors file (its header does not match the size of {size:,} bytes)"
+        )
     return found
 
 
@@ -249,7 +251,7 @@ def _stored(entry: Any, where: str) -> Stored:
         raise DataError(f"{where}: its entry in the header is damaged")
     shape, ends = _whole_numbers(entry.get("shape"), where), _whole_numbers(entry.get("data_offsets"), where)
     if len(ends) != 2 or ends[1] < ends[0]:
-        raise DataError(f"{where}: its place in the file is not a beginning and an end")
+        raise DataError(f"{where}: its offsets in the file are damaged")
     found = Stored(entry["dtype"], shape, ends[1] - ends[0])
     if found.size < found.numel // 2 or (found.size and not found.numel):  # half a byte is the least that a number has
         raise DataError(f"{where}: {found.size:,} bytes cannot hold a tensor of shape {shortened(list(shape))}")
@@ -258,7 +260,7 @@ def _stored(entry: Any, where: str) -> Stored:
 
 def _whole_numbers(value: Any, where: str) -> tuple[int, ...]:
     if not isinstance(value, list) or not all(type(n) is int and 0 <= n < 2**48 for n in value):
-        raise DataError(f"{where}: found {shortened(value)} where whole numbers are needed")
+        raise DataError(f"{where}: found {shortened(value)}, expected integers")
     return tuple(value)
 
 
@@ -266,14 +268,14 @@ def _tensor_header(data: bytes, size: int, where: str) -> dict[str, Any]:
     """The header at the start of `data`, of a file of so many bytes."""
     length = int.from_bytes(data[:8], "little")
     if len(data) < 8 or length > size - 8:
-        raise DataError(f"{where}: not a safetensors file (its header would be longer than the file)")
+        raise DataError(f"{where}: not a safetensors file (its header is longer than the file)")
     if length > MAX_HEADER_BYTES:
-        raise DataError(f"{where}: a header of {length:,} bytes, more than the {MAX_HEADER_BYTES:,} that are read")
+        raise DataError(f"{where}: its header has {length:,} bytes, more than the limit of {MAX_HEADER_BYTES:,}")
     header = parse_json(data[8 : 8 + length], f"{where} (header)")
     if not isinstance(header, dict):
-        raise DataError(f"{where}: not a safetensors file (its header is no table of tensors)")
+        raise DataError(f"{where}: not a safetensors file (its header does not list tensors)")
     if len(header) > MAX_TENSORS + 1:
-        raise DataError(f"{where}: {len(header):,} tensors, more than the {MAX_TENSORS:,} that are read")
+        raise DataError(f"{where}: {len(header):,} tensors, more than the limit of {MAX_TENSORS:,}")
     return header
 
 

@@ -1,7 +1,7 @@
 """Who may write in a directory: one writer of a manifest at a time, one process that trains a run or compares models.
 
 The locks are those of the system (flock), so a kill gives them back; where a system or a file system has none, nobody
-is refused. Whoever trains or compares holds `.lock` inside the directory, which is removed at the end.
+is refused. A process that trains or compares holds `.lock` inside the directory, which is removed at the end.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def plain_name(name: str) -> str:
     parts = PurePosixPath(name).parts
     odd = not parts or "\\" in name or ":" in parts[0] or any(ord(letter) < 32 for letter in name)
     if odd or str(PurePosixPath(name)) != name or any(part.startswith((".", "/")) for part in parts):
-        raise DataError(f"{name!r} is not a name inside a run directory; use plain names such as codec/labels.json")
+        raise DataError(f"{name!r} is not a path inside a run directory; use names such as codec/labels.json")
     return name
 
 
@@ -89,7 +89,7 @@ def _seals(table: Any, where: str) -> dict[str, Seal]:
     for name, entry in table.items() if isinstance(table, dict) else ():
         sha256, size = (entry.get("sha256"), entry.get("size")) if isinstance(entry, dict) else (None, None)
         if not isinstance(sha256, str) or not _SHA256.fullmatch(sha256) or not isinstance(size, int):
-            raise DataError(f"{where}: the entry of {name!r} is no sha256 and size; {ADVICE}")
+            raise DataError(f"{where}: the entry of {name!r} is not a sha256 and a size; {ADVICE}")
         result[plain_name(name)] = Seal(sha256, size)
     return result
 

@@ -1,4 +1,4 @@
-"""A run directory as bytes, for whoever keeps a run without a directory: everything that is sealed, and the seals.
+"""A run directory as bytes, to keep a run without a directory: everything that is sealed, and the seals.
 
 Checkpoints and event files are left out: nothing that is read from a finished run needs them.
 """

@@ -44,7 +44,7 @@ def _flatten(tree: Any, place: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(tree, Mapping):
         for key in tree:
             if not isinstance(key, str | int):
-                raise TypeError(f"{place or 'tree'}: the key {key!r} is neither text nor a whole number")
+                raise TypeError(f"{place or 'tree'}: the key {key!r} is neither a string nor an integer")
         return {"dict": [[key, part(key, value)] for key, value in tree.items()]}
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         return {"named": [[key, part(key, value)] for key, value in zip(tree._fields, tree, strict=True)]}
@@ -115,4 +115,6 @@ def _is_pair(pair: Any) -> bool:
 def _expect(fits: bool, place: str, found: str, template: Any) -> None:
     if not fits:
         wanted = "nothing" if template is None else f"a {type(template).__name__}"
-        raise DataError(f"{place}: the saved state has {found} where the model has {wanted}; it is of another model")
+        raise DataError(
+            f"{place}: the saved state has {found} where the model has {wanted}; it belongs to another model"
+        )

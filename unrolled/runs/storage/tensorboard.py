@@ -32,7 +32,7 @@ class Events:
         self._kept: list[tuple[int, float, Mapping[str, float]]] = []  # step, time of day, numbers
 
     def resume(self, step: int) -> None:
-        """Say that the run goes on after `step`: later events, of a killed run or of this one, are hidden."""
+        """Say that the run resumes after `step`: later events, of a killed run or of this one, are hidden."""
         self._kept = [kept for kept in self._kept if kept[0] <= step]
         self.close()
         self._resumed_at = step
