@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import unrolled
-from unrolled.runs.card import as_text
+from unrolled.runs.card import CARD, as_text
 
 LABELS = ["<script>alert(1)</script>", "![x](http://a.b/c)\n# big", "*b*|`c`&lt;", "\x1b[31m_r_\u202e"]
 TAG = re.compile(r"<[a-zA-Z!/]")
@@ -42,3 +42,7 @@ def test_a_hostile_table_makes_a_harmless_card(tmp_path: Path, monkeypatch: pyte
     assert not re.search(r"!\[", outside)
     assert "\x1b" not in card and "\u202e" not in card
     assert not re.search(r"^# big", card, re.M)
+
+
+def test_no_sentence_is_indented():
+    assert [line for line in CARD.splitlines() if line.startswith(" ")] == []  # Markdown would show it as code

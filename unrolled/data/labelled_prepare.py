@@ -91,7 +91,7 @@ def prepare_labelled(
     facts = {
         "source": source.name,
         "kind": source.kind,
-        "answers": source.answers,
+        "targets": source.answers,
         **facts,
         "outputs": answers.size,
         "classes": _class_counts(answers, sections) if isinstance(answers, ClassCodec) else None,

@@ -26,8 +26,8 @@ A `{model}` model with {parameters:,} parameters{some}, trained on the task `{ta
 
 {table}
 
-       {verdict}Baselines were fitted on the same training data and evaluated on the same {unit}. Weights were selected
-       on validation data ({chosen}); test data was used once, at the end.
+{verdict}Baselines were fitted on the same training data and evaluated on the same {unit}. Weights were selected on
+validation data ({chosen}); test data was used once, at the end.
 
 ## Data
 
