@@ -120,5 +120,5 @@ def test_what_does_not_fit_is_said(stream: Run, classes: Run) -> None:
         classes.generate("")
     with pytest.raises(UsageError, match="a single token"):
         stream.generate("", stop="so")
-    with pytest.raises(UsageError, match="no part 'dev'"):
+    with pytest.raises(UsageError, match="no split 'dev'"):
         stream.evaluate(split="dev")
