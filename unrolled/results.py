@@ -19,6 +19,10 @@ Figures = dict[str, float]
 """Metrics by name, {"nats": 1.53, "accuracy": 0.61}, and what was counted, such as `tokens`."""
 
 
+Steps = list[float | None] | list[list[float | None]]
+"""A number for each step of a series, or several; None: missing."""
+
+
 class Likely(TypedDict, total=False):
     """A token, or a key of a piano, that may come next."""
 
@@ -35,7 +39,21 @@ class Candidate(TypedDict):
     score: float  # what it is ranked by
 
 
-class Prediction(TypedDict, total=False):
+class Forecast(TypedDict, total=False):
+    """The next steps of a series, of the task forecast: the median, and the ends of intervals of so many %."""
+
+    series: str
+    times: list[str]
+    forecast: Steps
+    low_50: Steps
+    high_50: Steps
+    low_80: Steps
+    high_80: Steps
+    low_95: Steps
+    high_95: Steps
+
+
+class Prediction(Forecast, total=False):
     """Of `run.predict`, for one example."""
 
     prediction: str | float | list[str] | list[float] | list[list[float]]
@@ -68,14 +86,19 @@ class Generated(TypedDict, total=False):
 class Scored(TypedDict, total=False):
     """Of `run.score`, for one example."""
 
-    text: Required[str]
-    logp: Required[float]
-    tokens: Required[int]
+    text: str  # next-token, next-frame
+    logp: float
+    tokens: int
     nats_per_token: float  # next-token
     nats_per_frame: float  # next-frame
+    times: list[str]  # forecast: each step but the first
+    values: Steps
+    expected: list[float | None]
+    p: list[float | None]  # of a value at least as far out
+    surprise: list[float | None]  # minus the logarithm of that
 
 
-class Tick(TypedDict, total=False):
+class Tick(Forecast, total=False):
     """Of `session.push` and `session.end`, for one tick of a stream."""
 
     logp: float  # next-token, next-frame: of the row that came
@@ -204,6 +227,7 @@ __all__ = [
     "Candidate",
     "Cost",
     "Figures",
+    "Forecast",
     "Generated",
     "Likely",
     "MetricFacts",
@@ -211,6 +235,7 @@ __all__ = [
     "Row",
     "RunResult",
     "Scored",
+    "Steps",
     "Table",
     "Tick",
     "Use",
