@@ -267,6 +267,10 @@ ONCE_WRONG: dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]] = {
     "a folder of pairs in splits": (
         files(*(table(f"{part}.tsv", "", lambda i: "\t".join(PAIRS[i])) for part in ("train", "valid"))), {},
         "translate"),
+    "a class for each series of a long table": (
+        frame({"id": [i // 9 for i in range(90)], "time": [i % 9 for i in range(90)],
+               "level": [0.5 * i for i in range(90)], "kind": ["ab"[i // 9 % 2] for i in range(90)]}),
+        {"target": "kind"}, "classify"),
     "strokes in memory": (of(STROKES), {}, "recognise"),
     "piano rolls in json": (text("c.json", json.dumps({"train": [[[60, 64], [], [62]]] * 9})), {}, "next-frame"),
     "piano rolls in memory": (of([[[60, 64], [], [62]]] * 9), {}, "next-frame"),

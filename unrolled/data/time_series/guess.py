@@ -11,6 +11,7 @@ from unrolled.core.task import Guess
 from unrolled.data.builtin_sets import builtin_holds
 from unrolled.data.files.tables import Table
 from unrolled.data.look import Look
+from unrolled.data.reading import names_of
 from unrolled.data.time_series.reading import SeriesReading
 from unrolled.data.time_series.table import IDS, TIMES, kinds_of, settled
 
@@ -42,7 +43,7 @@ def _guess(table: Table, given: Mapping[str, Any]) -> Guess | None:
         return None
     rest = [name for name in names if name not in (reading.time, reading.id) and kinds[name] == "other"]
     words = [name for name in rest if name.lower() not in IDS]
-    if words and not known:
+    if words and (not known or set(names_of(reading.target, names)) & set(words)):  # a class of each series
         return None
     return Guess(0.9, f"column '{reading.time}' holds times, and others hold numbers")
 
