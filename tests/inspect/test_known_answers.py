@@ -294,6 +294,16 @@ def test_the_toy_network_of_the_book_has_748_parameters(make: Make) -> None:
     assert answer.pictures[0].rows[-1][2:4] == [748, 748]
 
 
+def test_a_model_fitted_in_closed_form_has_the_parameters_of_its_result(tmp_path: Path) -> None:
+    rows = [{"text": f"{'good' if i % 2 else 'bad'} {i}", "label": "AB"[i % 2]} for i in range(40)]
+    run = unrolled.train(rows, model="logistic", out=tmp_path / "run", threads=1)
+    answer = run.inspect("parameters")
+    assert answer.numbers["parameters"] == run.result["parameters"] > 0 == answer.numbers["trained"]
+    keys = run.model.body.keys.numel()
+    assert answer.numbers["total"] == answer.numbers["parameters"] + keys
+    assert f"parameters, fitted in closed form, and {keys:,} other numbers in tables" in answer.reading
+
+
 def test_a_transformer_block_has_3150336_parameters() -> None:
     body = transformer.make(transformer.Config(d_model=512, n_layers=1, n_heads=8, d_ff=2048), Sizes(512, 512))
     block = parameters.groups(body)[0]

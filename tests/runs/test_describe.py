@@ -103,6 +103,9 @@ def test_the_command_shows_it(tmp_path: Path) -> None:
     (table("r.csv", "text,label", lambda i: f"a {i},{'xy'[i % 2] if i != 7 else ''}"), {}, DataError, "line 9"),
     (text("r.csv", "text,label\n" + "a,b\n" * 30), {"target": "stars"}, UsageError, "stars"),
     (text("r.txt", "a b\n" * 90), {"rubbish": 1}, UsageError, "no setting 'rubbish'"),
+    (text("r.txt", "a b\n" * 90), {"model": "gru"}, UsageError, "'model' is no setting of the data or of"),
+    (text("r.txt", "a b\n" * 90), {"lr": 0.1}, UsageError, "'lr' is no setting of the data"),
+    (text("r.txt", "a b\n" * 90), {"d_state": 4}, UsageError, "no setting 'd_state'"),
     (lambda folder: folder / "none.csv", {}, DataError, "none.csv"),
     (text("a.npz", "PK"), {}, DataError, "not an .npz file"),
 ])  # fmt: skip

@@ -265,3 +265,7 @@ def test_the_command_line_takes_files(tmp_path: Path) -> None:
     assert f"--trained-on {train} --valid {valid} --test {test}" in refused
     given = ["--trained-on", train, "--valid", valid, "--test", test]
     assert json.loads(run_unrolled("evaluate", run, *given, "--json").stdout)["tokens"] == 7
+    opened = unrolled.load(run, trained_on=train, valid=valid, test=test)
+    assert [opened.source_of(split) for split in (None, "test", "valid")] == [str(test), str(test), str(valid)]
+    named = ["--trained-on", train.name, "--valid", valid.name, "--test", test.name]
+    assert "test.csv: 7 examples" in run_unrolled("evaluate", run, *named, cwd=tmp_path).stdout

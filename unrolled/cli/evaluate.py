@@ -53,9 +53,8 @@ def command(
         print_json({**figures, "baselines": baselines})
         return
     rows = {**baselines, opened.config.model: figures}
-    print_figures(
-        f"{data or trained_on or opened.config.source}: {figures['tokens']:,} {opened.task.UNIT}", rows, opened.task
-    )
+    measured = f"{data or opened.source_of(split)}: {figures['tokens']:,} {opened.task.UNIT}"
+    print_figures(measured, rows, opened.task)
     if not baselines:
         why = "that has changed" if trained_on else "name it with --trained-on"
         print(f"No baselines: they are fitted on the training data of this run; {why}.")

@@ -53,6 +53,10 @@ class Job(Record):
     """Folders of the runs whose predictions this one combines; it is not trained itself."""
 
 
+DECIDED = {"model": "models", "seed": "seeds", "fraction": "fractions", "data.fraction": "fractions"}
+"""settings that differ from run to run, and by which of its own a comparison is asked for them"""
+
+
 class Plan(Record):
     """All that was decided before the first run."""
 
@@ -97,7 +101,10 @@ def by_model(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dic
     common, apart = {}, dict[str, dict[str, Any]]()
     for key, value in settings.items():
         model, _, name = key.partition(".")
-        if name and model in known:
+        of_one = bool(name) and model in known
+        if (said := name if of_one else key) in DECIDED:
+            raise UsageError(f"'{key}' is decided run by run in a comparison: use {option(DECIDED[said])} instead")
+        if of_one:
             apart.setdefault(model, {})[name] = value
         else:
             common[key] = value

@@ -21,6 +21,7 @@ from unrolled.layers.conv.conv import CausalConv, NormedConv
 from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Elman, LinearUnit, Memoryless
 from unrolled.pictures.answer import Answer
 from unrolled.pictures.kinds import Bars, Table
+from unrolled.runs.build import count_parameters
 from unrolled.runs.run import Run
 
 
@@ -61,7 +62,7 @@ def applies(run: Run) -> str | None:
 
 def ask(run: Run, value: Any, config: Config) -> Answer:  # noqa: ARG001 (parameters are the same for every input)
     found = groups(run.model)
-    trained = sum(parameter.numel() for parameter in run.model.parameters())
+    parameters, trained = count_parameters(run.model), sum(weight.numel() for weight in run.model.parameters())
     total = sum(group.count for group in found)
     layers = [
         {
@@ -76,8 +77,8 @@ def ask(run: Run, value: Any, config: Config) -> Answer:  # noqa: ARG001 (parame
     names = [f"{group.kind} ({group.place})" for group in found]
     largest = max(found, key=lambda group: group.count)
     return Answer(
-        reading=_reading(found, trained, total, largest),
-        numbers={"trained": trained, "total": total, "layers": layers},
+        reading=_reading(found, parameters, bool(trained), total, largest),
+        numbers={"parameters": parameters, "trained": trained, "total": total, "layers": layers},
         pictures=[
             table(found, total),
             Bars(
@@ -221,8 +222,9 @@ def _share(count: int, total: int) -> str:
     return f"{100 * count / max(total, 1):.1f} %"
 
 
-def _reading(found: list[Group], trained: int, total: int, largest: Group) -> str:
-    counted = f", and {total - trained:,} in tables that were counted, not trained" if total > trained else ""
+def _reading(found: list[Group], parameters: int, trained: bool, total: int, largest: Group) -> str:
+    how = "" if trained else ", fitted in closed form"
+    others = f", and {total - parameters:,} other numbers in tables" if total > parameters else ""
     other = [group for group in found if group.formula is not None and group.formula.count != group.count]
     apart = ""
     if other:
@@ -232,10 +234,8 @@ def _reading(found: list[Group], trained: int, total: int, largest: Group) -> st
             f" {other[0].kind} has {other[0].count:,} where the formula {formula.source} gives {formula.count:,}"
             f"{f' ({formula.remark})' if formula.remark else ''}."
         )
-    return (
-        f"{trained:,} parameters{counted}; {largest.kind} ({largest.place}) has {_share(largest.count, total)} "
-        f"of all numbers.{apart}"
-    )
+    share = f"{largest.kind} ({largest.place}) has {_share(largest.count, total)} of all numbers"
+    return f"{parameters:,} parameters{how}{others}; {share}.{apart}"
 
 
 QUESTION = QuestionSpec(

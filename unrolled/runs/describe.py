@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.core.errors import UnrolledError
+from unrolled.core import discover
+from unrolled.core.config import Config
+from unrolled.core.errors import UnrolledError, UsageError
 from unrolled.data.files.cell_values import is_gap, is_number
 from unrolled.data.look import Look, look
-from unrolled.runs.config import given_once
+from unrolled.runs.config import full_keys, given_once
 from unrolled.runs.guess import guess_task, task_alone
 
 N_EXAMPLES = 3
@@ -29,6 +31,7 @@ def describe(
     settings, seen = given_once(settings, more), look(data)
     guessed = guess_task(seen, settings) if task is None else None
     name = guessed.task if guessed is not None else str(task)
+    _require_of_data(name, settings)
     prepared = task_alone(name, settings)
     prepared.prepare(data)
     return {
@@ -38,6 +41,13 @@ def describe(
         **prepared.facts(),
         "first": prepared.first(data, N_EXAMPLES),
     }
+
+
+def _require_of_data(task: str, settings: Mapping[str, Any]) -> None:
+    """Refuse what would change nothing: settings of a model or of training."""
+    for key, path in zip(settings, full_keys(settings, Config, discover.tasks.load(task).Config)):
+        if path.partition(".")[0] not in ("data", "task_settings"):
+            raise UsageError(f"'{key}' is no setting of the data or of the task '{task}'; leave it out")
 
 
 def _columns(seen: Look, uses: Mapping[str, str]) -> Iterator[dict[str, str | None]]:

@@ -17,7 +17,7 @@ from unrolled.core.front import invocation, option, quoted, reader
 from unrolled.core.opening import shortened
 from unrolled.core.task import Given, Model, Task
 from unrolled.core.verb import Result, Served, Streams, started
-from unrolled.data.given_splits import with_given
+from unrolled.data.given_splits import names_of_sources, with_given
 from unrolled.pictures.answer import Answer
 from unrolled.results import Figures, Generated, Prediction, RunResult, Scored
 from unrolled.runs import fitting, summary
@@ -93,11 +93,21 @@ class Run:
             with reading(self.path, data):
                 return self.task.measure_on(data)
         self._prepare()
+        return partial(self.task.evaluate, split=self._held_out(split))
+
+    def _held_out(self, split: str | None) -> str:
         parts = self.task.splits()
         split = split or ("test" if "test" in parts else "valid")
         if split not in parts:
             raise UsageError(f"there is no split '{split}'; the data has {', '.join(parts)}")
-        return partial(self.task.evaluate, split=split)
+        return split
+
+    def source_of(self, split: str | None = None) -> str:
+        """The name of the data that `evaluate` measures on: that of the split where it was given, else of training."""
+        names: dict[Any, str] = {"train": self.config.source, **self.config.given}
+        names.update(names_of_sources(self.trained_on))
+        self._prepare()
+        return names.get(self._held_out(split), names["train"])
 
     def _prepare(self) -> None:
         """Read the run's own data once, by what was fitted in training; refuse it when it has changed."""
