@@ -55,9 +55,9 @@ class WindowMap(Causal):
         super().__init__()
         self.d_in, self.d_out = 2 * d_step, horizon * d_step
         self.d_step, self.horizon, self.length = d_step, horizon, length
-        last = torch.zeros(self.d_out, length, d_step)
-        last[:, -1] = torch.eye(d_step).repeat(horizon, 1)
-        self.weight, self.bias = nn.Parameter(last), nn.Parameter(torch.zeros(self.d_out))
+        last = torch.zeros(horizon, d_step, length, d_step)
+        last[:, :, -1].diagonal(dim1=1, dim2=2).fill_(1)
+        self.weight, self.bias = nn.Parameter(last.flatten(0, 1)), nn.Parameter(torch.zeros(self.d_out))
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         (R, T), D, n = x.shape[:2], self.d_step, max(self.length - 1, 1)
