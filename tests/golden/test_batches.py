@@ -56,7 +56,7 @@ def frozen(label: str) -> dict[str, Any]:
     sampler = task.sampler(config.batching, carried=settings.get("examples") == "stream", seed=0)
     with tempfile.TemporaryDirectory() as folder:
         task.save_codec(Path(folder))
-        codec = {path.name: _content(path) for path in sorted(Path(folder).rglob("*")) if path.is_file()}
+        codec = {path.name: _content(path) for path in sorted(Path(folder).rglob("*.json"))}
     return {
         "sizes": {split: task.size(split) for split in task.splits()},
         "codec": codec,

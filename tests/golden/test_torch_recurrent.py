@@ -137,7 +137,7 @@ def test_single_layers_have_twins_too() -> None:
         (Recurrent(Elman(3, 4, "sigmoid")), "tanh and relu"),
         (Recurrent(GRU(3, 4), initial="learned"), "learned initial state"),
         (Stacked([Recurrent(GRU(3, 4)), Recurrent(GRU(4, 5))]), "weight_hh_l1|bias_hh_l1"),
-        (Stacked([Recurrent(GRU(3, 4)), Recurrent(LSTM(4, 4))]), "one kind and width"),
+        (Stacked([Recurrent(GRU(3, 4)), Recurrent(LSTM(4, 4))]), "equal kind and width"),
         (Stacked([Recurrent(Elman(3, 4)), Recurrent(Elman(4, 4, "relu"))]), "one activation"),
         (Bidirectional(nn_layers.GRU(3, 4, 2), nn_layers.GRU(3, 4, 2)), "use BidirectionalStack"),
         (nn_layers.CausalConv(3, 4, kernel=2), "recurrent layers, not CausalConv"),

@@ -64,7 +64,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Run]:
 
 
 def test_every_task_is_walked() -> None:
-    assert set(DATA) == set(discover.tasks.names())
+    assert {*DATA, "forecast"} == set(discover.tasks.names())  # forecasts have no tokens to point at
 
 
 # models of some tasks are put together as those of `classify` or `translate` are, so some are enough

@@ -15,7 +15,7 @@ SPEC = discover.model("linear-map")
 def fitted(channels: str, x: np.ndarray) -> tuple[Apart, np.ndarray]:
     """A model, and the mean square [D] of its forecasts two steps ahead on the data."""
     sizes = Sizes(2, 4, horizon=2, d_step=2)
-    model = SPEC.make(SPEC.config.parse({"length": 3, "channels": channels}), sizes).double()
+    model = SPEC.make(SPEC.config.parse({"lags": 3, "channels": channels}), sizes).double()
     model.solve([x])
     y = model(torch.from_numpy(x)[None])[0][0].detach().numpy().reshape(-1, 2, 2)  # [T, H, D]
     return model, ((y[5:-2, 1] - x[7:]) ** 2).mean(0)
@@ -35,6 +35,6 @@ def test_joint_maps_see_other_channels() -> None:
 
 
 def test_auto_tries_all_forms() -> None:
-    model = SPEC.make(SPEC.config.parse({"form": "auto", "length": 3}), Sizes(1, 2, horizon=2, d_step=1))
+    model = SPEC.make(SPEC.config.parse({"form": "auto", "lags": 3}), Sizes(1, 2, horizon=2, d_step=1))
     chosen = model.solve([np.random.default_rng(0).normal(size=(50, 1))])
     assert set(chosen) == {"form", "ridge"}

@@ -210,7 +210,7 @@ def test_columns_are_appended_by_a_cursor_per_row() -> None:
 def test_sources_are_asked_for_by_name() -> None:
     with pytest.raises(UsageError, match="takes the sources global, local; found one tensor"):
         both().condition(LOCAL)
-    with pytest.raises(UsageError, match="given: global"):
+    with pytest.raises(UsageError, match="found global"):
         both().condition({"global": GLOBAL})
     with pytest.raises(UsageError, match=r"shape \[B, S, 2\], not \[3, 4\]"):
         local_only().condition(GLOBAL)

@@ -81,7 +81,13 @@ def strokes_data(folder: Path) -> Path:
     return lines(folder / "strokes.jsonl", *map(json.dumps, rows))
 
 
+def hours_data(folder: Path) -> Path:
+    hours = (f"2024-01-{1 + i // 24:02} {i % 24:02}:00,{i % 6 + 0.1 * (i % 5)}" for i in range(120))
+    return lines(folder / "hours.csv", "time,value", *hours)
+
+
 CASES: dict[str, tuple[str, str, Any, dict[str, Any]]] = {
+    "forecast": ("forecast", "gru", hours_data, {"model.d_state": 4, "task.horizon": 3}),
     "next-token": ("next-token", "gru", text_data, {"model.d_state": 4}),
     "next-token of a class": ("next-token", "gru", names_data, {"data.column": "name", "data.condition": "kind"}),
     "next-frame": ("next-frame", "gru", rolls_data, {"model.d_state": 4}),

@@ -37,7 +37,7 @@ def rows(values: np.ndarray, first: str = "2024-01-01") -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def linear(tmp_path_factory: pytest.TempPathFactory) -> Run:
     place = tmp_path_factory.mktemp("runs") / "linear"
-    return unrolled.train(rows(hours()), "forecast", "linear-map", place, horizon=6, settings={"model.length": 24})
+    return unrolled.train(rows(hours()), "forecast", "linear-map", place, horizon=6, settings={"lags": 24})
 
 
 @pytest.fixture(scope="module")

@@ -171,8 +171,8 @@ def test_the_optimiser_holds_only_what_is_trained(
     monkeypatch.setattr(Loop, "train", lambda self: (loops.append(self), original(self))[1])
     settings = {"optimiser": optimiser, "ends.dropout": 0.3, "weight_decay": 0.5, "lr": 0.05}
     run, _ = train(file, tmp_path / "run", from_run=old.path, freeze="everything-but-the-head", settings=settings)
-    held = [p for group in loops[0].optimiser.param_groups for p in group["params"]]
-    assert sum(p.numel() for p in held) == sum(p.numel() for p in loops[0].optimiser.state) == loops[0].frozen.n_trained
+    held, memory = loops[0].optimiser.weights, loops[0].optimiser.memory
+    assert sum(p.numel() for p in held) == sum(held[i].numel() for i in memory) == loops[0].frozen.n_trained
     before, after = tensors(old), tensors(run)
     for name in after:
         assert torch.equal(before[name], after[name]) == (not name.startswith("head.")), name

@@ -12,6 +12,7 @@ memory of the output. With `inputs = first` every input but the first is 0, so t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -99,21 +100,16 @@ def under(config: Config) -> ModelSpec:
     return TOLD if config.feedback_from == "truth" else MODEL
 
 
-def _spec(reads: tuple[Literal["embedded", "tokens", "numbers"], ...]) -> ModelSpec:
-    return ModelSpec(
-        summary="recurrent network with feedback from its output",
-        kind="causal",
-        config=Config,
-        tiny=Config(d_state=4),
-        make=make,
-        reference="Jordan 1986; eq. (7.3)",
-        reads=reads,
-        outputs=("next",),
-        owns_head=True,
-        resize=Config.resized,
-        under=under,
-    )
-
-
-MODEL = _spec(("embedded",))
-TOLD = _spec(("tokens", "numbers"))
+MODEL = ModelSpec(
+    summary="the recurrent connection comes from the output",
+    kind="causal",
+    config=Config,
+    tiny=Config(d_state=4),
+    make=make,
+    reference="Jordan 1986; eq. (7.3)",
+    outputs=("next",),
+    owns_head=True,
+    resize=Config.resized,
+    under=under,
+)
+TOLD = replace(MODEL, reads=("tokens", "numbers"))

@@ -24,7 +24,7 @@ FORMS = ("linear", "n-linear", "d-linear")
 
 
 class Config(config.Config):
-    length: int = Field(336, ge=1)
+    lags: int = Field(336, ge=1)
     """Number of past values L, or fewer if the training series are too short."""
     form: Literal["n-linear", "linear", "d-linear", "auto"] = "n-linear"
     """Form of the map: linear, N-linear (relative to the last value) or D-linear; auto: the best on validation data."""
@@ -35,16 +35,16 @@ class Config(config.Config):
 def make(config: Config, sizes: Sizes) -> Forecaster:
     forms = FORMS if config.form == "auto" else (config.form,)
     if config.channels == "shared":
-        return Apart(sizes, RidgeMap(1, sizes.horizon, config.length, forms), config.length)
-    body = RidgeMap(sizes.d_step or sizes.d_out, sizes.horizon, config.length, forms)
-    return Jointly(sizes, body, config.length)
+        return Apart(sizes, RidgeMap(1, sizes.horizon, config.lags, forms), config.lags)
+    body = RidgeMap(sizes.d_step or sizes.d_out, sizes.horizon, config.lags, forms)
+    return Jointly(sizes, body, config.lags)
 
 
 MODEL = ModelSpec(
     summary="the next H values as a linear function of the last L; fitted in closed form",
     kind="causal",
     config=Config,
-    tiny=Config(length=4),
+    tiny=Config(lags=4),
     make=make,
     reference="Zeng, Chen, Zhang & Xu 2023",
     aliases=("dlinear", "nlinear", "ltsf-linear"),

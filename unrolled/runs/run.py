@@ -103,9 +103,8 @@ class Run:
         return split
 
     def source_of(self, split: str | None = None) -> str:
-        """The name of the data that `evaluate` measures on: that of the split where it was given, else of training."""
-        names: dict[Any, str] = {"train": self.config.source, **self.config.given}
-        names.update(names_of_sources(self.trained_on))
+        """The name of the data that `evaluate` measures on."""
+        names: dict[Any, str] = {"train": self.config.source, **self.config.given, **names_of_sources(self.trained_on)}
         self._prepare()
         return names.get(self._held_out(split), names["train"])
 
@@ -119,9 +118,7 @@ class Run:
         source = data_of(self.path, self.config.source, self.config.given, self.trained_on, again)
         targets = paths_among(self.config.task_settings).get("target_file")
         if targets is None and self.target_file is not None:
-            raise UsageError(
-                f"{self.path}: this run was trained without a file of targets; leave out {option('target_file')}"
-            )
+            raise UsageError(f"{self.path}: was trained without a file of targets; leave out {option('target_file')}")
         if targets is not None and not is_same(self.target_file, targets):
             flag = option("target_file", shortened(targets))
             raise DataError(
@@ -281,10 +278,9 @@ class Run:
 
     def first_input(self) -> Any:
         """What the first saved prediction is for."""
-        line = next(iter(self.directory.read_lines("predictions.jsonl")), None)
-        if not isinstance(line, dict):
-            raise DataError(f"{self.path / 'predictions.jsonl'}: there is no example in it; give an input")
-        return self.task.input_of(line)
+        if isinstance(line := next(iter(self.directory.read_lines("predictions.jsonl")), None), dict):
+            return self.task.input_of(line)
+        raise DataError(f"{self.path / 'predictions.jsonl'}: there is no example in it; give an input")
 
 
 def prepare_again(directory: RunDirectory, config: RunConfig, task: Task, data: Any) -> bool:

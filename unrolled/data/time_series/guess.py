@@ -16,7 +16,7 @@ from unrolled.data.time_series.reading import SeriesReading
 from unrolled.data.time_series.table import IDS, TIMES, kinds_of, settled
 
 ROWS = 300
-LABELS = ("label", "class", "category", "sentiment", "text", "sentence", "tags", "labels")
+LABELS = ("clean", "label", "class", "category", "sentiment", "text", "sentence", "tags", "labels")
 
 
 def guess_series(look: Look, given: Mapping[str, Any]) -> Guess | None:
