@@ -212,7 +212,7 @@ def test_sources_are_asked_for_by_name() -> None:
         both().condition(LOCAL)
     with pytest.raises(UsageError, match="found global"):
         both().condition({"global": GLOBAL})
-    with pytest.raises(UsageError, match=r"shape \[B, S, 2\], not \[3, 4\]"):
+    with pytest.raises(UsageError, match=r"shape \[B, S, 2\], found \[3, 4\]"):
         local_only().condition(GLOBAL)
     with pytest.raises(UsageError, match=r"shape \[B, 4\], not \[3, 5, 2\]"):
         both().condition({"global": LOCAL, "local": LOCAL})

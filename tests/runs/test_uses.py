@@ -21,7 +21,8 @@ from unrolled.runs.run import Run
 from unrolled.runs.uses import data_words, own_words
 
 QUICK = {"steps": 2, "batch_size": 8, "warmup": 1, "threads": 1, "d_embedding": 8, "split": "60/20/20"}
-UNITS = {"classify": "examples", "regress": "examples", "tag": "words", "denoise": "steps", "next-frame": "frames"}
+UNITS = {"classify": "examples", "regress": "examples", "tag": "words", "denoise": "steps", "next-frame": "frames",
+         "forecast": "numbers"}  # fmt: skip
 
 
 def lines(path: Path, *text: str) -> Path:
