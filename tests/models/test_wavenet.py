@@ -218,5 +218,5 @@ def test_sources_are_asked_for_by_name() -> None:
         both().condition({"global": LOCAL, "local": LOCAL})
     with pytest.raises(UsageError, match="has no global condition"):
         make(SMALL, Sizes(5, 9)).start(GLOBAL)
-    with pytest.raises(UsageError, match="d_local = 5 leaves nothing"):
+    with pytest.raises(UsageError, match="d_local = 5: expected less than"):
         make(SMALL.updated({"d_local": 5}), Sizes(5, 9))

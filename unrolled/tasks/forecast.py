@@ -77,7 +77,7 @@ class Task(SeriesTask):
 
     def uses(self) -> list[task.Use]:
         return [
-            task.Use("forecast the next steps", "forecast", ("-o", "NEW_FILE.csv")),
+            task.Use("forecast the next steps", "forecast", ()),
             task.Use("continue newer data", "forecast", ("--history", "NEW_DATA")),
             task.Use("find unusual values", "score", ("NEW_DATA",)),
         ]
