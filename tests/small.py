@@ -27,7 +27,7 @@ DATA: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "numbers": ("regress", (SERIES, SERIES.sum((1, 2))), {}),
     "tags": ("tag", [{"words": t.split(), "tags": [word[0] for word in t.split()]} for t in LINES], {}),
     "noise": ("denoise", (SERIES + SERIES[::-1], SERIES), {}),
-    "series along time": ("forecast", HOURS, {"horizon": 3, "lookback": 8}),
+    "series along time": ("forecast", HOURS, {"horizon": 3, "lookback": 8, "by": "direct"}),
     "series by rollout": ("forecast", HOURS, {"horizon": 3, "lookback": 8, "by": "rollout", "samples": 5}),
     "pairs": ("translate", [(t, t[::-1]) for t in LINES], {"target_dropout": 0.2, "teacher": 0.8}),
     "pictures": ("caption", (PICTURES, [WORDS[i % 10] for i in range(30)]), {}),

@@ -55,7 +55,7 @@ def configured(label: str, model: str) -> RunConfig:
 def trains(label: str, model: str) -> bool:
     """Whether a model is trained there: `compare` would, it is not fitted in closed form, and predicts where asked."""
     task = prepared(label)
-    if not trained(discover.model(model), task.ports().asks(task.ACCEPTS)):
+    if not trained(discover.model(model), task.ports().asks(task.asks().accepts)):
         return False
     config = configured(label, model)
     if task.ports().answers != "each":
