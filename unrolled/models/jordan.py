@@ -101,7 +101,7 @@ def under(config: Config) -> ModelSpec:
 
 
 MODEL = ModelSpec(
-    summary="the recurrent connection comes from the output",
+    summary="recurrent network with feedback from its output",
     kind="causal",
     config=Config,
     tiny=Config(d_state=4),
