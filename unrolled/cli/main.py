@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 import traceback
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -75,6 +76,7 @@ def _command(name: str, words: list[str]) -> Any:
     return for_help(command, words)
 
 
+@cache
 def commands() -> dict[str, str]:
     """The first sentence of each command by its name: a file of this folder that defines `command`. Imports nothing."""
     found = {}

@@ -46,6 +46,7 @@ class Room:
         self.needs = needs
         self._files: dict[str, Path] = {}
         self._modules: dict[str, ModuleType] = {}
+        self._said: dict[str, dict[str, Any]] = {}  # of the package's own files, which do not change
 
     def names(self) -> list[str]:
         return sorted(self._own | set(self._files) | set(self._entry_points))
@@ -83,8 +84,11 @@ class Room:
         if path is None:
             module = self.load(name)
             return vars(module) | ({} if self.declares is None else vars(self.declaration(name)))
-        tree = ast.parse(read_bytes(path, CODE))
-        return {"__doc__": ast.get_docstring(tree)} | _literals(tree, self.needs)
+        if name in self._files:
+            return _told(path, self.needs)
+        if name not in self._said:
+            self._said[name] = _told(path, self.needs)
+        return self._said[name]
 
     def declaration(self, name: str) -> Any:
         """What the file of that name declares."""
@@ -174,6 +178,12 @@ def _blame(files: Callable[[], Mapping[str, Path]]) -> Iterator[None]:
 def file_name(stem: str) -> str:
     """`linear_rnn` -> `linear-rnn`."""
     return stem.replace("_", "-")
+
+
+def _told(path: Path, declared: tuple[str, ...]) -> dict[str, Any]:
+    """The docstring of a file and its literals. It is not run."""
+    tree = ast.parse(read_bytes(path, CODE))
+    return {"__doc__": ast.get_docstring(tree)} | _literals(tree, declared)
 
 
 def _literals(tree: ast.Module, declared: tuple[str, ...]) -> dict[str, Any]:
