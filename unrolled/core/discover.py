@@ -46,7 +46,7 @@ class Room:
         self.needs = needs
         self._files: dict[str, Path] = {}
         self._modules: dict[str, ModuleType] = {}
-        self._said: dict[str, dict[str, Any]] = {}  # of the package's own files, which do not change
+        self._told: dict[str, dict[str, Any]] = {}  # of the package's own files, which do not change
 
     def names(self) -> list[str]:
         return sorted(self._own | set(self._files) | set(self._entry_points))
@@ -85,10 +85,10 @@ class Room:
             module = self.load(name)
             return vars(module) | ({} if self.declares is None else vars(self.declaration(name)))
         if name in self._files:
-            return _told(path, self.needs)
-        if name not in self._said:
-            self._said[name] = _told(path, self.needs)
-        return self._said[name]
+            return _read(path, self.needs)
+        if name not in self._told:
+            self._told[name] = _read(path, self.needs)
+        return self._told[name]
 
     def declaration(self, name: str) -> Any:
         """What the file of that name declares."""
@@ -180,7 +180,7 @@ def file_name(stem: str) -> str:
     return stem.replace("_", "-")
 
 
-def _told(path: Path, declared: tuple[str, ...]) -> dict[str, Any]:
+def _read(path: Path, declared: tuple[str, ...]) -> dict[str, Any]:
     """The docstring of a file and its literals. It is not run."""
     tree = ast.parse(read_bytes(path, CODE))
     return {"__doc__": ast.get_docstring(tree)} | _literals(tree, declared)
