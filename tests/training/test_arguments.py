@@ -45,3 +45,17 @@ def test_a_comparison_takes_arguments_beside_settings(tmp_path: Path) -> None:
     assert (config.model_settings["d_state"], config.batching.batch_size, config.budget.steps) == (3, 4, 2)
     with pytest.raises(UsageError, match="did you mean"):
         unrolled.compare(LINES, out=tmp_path / "d", modls="elman", steps=2)
+
+
+def test_time_is_a_duration_or_the_column_of_times(tmp_path: Path) -> None:
+    rows = [{"when": f"2024-01-{i + 1:02}", "seen": f"2023-01-{i + 1:02}", "value": i % 5 + i / 9} for i in range(31)]
+    run = unrolled.train(rows, "forecast", "naive", tmp_path / "run", time="when", horizon=2)
+    assert run.task.reading.time == "when"
+    assert run.config.budget.time is None
+    table = unrolled.compare(rows, "forecast", tmp_path / "table", time="when", models="naive", horizon=2, steps=1)
+    (found,) = (tmp_path / "table").rglob("naive*/config.json")
+    assert unrolled.load(found.parent).task.reading.time == "when" and table.path
+    with pytest.raises(UsageError, match=r'no setting .*time.* \(use time="5m" to limit the training time\)'):
+        unrolled.train(LINES, model="gru", out=tmp_path / "other", time="five minutes")
+    with pytest.raises(UsageError, match=r"there is no column 'date' for .*series.time"):
+        unrolled.train(rows, "forecast", "naive", tmp_path / "none", time="date", horizon=2)

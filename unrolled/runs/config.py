@@ -258,7 +258,7 @@ def no_setting(key: str, paths: list[str]) -> str:
     """That there is no such setting: who has it, or which one was probably meant."""
     last = _last(key)
     what = f"this task has no setting '{last}'" if key.startswith("task.") else f"there is no setting '{key}'"
-    hint = f" (use {option('time')} to limit the training time)" if last == "time" else ""
+    hint = f" (use {option('time', '5m')} to limit the training time)" if last == "time" else ""
     for room in (discover.tasks,) if key.startswith("task.") else (discover.tasks, discover.models):
         names = [name for name in room.names() if last in map(_last, leaf_paths(_config_of(room, name)))]
         if names:
@@ -284,7 +284,23 @@ def given_once(settings: Mapping[str, Any] | None, arguments: Mapping[str, Any])
     found = dict(settings or {})
     for name in arguments.keys() & found.keys():
         raise UsageError(f"'{name}' is given twice, in settings and as an argument; give it once")
-    return found | dict(arguments)
+    found |= arguments
+    if _is_column(found.get("time")):
+        found["series.time"] = found.pop("time")
+    return found
+
+
+def _is_column(time: Any) -> bool:
+    """Whether a value of `time` is no duration, and so the name of the column of times.
+
+    >>> _is_column("date"), _is_column("5m"), _is_column(30), _is_column(None)
+    (True, False, False, False)
+    """
+    try:
+        seconds(time)
+    except ValueError:
+        return True
+    return False
 
 
 def full_keys(

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unrolled.core.errors import DataError
-from unrolled.data.time_series.stamps import DAY, Step, parse, parse_one, step_of, written
+from unrolled.core.errors import DataError, UsageError
+from unrolled.data.time_series.stamp_forms import parse, parse_one
+from unrolled.data.time_series.stamps import DAY, Step, step_of, written
 
 
 def read(*cells: object, form: str | None = None):
@@ -44,7 +45,7 @@ def test_stamps_as_people_write_them(cells: list[str], step: str, following: str
     [
         (["2024-01-01", "yesterday"], ["line 3", "'yesterday'", "time_format"]),
         (["2024-01-01", ""], ["line 3", "empty"]),
-        (["1/2/2024", "3/4/2024"], ["line 2", "day or the month", "%d/%m/%Y"]),
+        (["1/2/2024", "3/4/2024"], ["line 2", "day or the month", "day-first"]),
         (["13/2/2024", "3/14/2024"], ["line 3", "the other way round"]),
         (["2024-01-01T00:00+02:00", "2024-01-01 01:00"], ["line 3", "time zone"]),
         (["2024-02-30"], ["line 2", "2024-02-30"]),
@@ -67,7 +68,7 @@ def test_a_format_that_is_given() -> None:
 def test_one_stamp_is_of_the_kind_of_the_column() -> None:
     column = read("2024-01-01", "2024-01-02")
     assert parse_one("2024-01-02", column, "--test-from") == column.stamps[1]
-    with pytest.raises(DataError, match="--test-from"):
+    with pytest.raises(UsageError, match="--test-from"):
         parse_one("17", column, "--test-from")
 
 
@@ -96,3 +97,38 @@ def test_seasons_of_a_step() -> None:
     assert Step(DAY, "microseconds").seasons() == (7, 365)
     assert Step(DAY // 48, "microseconds").seasons() == (48, 336)
     assert Step(1, "numbers").seasons() == ()
+
+
+@pytest.mark.parametrize(
+    ("cells", "form", "first"),
+    [
+        (["1704067200", "1704070800"], "seconds", "2024-01-01 00:00:00+00:00"),
+        ([1704067200000, 1704070800000], "milliseconds", "2024-01-01 00:00:00+00:00"),
+        (["1704067200000000000", "1704067200000001000"], "nanoseconds", "2024-01-01 00:00:00+00:00"),
+        (["20240131", "20240201"], "%Y%m%d", "2024-01-31"),
+        (["202411", "202412", "202501"], "%Y%m", "2024-11-01"),
+        (["45292", "45293"], "numbers", "45292"),
+        (["31-12-2023", "01-01-2024"], "day-first", "2023-12-31"),
+    ],
+)
+def test_what_is_found_out_is_told_and_kept(cells: list[object], form: str, first: str) -> None:
+    column = read(*cells)
+    assert column.form == form and column.note
+    assert column.written(int(column.stamps[0])) == first
+    again = read(cells[0], form=form)  # of other data, by the form of a saved run
+    assert again.stamps[0] == column.stamps[0] and again.are == column.are
+
+
+def test_numbers_by_a_form_that_is_given() -> None:
+    assert read("45292.25", form="excel").stamps[0] == read("2024-01-01 06:00").stamps[0]
+    assert read("1704067200", form="numbers").are == "numbers"
+    with pytest.raises(DataError, match=r"line 3.*'soon'.*seconds since 1970"):
+        read("1704067200", "soon", form="seconds")
+    assert read("2024-01-01").note == "" and read("2024-01-01").form is None
+
+
+def test_no_step_leads_beyond_the_calendar() -> None:
+    last = int(read("9999-12-01").stamps[0])
+    for step in (Step(1, "months"), Step(40 * DAY, "microseconds")):
+        with pytest.raises(DataError, match="beyond the year 9999"):
+            step.after(last, 3)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError
 from unrolled.core.front import option
 from unrolled.data.files.cell_values import shown
-from unrolled.data.time_series.stamps import Step, step_of
+from unrolled.data.time_series.stamps import UNITS, Step, step_of
 from unrolled.data.time_series.table import Series, SeriesTable
 
 MOST_MISSING = 0.5  # of the steps of a series; more is another frequency
@@ -33,10 +33,9 @@ def on_grid(table: SeriesTable) -> tuple[list[Series], Step | None]:
         first = next(new for new, old in zip(found, table.series) if len(new.stamps) > len(old.stamps))
         at = table.column.written(int(first.stamps[_first_gap(first)]))
         of = f" of series {shown(first.name)}" if first.name else ""
-        table.notes[
-            f"{table.name}: the step is {step}; {left_out:,} steps are not in the table (the first at "
-            f"{at}{of}) and count as missing values"
-        ] = None
+        few = f"1 step is not in the table (at {at}{of}) and counts as a missing value"
+        many = f"{left_out:,} steps are not in the table (the first at {at}{of}) and count as missing values"
+        table.notes[f"{table.name}: the step is {step}; {few if left_out == 1 else many}"] = None
     return found, step
 
 
@@ -45,6 +44,24 @@ def on_saved_grid(series: Series, step: Step | None, table: SeriesTable) -> Seri
     if step is None or table.reading.time is None:
         return series
     return _filled(series, step, table)
+
+
+def require_alike(table: SeriesTable, are: str, zoned: bool) -> None:
+    """Refuse times of another kind than those of a saved run."""
+    if table.reading.time is None:
+        return
+    kinds = {"times": "dates", "numbers": "numbers"}
+    if table.column.are != are:
+        raise DataError(
+            f"{table.name}, column '{table.reading.time}': the times are {kinds[table.column.are]}, but those of the "
+            f"run are {kinds[are]}; write them as in the training data"
+        )
+    if table.column.zoned != zoned:
+        raise DataError(
+            f"{table.name}, column '{table.reading.time}': the times are written {'with' if not zoned else 'without'} "
+            f"a time zone, but those of the run {'without' if not zoned else 'with'} one; write them as in the "
+            "training data"
+        )
 
 
 def _first_gap(series: Series) -> int:
@@ -58,10 +75,11 @@ def _filled(series: Series, step: Step, table: SeriesTable) -> Series:
     numbers = np.rint(at).astype(np.int64)
     off = np.flatnonzero(np.abs(at - numbers) > 1e-9)
     if len(off):
-        when = table.column.written(int(series.stamps[off[0]]))
+        stamp = int(series.stamps[off[0]])
         of = f" of series {shown(series.name)}" if series.name else ""
         raise DataError(
-            f"{series.place}: the time {when}{of} is not a multiple of the step ({step}) after the first; "
+            f"{table.place(series.name, stamp)}: the time {table.column.written(stamp)}{of} is not a multiple of the "
+            f"step ({step}) after the first; "
             f"correct it, or use {option('spacing', 'irregular')}"
         )
     n = int(numbers[-1]) + 1
@@ -69,10 +87,12 @@ def _filled(series: Series, step: Step, table: SeriesTable) -> Series:
         return series
     if len(numbers) < (1 - MOST_MISSING) * n:
         of = f"series {shown(series.name)}" if series.name else "the series"
+        gap = int(np.diff(numbers).argmax())
+        before, after = (table.column.written(int(series.stamps[gap + k])) for k in (0, 1))
         raise DataError(
-            f"{series.place}: {of} has {len(numbers):,} of the {n:,} steps of {step} between its first and its "
-            "last time; if its frequency changes, split it by frequency, or use "
-            f"{option('spacing', 'irregular')}"
+            f"{table.place(series.name, int(series.stamps[gap + 1]))}: {of} has {len(numbers):,} of the {n:,} steps of "
+            f"{step} between its first and its last time, and {before} is followed by {after}; correct that, or if its "
+            f"frequency changes, split it by frequency, or use {option('spacing', 'irregular')}"
         )
     stamps = np.array([step.moved(int(series.stamps[0]), k) for k in range(n)], np.int64)
     return replace(
@@ -109,8 +129,12 @@ def _explain(table: SeriesTable) -> None:
         if len(odd):
             when = [table.column.written(int(each.stamps[odd[0] + k])) for k in (0, 1)]
             of = f" of series {shown(each.name)}" if each.name else ""
+            local = ""
+            if table.column.zoned and abs(int(gaps[odd[0]]) - usual) == UNITS["hour"]:
+                local = " (daylight saving begins or ends there: write local dates without their zone)"
             raise DataError(
-                f"{table.name}: the times{of} are not evenly spaced: {when[0]} is followed by {when[1]}; "
-                f"correct them, or use {option('spacing', 'irregular')} with the gaps as an input"
+                f"{table.place(each.name, int(each.stamps[odd[0] + 1]))}: the times{of} are not evenly spaced: "
+                f"{when[0]} is followed by {when[1]}{local}; correct them, or use {option('spacing', 'irregular')} "
+                "with the gaps as an input"
             )
     raise DataError(f"{table.name}: there are too few times to determine the step between them; give more rows")

@@ -37,7 +37,8 @@ def _guess(table: Table, given: Mapping[str, Any]) -> Guess | None:
     kinds = kinds_of(table, names)
     if len(names) == 1:
         return Guess(0.6, "it has one column of numbers") if kinds[names[0]] == "numbers" else None
-    known = {key: given[key] for key in SeriesReading.model_fields if key in given}
+    of_series = {key.removeprefix("series."): value for key, value in given.items()}
+    known = {key: of_series[key] for key in SeriesReading.model_fields if key in of_series}
     reading = settled(table, names, SeriesReading.parse(known))
     if reading.time is None or not _are_times(table, reading.time, kinds[reading.time], reading.id):
         return None

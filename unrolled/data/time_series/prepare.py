@@ -29,10 +29,11 @@ from unrolled.data.prepared import Prepared
 from unrolled.data.reading import names_of
 from unrolled.data.sources.labelled_table import table_in
 from unrolled.data.time_series.codec import Encoded, Scaling, SeriesCodec, Transform, fit_scale, moments
-from unrolled.data.time_series.grid import on_grid, on_saved_grid
+from unrolled.data.time_series.grid import on_grid, on_saved_grid, require_alike
 from unrolled.data.time_series.reading import SeriesReading
 from unrolled.data.time_series.season import find_season
-from unrolled.data.time_series.stamps import Step, parse_one
+from unrolled.data.time_series.stamp_forms import parse_one
+from unrolled.data.time_series.stamps import Step
 from unrolled.data.time_series.table import Series, SeriesTable, open_series
 
 PAST, KNOWN, CALENDAR, TIMES = "past", "known", "calendar", "times"  # fields
@@ -116,6 +117,7 @@ def prepare_series(source: Any, reading: SeriesReading, asked: Asked, config: Da
 def encode_histories(source: Any, reading: SeriesReading, codec: SeriesCodec) -> list[tuple[Series, Encoded]]:
     """The series of other data as a saved run takes them, each up to its last value."""
     table = open_source(source, reading)
+    require_alike(table, codec.are, codec.zoned)
     found = [on_saved_grid(each, codec.step, table) for each in table.series]
     return [(each, codec.encode(each, each.n_known)) for each in found if each.n_known]
 
@@ -150,12 +152,16 @@ def _cuts(
     inside = np.stack([np.clip(grid.at(cut) if not own else cut - firsts, 0, ends) for cut in cuts], axis=1)
     shortest = _least(horizon)
     if not bool((inside[:, 0] >= shortest).any()):
-        longest = int(inside[:, 0].max())
-        needed = shortest + test + valid
+        spans = f"{shortest} for training, {valid} for validation" + (f" and {test} for test" if test else "")
         raise DataError(
-            f"{table.name}: the longest training span has {longest} steps, but a horizon of {horizon} needs at "
-            f"least {shortest}, or {needed} steps in total with validation and test; give longer series, or a "
-            f"smaller {option('horizon')}"
+            f"{table.name}: the longest series has {int(ends.max())} steps, but a horizon of {horizon} needs at least "
+            f"{shortest + test + valid}: {spans}; give longer series, or a smaller {option('horizon')}"
+        )
+    if asked.lookback is not None and asked.lookback + horizon > (longest := int(inside[:, 0].max())):
+        raise DataError(
+            f"{table.name}: the longest training span has {longest} steps, but a look-back of {asked.lookback} and a "
+            f"horizon of {horizon} need {asked.lookback + horizon}; give longer series, or a smaller "
+            f"{option('lookback')}"
         )
     return inside
 
@@ -210,7 +216,8 @@ def _lengths(
             raise UsageError(f"{option('test_from')} needs a column of times; name it with {option('series.time')}")
         test = total - grid.number(parse_one(asked.test_from, table.column, option("test_from")))
         if not 0 < test < total:
-            first, last = (table.column.written(int(f(e.stamps[0] for e in series))) for f in (min, max))
+            first = table.column.written(min(int(each.stamps[0]) for each in series))
+            last = table.column.written(max(int(each.stamps[each.n_known - 1]) for each in series))
             raise UsageError(f"{option('test_from', asked.test_from)} is outside the data, {first} to {last}")
     elif asked.test_steps is not None:
         test = asked.test_steps
@@ -233,9 +240,8 @@ def _require_variety(series: Sequence[Series], cuts: Whole, table: SeriesTable) 
     if constant:
         names = ", ".join(shown(each.name) for each in constant[:3])
         more = f" and {len(constant) - 3} more" if len(constant) > 3 else ""
-        table.notes[
-            f"{len(constant)} series are constant in the training span, or have no value there: {names}{more}"
-        ] = None
+        are = "1 series is" if len(constant) == 1 else f"{len(constant)} series are"
+        table.notes[f"{are} constant in the training span, or without any value there: {names}{more}"] = None
 
 
 def _lookback(horizon: int, season: int, longest: int) -> int:
@@ -321,7 +327,8 @@ def _facts(
     missing = sum(int(np.isnan(each.values[: each.n_known]).sum()) for each in series)
     notes = [*table.notes]
     if missing:
-        notes.append(f"{missing:,} values are missing: they are not filled in and not evaluated")
+        few = "1 value is missing: it is" if missing == 1 else f"{missing:,} values are missing: they are"
+        notes.append(f"{few} not filled in and not evaluated")
     every = "irregular" if codec.step is None else str(codec.step)
     return {
         "source": table.name, "series": len(series), "step": every, "season": codec.season, "horizon": codec.horizon,

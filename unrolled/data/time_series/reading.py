@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 
 from unrolled.core.config import Config
 from unrolled.data.reading import Name, Names, names_of
 
+EPOCHS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}  # since 1970, of a second
+FORMS = ("day-first", "month-first", *EPOCHS, "excel", "numbers")
 CALENDAR = ("minute", "hour", "weekday", "day", "week", "month")
 
 
@@ -20,6 +22,12 @@ def _known(value: object) -> object:
     return names
 
 
+def _form(value: object) -> object:
+    if isinstance(value, str) and value not in FORMS and "%" not in value:
+        raise ValueError(f"invalid value '{value}': expected a format such as %d/%m/%Y, or one of {', '.join(FORMS)}")
+    return value
+
+
 class SeriesReading(Config):
     """Where the values, the times and the covariates of series are."""
 
@@ -29,8 +37,10 @@ class SeriesReading(Config):
     time: Name | None = None
     """The column of time stamps; none: the one with a usual name (date, time, month, ...), or the order of the rows."""
 
-    time_format: str | None = Field(None, min_length=2)
-    """Format of the time stamps as in strptime, such as %d/%m/%Y; none: inferred."""
+    time_format: Annotated[str, BeforeValidator(_form)] | None = None
+    """Format of the time stamps: as in strptime, such as %d/%m/%Y; day-first or month-first; of numbers seconds,
+    milliseconds, microseconds or nanoseconds since 1970, excel (days since 1900) or numbers (as they are); none:
+    inferred and reported."""
 
     id: Name | None = None
     """The column that identifies the series of a long table."""

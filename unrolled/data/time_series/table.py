@@ -17,7 +17,8 @@ from unrolled.data.files.cell_values import LARGEST, as_class, as_number, is_gap
 from unrolled.data.files.tables import Table
 from unrolled.data.reading import Names, as_names, names_of
 from unrolled.data.time_series.reading import SeriesReading
-from unrolled.data.time_series.stamps import Column, Stamps, parse
+from unrolled.data.time_series.stamp_forms import are_times, parse
+from unrolled.data.time_series.stamps import Column, Stamps
 
 TIMES = ("ds", "date", "datetime", "timestamp", "time", "month", "year", "day", "week", "quarter", "period", "hour")
 IDS = ("unique_id", "series_id", "series", "item_id", "id", "item", "store", "station", "sensor", "group")
@@ -45,17 +46,44 @@ class Series:
         seen = np.flatnonzero(~np.isnan(self.values).all(1))
         return int(seen[-1]) + 1 if len(seen) else 0
 
+    def known_on(self) -> Series:
+        """Without the rows of the future from the first on that lacks a covariate, which are not known."""
+        n = self.n_known
+        lacks = np.flatnonzero(np.isnan(self.known[n:]).any(1))
+        if not len(lacks):
+            return self
+        end = n + int(lacks[0])
+        return replace(
+            self, stamps=self.stamps[:end], values=self.values[:end], past=self.past[:end], known=self.known[:end]
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class SeriesTable:
     """All series of a table, and how they were found."""
 
-    name: str
+    table: Table
     series: list[Series]
     reading: SeriesReading
     column: Column
     """the kind of the stamps"""
     notes: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.table.name
+
+    def place(self, name: str, stamp: int) -> str:
+        """Where a time of a series stands; it is looked for, because rows are not kept."""
+        time, series = self.reading.time, self.reading.id
+        assert time is not None
+        rows = list(self.table.rows([time, *([] if series is None else [series])]))
+        stamps = parse([cells[0] for _, cells in rows], lambda _: "", self.reading.time_format).stamps
+        for at in np.flatnonzero(stamps == stamp):
+            number, cells = rows[at]
+            if series is None or name == (own := str(cells[1]).strip()) or name.startswith(f"{own} / "):
+                return f"{self.table.place(number)}, column '{time}'"
+        return self.name
 
 
 def open_series(table: Table, reading: SeriesReading, target_needed: bool = True) -> SeriesTable:
@@ -64,11 +92,17 @@ def open_series(table: Table, reading: SeriesReading, target_needed: bool = True
     found = settled(table, names, reading)
     rows = _Rows(table, found)
     column, notes = rows.stamps(), dict(table.notes)
+    if column.note:
+        notes[f"{table.name}: {column.note}"] = None
+    if column.form is not None:
+        found = found.updated({"time_format": column.form})
     for what, was, now in (("time", reading.time, found.time), ("id", reading.id, found.id)):
         if was is None and now is not None:
             notes[
                 f"{table.name}: the column of {'times' if what == 'time' else 'series'} is '{now}', chosen by name"
             ] = None
+    if found.time is None and len(names) > 1:
+        notes[f"{table.name}: there is no column of times, so the rows are the steps, in their order"] = None
     if reading.target is None:
         notes[f"{table.name}: the target is {some(names_of(found.target))}, chosen because it holds numbers"] = None
     series = list(rows.series(column, notes))
@@ -78,7 +112,7 @@ def open_series(table: Table, reading: SeriesReading, target_needed: bool = True
         raise DataError(
             f"{table.name}: there are no numbers in {some(names_of(found.target))}, so there is nothing to learn"
         )
-    return SeriesTable(table.name, series, found, column, notes)
+    return SeriesTable(table, series, found, column, notes)
 
 
 # ---- which columns
@@ -89,7 +123,8 @@ def settled(table: Table, names: Sequence[str], reading: SeriesReading) -> Serie
     for setting in ("target", "time", "id", "past", "future", "static"):
         for name in names_of(dict(reading)[setting], names):
             if name not in names:
-                raise MissingColumn(table.name, name, option(setting), names)
+                asked = option("series.time" if setting == "time" else setting)
+                raise MissingColumn(table.name, name, asked, names)
     kinds = kinds_of(table, names)
     taken = {
         n for wanted in (reading.target, reading.past, reading.future, reading.static) for n in names_of(wanted, names)
@@ -98,7 +133,12 @@ def settled(table: Table, names: Sequence[str], reading: SeriesReading) -> Serie
     time = reading.time or next((free[name] for name in TIMES if name in free), None)
     if time is None:  # or the only column that looks like times
         dates = [name for name in names if name not in taken and kinds[name] == "times"]
-        time = dates[0] if len(dates) == 1 else None
+        if len(dates) > 1:
+            raise UsageError(
+                f"{table.name}: columns {some(dates)} hold times; name the one of the series with "
+                f"{option('series.time')}"
+            )
+        time = dates[0] if dates else None
     series = reading.id or next(
         (free[n] for n in IDS if n in free and free[n] != time and kinds[free[n]] != "times"), None
     )
@@ -110,12 +150,21 @@ def settled(table: Table, names: Sequence[str], reading: SeriesReading) -> Serie
     else:
         left = [name for name in names if name not in used and kinds[name] == "numbers"]
         if not left:
-            raise UsageError(
-                f"{table.name}: no column of numbers is left to forecast; it has {some(names)}; name one with "
-                f"{option('target')}"
-            )
+            _explain_no_target(table, [name for name in names if name not in used], names)
         target = as_names(left)
     return reading.updated({"target": target, "time": time, "id": series})
+
+
+def _explain_no_target(table: Table, left: Sequence[str], names: Sequence[str]) -> None:
+    """By the first cell that is no number, of the first column that may have been meant."""
+    hint = f"no column of numbers is left to forecast; it has {some(names)}; name one with {option('target')}"
+    for number, cells in table.rows(left[:1]) if left else ():
+        if not is_gap(cells[0]) and not is_number(cells[0]):
+            try:
+                as_number(cells[0], f"{table.place(number)}, column '{left[0]}'")
+            except DataError as error:
+                raise DataError(f"{error} ({hint})") from None
+    raise UsageError(f"{table.name}: {hint}")
 
 
 def kinds_of(table: Table, names: Sequence[str]) -> dict[str, str]:
@@ -129,11 +178,7 @@ def _kind(cells: Sequence[Any]) -> str:
     numbers = sum(is_number(cell) for cell in filled)
     if filled and numbers > 0.9 * len(filled):  # a bad cell does not make another column of it
         return "numbers"
-    try:
-        parse(filled[:20], lambda _: "")
-    except (DataError, ValueError, OverflowError):
-        return "other"
-    return "times" if filled else "other"
+    return "times" if filled and are_times(filled[:20]) else "other"
 
 
 def _comes_again(table: Table, name: str) -> bool:
@@ -193,12 +238,23 @@ class _Rows:
         arrays = [self._matrix(each) for each in (self.target, self.past, self.known)]
         if (np.diff(order) < 0).any() and len(names) == 1:
             notes[f"{self.table.name}: the rows were sorted by time"] = None
+        self._tell_gaps(arrays[0], ((self.past, arrays[1]), (self.known, arrays[2])), notes)
         for k, name in enumerate(names):
             rows = order[bounds[k] : bounds[k + 1]]
             stamps = column.stamps[rows] if self.reading.time is not None else np.arange(len(rows), dtype=np.int64)
             self._once(stamps, rows, column, name)
             values, past, known = (each[rows] for each in arrays)
-            yield Series(name, stamps, values, past, known, self._constants(rows, name), self.place(int(rows[0])))
+            found = Series(name, stamps, values, past, known, self._constants(rows, name), self.place(int(rows[0])))
+            yield found.known_on()
+
+    def _tell_gaps(self, values: Numbers, beside: Any, notes: dict[str, None]) -> None:
+        """Covariates that are missing where there is a value."""
+        seen = ~np.isnan(values).all(1)
+        for names, known in beside:
+            for d, name in enumerate(names):
+                if n := int((np.isnan(known[:, d]) & seen).sum()):
+                    few = "1 value" if n == 1 else f"{n:,} values"
+                    notes[f"{self.table.name}: {few} of the covariate '{name}' missing: taken as its mean"] = None
 
     def _ids(self) -> tuple[NDArray[np.int64], list[str]]:
         if self.reading.id is None:
@@ -207,9 +263,10 @@ class _Rows:
         cells = self.cells[self.reading.id]
         ids = np.empty(len(cells), np.int64)
         for i, cell in enumerate(cells):
-            name = (
-                cell.strip() if type(cell) is str and cell.strip() else as_class(cell, self.place(i, self.reading.id))
-            )
+            if is_gap(cell) and not (type(cell) is str and cell.strip()):
+                here = self.place(i, self.reading.id)
+                raise DataError(f"{here}: found {shown(cell)}, expected the name of a series; fill it in")
+            name = cell.strip() if type(cell) is str else as_class(cell, self.place(i, self.reading.id))
             ids[i] = known.setdefault(str(name), len(known))
         return ids, list(known)
 
