@@ -2,7 +2,8 @@
 
 Counted are, below the roots of the trial: opening for writing, write, fsync, truncate, rename, link, mkdir, rmdir and
 unlink. Python tells of most of them through its audit hooks; os.write and os.fsync are wrapped. The k-th call can end
-the process (`kill`; of a write the first half is written before), or fail for want of room (`full`).
+the process (`kill`; of a write the first half is written before), or fail for want of room (`full`). Or every call
+leaves a copy of what a kill there would leave (`copy`), so that one process shows them all.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import signal
 import stat
 import sys
@@ -43,11 +45,13 @@ class Fault:
     """What happens at the `at`-th file call, counted from 1; `full`: at every later call that needs room too.
 
     `place`: in the process of the command, or in the first of the processes that it begins (tests/faults/workers.py).
+    `copies`: where a copy of all roots is made at every call, with the call's number as its name.
     """
 
-    kind: Literal["kill", "full"]
-    at: int
+    kind: Literal["kill", "full", "copy"]
+    at: int = 1
     place: Literal["command", "worker"] = "command"
+    copies: str = ""
 
 
 class Calls:
@@ -78,17 +82,30 @@ class Calls:
             if self._mine(whole):
                 self._call(event, room=event in ("os.mkdir", "os.link", "os.symlink"))
 
-    def _call(self, name: str, room: bool, half: Callable[[], object] | None = None) -> None:
+    def _call(self, name: str, room: bool, half: Callable[[], int] = lambda: 0) -> int:
+        """Before a call; how much of it was done here."""
         self.count += 1
         self._tell(f"{self.place} {name}")
         if self.fault is None or self.fault.place != self.place or self.count < self.fault.at:
-            return
+            return 0
+        if self.fault.kind == "copy":
+            done = half()
+            self._copy(self.fault.copies)
+            return done
         if self.fault.kind == "kill":
-            if half is not None:
-                half()
+            half()
             os.kill(os.getpid(), signal.SIGKILL)
         elif room:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return 0
+
+    def _copy(self, copies: str) -> None:
+        """What a kill here would leave, apart from locks, which end with a process."""
+        self.open = False
+        try:
+            shutil.copytree(self.roots[0], os.path.join(copies, str(self.count)), symlinks=True)
+        finally:
+            self.open = True
 
     def _mine(self, path: str) -> bool:
         return any(path == root or path.startswith(root + os.sep) for root in self.roots)
@@ -99,10 +116,11 @@ class Calls:
         return self._mine(os.readlink(f"/proc/self/fd/{descriptor}").removesuffix(" (deleted)"))
 
     def on_write(self, descriptor: int, data: Any, /) -> int:
-        if self.open and self._mine_open(descriptor):
-            rest = memoryview(data).cast("B")
-            self._call("write", room=True, half=lambda: self.write(descriptor, rest[: len(rest) // 2]))
-        return self.write(descriptor, data)
+        if not self.open or not self._mine_open(descriptor):
+            return self.write(descriptor, data)
+        rest = memoryview(data).cast("B")
+        done = self._call("write", room=True, half=lambda: self.write(descriptor, rest[: len(rest) // 2]))
+        return done + self.write(descriptor, rest[done:])
 
     def on_fsync(self, descriptor: int, /) -> None:
         if self.open and self._mine_open(descriptor):

@@ -19,14 +19,18 @@ def run(
     kill_worker_at: int | None = None,
     full_at: int | None = None,
     full_worker_at: int | None = None,
+    copies: Path | None = None,
     after: tuple[float, int] | None = None,
     stdout: str | Path | None = None,
 ) -> Ended:
     """`unrolled WORDS`, killed before its `kill_at`-th file call, out of room from its `full_at`-th on, or as it is.
 
-    `kill_worker_at`, `full_worker_at`: so is the first process of a comparison, by the number of its own calls.
+    `copies`: what a kill before each of its file calls would leave is put there. `kill_worker_at`, `full_worker_at`:
+    the first process of a comparison is killed or out of room, by the number of its own calls.
     """
     fault = Fault("kill", kill_at) if kill_at else Fault("full", full_at) if full_at else None
+    if copies:
+        fault = Fault("copy", copies=str(copies))
     if kill_worker_at:
         fault = Fault("kill", kill_worker_at, "worker")
     if full_worker_at:

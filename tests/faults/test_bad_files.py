@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tests.commands import Ended
-from tests.faults.corpus import CASES, arrays, tables, text
+from tests.faults.corpus import CASES, arrays, forecasts, tables, text
 from tests.faults.corpus.case import MODELS, Case
 from unrolled.core import front
 from unrolled.core.config import parse_assignments
@@ -32,17 +32,18 @@ RATE = 1e6  # bytes a second, at which a fault at the end of a large file is fou
 SHOWN = 1.0  # those above are printed
 PEAK = 1 << 30  # bytes of memory that a refusal may take, with all that is imported
 
-RUNS: dict[str, tuple[str, str, Any]] = {  # by name: the task, the file and its content
+RUNS: dict[str, tuple[Any, ...]] = {  # by name: the task, the file, its content, and more words
     "token-run": ("next-token", "a.txt", text.LINES),
     "classify-run": ("classify", "a.csv", tables.LABELS),
     "series-run": ("classify", "a.npz", arrays.npz(x=arrays.X, y=arrays.Y)),
     "frame-run": ("next-frame", "a.npz", arrays.npz(**{f"a{i}": np.roll(arrays.ROLL, i) for i in range(30)})),
+    "forecast-run": ("forecast", "a.csv", forecasts.NEW, "--horizon", "6", "--target", "value", "--future", "sale"),
 }
 
 
 def test_the_corpus_is_large_and_each_case_has_its_name() -> None:
     names = [case.name for case in CASES]
-    assert len(names) >= 260
+    assert len(names) >= 340
     assert sorted(set(names)) == sorted(names)
     assert {case.asked[0] for case in CASES} >= {*MODELS, "data", "predict", "evaluate", "score", "compare"}
 
@@ -100,10 +101,10 @@ def runs(server: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 
     class Made(dict[str, str]):
         def __missing__(self, name: str) -> str:
-            task, file, content = RUNS[name]
+            task, file, content, *more = RUNS[name]
             folder = tmp_path_factory.mktemp(name)
             (folder / file).write_bytes(content.encode() if isinstance(content, str) else content)
-            words = ("train", file, "--task", task, "--model", "elman", "--steps", "1", "-o", "run")
+            words = ("train", file, "--task", task, "--model", "elman", "--steps", "1", "-o", "run", *more)
             ended = server.run(*words, cwd=folder)
             assert ended.code == 0, ended.err
             self[name] = str(folder / "run")

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from tests.faults.corpus import arrays, brought, images, large, later, paths, series, sounds, tables, text, words
+from tests.faults.corpus import (
+    arrays,
+    brought,
+    forecasts,
+    images,
+    large,
+    later,
+    paths,
+    series,
+    sounds,
+    tables,
+    text,
+    words,
+)
 from tests.faults.corpus.case import Case
 
 CASES: list[Case] = [
     case
-    for group in (large, brought, text, tables, arrays, series, sounds, images, words, paths, later)
+    for group in (large, brought, text, tables, arrays, series, forecasts, sounds, images, words, paths, later)
     for case in group.CASES
 ]

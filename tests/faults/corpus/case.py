@@ -22,6 +22,7 @@ MODELS = {
     "translate": "encdec",
     "caption": "encdec",
     "recognise": "encdec",
+    "forecast": "elman",
 }
 
 
@@ -47,7 +48,7 @@ class Case:
     @property
     def learns(self) -> bool:
         """Whether this is a task to be learned, not a command."""
-        return self.asked[0] in MODELS
+        return self.asked[0] in MODELS and not self.asked[1].endswith("-run")
 
     @property
     def is_read(self) -> bool:
