@@ -8,7 +8,7 @@ import torch._dynamo
 import torch.utils.tensorboard  # noqa: F401
 from sklearn import linear_model  # noqa: F401
 
-from unrolled.cli.main import commands
+from unrolled.cli.main import commands, verbs
 from unrolled.core import discover
 from unrolled.pictures.draw import svg
 from unrolled.pictures.kinds import Plot, Series
@@ -19,5 +19,9 @@ for command in commands():
 for room in (discover.models, discover.tasks, discover.emissions, discover.questions):
     for name in room.names():
         room.load(name)
+verbs()
+for room in discover.JOINED:
+    for name in room.names():
+        room.told(name)
 template()
 svg(Plot(title="first", series=[Series(name="a", x=[0.0, 1.0], y=[1.0, 2.0])]))
