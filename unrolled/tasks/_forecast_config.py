@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from unrolled.core import config
 from unrolled.data.time_series.codec import Scaling, Transform
@@ -57,3 +57,19 @@ class Config(config.Config):
     transform: Transform = "none"
     """Transformation of all values, inverted in forecasts: the logarithm, for series whose changes grow with their
     level."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _for_counts(cls, values: Any) -> Any:
+        """Counts are predicted as they are, unless told otherwise."""
+        if isinstance(values, dict) and values.get("distribution") == "negative-binomial":
+            return {"relative": "none", "scaling": "none", **values}
+        return values
+
+    @model_validator(mode="after")
+    def _check_counts(self) -> Self:
+        if self.distribution == "negative-binomial" and (self.relative, self.scaling, self.transform) != ("none",) * 3:
+            raise ValueError(
+                "distribution = negative-binomial is for counts as they are: use relative, scaling and transform = none"
+            )
+        return self

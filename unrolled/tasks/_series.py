@@ -32,7 +32,7 @@ from unrolled.data.prepared import Prepared, kept, settings_of
 from unrolled.data.time_series import windows
 from unrolled.data.time_series.codec import SeriesCodec
 from unrolled.data.time_series.histories import load_histories, save_histories
-from unrolled.data.time_series.prepare import FIRST, LAST, SCALE, Asked, prepare_series
+from unrolled.data.time_series.prepare import FIRST, LAST, NAMES, SCALE, TIMES, Asked, prepare_series
 from unrolled.data.time_series.reading import SeriesReading
 from unrolled.data.time_series.windows import Cutter, SeriesWindows, Spots
 from unrolled.emissions.gaussian import Gaussian
@@ -91,6 +91,21 @@ class SeriesTask(task.Task):
         }
         found = kept(source, told, lambda: prepare_series(source, self.config.series, asked, self.data))
         self.prepared, self.codec = found, found.codecs["series"]
+        if self.config.distribution == "negative-binomial":
+            self._require_counts()
+
+    def _require_counts(self) -> None:
+        section, source = self._found().sections["train"], self.facts()["source"]
+        for i, values in enumerate(section.fields[TARGET]):
+            odd = np.argwhere((values < 0) | (values != np.rint(values)) & ~np.isnan(values))
+            if len(odd):
+                t, d = odd[0]
+                name = section.columns[NAMES][i]
+                raise DataError(
+                    f"{source}: the value {values[t, d]:g} at {self.codec.written(int(section.fields[TIMES][i][t]))}"
+                    f"{f' of series {name}' if name else ''} is not a count, but {option('distribution')} is "
+                    "negative-binomial; choose another distribution"
+                )
         self.reading = SeriesReading.parse(found.told["reading"])
 
     def save_codec(self, directory: Path) -> None:
