@@ -39,12 +39,14 @@ MODELS = {
     "translate": ("seq2seq", "encdec", "encdec-transformer", "dictionary", "copy-source"),
     "caption": ("encdec", "seq2seq", "nearest-target"),
     "recognise": ("seq2seq", "encdec", "bilstm", "gru"),
+    "forecast": ("gru", "tcn", "linear-map", "ets"),
 }  # fmt: skip
 UNFIT = {
     "classes of texts": ("cnn", "minirocket", "nearest"),
     "classes of series": ("bow", "tfidf", "cnn", "logistic", "naive-bayes"),
     "strokes": ("bilstm", "gru"),
     "strokes by frames": ("seq2seq", "encdec"),
+    "series by rollout": ("linear-map", "ets"),
 }
 SMALL = {"d_state": 6, "d_model": 8, "d_ff": 9, "heads": 2, "channels": 6, "n_layers": 2, "d_hidden": 5, "dropout": 0.1}
 ODD: dict[str, tuple[str, str, dict[str, Any]]] = {
