@@ -83,6 +83,13 @@ class Causal(nn.Module):
         return y.new_empty(len(x), 0, *y.shape[2:])
 
 
+@runtime_checkable
+class Selective(Protocol):
+    """A causal layer that computes less where y is asked for at some positions alone."""
+
+    def at(self, x: Tensor, places: Tensor, state: State | None = None) -> tuple[Tensor, State]: ...
+
+
 def wrong_width(layer: nn.Module, x: Tensor, width: int) -> str:
     """The sentence about an input that no weight fits."""
     return f"{type(layer).__name__} expects an input of width {width}, found x of shape {list(x.shape)}"

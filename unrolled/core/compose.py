@@ -100,6 +100,16 @@ def without_padding(x: Tensor, mask: Tensor) -> Tensor:
     return x.masked_fill(~mask.view(*mask.shape, *[1] * (x.dim() - 2)), 0)
 
 
+def pick(y: Tensor, places: Tensor) -> Tensor:
+    """y [B, T, D] at places [B, K] of each row: [B, K, D].
+
+    >>> import torch
+    >>> pick(torch.arange(6.0).view(1, 3, 2), torch.tensor([[2, 0]])).tolist()
+    [[[4.0, 5.0], [0.0, 1.0]]]
+    """
+    return y.gather(1, places[..., None].expand(-1, -1, y.shape[2]))
+
+
 def require_right_padding(mask: Tensor, who: str) -> None:
     """Every row of a mask is True for its real steps and False behind them."""
     if (mask[:, 1:] & ~mask[:, :-1]).any():

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from unrolled.core.batch import Batch
-from unrolled.core.causal import Causal, Conditional, Encoder, begin, decoder_of
+from unrolled.core.causal import Causal, Conditional, Encoder, Selective, begin, decoder_of
+from unrolled.core.compose import pick
 from unrolled.core.state import State, clone
 from unrolled.core.task import Model
 
@@ -83,6 +84,7 @@ def start(model: Causal | Conditional, batch: Batch, state: State = None) -> tup
 def forward(model: Model, batch: Batch, state: State = None) -> tuple[Tensor, State]:
     """Outputs y [B, T, D'] of a model of any kind, and the state that the next batch continues from.
 
+    Of a causal model they are those at the positions `batch.at` [B, K], if it says some: y [B, K, D'].
     An encoder gives y [B, S', D'] and no state; without a mask all positions are real. The state is the one after the
     first `batch.keep` positions, where that is fewer than all.
     """
@@ -91,6 +93,11 @@ def forward(model: Model, batch: Batch, state: State = None) -> tuple[Tensor, St
         mask = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if batch.mask is None else batch.mask
         return model(x, mask)[0], None
     decoder, state = start(model, batch, state)
+    if batch.at is not None:
+        if isinstance(decoder, Selective):
+            return decoder.at(x, batch.at, state)
+        y, state = decoder(x, state)
+        return pick(y, batch.at), state
     if batch.keep is None or batch.keep >= x.shape[1]:
         return decoder(x, state)
     y, kept = decoder(x[:, : batch.keep], state)

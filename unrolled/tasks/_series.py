@@ -18,7 +18,6 @@ from torch import Tensor
 
 from unrolled.core import task
 from unrolled.core.batch import TARGET
-from unrolled.core.causal import Encoder
 from unrolled.core.emission import Distribution, Numeric
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.forward import evaluating, forward, outputs
@@ -91,6 +90,7 @@ class SeriesTask(task.Task):
         }
         found = kept(source, told, lambda: prepare_series(source, self.config.series, asked, self.data))
         self.prepared, self.codec = found, found.codecs["series"]
+        self.reading = SeriesReading.parse(found.told["reading"])
         if self.config.distribution == "negative-binomial":
             self._require_counts()
 
@@ -106,7 +106,6 @@ class SeriesTask(task.Task):
                     f"{f' of series {name}' if name else ''} is not a count, but {option('distribution')} is "
                     "negative-binomial; choose another distribution"
                 )
-        self.reading = SeriesReading.parse(found.told["reading"])
 
     def save_codec(self, directory: Path) -> None:
         write_new(directory / CODEC, self.codec.to_json().encode())
@@ -238,10 +237,7 @@ class SeriesTask(task.Task):
             return
         for batch, y in outputs(model, cutter.windows(spots, ROWS)):
             assert batch.rows is not None
-            assert batch.mask is not None
-            last = batch.mask.sum(1) - 1  # [B]
-            at_end = y[:, 0] if isinstance(model, Encoder) else y[torch.arange(len(y), device=y.device), last]
-            yield batch.rows.cpu().numpy(), at_end.float().cpu()
+            yield batch.rows.cpu().numpy(), y[:, 0].float().cpu()
 
     def _along(self, model: Any, cutter: Cutter, spots: Spots) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
         """Of a model that reads series from their beginning."""

@@ -10,6 +10,7 @@ mean.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from unrolled.data.files.cell_values import as_series, shown
 from unrolled.data.look import Look
 from unrolled.data.time_series.guess import guess_series
 from unrolled.data.time_series.histories import History, section_of
-from unrolled.data.time_series.prepare import LAST, NAMES, SCALE, TIMES, encode_histories
+from unrolled.data.time_series.prepare import LAST, NAMES, SCALE, TIMES, encode_histories, judged_from
 from unrolled.data.time_series.table import Series
 from unrolled.data.time_series.windows import Cutter, Spots, origins
 from unrolled.objectives.forecasts import INTERVALS, MEDIAN, Sums, tail
@@ -97,8 +98,8 @@ class Task(SeriesTask):
         return self.sums(model, self._found().sections[split], spots, ledger)[0]
 
     def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
-        found = encode_histories(source, self.reading, self.codec)
-        begin = [min(self.codec.lookback, max(len(each.values) - self.codec.horizon, 1)) for _, each in found]
+        found = encode_histories(source, self.reading, self.codec, judged=True)
+        begin = [judged_from(self.codec, len(each.values)) for _, each in found]
         section = section_of(found, begin)
         spots = origins(section, self.codec, self.config.evaluating.stride or 1)
         if not len(spots):
@@ -284,7 +285,8 @@ class Task(SeriesTask):
         history = self._history(task.Given(value, place="the input"))
         spot = Spots(np.array([history.number]), np.array([history.length]))
         cutter = Cutter(history.section, self.trained, every=False)
-        batch = cutter.pairs(spot, self.codec.horizon) if self.config.by == "sequence" else cutter.batch(spot)
+        pairs = self.config.by == "sequence"
+        batch = cutter.pairs(spot, self.codec.horizon) if pairs else replace(cutter.batch(spot), at=None)
         times = history.section.fields[TIMES][history.number][: history.length][-batch.x.shape[1] :]
         return batch, [self.codec.written(int(t)) for t in times]
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from unrolled.core import state as states
 from unrolled.core.batch import Batch
 from unrolled.core.causal import Encoder, decoder_of
+from unrolled.core.compose import pick
 from unrolled.core.errors import DataError, Diverged, NotTrained
 from unrolled.core.forward import carries, forward, start
 from unrolled.core.front import option
@@ -103,6 +104,7 @@ class Loop:
         if teacher < 1 and not isinstance(self.model, Encoder):
             decoder, state = start(self.model, batch, self.state)
             y, state = mixed(decoder, batch.x, state, teacher, noise_seed(self.config.seed, self.at.step))
+            y = y if batch.at is None else pick(y, batch.at)
         else:
             y, state = forward(self.model, batch, self.state)
         self.state = self._carried(state, batch)

@@ -27,6 +27,7 @@ from unrolled.data.time_series.prepare import CALENDAR, FIRST, KNOWN, LAST, PAST
 
 MOST_WINDOWS = 1 << 20  # of an epoch
 ENOUGH = 256  # of an epoch, before they are taken from farther apart
+TARGETS, FEWEST_PLACES = 4096, 8  # numbers that a window predicts in training, and steps of it that do so at least
 OVERLAP = 4  # windows that a step of a series is in, where every position of a window has a target
 
 
@@ -69,22 +70,33 @@ class Cutter:
         self.limits = np.asarray(section.columns[LAST])  # no target is behind the span
 
     def batch(self, spots: Spots, rows: Whole | None = None, length: int | None = None) -> Batch:
-        """Windows that end at these spots, right-padded where a series is shorter before them."""
+        """Windows that end at these spots, right-padded where a series is shorter before them; targets belong to the
+        last step of each, or to some of its steps."""
         length = length or self.codec.lookback
         used = np.minimum(spots.ends, length)  # [B]
         B, T, H, D = len(spots), int(used.max()), self.codec.horizon, self.codec.d_step
         x = np.zeros((B, T, self.codec.d_in), np.float32)
-        y = np.full((B, T if self.every else 1, H, D), np.nan, np.float32)
+        back = self._back(T) if self.every else np.zeros(1, np.int64)  # [K] steps before the last
+        y = np.full((B, len(back), H, D), np.nan, np.float32)
         for b, (i, end, n) in enumerate(zip(spots.series.tolist(), spots.ends.tolist(), used.tolist())):
             self._fill(x[b, :n], i, end - n, end)
-            first = end - n if self.every else end - 1
-            y[b, : end - first] = self._targets(i, first, end)
+            some = back[back < n]
+            y[b, : len(some)] = self._targets(i, end - 1 - int(some[-1]), end)[::-1][some]
         mask = np.arange(T) < used[:, None]  # [B, T]
-        return self._batch(x, mask, y, spots, rows)
+        return self._batch(x, mask, y, spots, rows, np.maximum(used[:, None] - 1 - back, 0))
+
+    def _back(self, length: int) -> Whole:
+        """Which steps of a window have targets, counted back from the last: not all where there is much to predict of
+        each, because steps beside each other have nearly the same targets; none that has read little, where there are
+        others."""
+        read = length - min(_least_read(self.codec), length) + 1
+        most = max(FEWEST_PLACES, TARGETS // (self.codec.horizon * self.codec.d_step))
+        return np.arange(0, read, -(-read // most))
 
     def _batch(
-        self, x: NDArray[np.float32], mask: NDArray[np.bool_], y: NDArray[np.float32], spots: Spots, rows: Whole | None
-    ) -> Batch:
+        self, x: NDArray[np.float32], mask: NDArray[np.bool_], y: NDArray[np.float32], spots: Spots, rows: Whole | None,
+        at: Whole,
+    ) -> Batch:  # fmt: skip
         flat = y.reshape(*y.shape[:2], -1)  # [B, T', H D]
         real = ~np.isnan(flat)
         scale = np.asarray(self.section.columns[SCALE])[spots.series]  # [B, 3, D]
@@ -92,7 +104,7 @@ class Cutter:
         return Batch(
             torch.from_numpy(x), torch.from_numpy(mask), {TARGET: torch.from_numpy(np.nan_to_num(flat))},
             {TARGET: torch.from_numpy(real)}, {SOURCE: torch.from_numpy(scale[:, :2].astype(np.float32))},
-            scale=torch.from_numpy(scale), rows=numbers,
+            scale=torch.from_numpy(scale), rows=numbers, at=torch.from_numpy(at),
         )  # fmt: skip
 
     def inputs(self, i: int, first: int, last: int) -> NDArray[np.float32]:

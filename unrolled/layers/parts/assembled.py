@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unrolled.core.causal import Causal, Encoder, serial_depth, tick_multiply_adds
-from unrolled.core.compose import Serial, require_right_padding, without_padding
+from unrolled.core.compose import Serial, pick, require_right_padding, without_padding
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State
 from unrolled.layers.parts.embedding import Borrowed
@@ -57,6 +58,25 @@ class Decoder(Causal):
         for layer in own["behind"]._modules.values():
             y = layer(y)
         return y if head is None else head(y), state
+
+    def at(self, x: Tensor, places: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """y [B, K, D'] at places [B, K]: the head is computed there alone, and of a body that has a shorter way to one
+        place no more than that needs, which gives no state."""
+        for watching in [*self._forward_pre_hooks.values()]:  # as for any other call
+            watching(self, (x, state))
+        if self.embedding is not None:
+            x = self.embedding(x)
+        for layer in self.before:
+            x = layer(x)
+        if state is None and places.shape[1] == 1 and isinstance(self.body, Acceptor):
+            read = torch.arange(x.shape[1], device=x.device) <= places  # [B, T]
+            y = self.body.ending(without_padding(x, read), read)
+        else:
+            y, state = self.body(x, state)
+            y = pick(y, places)
+        for layer in self.behind:
+            y = layer(y)
+        return y if self.head is None else self.head(y), state
 
     def _received(self, state: State, rows: int) -> State:
         """The body looks at its own."""

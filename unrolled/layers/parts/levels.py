@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from unrolled.core.causal import Causal, Conditional
+from unrolled.core.compose import pick
 from unrolled.core.state import State
 from unrolled.layers.parts.assembled import Decoder, Reader
 
@@ -58,6 +59,11 @@ class FromInput(Decoder):
         shift = self.columns.ahead(self.columns.split(x)[0])
         return self.rescale(y, shift, torch.ones_like(shift)), state
 
+    def at(self, x: Tensor, places: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        y, state = super().at(x, places, state)
+        shift = self.columns.ahead(pick(self.columns.split(x)[0], places))
+        return self.rescale(y, shift, torch.ones_like(shift)), state
+
 
 class FromLast(FromInput):
     """The same where values may be missing: relative to the last observed one, which the state holds too."""
@@ -68,6 +74,14 @@ class FromLast(FromInput):
         held = hold(values, seen, before)  # [B, T, D]
         y, inner = Decoder.forward(self, x, inner)
         shift = self.columns.ahead(held)
+        return self.rescale(y, shift, torch.ones_like(shift)), (held[:, -1].clone(), inner)
+
+    def at(self, x: Tensor, places: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        values, seen = self.columns.split(x)
+        before, inner = (values.new_zeros(len(x), self.columns.d_step), None) if state is None else state
+        held = hold(values, seen, before)  # [B, T, D]
+        y, inner = Decoder.at(self, x, places, inner)
+        shift = self.columns.ahead(pick(held, places))
         return self.rescale(y, shift, torch.ones_like(shift)), (held[:, -1].clone(), inner)
 
 
