@@ -108,10 +108,11 @@ class SeriesCodec:
 
     # ---- there and back
 
-    def encode(self, series: Series, n: int) -> Encoded:
-        """A series whose first n rows have values; what it does not know of its scale is fitted to all of them."""
+    def encode(self, series: Series, n: int, fitted: int | None = None) -> Encoded:
+        """A series whose first n rows have values; a scale that is not known is fitted on the first of them, or all."""
+        values = series.values[: fitted or n]
         scale = self.scales.get(series.name) or fit_scale(
-            self.transformed(series.values[:n], series), series.values[:n], self.scaling, self.season
+            self.transformed(values, series), values, self.scaling, self.season
         )
         shift, size, _ = (np.array(each) for each in scale)
         values = (self.transformed(series.values[:n], series) - shift) / size

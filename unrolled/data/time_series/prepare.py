@@ -106,20 +106,44 @@ def prepare_series(source: Any, reading: SeriesReading, asked: Asked, config: Da
     _require_variety(kept, cuts, table)
     season = asked.season or find_season([each.values[:end] for each, end in zip(kept, cuts[:, 0])], step, horizon)
     lookback = asked.lookback or _lookback(horizon, season, int(cuts[:, 0].max()))
-    codec = _fit(table, kept, cuts[:, 0], step, asked, horizon, lookback, season)
+    scaled = _scaled_by(kept, cuts, table)
+    codec = _fit(table, kept, cuts[:, 0], scaled, step, asked, horizon, lookback, season)
     encoded = [codec.encode(each, int(end)) for each, end in zip(kept, cuts[:, -1])]
-    sections = _sections(kept, encoded, cuts)
+    sections = _sections(kept, encoded, cuts, scaled)
     facts = _facts(table, kept, codec, sections)
     told = {"reading": table.reading.model_dump(mode="json")}
     return Prepared(sections, {"series": codec}, facts, _fingerprint(kept, cuts), told)
 
 
-def encode_histories(source: Any, reading: SeriesReading, codec: SeriesCodec) -> list[tuple[Series, Encoded]]:
-    """The series of other data as a saved run takes them, each up to its last value."""
+def encode_histories(
+    source: Any, reading: SeriesReading, codec: SeriesCodec, judged: bool = False
+) -> list[tuple[Series, Encoded]]:
+    """The series of other data as a saved run takes them, each up to its last value. Where forecasts are judged, the
+    scale of a series that the run does not know is fitted on what comes before the first of them."""
     table = open_source(source, reading)
     require_alike(table, codec.are, codec.zoned)
     found = [on_saved_grid(each, codec.step, table) for each in table.series]
-    return [(each, codec.encode(each, each.n_known)) for each in found if each.n_known]
+    for each in found if not codec.observed else ():
+        _require_whole(each, table)
+    seen = [(each, each.n_known) for each in found if each.n_known]
+    return [(each, codec.encode(each, n, judged_from(codec, n) if judged else n)) for each, n in seen]
+
+
+def judged_from(codec: SeriesCodec, n: int) -> int:
+    """Steps of a series of n before the first forecast that is judged."""
+    return min(codec.lookback, max(n - codec.horizon, 1))
+
+
+def _require_whole(series: Series, table: SeriesTable) -> None:
+    missing = np.flatnonzero(np.isnan(series.values[: series.n_known]).any(1))
+    if len(missing):
+        stamp = int(series.stamps[missing[0]])
+        place = table.name if table.reading.time is None else table.place(series.name, stamp)
+        of = f" of series {shown(series.name)}" if series.name else ""
+        raise DataError(
+            f"{place}: the value{of} at {table.column.written(stamp)} is missing, but this run was trained without "
+            "missing values; fill it in, or train on data with missing values"
+        )
 
 
 # ---- horizon and spans
@@ -253,9 +277,22 @@ def _lookback(horizon: int, season: int, longest: int) -> int:
 # ---- codec and sections
 
 
+def _scaled_by(series: Sequence[Series], cuts: Whole, table: SeriesTable) -> Whole:
+    """How many steps the scale of each series is fitted on: its training span or, where it begins later, all before the
+    next cut. Forecasts are judged behind them, so that no scale knows what is to be forecast."""
+    found = cuts[:, -1].copy()
+    for k in reversed(range(cuts.shape[1] - 1)):
+        enough = [int((~np.isnan(each.values[:cut]).all(1)).sum()) > 1 for each, cut in zip(series, cuts[:, k])]
+        found = np.where(enough, cuts[:, k], found)
+    if late := int((found > cuts[:, 0]).sum()):
+        are = "1 series begins" if late == 1 else f"{late:,} series begin"
+        table.notes[f"{are} after the training span: forecasts are judged from the following split on"] = None
+    return found
+
+
 def _fit(
-    table: SeriesTable, series: Sequence[Series], ends: Whole, step: Step | None, asked: Asked, horizon: int,
-    lookback: int, season: int,
+    table: SeriesTable, series: Sequence[Series], ends: Whole, scaled: Whole, step: Step | None, asked: Asked,
+    horizon: int, lookback: int, season: int,
 ) -> SeriesCodec:  # fmt: skip
     reading = table.reading
     training = [(each, int(end)) for each, end in zip(series, ends)]
@@ -264,16 +301,16 @@ def _fit(
         gaps = float(np.median(np.concatenate([np.diff(each.stamps[:end]) for each, end in training if end > 1])))
     codec = SeriesCodec(
         tuple(names_of(reading.target)), step, table.column.are, table.column.zoned, horizon, lookback, season,
-        asked.transform, asked.scaling, any(bool(np.isnan(each.values[:end]).any()) for each, end in training), gaps,
+        asked.transform, asked.scaling, any(bool(np.isnan(each.values[: each.n_known]).any()) for each in series), gaps,
         reading.calendar, moments([each.past[:end] for each, end in training], names_of(reading.past)),
         moments([each.known[:end] for each, end in training], names_of(reading.future)),
-        _static(series, names_of(reading.static)),
+        _static([each for each, end in training if end], names_of(reading.static)),
     )  # fmt: skip
     if reading.calendar and table.column.are == "numbers":
         raise UsageError(f"{table.name}: {option('calendar')} needs a column of times; there is none")
     scales = {}
-    for each, end in training:
-        known = each.values[: end or each.n_known]
+    for each, end in zip(series, scaled):
+        known = each.values[:end]
         scales[each.name] = fit_scale(codec.transformed(known, each), known, asked.scaling, season)
     return replace(codec, scales=scales)
 
@@ -309,12 +346,14 @@ def columns_of(encoded: Sequence[Encoded], names: Sequence[str]) -> dict[str, An
     return {**found, NAMES: list(names)}
 
 
-def _sections(series: Sequence[Series], encoded: Sequence[Encoded], cuts: Whole) -> dict[str, Examples]:
+def _sections(
+    series: Sequence[Series], encoded: Sequence[Encoded], cuts: Whole, scaled: Whole
+) -> dict[str, Examples]:  # fmt: skip
     fields, columns = (
         fields_of(encoded, [each.stamps for each in series]),
         columns_of(encoded, [e.name for e in series]),
     )
-    starts = [np.zeros(len(series), np.int64), *cuts.T]
+    starts = [np.zeros(len(series), np.int64), *(np.clip(scaled, cut, end) for cut, end in zip(cuts.T, cuts.T[1:]))]
     return {
         split: Examples(fields, {**columns, FIRST: first, LAST: last})
         for split, first, last in zip(("train", "valid", "test"), starts, cuts.T)
