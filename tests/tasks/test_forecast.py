@@ -14,8 +14,9 @@ import unrolled
 from unrolled.core import discover
 from unrolled.core.errors import DataError, UsageError
 from unrolled.data.config import DataConfig
-from unrolled.data.time_series.prepare import LAST, SCALE, Asked, prepare_series
+from unrolled.data.time_series.prepare import LAST, SCALE, prepare_series
 from unrolled.data.time_series.reading import SeriesReading
+from unrolled.data.time_series.spans import Asked
 from unrolled.objectives.forecasts import LEVELS, Residuals, tail
 from unrolled.runs.run import Run
 

@@ -16,8 +16,9 @@ import unrolled
 from unrolled.core.errors import DataError
 from unrolled.data.config import DataConfig
 from unrolled.data.prepared import Prepared
-from unrolled.data.time_series.prepare import FIRST, LAST, Asked, encode_histories, prepare_series
+from unrolled.data.time_series.prepare import FIRST, LAST, encode_histories, prepare_series
 from unrolled.data.time_series.reading import SeriesReading
+from unrolled.data.time_series.spans import Asked
 from unrolled.data.time_series.windows import Cutter, Spots, origins
 from unrolled.runs.run import Run
 

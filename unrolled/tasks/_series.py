@@ -31,8 +31,9 @@ from unrolled.data.prepared import Prepared, kept, settings_of
 from unrolled.data.time_series import windows
 from unrolled.data.time_series.codec import SeriesCodec
 from unrolled.data.time_series.histories import load_histories, save_histories
-from unrolled.data.time_series.prepare import FIRST, LAST, NAMES, SCALE, TIMES, Asked, prepare_series
+from unrolled.data.time_series.prepare import FIRST, LAST, NAMES, SCALE, TIMES, prepare_series
 from unrolled.data.time_series.reading import SeriesReading
+from unrolled.data.time_series.spans import Asked
 from unrolled.data.time_series.windows import Cutter, SeriesWindows, Spots
 from unrolled.emissions.gaussian import Gaussian
 from unrolled.emissions.negative_binomial import NegativeBinomial

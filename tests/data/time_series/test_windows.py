@@ -8,8 +8,9 @@ import torch
 
 from unrolled.data.config import DataConfig
 from unrolled.data.reading import as_names
-from unrolled.data.time_series.prepare import Asked, prepare_series
+from unrolled.data.time_series.prepare import prepare_series
 from unrolled.data.time_series.reading import SeriesReading
+from unrolled.data.time_series.spans import Asked
 from unrolled.data.time_series.windows import FEWEST_PLACES, TARGETS, Cutter, SeriesWindows, Spots
 
 
