@@ -140,7 +140,7 @@ def test_values_of_files_are_replaced(trial: Trial, name: str) -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_many_values_of_files_are_replaced(trial: Trial, name: str, seed: int) -> None:
     choice, trial.seconds = random.Random(seed), MOST_SECONDS
-    for what in changed(trial, name, 12, seed):
+    for what in changed(trial, name, 8, seed):
         for words in choice.sample(commands(name), 2):
             trial.check(what, *words)
 
@@ -150,7 +150,7 @@ def test_many_values_of_files_are_replaced(trial: Trial, name: str, seed: int) -
 @pytest.mark.parametrize("seed", range(4))
 def test_a_stopped_run_with_replaced_values_is_resumed(trial: Trial, seed: int) -> None:
     trial.seconds = MOST_SECONDS
-    for what in changed(trial, "stopped", 12, seed):
+    for what in changed(trial, "stopped", 8, seed):
         if what.rpartition("=")[2] not in WORK:
             trial.check(what, "train", "text.txt", "--resume", "run")
 

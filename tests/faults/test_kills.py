@@ -221,7 +221,7 @@ def test_killed_at_every_file_call(case: Callable[[str], Case], tmp_path: Path, 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-@pytest.mark.parametrize(("name", "every"), [("compare", 3), ("folds", 7)])
+@pytest.mark.parametrize(("name", "every"), [("compare", 3), ("folds", 12)])
 def test_a_worker_killed_at_many_file_calls(
     case: Callable[[str], Case], tmp_path: Path, name: str, every: int, chunk: int
 ) -> None:
@@ -260,7 +260,7 @@ def test_signals_at_a_random_moment(case: Callable[[str], Case], folder: Path, n
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_signals_at_random_moments(
