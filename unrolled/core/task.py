@@ -344,6 +344,10 @@ class Task:
         """An input as a user gives it, as a batch of one row, and a name for each of its positions: to look inside."""
         raise NotImplementedError
 
+    def input_columns(self) -> list[str]:
+        """Names of the columns of an input of numbers; those of one name belong together. Empty: they have none."""
+        return []
+
     def completed(self, model: Any, value: Any) -> Any:
         """An input for `example`; what a model is to write, where it is not given, is what this one does write."""
         return value

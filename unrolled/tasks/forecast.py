@@ -10,34 +10,31 @@ mean.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from unrolled.core import task
-from unrolled.core.batch import TARGET, Batch
-from unrolled.core.causal import Encoder, decoder_of
+from unrolled.core.batch import TARGET
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.flow import Flow
 from unrolled.core.front import option
 from unrolled.core.metric import Metric
 from unrolled.data.examples import Examples
-from unrolled.data.files.cell_values import as_series, shown
+from unrolled.data.files.cell_values import shown
 from unrolled.data.look import Look
 from unrolled.data.time_series.guess import guess_series
 from unrolled.data.time_series.histories import History, section_of
 from unrolled.data.time_series.prepare import LAST, NAMES, SCALE, TIMES, encode_histories, judged_from
-from unrolled.data.time_series.table import Series
-from unrolled.data.time_series.windows import Cutter, Spots, origins
+from unrolled.data.time_series.windows import Spots, origins
 from unrolled.objectives.forecasts import INTERVALS, MEDIAN, Sums, tail
 from unrolled.pictures import forecasts as pictures
 from unrolled.tasks._forecast_config import Config as Config
-from unrolled.tasks._live import numbers_in
-from unrolled.tasks._series import SeriesTask, targets_of
+from unrolled.tasks._forecast_live import flow_of_values
+from unrolled.tasks._inside import Inside, listed, plain
+from unrolled.tasks._series import targets_of
 
 ALIASES = ("forecasting", "time-series", "timeseries")
 
@@ -48,7 +45,7 @@ SHOWN = 3  # horizons before a forecast that pictures and files of predictions s
 Numbers = NDArray[np.float64]
 
 
-class Task(SeriesTask):
+class Task(Inside):
     SCORE = "mase"
     DEFAULT_MODEL = "linear-map"
     ADVICE = {"linear-map": {}, "ets": {}}  # fitted in closed form, and hard to beat
@@ -66,7 +63,7 @@ class Task(SeriesTask):
         for i in range(min(n, section.n_examples)):
             values, times = self._units(section, i), section.fields[TIMES][i]
             when = [self.codec.written(int(t)) for t in times[:3]]
-            found.append({"series": section.columns[NAMES][i], "times": when, "values": _plain(values[:3])})
+            found.append({"series": section.columns[NAMES][i], "times": when, "values": plain(values[:3])})
         return found
 
     def baselines(self) -> list[task.Baseline]:
@@ -139,8 +136,8 @@ class Task(SeriesTask):
                 came = values[end : min(end + self.codec.horizon, limit_of)]
                 error = np.abs(self._told(section, i, q[:, k])[MEDIAN][: len(came)] - came)
                 lines[row] = {
-                    **self._line(section, i, end, q[:, k], self.codec.horizon), "target": _plain(came),
-                    "history": _plain(values[max(0, end - self.codec.lookback) : end]), "end": end, "split": split,
+                    **self._line(section, i, end, q[:, k], self.codec.horizon), "target": plain(came),
+                    "history": plain(values[max(0, end - self.codec.lookback) : end]), "end": end, "split": split,
                     "error": _one(error),
                 }  # fmt: skip
         yield from (lines[row] for row in sorted(lines))
@@ -199,7 +196,7 @@ class Task(SeriesTask):
         if n > self.codec.horizon:
             longer = f"train with {option('horizon', n)} for more"
             raise UsageError(f"this run forecasts {self.codec.horizon} steps, not {n}; {longer}")
-        for each in (self._history(one) for one in given):
+        for each in (self.history(one) for one in given):
             self._require_future(each, n)
             spot = Spots(np.array([each.number]), np.array([each.length]))
             (_, y) = next(self.forecasts(model, each.section, spot))
@@ -208,7 +205,7 @@ class Task(SeriesTask):
     def score(self, model: Any, given: Sequence[task.Given]) -> Iterator[dict[str, Any]]:
         """Of each step of a series but the first, how unexpected it was by what came before: the probability of a value
         at least as far out, and minus its logarithm as the surprise."""
-        for each in (self._history(one) for one in given):
+        for each in (self.history(one) for one in given):
             ends = np.arange(1, each.length)
             spots = Spots(np.full(len(ends), each.number), ends)
             expected, p = np.full(len(ends), np.nan), np.full(len(ends), np.nan)
@@ -217,29 +214,11 @@ class Task(SeriesTask):
                 q, _ = self.quantiles(y)
                 told = self._told(each.section, each.number, q[:, :, 0, 0, None])[..., 0]  # [Q, n] of the next step
                 expected[rows], p[rows] = told[MEDIAN], tail(told, values[ends[rows], 0])
-            times = each.section.fields[TIMES][each.number][1 : each.length]
             yield {
-                "times": [self.codec.written(int(t)) for t in times], "values": _plain(values[1 : each.length]),
-                "expected": _listed(expected), "p": _listed(p), "surprise": _listed(-np.log(np.maximum(p, 1e-300))),
+                "times": self.times_of(each.section, each.number, 1, each.length),
+                "values": plain(values[1 : each.length]),
+                "expected": listed(expected), "p": listed(p), "surprise": listed(-np.log(np.maximum(p, 1e-300))),
             }  # fmt: skip
-
-    def _history(self, given: task.Given) -> History:
-        """A series that was read, or bare numbers, which are the first values of a new one."""
-        if isinstance(given.value, History):
-            return given.value
-        return self._bare(given.value, given.place or "the series")
-
-    def _bare(self, value: Any, place: str) -> History:
-        codec = self.codec
-        if codec.past or codec.d_known or codec.static or codec.calendar:
-            raise UsageError(f"{place}: this run has covariates: give a table with their columns, not numbers alone")
-        values = as_series(numbers_in(value, place) if isinstance(value, str) else value, place)
-        if values.shape[1] != codec.d_step or not len(values):
-            raise DataError(f"{place}: found {list(values.shape)}, expected values [time, {codec.d_step}]")
-        name = next(iter(codec.scales)) if len(codec.scales) == 1 else ""
-        none = np.empty((len(values), 0))
-        series = Series(name, np.arange(len(values), dtype=np.int64), values, none, none, {}, place)
-        return History(section_of([(series, codec.encode(series, len(values)))]), 0)
 
     def _require_future(self, history: History, n: int) -> None:
         """Known-future covariates must reach as far as the forecast."""
@@ -267,94 +246,18 @@ class Task(SeriesTask):
 
     def _line(self, section: Examples, i: int, end: int, q: Numbers, n: int) -> dict[str, Any]:
         """A forecast [Q, H, D] from a spot as JSON: n steps with their times, the median and the ends of intervals."""
-        codec, told = self.codec, self._told(section, i, q)[:, :n]
-        times = section.fields[TIMES][i]
-        stamps = times[end : end + n].tolist()
-        if len(stamps) < n and codec.step is not None:
-            before = int(stamps[-1]) if stamps else int(times[end - 1])
-            stamps += codec.step.after(before, n - len(stamps))
-        line: dict[str, Any] = {"series": section.columns[NAMES][i], "times": [codec.written(int(s)) for s in stamps]}
-        line["forecast"] = _plain(told[MEDIAN])
+        told = self._told(section, i, q)[:, :n]
+        line: dict[str, Any] = {"series": section.columns[NAMES][i], "times": self.times_of(section, i, end, end + n)}
+        line["forecast"] = plain(told[MEDIAN])
         for percent, (low, high) in INTERVALS.items():
-            line[f"low_{percent}"], line[f"high_{percent}"] = _plain(told[low]), _plain(told[high])
+            line[f"low_{percent}"], line[f"high_{percent}"] = plain(told[low]), plain(told[high])
         return line
-
-    # ---- one series, to look inside
-
-    def example(self, value: Any) -> tuple[Batch, list[str]]:
-        history = self._history(task.Given(value, place="the input"))
-        spot = Spots(np.array([history.number]), np.array([history.length]))
-        cutter = Cutter(history.section, self.trained, every=False)
-        pairs = self.config.by == "sequence"
-        batch = cutter.pairs(spot, self.codec.horizon) if pairs else replace(cutter.batch(spot), at=None)
-        times = history.section.fields[TIMES][history.number][: history.length][-batch.x.shape[1] :]
-        return batch, [self.codec.written(int(t)) for t in times]
-
-    def input_of(self, line: Mapping[str, Any]) -> Any:
-        """The saved history of the series where covariates belong to it, otherwise the numbers before the forecast."""
-        codec = self.codec
-        if codec.past or codec.d_known or codec.static or codec.calendar or codec.observed:
-            section = self._found().sections[line["split"]] if self.prepared is not None else self.histories()
-            return History(section, list(section.columns[NAMES]).index(line["series"]))
-        return np.array(line["history"], np.float64)
-
-    def explained(self, y: Tensor, at: int) -> task.Explained:
-        """The forecast of the last step of the horizon."""
-        return task.Explained(
-            f"{self.codec.targets[0]}, {self.codec.horizon} steps ahead", "the median", "standard deviations",
-            lambda out: self._medians(out[:, -1])[:, -self.codec.d_step],
-        )  # fmt: skip
-
-    def _medians(self, y: Tensor) -> Tensor:
-        emission = self.emission
-        return emission.median(y) if y.shape[-1] == emission.d_out else y
 
     # ---- live
 
     def flow(self, model: Any, condition: str | None = None) -> Flow:
         """New values one by one, each with a forecast of the next steps; `condition` names the series."""
-        if isinstance(model, Encoder):
-            raise UsageError(
-                "this run normalises the whole window before it is read, so it cannot run live; train with "
-                f"{option('relative', 'last')}"
-            )
-        codec = self.codec
-        if codec.past or codec.d_known or codec.static or codec.calendar:
-            raise UsageError("this run has covariates, which are not known from values alone, so it cannot run live")
-        if condition is None and len(codec.scales) > 1:
-            raise UsageError(f"this run has {len(codec.scales)} series: name one with {option('condition')}")
-        name = condition if condition is not None else next(iter(codec.scales))
-        if name not in codec.scales:
-            raise UsageError(f"there is no series {shown(name)} in this run; it has {', '.join([*codec.scales][:12])}")
-        scale = np.array(codec.scales[name])  # [3, D]
-        D = codec.d_step
-
-        def row_of(row: Any, place: str) -> Tensor:
-            values = as_series(np.atleast_1d(np.asarray(row, np.float64))[None], place)
-            if values.shape != (1, D):
-                raise DataError(f"{place}: found {values.shape[1]} numbers, expected {D}")
-            x = np.zeros((1, 1, codec.d_in), np.float32)
-            seen = ~np.isnan(values[0])
-            raw = np.log(values[0]) if codec.transform == "log" else values[0]
-            x[0, 0, :D] = np.where(seen, (raw - scale[0]) / scale[1], 0.0)
-            if codec.observed:
-                x[0, 0, D : 2 * D] = seen
-            elif not seen.all():
-                raise DataError(f"{place}: a value is missing, but this run was trained without missing values")
-            return torch.from_numpy(x)
-
-        def told(y: Tensor, _: Tensor) -> dict[str, Any]:
-            q = codec.decode(self.quantiles(y[None])[0][:, 0], scale)
-            return {"forecast": _plain(q[MEDIAN]), "low_80": _plain(q[1]), "high_80": _plain(q[5])}
-
-        source = torch.from_numpy(scale[None, :2].astype(np.float32))
-        state = model.condition(source, None) if decoder_of(model) is not model else None
-        blank = torch.zeros(1, 1, codec.d_in)
-
-        def line_of(line: str, place: str) -> Any:
-            return numbers_in(line, place) if line.strip() else None
-
-        return Flow(decoder_of(model), row_of, told, line_of, blank, state)
+        return flow_of_values(model, self.codec, self.trained.horizon, self.quantiles, condition)
 
 
 def _is_series(value: Any) -> bool:
@@ -369,16 +272,6 @@ def _enter(ledger: task.Ledger, rows: NDArray[np.int64], error: Numbers, naive: 
     for metric, values in (("mase", error / naive), ("mae", error)):
         both = np.stack([np.where(seen, values, 0.0).sum((1, 2)), seen.sum((1, 2))], axis=1)
         ledger.put(metric, torch.from_numpy(rows), torch.from_numpy(both))
-
-
-def _plain(values: Numbers) -> list[Any]:
-    """[T, D] as numbers, or as lists where there are several of each step; None is a missing one."""
-    rows = [_listed(row) for row in values]
-    return [row[0] for row in rows] if values.shape[1] == 1 else rows
-
-
-def _listed(values: Numbers) -> list[float | None]:
-    return [None if np.isnan(value) else float(f"{value:.7g}") for value in values]
 
 
 def _one(error: Numbers) -> float | None:
