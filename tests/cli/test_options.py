@@ -123,7 +123,7 @@ def test_a_guessed_task_takes_its_options(tmp_path: Path) -> None:
     (tmp_path / "reviews.csv").write_text("text,label\n" + "".join(f"good {i} day,{'ab'[i % 2]}\n" for i in range(60)))
     words = ["--readout", "max", "--d-state", 5, "--class-weights", 0.5, "--d-embedding", 4, "--steps", 1]
     made = run_unrolled("train", "reviews.csv", *words, "-o", "run", "--json", "--threads", 1, cwd=tmp_path)
-    assert "task classify (guessed because its examples have targets (class); override with --task NAME)" in made.stderr
+    assert "task classify (guessed because its targets are classes; override with --task NAME)" in made.stderr
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert (config["task"], config["model"], config["model_settings"]["d_state"]) == ("classify", "lstm", 5)
     assert (config["task_settings"]["readout"], config["task_settings"]["class_weights"]) == ("max", 0.5)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import Field, ValidationError, field_serializer, model_validator
 
-from unrolled.core.config import Config, merge, parse_assignments, read_toml
+from unrolled.core.config import Config, merge, other_words, parse_assignments, read_toml
 from unrolled.core.errors import UsageError
 from unrolled.testing import LawBroken, check_config
 
@@ -33,6 +33,9 @@ class Outer(Config):
     extra: dict[str, float] = {}
     optional: Inner | None = None
     parts: list[Inner] = []
+    most: Annotated[float, Field(gt=0)] | None = 3.0
+    choice: Literal["a", "b"] | None = None
+    column: Annotated[str, Field(coerce_numbers_to_str=True)] | None = None
 
     @model_validator(mode="after")
     def _fits(self):
@@ -114,13 +117,15 @@ def test_updated_keeps_the_values_that_the_instance_has():
         ({"nmae": 1}, "there is no setting 'nmae'; did you mean 'name'?"),
         ({"inner": {"widht": 1}}, "there is no setting 'inner.widht'; did you mean 'width'?"),
         ({"optional": {"widht": 1}}, "there is no setting 'optional.widht'; did you mean 'width'?"),
-        ({"zzz": 1}, "there is no setting 'zzz'; Known: deep"),
+        ({"zzz": 1}, "there is no setting 'zzz'; known: choice, column, deep"),
         ({"kind": "tan"}, "invalid value kind = 'tan': expected one of tanh, relu"),
         ({"inner": {"width": 0}}, "invalid value inner.width = 0: expected an integer >= 1 and <= 512"),
         ({"inner": {"rate": 1}}, "invalid value inner.rate = 1: expected a number > 0 and < 1"),
         ({"inner": {"rate": float("nan")}}, "invalid value inner.rate = nan"),
         ({"inner": {"width": "many"}}, "invalid value inner.width = 'many': expected an integer"),
-        ({"inner": {"label": 3}}, "invalid value inner.label = 3: expected text or null"),
+        ({"inner": {"label": 3}}, "invalid value inner.label = 3: expected text, or none"),
+        ({"most": -1}, "invalid value most = -1: expected a number > 0, or none"),
+        ({"choice": "c"}, "invalid value choice = 'c': expected one of a, b, or none"),
         ({"deep": "perhaps"}, "invalid value deep = 'perhaps': expected true or false"),
         ({"deep": True, "inner": {"width": 1}}, "Outer: deep needs inner.width of at least 2"),
     ],
@@ -130,6 +135,18 @@ def test_mistakes_are_explained(values, sentence):
         Outer.parse(values)
     assert str(caught.value).startswith(sentence)
     assert "\n" not in str(caught.value)
+
+
+def test_the_word_none_is_no_value_where_there_may_be_none_and_text_elsewhere():
+    config = Outer.parse({"most": "none", "choice": "none", "name": "none", "column": "none"})
+    assert (config.most, config.choice, config.name, config.column) == (None, None, "none", "none")
+    with pytest.raises(UsageError, match="invalid value kind = 'none'"):
+        Outer.parse({"kind": "none"})
+
+
+def test_a_word_of_another_library_means_the_first_setting_that_has_it():
+    assert other_words(["d_model", "d_state"])["hidden_size"] == "d_state"
+    assert other_words(["d_model"])["hidden_size"] == "d_model"
 
 
 def test_missing_setting():

@@ -38,9 +38,9 @@ def test_every_error_class_has_a_code_of_its_own():
     [
         ("lstmm", ["gru", "lstm"], "did you mean 'lstm'? Known: gru, lstm"),
         ("linear_rnn", ["linear-rnn", "elman"], "did you mean 'linear-rnn'? Known: elman, linear-rnn"),
-        ("zzz", ["gru", "lstm"], "Known: gru, lstm"),
+        ("zzz", ["gru", "lstm"], "known: gru, lstm"),
         ("zzz", [], "there are none"),
-        ("gru", iter(["b", "a"]), "Known: a, b"),
+        ("gru", iter(["b", "a"]), "known: a, b"),
     ],
 )
 def test_nearest(name, known, expected):

@@ -83,7 +83,7 @@ def test_paths(tmp_path):
     assert "no such file" in complaint(tmp_path / "nowhere.txt")
     assert "cannot be opened" in complaint("bad\0path.txt")
     (tmp_path / "folder").mkdir()
-    assert "there are no .txt files in this folder, nothing; put" in complaint(tmp_path / "folder")
+    assert "the folder is empty; put" in complaint(tmp_path / "folder")
     made(tmp_path / "folder", "a.csv", ROWS)
     assert "there are no .txt files in this folder, only .csv; name one of these" in complaint(tmp_path / "folder")
     made(tmp_path / "folder", "b.txt", "")

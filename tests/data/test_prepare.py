@@ -167,7 +167,7 @@ def test_another_file_in_the_tokens_and_classes_of_a_saved_run():
     section = prepare_all([{"text": "wor €", "kind": "b"}], config, data.codecs["text"], data.told["labels"])
     assert section.columns[SOURCE].tolist() == [1]
     assert (section.n_examples, section.counts["unknown"]) == (1, 1)
-    with pytest.raises(DataError, match=r"the list, row 1: the class 'c' is not one of the run's.*Known: a, b"):
+    with pytest.raises(DataError, match=r"the list, row 1: the class 'c' is not one of the run's.*known: a, b"):
         prepare_all([{"text": "row", "kind": "c"}], config, data.codecs["text"], data.told["labels"])
     with pytest.raises(DataError, match="the data is numbers, but the saved codec is for text"):
         prepare_all([1, 2, 3], DataConfig(), data.codecs["text"])

@@ -87,7 +87,7 @@ def test_the_command_shows_it(tmp_path: Path) -> None:
     TABLE["reviews"][0](tmp_path)
     told = run_unrolled("data", "r.csv", cwd=tmp_path).stdout
     assert told.startswith(
-        "task: classify (guessed because its examples have targets (class); override with --task NAME)\n"
+        "task: classify (guessed because its targets are classes; override with --task NAME)\n"
     )
     assert "column text: text, input\ncolumn label: text, target\n" in told
     assert "split: \n  train: examples 36, steps" in told

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from unrolled.core import opening
-from unrolled.core.errors import UnrolledError, UsageError
+from unrolled.core.errors import DataError, UnrolledError, UsageError
 from unrolled.data.files import text_file as plain
 from unrolled.data.look import look
 from unrolled.runs.guess import guess_task
@@ -124,7 +124,7 @@ TABLE: dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]] = {
     "an empty text": (text("a.txt", ""), {}, "next-token"),
     "a text of another ending": (text("page.xml", "<page>some text</page>\n" * 9), {}, "next-token"),
     "a text without an ending": (text("poem", "roses are red\n" * 9), {}, "next-token"),
-    "no file": (lambda folder: folder / "none.txt", {}, "next-token"),
+    "no file": (lambda folder: folder / "none.txt", {}, ""),
     "fasttext lines": (text("a.txt", "__label__a some text\n__label__b more\n" * 9), {}, "classify"),
     "fasttext lines of several": (text("a.txt", "__label__a __label__b text\n" * 9), {}, "classify"),
     "lines with a class": (table("c.txt", "", lambda i: f"text {i}\tclass{i % 3}", 60), {}, "next-token"),
@@ -327,10 +327,19 @@ def test_a_look_at_a_large_table_reads_its_beginning(tmp_path: Path, monkeypatch
 
 def test_what_was_guessed_is_told_with_its_reason() -> None:
     told = str(guess_task(ROWS, {}))
-    assert told == 'classify (guessed because its examples have targets (class); override with task="NAME")'
+    assert told == 'classify (guessed because its targets are classes; override with task="NAME")'
 
 
 def test_a_target_that_is_not_there_is_told(tmp_path: Path) -> None:
     path = TABLE["reviews"][0](tmp_path)
     with pytest.raises(UsageError, match=r"no column 'labl'.*did you mean 'label'"):
         guess_task(path, {"target": "labl"})
+    with pytest.raises(UsageError, match=r"no column 'txt' for column=\.\.\..*did you mean 'text'"):
+        guess_task(path, {"target": "label", "column": "txt"})
+
+
+def test_a_path_that_leads_nowhere_is_told_before_a_task_is_guessed(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"poem\.txt: no such file"):
+        guess_task(tmp_path / "poem.txt", {})
+    with pytest.raises(UsageError, match="URLs are not opened"):
+        guess_task("https://example.com/poem.txt", {})

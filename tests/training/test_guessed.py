@@ -61,7 +61,7 @@ def test_what_is_named_is_not_guessed(tmp_path: Path) -> None:
     config = configure(None, "gru", ROWS, {}, shown=heard)
     assert (config.task, config.model) == ("classify", "gru")
     assert heard.lines == [
-        'task classify (guessed because its examples have targets (class); override with task="NAME")'
+        'task classify (guessed because its targets are classes; override with task="NAME")'
     ]
     (tmp_path / "recipe.toml").write_text('task = "next-token"\nmodel = "gru"\n')
     config = configure(None, None, ROWS, {}, tmp_path / "recipe.toml", shown=heard)

@@ -10,10 +10,10 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self, get_args
+from typing import Annotated, Any, Protocol, Self, get_args, get_origin
 
 import annotated_types
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from unrolled.core.errors import DataError, UsageError, nearest
@@ -48,6 +48,15 @@ class Config(BaseModel):
         use_attribute_docstrings=True,
         defer_build=True,
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def none_as_typed(cls, values: Any) -> Any:
+        """The word `none`, for a setting that may have no value and takes no text."""
+        if not isinstance(values, Mapping):
+            return values
+        able = {name for name, field in _named(cls).items() if _may_be_none(field)}
+        return {key: None if key in able and value == "none" else value for key, value in values.items()}
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Self:
@@ -191,20 +200,36 @@ def allowed(field: FieldInfo) -> str:
     if field.annotation is str and (names := choices_of(field)):
         return f"one of {', '.join(names)}"
     bounds = []
-    for item in field.metadata:
+    for item in [*field.metadata, *_checks_within(field.annotation)]:
         for kind, sign in ((annotated_types.Ge, ">="), (annotated_types.Gt, ">"), (annotated_types.Le, "<="),
                            (annotated_types.Lt, "<")):  # fmt: skip
             if isinstance(item, kind):
                 bounds.append(f"{sign} {getattr(item, kind.__name__.lower())}")
-    words = _type_words(field.annotation)
-    return " ".join([words, " and ".join(bounds)]).strip()
+    words = " ".join([_type_words(field.annotation), " and ".join(bounds)]).strip()
+    return f"{words}, or none" if type(None) in get_args(field.annotation) else words
+
+
+def _checks_within(annotation: Any) -> Iterable[Any]:
+    """What a type that may also be None has to be checked for: `Annotated[float, Field(gt=0)] | None`."""
+    for choice in get_args(annotation):
+        for item in get_args(choice)[1:] if get_origin(choice) is Annotated else ():
+            yield from item.metadata if isinstance(item, FieldInfo) else (item,)
+
+
+def _may_be_none(field: FieldInfo) -> bool:
+    """Whether a field may have no value, and no text is one."""
+    choices = [get_args(each)[0] if get_origin(each) is Annotated else each for each in get_args(field.annotation)]
+    return type(None) in choices and str not in choices
 
 
 def _type_words(annotation: Any) -> str:
-    names = {int: "an integer", float: "a number", str: "text", bool: "true or false", type(None): "null"}
+    """A type in words, without what it has to be checked for, and without None."""
+    names = {int: "an integer", float: "a number", str: "text", bool: "true or false"}
     if annotation in names:
         return names[annotation]
-    choices = get_args(annotation)
+    if get_origin(annotation) is Annotated:
+        return _type_words(get_args(annotation)[0])
+    choices = [choice for choice in get_args(annotation) if choice is not type(None)]
     if choices and all(isinstance(choice, str | int) for choice in choices):
         return "one of " + ", ".join(str(choice) for choice in choices)
     if choices and getattr(annotation, "__origin__", None) not in (dict, list, tuple):
@@ -261,8 +286,9 @@ def _locate(cls: type[BaseModel], location: tuple[int | str, ...]) -> tuple[type
 
 
 def other_words(names: Iterable[str]) -> dict[str, str]:
-    """Words that other libraries have for these settings, with the name here."""
-    return {word: name for name in names for word in OTHER_WORDS.get(name, ())}
+    """Words that other libraries have for these settings, with the name here; of several names the first above."""
+    found = set(names)
+    return {word: name for name in reversed(OTHER_WORDS) if name in found for word in OTHER_WORDS[name]}
 
 
 def is_config(annotation: Any) -> bool:

@@ -121,13 +121,17 @@ def nearest(name: str, known: Iterable[str], aliases: Mapping[str, str] | None =
     "did you mean 'lstm'? Known: gru, lstm"
     >>> nearest("rnn", ["birnn", "elman"], {"rnn": "elman"})
     "did you mean 'elman'? Known: birnn, elman"
+    >>> nearest("quantum", ["gru", "lstm"])
+    'known: gru, lstm'
     """
     names = sorted(known)
     close = _closest(name[:LONGEST_NAME], names, aliases or {})
-    listed = f"Known: {', '.join(map(_brief, names))}" if names else "there are none"
+    listed = ", ".join(map(_brief, names))
+    if not names:
+        return "there are none"
     if close is None:
-        return listed if len(names) <= MOST_NAMES else f"none of the {len(names)} known names is similar"
-    return f"did you mean '{_brief(close)}'?" + (f" {listed}" if len(names) <= MOST_NAMES else "")
+        return f"known: {listed}" if len(names) <= MOST_NAMES else f"none of the {len(names)} known names is similar"
+    return f"did you mean '{_brief(close)}'?" + (f" Known: {listed}" if len(names) <= MOST_NAMES else "")
 
 
 def _closest(name: str, names: Sequence[str], aliases: Mapping[str, str]) -> str | None:

@@ -60,7 +60,7 @@ class Budget(Config):
     def one_measure(self) -> Budget:
         given = [name for name in ("steps", "epochs", "train_tokens", "time") if getattr(self, name) is not None]
         if len(given) > 1:
-            raise ValueError(f"give one budget, not {listed(given)}")
+            raise ValueError(f"give one budget, not {listed(map(option, given))}")
         return self
 
 

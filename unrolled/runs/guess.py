@@ -11,7 +11,9 @@ from unrolled.core import discover
 from unrolled.core.config import Config, merge
 from unrolled.core.errors import UsageError, listed
 from unrolled.core.front import option
+from unrolled.core.opening import open_regular
 from unrolled.core.task import Guess, Task
+from unrolled.data.files.text_file import named_path
 from unrolled.data.look import Look, look
 from unrolled.runs.build import make_task
 from unrolled.runs.config import RunConfig, full_keys, leaf_paths, no_setting
@@ -37,6 +39,7 @@ def guess_task(data: Any, settings: Mapping[str, Any], model: str | None = None)
     given = {key.rsplit(".", 1)[-1]: value for key, value in of_data.items()}
     able, told = _able(set(given))
     seen = look(data)
+    _require_existing(seen)
     guesses = {name: _guess(name, seen, given) for name in able}
     sure = {name: guess for name, guess in guesses.items() if guess is not None}
     if not sure:
@@ -44,6 +47,14 @@ def guess_task(data: Any, settings: Mapping[str, Any], model: str | None = None)
         raise UsageError(f"cannot guess the task from the data; name one{those} with {option('task')}")
     best = max(sure, key=lambda name: sure[name].certainty)
     return Guessed(best, sure[best].why)
+
+
+def _require_existing(seen: Look) -> None:
+    """A path that leads nowhere is reported before a task is guessed for it."""
+    if seen.is_file and not seen.splits:
+        path = named_path(seen.source)
+        if not path.exists():
+            open_regular(path).close()
 
 
 def _guess(task: str, seen: Look, given: Mapping[str, Any]) -> Guess | None:

@@ -57,6 +57,7 @@ EVALUATION_ROWS = 64
 AT_ONCE = 256  # examples that are predicted together
 INPUTS, ANSWERS = "inputs.json", "answers.json"
 POINTS = 1000  # that a picture shows at most
+PLURAL = {"class": "classes", "classes": "sets of classes"}  # the others are plurals already
 FEW, SHORT = 2000, 2000  # series, and steps of each, whose nearest neighbours are looked for
 
 Readout = Annotated[str, AfterValidator(config.NameIn(discover.readouts))]
@@ -108,7 +109,7 @@ class LabelledTask(task.Task):
     @classmethod
     def guess(cls, look: Look, given: Mapping[str, Any]) -> task.Guess | None:
         found = guess_answers(look, Reading.parse({key: given[key] for key in Reading.model_fields if key in given}))
-        return task.Guess(0.8, f"its examples have targets ({found})") if found in cls.KINDS else None
+        return task.Guess(0.8, f"its targets are {PLURAL.get(found, found)}") if found in cls.KINDS else None
 
     def prepare(self, source: Any) -> None:
         found = kept(source, self._asked(), lambda: self._prepared(source))

@@ -100,7 +100,7 @@ def checks_for(layer: nn.Module) -> list[Callable[..., list[str]]]:
         return [check_cell]
     raise UsageError(
         f"{type(layer).__name__} is none of Causal, Encoder, Conditional and Cell, so there is no law for it; "
-        "derive it from one of them (unrolled.core.causal, unrolled.layers.recurrent.cells)"
+        "derive it from one of them (they are in unrolled.nn)"
     )
 
 

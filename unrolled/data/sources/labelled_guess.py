@@ -42,23 +42,24 @@ def _guess(look: Look, reading: Reading) -> Answers | None:
         return _of_header(look.lines)
     if look.suffix == ".txt":
         return _of_line(next(iter(look.lines), ""))
-    if look.table is not None and reading.target is not None:
-        _require_columns(look.table, reading.target)
+    if look.table is not None:
+        _require_columns(look.table, target=reading.target, column=reading.column)
     tried = {answers: _answers(look, reading, answers) for answers in _order(reading)}
     best = max(tried, key=lambda answers: tried[answers].fits)
     found = tried[best].answers
     return None if not found else _numbers_or_class(found) if best == "class" else best
 
 
-def _require_columns(table: Table, target: Names) -> None:
-    """A target that is named must be there, whatever the task."""
+def _require_columns(table: Table, **named: Names | None) -> None:
+    """Columns that are named must be there, whatever the task."""
     try:
         known = table.columns()
     except UnrolledError:  # told by whoever prepares the data
         return
-    for name in names_of(target, known):
-        if name not in known:
-            raise MissingColumn(table.name, name, option("target"), known)
+    for setting, wanted in named.items():
+        for name in names_of(wanted, known):
+            if name not in known:
+                raise MissingColumn(table.name, name, option(setting), known)
 
 
 def _order(reading: Reading) -> tuple[Answers, ...]:

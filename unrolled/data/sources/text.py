@@ -319,8 +319,8 @@ def _open_folder(folder: Path, config: DataConfig) -> TextSource:
     texts = [path for path in files if unpacked(path.name.lower()).endswith(".txt")]
     if not texts:
         found = sorted({path.suffix or "files without a suffix" for path in files})
-        kinds = f"only {some(found)}; name one of these files" if found else "nothing; put .txt files into it"
-        raise DataError(f"{folder}: there are no .txt files in this folder, {kinds}")
+        kinds = f"there are no .txt files in this folder, only {some(found)}; name one of these files"
+        raise DataError(f"{folder}: {kinds if found else 'the folder is empty; put .txt files into it'}")
     others = len(files) - len(texts)
     skipped = f"{others} files in {folder} that are not .txt were skipped" if others else None
     return FileSource(str(folder), texts, config, skipped)
