@@ -69,6 +69,14 @@ def test_figures_of_the_last_value_are_those_of_the_equations(linear: Run) -> No
     assert found["smape"] == pytest.approx(100 * (2 * np.abs(errors) / (2 * truth + errors)).mean(), rel=1e-5)
 
 
+@pytest.mark.parametrize("calm", [0.1, 3.0])
+def test_intervals_are_not_those_of_an_unusual_validation_span_alone(tmp_path: Path, calm: float) -> None:
+    x = np.random.default_rng(3).normal(size=400)
+    x[320:360] *= calm  # the validation span
+    run = unrolled.train(x, "forecast", "linear-map", tmp_path / "run", horizon=4, season=1, settings={"lags": 2})
+    assert 0.7 < run.result["test"]["coverage_80"] < 0.95
+
+
 def test_a_season_is_found_and_a_linear_map_of_it_is_better_than_repeating_it(linear: Run) -> None:
     result = linear.result
     assert json.loads((linear.path / "data.json").read_text())["facts"]["season"] == 12

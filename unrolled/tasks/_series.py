@@ -6,6 +6,7 @@ beginning. Intervals are as wide as forecasts of the validation span show that t
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +50,7 @@ from unrolled.tasks._paths import paths
 CODEC = "series.json"
 ROWS, CHUNK = 64, 1024  # windows at once; series at once and steps of each, where series are read whole
 PATHS = 4096  # that are drawn at once
-CALIBRATED = 500  # windows at most on which intervals are fitted
+CALIBRATED = 2000  # windows of a span at most on which intervals are fitted, a quarter where each is read anew
 EMISSIONS: dict[str, Callable[[int], Numeric]] = {
     "quantiles": Quantiles, "gaussian": Gaussian, "student-t": StudentT, "negative-binomial": NegativeBinomial,
 }  # fmt: skip
@@ -227,7 +228,7 @@ class SeriesTask(task.Task):
     def forecasts(self, model: Any, section: Examples, spots: Spots) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
         """Which of some spots these are, with the outputs [n, D'] there, or paths [n, samples, H D]."""
         cutter = Cutter(section, self.trained, every=False)
-        if any(isinstance(module, task.Solvable) for module in model.modules()):
+        if _is_solved(model):
             yield from self._along(model, cutter, spots)
             return
         if self.stepwise:
@@ -271,14 +272,13 @@ class SeriesTask(task.Task):
         return around.around(points), points
 
     def after_training(self, model: Any) -> None:
-        """How wide intervals are, from forecasts of the validation span."""
+        """How wide intervals are, from forecasts of the validation span; of a closed form also of the later half of the
+        training span: a short span may be calmer or wilder than others."""
         self.spread, self.residuals = 1.0, None
         if "valid" not in self.splits():
             return
-        section, spots = self._found().sections["valid"], self.origins("valid").some(CALIBRATED)
-        found = [*self.forecasts(model, section, spots)]
-        y, rows = torch.cat([each for _, each in found]), np.concatenate([each for each, _ in found])
-        target = torch.from_numpy(targets_of(section, self.codec, spots.at(rows)))  # [n, H D]
+        section = self._found().sections["valid"]
+        y, target = self._judged(model, section, self.origins("valid"))
         emission = self.emission
         if y.dim() == 3 and y.shape[1] > 1:
             q = self.quantiles(y)[0]
@@ -289,9 +289,47 @@ class SeriesTask(task.Task):
             sure = emission.calibrate(y[:, None], target[:, None].nan_to_num(), ~target[:, None].isnan())
             self.spread = sure.spread  # type: ignore[attr-defined]
         else:
-            errors = (target.double() - y.double().view(target.shape)).view(-1, self.codec.horizon, self.codec.d_step)
-            steps = np.asarray(section.columns[LAST]) - np.asarray(section.columns[FIRST])
-            self.residuals = Residuals.fit(errors.numpy(), float(steps.sum()) / self.codec.horizon)
+            found, steps = [(y, target)], _steps(section)
+            if (earlier := self._earlier(model)) is not None:
+                found.append(self._judged(*earlier))
+                steps += _steps(earlier[1])
+            errors = torch.cat([t.double() - y.double().view(t.shape) for y, t in found])  # [n, H D]
+            by_step = errors.view(-1, self.codec.horizon, self.codec.d_step).numpy()
+            self.residuals = Residuals.fit(by_step, steps / self.codec.horizon)
+
+    def _judged(self, model: Any, section: Examples, spots: Spots) -> tuple[Tensor, Tensor]:
+        """Outputs of a model for some windows of a span, evenly spread, and the targets [n, H D] there."""
+        spots = spots.some(CALIBRATED if _is_solved(model) else CALIBRATED // 4)
+        found = [*self.forecasts(model, section, spots)]
+        rows = np.concatenate([each for each, _ in found])
+        target = torch.from_numpy(targets_of(section, self.codec, spots.at(rows)))
+        return torch.cat([each for _, each in found]), target
+
+    def _earlier(self, model: Any) -> tuple[Any, Examples, Spots] | None:
+        """A copy of a model with a closed form, fitted to the first half of the training span, and the second half of
+        it; None: there is no closed form, or too little to fit."""
+        if not _is_solved(model):
+            return None
+        copied = copy.deepcopy(model)
+        solvable: Any = next(each for each in copied.modules() if isinstance(each, task.Solvable))
+        train = self._found().sections["train"]
+        last = np.asarray(train.columns[LAST])
+        first_half = Examples(train.fields, {**train.columns, LAST: last // 2})
+        second = Examples(train.fields, {**train.columns, FIRST: last // 2})
+        try:
+            solvable.solve(_arrays(first_half, self.trained, isinstance(solvable, InUnits)), [])
+        except DataError:
+            return None
+        spots = windows.origins(second, self.codec)
+        return (copied, second, spots) if len(spots) else None
+
+
+def _is_solved(model: Any) -> bool:
+    return any(isinstance(module, task.Solvable) for module in model.modules())
+
+
+def _steps(section: Examples) -> float:
+    return float((np.asarray(section.columns[LAST]) - np.asarray(section.columns[FIRST])).sum())
 
 
 def targets_of(section: Examples, codec: SeriesCodec, spots: Spots) -> NDArray[np.float32]:
