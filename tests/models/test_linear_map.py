@@ -12,10 +12,10 @@ from unrolled.layers.counting.forecaster import Apart
 SPEC = discover.model("linear-map")
 
 
-def fitted(channels: str, x: np.ndarray) -> tuple[Apart, np.ndarray]:
+def fitted(weights: str, x: np.ndarray) -> tuple[Apart, np.ndarray]:
     """A model, and the mean square [D] of its forecasts two steps ahead on the data."""
     sizes = Sizes(2, 4, horizon=2, d_step=2)
-    model = SPEC.make(SPEC.config.parse({"lags": 3, "channels": channels}), sizes).double()
+    model = SPEC.make(SPEC.config.parse({"lags": 3, "weights": weights}), sizes).double()
     model.solve([x])
     y = model(torch.from_numpy(x)[None])[0][0].detach().numpy().reshape(-1, 2, 2)  # [T, H, D]
     return model, ((y[5:-2, 1] - x[7:]) ** 2).mean(0)

@@ -2,7 +2,7 @@
 
     y_{t+h} = b_h + sum_{tau < L} W_{h,tau} x_{t-tau}                        h = 1 .. H
 
-One map serves all channels and series (channels = shared), or every forecast looks at all channels (joint). N-linear
+One map serves all channels and series (weights = shared), or every forecast looks at all channels (joint). N-linear
 takes the last value off and adds it again; D-linear splits a moving average off (layers/counting/linear_map.py). The
 strength of the ridge is chosen on validation data.
 
@@ -28,13 +28,13 @@ class Config(config.Config):
     """Number of past values L, or fewer if the training series are too short."""
     form: Literal["n-linear", "linear", "d-linear", "auto"] = "n-linear"
     """Form of the map: linear, N-linear (relative to the last value) or D-linear; auto: the best on validation data."""
-    channels: Literal["shared", "joint"] = "shared"
-    """One map per channel, or a joint one of all channels."""
+    weights: Literal["shared", "joint"] = "shared"
+    """One map for each channel, with shared weights, or a joint one of all channels."""
 
 
 def make(config: Config, sizes: Sizes) -> Forecaster:
     forms = FORMS if config.form == "auto" else (config.form,)
-    if config.channels == "shared":
+    if config.weights == "shared":
         return Apart(sizes, RidgeMap(1, sizes.horizon, config.lags, forms), config.lags)
     body = RidgeMap(sizes.d_step or sizes.d_out, sizes.horizon, config.lags, forms)
     return Jointly(sizes, body, config.lags)

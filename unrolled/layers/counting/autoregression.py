@@ -86,11 +86,12 @@ def _rows(series: Series, width: int, what: str) -> list[NDArray[Any]]:
 
 
 def least_squares(
-    data: Sequence[NDArray[Any]], d_in: int, target: slice, order: int, ahead: int = 1
+    data: Sequence[NDArray[Any]], d_in: int, target: slice, order: int, ahead: int = 1, ridge: float = 0.0
 ) -> tuple[Array, Array]:
     """W [s, D, D'], the oldest lag first, and b [D'], for the columns `target` of data [T, D + ...], `ahead` steps on.
 
-    The inputs are the first `d_in` columns.
+    The inputs are the first `d_in` columns. To the mean square error `ridge` v |W|^2 is added, v the mean variance of
+    an input.
     """
     S = order + ahead  # a window holds s inputs and, `ahead` steps behind the newest, the target
     data = [z for z in data if len(z) >= S]
@@ -100,9 +101,9 @@ def least_squares(
     P = order * d_in + 1
     solution = None
     if N * P > SMALL:
-        solution = _by_normal_equations(moments(data, S), d_in, target, order)
+        solution = _by_normal_equations(moments(data, S), d_in, target, order, ridge)
     if solution is None:
-        solution = _by_pieces(data, d_in, target, order, ahead)
+        solution = _by_pieces(data, d_in, target, order, ahead, ridge)
     return solution[:-1].reshape(order, d_in, -1), solution[-1]
 
 
@@ -186,7 +187,7 @@ def _lag_products(same: Array, earlier: Array) -> Array:
     return R
 
 
-def _by_normal_equations(found: Moments, d_in: int, target: slice, order: int) -> Array | None:
+def _by_normal_equations(found: Moments, d_in: int, target: slice, order: int, ridge: float = 0.0) -> Array | None:
     """[s * D + 1, D'] from the centred moments, or None where their condition number is beyond CONDITION."""
     N, sums, products, offset = found
     mean = sums / N  # [S, D]
@@ -194,6 +195,7 @@ def _by_normal_equations(found: Moments, d_in: int, target: slice, order: int) -
     P = order * d_in
     A = C[:order, :d_in, :order, :d_in].reshape(P, P)
     c = C[:order, :d_in, -1, target].reshape(P, -1)
+    A = A + ridge * np.trace(A) / P * np.eye(P)
     scale = np.sqrt(np.maximum(np.diag(A), 0.0))
     if not scale.min() > 1e-8 * scale.max():
         return None
@@ -207,14 +209,21 @@ def _by_normal_equations(found: Moments, d_in: int, target: slice, order: int) -
     return np.concatenate([w, b[None]])
 
 
-def _by_pieces(data: Sequence[NDArray[Any]], d_in: int, target: slice, order: int, ahead: int) -> Array:
-    """[s * D + 1, D'] of minimum norm, from rows (window, 1, target) merged by QR into a triangle."""
+def _by_pieces(
+    data: Sequence[NDArray[Any]], d_in: int, target: slice, order: int, ahead: int, ridge: float = 0.0
+) -> Array:
+    """[s * D + 1, D'] of minimum norm, from rows (window, 1, target) merged by QR into a triangle; a ridge is P - 1
+    more of them."""
     P, N = order * d_in + 1, 0
     triangle: NDArray[Any] = np.empty((0, P + 1))
     for rows in _lagged(data, d_in, target, order, ahead):
         both = np.concatenate([triangle, rows]) if N else rows
         triangle = np.asarray(np.linalg.qr(both, mode="r"))
         N += len(rows)
+    if ridge:
+        products = triangle[:, :P].T @ triangle[:, :P]  # the last of them with the column of ones
+        v = np.maximum(np.diag(products) / N - (products[-1] / N) ** 2, 0.0)[:-1].mean()
+        triangle = np.concatenate([triangle, np.sqrt(ridge * v * N) * np.eye(P - 1, triangle.shape[1])])
     tolerance = np.finfo(np.float64).eps * max(N, P)  # of singular values that count as zero, as numpy.linalg.lstsq
     solution: Array = np.linalg.lstsq(triangle[:, :P], triangle[:, P:], rcond=tolerance)[0]
     return solution
