@@ -37,7 +37,7 @@ ORDER = [
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 INSIDE = {  # rooms inside rooms, lowest first; "" is what lies in the room itself
-    "layers": ["recurrent", "attention", "readouts", "conv", "counting", "parts"],
+    "layers": ["recurrent", "attention", "memory", "readouts", "conv", "counting", "parts"],
     "data": [
         "storage",
         "files",

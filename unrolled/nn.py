@@ -19,7 +19,10 @@ True
     attention         CausalSelfAttention, SelfAttention, CrossAttention of MultiHead, Versatile or Simple heads;
                       CausalBlock, EncoderBlock, DecoderBlock, FeedForward; tiled_attention
     positions         Placed and PlacedAll of Learned, OneHot, Joint, SinusoidAdded or SinusoidAppended; Rotary
-    readouts          Last, Mean, Max, FirstLast, AttentionPooling, LearnedQuery: one vector for a sequence
+    readouts          Last, Mean, Max, FirstLast, AttentionPooling, LearnedQuery, HopfieldPooling: one vector for a
+                      sequence
+    memories          ClassicalMemory, DenseMemory, ContinuousMemory: store, update, energy, recall; as_signs, as_bits;
+                      layers Hopfield, Association and Lookup
     sources           EncoderDecoder, Appended, Guided: p(target | source)
     decoding          rollout, collect, beam_search, greedy, make_chooser; Decoding, Candidate
     exchange          from_torch, to_torch for torch.nn.RNN, LSTM and GRU
@@ -61,10 +64,16 @@ from unrolled.layers.attention.position import (
 )
 from unrolled.layers.attention.tiled import tiled_attention
 from unrolled.layers.conv.conv import CausalConv, NormedConv
+from unrolled.layers.memory.association import Association, Hopfield, Lookup
+from unrolled.layers.memory.classical import Classical as ClassicalMemory
+from unrolled.layers.memory.continuous import Continuous as ContinuousMemory
+from unrolled.layers.memory.dense import Dense as DenseMemory
+from unrolled.layers.memory.memory import as_bits, as_signs
 from unrolled.layers.parts.conditioning import Appended, Guided
 from unrolled.layers.parts.encoder_decoder import EncoderDecoder
 from unrolled.layers.readouts.attention import AttentionPooling
 from unrolled.layers.readouts.first_last import FirstLast
+from unrolled.layers.readouts.hopfield import HopfieldPooling
 from unrolled.layers.readouts.last import Last
 from unrolled.layers.readouts.max import Max
 from unrolled.layers.readouts.mean import Mean
@@ -176,7 +185,8 @@ __all__ = [  # noqa: RUF022  # by kind, as above
     "CausalSelfAttention", "SelfAttention", "CrossAttention", "MultiHead", "Versatile", "Simple",
     "CausalBlock", "EncoderBlock", "DecoderBlock", "FeedForward", "tiled_attention",
     "Placed", "PlacedAll", "Learned", "OneHot", "Joint", "SinusoidAdded", "SinusoidAppended", "Rotary",
-    "Last", "Mean", "Max", "FirstLast", "AttentionPooling", "LearnedQuery",
+    "Last", "Mean", "Max", "FirstLast", "AttentionPooling", "LearnedQuery", "HopfieldPooling",
+    "ClassicalMemory", "DenseMemory", "ContinuousMemory", "Hopfield", "Association", "Lookup", "as_bits", "as_signs",
     "EncoderDecoder", "Appended", "Guided",
     "rollout", "collect", "beam_search", "greedy", "make_chooser", "Candidate", "Decoding",
     "from_torch", "to_torch",

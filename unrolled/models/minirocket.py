@@ -24,7 +24,7 @@ from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.task import Known
 from unrolled.layers.counting import ridge
 from unrolled.layers.counting.neighbours import are_sets, resampled
-from unrolled.layers.counting.saved_tables import Stored
+from unrolled.layers.memory.saved_tables import Stored
 
 WIDTH = 9  # of a filter
 FILTERS = torch.tensor([[2.0 if j in three else -1.0 for j in range(WIDTH)] for three in combinations(range(WIDTH), 3)])

@@ -18,10 +18,9 @@ from torch.nn import functional as F
 from unrolled.core.config import Config as Base
 from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.task import Known
-from unrolled.layers.counting.neighbours import are_sets, nearest, resampled
-from unrolled.layers.counting.saved_tables import Stored
+from unrolled.layers.counting.neighbours import are_sets, nearest, normalised, resampled
+from unrolled.layers.memory.saved_tables import Stored
 
-ROUNDING = 4 * torch.finfo(torch.float32).eps  # of a level: a standard deviation below that is no shape
 TRIED = 1000  # training examples, evenly spread, whose own neighbours are looked for
 
 
@@ -90,18 +89,6 @@ class Nearest(Stored):
         if are_sets(y):
             return (2 * y - 1) * torch.tensor(a).logit().abs().clamp(min=1e-3)
         return y
-
-
-def normalised(z: Tensor) -> Tensor:
-    """[n, L, D] with each channel of each series at mean 0 and standard deviation 1; one that never varies is 0.
-
-    Computed in double precision; what varies by less than the rounding of its own level does not vary.
-    """
-    mean = z.double().mean(1, keepdim=True)
-    centred = z.double() - mean
-    scale = centred.square().mean(1, keepdim=True).sqrt()
-    least = (ROUNDING * mean.abs()).clamp(min=torch.finfo(z.dtype).tiny)
-    return torch.where(scale > least, centred / scale.clamp(min=least), 0.0).to(z)
 
 
 def _miss(z: Tensor, y: Tensor) -> float:

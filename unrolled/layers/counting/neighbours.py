@@ -8,6 +8,7 @@ from torch import Tensor
 from unrolled.core.compose import without_padding
 
 NUMBERS = 1 << 22  # distances that are in memory at once
+ROUNDING = 4 * torch.finfo(torch.float32).eps  # of a level: a standard deviation below that is no shape
 DIFFERENCES = "donot_use_mm_for_euclid_dist"  # torch's word for exact distances
 
 
@@ -24,6 +25,18 @@ def resampled(x: Tensor, mask: Tensor, L: int) -> Tensor:
     row = torch.arange(len(x), device=x.device)[:, None]
     left, right = x[row, low].double(), x[row, high].double()  # [B, L, D]
     return (left + (right - left) * part).to(x)
+
+
+def normalised(z: Tensor) -> Tensor:
+    """[n, L, D] with each channel of each series at mean 0 and standard deviation 1; one that never varies is 0.
+
+    Computed in double precision; what varies by less than the rounding of its own level does not vary.
+    """
+    mean = z.double().mean(1, keepdim=True)
+    centred = z.double() - mean
+    scale = centred.square().mean(1, keepdim=True).sqrt()
+    least = (ROUNDING * mean.abs()).clamp(min=torch.finfo(z.dtype).tiny)
+    return torch.where(scale > least, centred / scale.clamp(min=least), 0.0).to(z)
 
 
 def are_sets(y: Tensor) -> bool:

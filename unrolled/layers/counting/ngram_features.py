@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unrolled.core.task import Known
-from unrolled.layers.counting.saved_tables import Stored
+from unrolled.layers.memory.saved_tables import Stored
 
 START, STOP = 2, 3  # ids that every codec gives to <start> and <stop>
 FEW = 1000  # different tokens that are taken for characters

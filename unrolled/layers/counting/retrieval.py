@@ -18,7 +18,7 @@ from torch import Tensor
 from unrolled.core.causal import Conditional
 from unrolled.core.state import State
 from unrolled.layers.counting.lexicon import Seen, WordByWord
-from unrolled.layers.counting.saved_tables import Tables
+from unrolled.layers.memory.saved_tables import Tables
 
 
 class Beside(NamedTuple):

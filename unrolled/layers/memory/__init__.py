@@ -1,0 +1,1 @@
+"""Memories: patterns that are stored and recalled from a part of them, from Hopfield (1982) to attention."""
