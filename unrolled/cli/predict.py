@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from unrolled.cli.asked import Data, Device, RunPath, print_results, watched
@@ -9,6 +10,8 @@ from unrolled.cli.live import Live, answer_live
 from unrolled.cli.options import Json, With, with_options
 from unrolled.cli.rows import Out, QuoteFormulas, write
 from unrolled.core.errors import UsageError
+from unrolled.core.verb import Draws
+from unrolled.runs.storage import atomic
 from unrolled.verbs.predict import VERB
 
 
@@ -29,7 +32,8 @@ def command(
     Runs that write a target for a source (translate) print the text alone, in the order of the input, and
     an empty line for an empty line; --json prints all details. Other runs print one JSON line each; next-token runs
     the most probable tokens after each line. With -o out.csv the rows of a table are written as they are, with the
-    prediction and its probability in additional columns.
+    prediction and its probability in additional columns. With -o out.png a run that completes patterns (recall) draws
+    them.
 
     Examples:
 
@@ -56,6 +60,10 @@ def command(
     found = opened.each("predict", data, values)
     if opened.task.WRITES:
         found = watched(data, found)
+    if out is not None and Path(out).suffix == ".png" and isinstance(opened.task, Draws):
+        atomic.write_bytes(Path(out), opened.task.drawing(opened.model, [given for given, _ in found]))
+        print(out)
+        return
     if out is not None:
         write(out, data, found, opened.task, quote_formulas)
         return

@@ -14,11 +14,11 @@ from typing import Any, Literal, NamedTuple, get_args
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError, listed, nearest
 
-Kind = Literal["causal", "encoder", "conditional"]
+Kind = Literal["causal", "encoder", "conditional", "memory"]
 Reads = Literal["embedded", "tokens", "numbers", "units", "counts", "tf-idf"]
 Where = Literal["next", "each", "whole", "regions", "horizon"]
 Preset = Literal["quick", "standard", "thorough"]
-Targets = Literal["tokens", "bits", "class", "classes", "numbers", "tags", "series", "horizon"]
+Targets = Literal["tokens", "bits", "class", "classes", "numbers", "tags", "series", "horizon", "pattern"]
 
 PRESETS: tuple[str, ...] = get_args(Preset)
 PREDICTS = {
@@ -143,7 +143,7 @@ class ModelSpec:
     summary: str
     """What it is, in a few words, for lists."""
     kind: Kind
-    """What `make` returns: a Causal, an Encoder, or for a source and a target Halves or a Conditional."""
+    """What `make` returns: a Causal, an Encoder, for a source and a target Halves or a Conditional, or a Memory."""
     config: type[Config]
     """Its settings, each with a default."""
     tiny: Config

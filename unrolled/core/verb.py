@@ -84,6 +84,15 @@ class MakesFiles(Protocol):
         ...
 
 
+@runtime_checkable
+class Draws(Protocol):
+    """A task whose predictions can be drawn."""
+
+    def drawing(self, model: Any, given: Sequence[Given]) -> bytes:
+        """A PNG image of what is predicted for some inputs."""
+        ...
+
+
 def _always(served: Served) -> None:
     """A verb that every run can do."""
 

@@ -5,6 +5,7 @@
     EncoderDecoder   with a source: encoder, decoder, head
     Reader           the whole is read first: (embedding), body, (readout), (head)
     FromLast etc.    a forecast: a decoder, or a reader of windows, whose outputs are relative to a level
+    Recaller         a memory, whose states are updated until they stand still
 
 Initial weights are a function of the seed because parts are made in one order: the table of the decoder, that of the
 encoder, the bodies, readout, head.
@@ -23,6 +24,7 @@ from unrolled.core.spec import ForecastPorts, ModelSpec, Ports, Reads, Sizes, So
 from unrolled.core.task import Model
 from unrolled.layers.attention.readout import readout_named
 from unrolled.layers.counting.bag_of_words import Bag
+from unrolled.layers.memory.recaller import Recaller
 from unrolled.layers.parts.assembled import Decoder, Reader
 from unrolled.layers.parts.char_words import SpeltWords
 from unrolled.layers.parts.conditioning import Started
@@ -46,6 +48,8 @@ def assemble(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Model:
     """What `make` makes between the parts that fit the task."""
     if ports.forecast is not None and spec.kind != "conditional":
         return _forecaster(spec, make, ports, ports.forecast, ends)
+    if spec.kind == "memory":
+        return Recaller(make(Sizes(cast(int, ports.d_in), ports.d_out, targets=ports.targets)))
     if ports.answers not in ("next", "horizon"):
         return _reader(spec, make, ports, ends)
     if spec.kind == "conditional":

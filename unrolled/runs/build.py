@@ -16,6 +16,7 @@ from unrolled.core.errors import UsageError
 from unrolled.core.spec import Asks, ModelSpec, Ports, Sizes, misfit, reading
 from unrolled.core.task import Model, Task
 from unrolled.layers.counting.autoregression import Autoregression
+from unrolled.layers.memory.memory import Memory
 from unrolled.layers.parts.encoder_decoder import Halves
 from unrolled.layers.parts.ensemble import Mix, Together
 from unrolled.runs.assembled import assemble
@@ -24,7 +25,7 @@ from unrolled.runs.config import RunConfig
 PAPER = "meta"
 BODIES: dict[str, tuple[Any, str]] = {
     "causal": (Causal, "a Causal"), "encoder": (Encoder, "an Encoder"),
-    "conditional": ((Halves, Conditional), "Halves or a Conditional"),
+    "conditional": ((Halves, Conditional), "Halves or a Conditional"), "memory": (Memory, "a Memory"),
 }  # fmt: skip
 
 
@@ -130,6 +131,8 @@ def _made(config: RunConfig, spec: ModelSpec, ports: Ports, sizes: Sizes) -> Any
     if not isinstance(made, expected):
         raise UsageError(f"{file}: kind is '{spec.kind}', but make returns {type(made).__name__}; expected {word}")
     body = made.decoder if isinstance(made, Halves) else made
+    if isinstance(body, Memory):
+        return made
     if not isinstance(body, Conditional) and not (isinstance(body.d_out, int) and body.d_out):
         raise UsageError(f"{file}: the object that make returns has no attribute d_out, the width of its output")
     if ports.answers in ("next", "horizon"):

@@ -14,6 +14,7 @@ from unrolled.testing.conditional import check_conditional
 from unrolled.testing.emission import check_emission
 from unrolled.testing.encoder import check_encoder
 from unrolled.testing.law import LawBroken
+from unrolled.testing.memory import check_memory
 from unrolled.testing.objects import check_model, check_object, checks_for
 from unrolled.testing.recurrence import check_cell, check_scan
 from unrolled.testing.saving import check_config
@@ -26,6 +27,7 @@ __all__ = [
     "check_config",
     "check_emission",
     "check_encoder",
+    "check_memory",
     "check_model",
     "check_object",
     "check_scan",

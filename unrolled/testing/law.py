@@ -27,6 +27,7 @@ SUMS = "sums"  # totals and counts of rows add up to those of the batch
 DRAWS = "draws"  # what is drawn follows the log-probability that is told of it
 MIXTURE = "mixture"  # the outputs of several models can be joined
 SCALE = "scale"  # outputs can be expressed in other units
+ENERGY = "energy"  # of a memory, which asynchronous updates never raise
 QUANTILES = "quantiles"  # quantiles, cumulative probabilities and draws are of one distribution
 
 Position = dict[str, int | str]

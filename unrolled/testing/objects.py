@@ -14,12 +14,14 @@ from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import ModelSpec, Sizes
+from unrolled.layers.memory.memory import Memory
 from unrolled.layers.parts.encoder_decoder import body_of
 from unrolled.testing import law as laws
 from unrolled.testing.causal import check_causal
 from unrolled.testing.conditional import check_conditional
 from unrolled.testing.encoder import check_encoder
 from unrolled.testing.law import Law
+from unrolled.testing.memory import check_memory
 from unrolled.testing.recurrence import check_cell
 from unrolled.testing.saving import check_config
 from unrolled.testing.subject import own_input
@@ -39,11 +41,23 @@ def check_model(model: str | ModuleType, *, seed: int = 0) -> list[str]:
         name, spec = model.__name__, discover.declared(model)
     passed = check_config(spec.tiny)
     spec.config()  # every setting has a default, for `--model NAME` alone must work
+    if spec.kind == "memory":
+        return [*passed, *_check_memory(name, spec, seed)]
     if "horizon" in spec.closed_form:
         passed += _check_body(name, spec, STEPS, seed)
     if spec.closed_form != ("horizon",):
         passed += _check_body(name, spec, Sizes(D_IN, D_OUT, D_IN), seed)
     return list(dict.fromkeys(passed))
+
+
+def _check_memory(name: str, spec: ModelSpec, seed: int) -> list[str]:
+    def fresh() -> Memory:
+        made: Memory = spec.make(spec.tiny, Sizes(D_IN, D_IN, targets="pattern"))
+        return made
+
+    with Law(laws.FORM) as law:
+        law.holds(isinstance(fresh(), Memory), f"{name}: its kind is memory but make gives {type(fresh()).__name__}")
+    return check_memory(fresh(), fresh=fresh, seed=seed)
 
 
 def _check_body(name: str, spec: ModelSpec, sizes: Sizes, seed: int) -> list[str]:
@@ -93,13 +107,16 @@ def _example(tokens: bool, width: int, rows: int, steps: int) -> Tensor:
 
 def checks_for(layer: nn.Module) -> list[Callable[..., list[str]]]:
     """The checks that a layer must pass, by its class."""
-    for kind, check in ((Causal, check_causal), (Encoder, check_encoder), (Conditional, check_conditional)):
+    checks: tuple[tuple[type[nn.Module], Callable[..., list[str]]], ...] = (
+        (Causal, check_causal), (Encoder, check_encoder), (Conditional, check_conditional), (Memory, check_memory),
+    )  # fmt: skip
+    for kind, check in checks:
         if isinstance(layer, kind):
             return [check]
     if callable(getattr(layer, "output", None)):
         return [check_cell]
     raise UsageError(
-        f"{type(layer).__name__} is none of Causal, Encoder, Conditional and Cell, so there is no law for it; "
+        f"{type(layer).__name__} is none of Causal, Encoder, Conditional, Memory and Cell, so there is no law for it; "
         "derive it from one of them (they are in unrolled.nn)"
     )
 
@@ -120,6 +137,8 @@ def check_object(obj: Any, d_in: int | None = None, vocabulary: int | None = Non
     (check,) = checks_for(layer)
     if isinstance(layer, Conditional):
         return check_conditional(layer, *_conditional_example(layer, d_in, vocabulary), fresh=fresh)
+    if isinstance(layer, Memory):
+        return check_memory(layer, fresh=fresh)
     if check is check_cell:
         return check_cell(layer, d_in=d_in, fresh=fresh)
     return check(layer, d_in=d_in, vocabulary=vocabulary, fresh=fresh)

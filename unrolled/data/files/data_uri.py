@@ -16,13 +16,18 @@ HEAD = "data:image/png;base64,"
 LARGEST = 16 * 2**20  # characters that are looked at
 
 
-def to_text(pixels: NDArray[np.uint8]) -> str:
-    """Bytes [H, W] or [H, W, 3] as a data URI."""
+def bytes_of(pixels: NDArray[np.uint8]) -> bytes:
+    """Bytes [H, W] or [H, W, 3] as a PNG file."""
     from PIL import Image
 
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, format="PNG", optimize=True)
-    return HEAD + base64.b64encode(buffer.getvalue()).decode("ascii")
+    return buffer.getvalue()
+
+
+def to_text(pixels: NDArray[np.uint8]) -> str:
+    """Bytes [H, W] or [H, W, 3] as a data URI."""
+    return HEAD + base64.b64encode(bytes_of(pixels)).decode("ascii")
 
 
 def from_text(text: str, place: str) -> Pixels:

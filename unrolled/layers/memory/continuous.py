@@ -45,6 +45,9 @@ class Continuous(Memory):
         if self.given is None:
             self.beta = self.patterns.new_tensor(propose_beta(self.patterns))
 
+    def chosen(self) -> dict[str, float]:
+        return {} if self.given is not None else {"beta": round(float(self.beta), 4)}
+
     def update(self, xi: Tensor) -> Tensor:
         return self._average(xi, self.patterns)
 
@@ -94,7 +97,7 @@ def separation(X: Tensor) -> Tensor:
 
 
 def propose_beta(X: Tensor) -> float:
-    """A beta under which most patterns are told apart, also from queries that half of the separation is lost to.
+    """A beta under which most patterns are distinguished, also by queries that have lost half of the separation.
 
     (N - 1) exp(-beta Delta / 2) = SURE, Delta the separation that 99 % of the separated patterns exceed.
     """

@@ -64,6 +64,10 @@ class Memory(Tables):
         found = self.checked(patterns, "pattern")
         self.keep({"patterns": found.clone(), "values": found.new_zeros(len(found), 0) if values is None else values})
 
+    def chosen(self) -> dict[str, float]:
+        """Settings that the stored patterns decided, by name."""
+        return {}
+
     def read(self, xi: Tensor) -> Tensor:
         """What is read at a state: the state itself or, of a memory with values, that of the most similar pattern."""
         return self.values[self.nearest(xi)] if self.values.shape[1] else xi

@@ -13,6 +13,8 @@ from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.state import State
+from unrolled.layers.memory.memory import Memory
+from unrolled.layers.memory.recaller import Recaller
 from unrolled.layers.parts.assembled import Decoder
 from unrolled.layers.parts.conditioning import Sourced
 from unrolled.layers.recurrent.recurrent import reverse
@@ -98,8 +100,10 @@ def _body(decoder: Causal) -> Causal:
 
 
 def body_of(spec: ModelSpec, config: Config, sizes: Sizes) -> nn.Module:
-    """What a declared model makes; both halves of one with a source joined."""
+    """What a declared model makes; both halves of one with a source joined, a memory as the layer that recalls."""
     body: Any = spec.make(config, sizes)
+    if isinstance(body, Memory):
+        return Recaller(body)
     if isinstance(body, Halves):
         return EncoderDecoder(as_encoder(body.encoder), body.decoder)
     whole: nn.Module = body
