@@ -17,7 +17,7 @@ def command(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PATH]...", help="Folders to search; with --delete: the runs and comparisons to delete."
+            metavar="path", help="Folders to search; with --delete: the runs and comparisons to delete."
         ),
     ] = None,
     delete: Annotated[bool, typer.Option("--delete", help="Delete the named runs and comparisons.")] = False,
