@@ -243,16 +243,19 @@ class SeriesTask(task.Task):
 
     def _along(self, model: Any, cutter: Cutter, spots: Spots) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
         """Of a model that reads series from their beginning."""
-        wanted = {int(i): np.flatnonzero(spots.series == i) for i in np.unique(spots.series)}
+        order = np.argsort(spots.series, kind="stable")
+        found, counts = np.unique(spots.series, return_counts=True)
+        wanted = dict(zip(found.tolist(), np.split(order, np.cumsum(counts)[:-1])))
         state = None
         for batch, series, first in cutter.streams(np.array(sorted(wanted)), ROWS, CHUNK):
             with evaluating(model) as device:
                 y, state = forward(model, batch.to(device), state)
-            for b, i in enumerate(series.tolist()):
-                at = spots.ends[wanted[i]] - 1 - first
-                here = (at >= 0) & (at < y.shape[1])
-                if here.any():
-                    yield wanted[i][here], y[b, torch.from_numpy(at[here])].float().cpu()
+            rows = np.concatenate([wanted[i] for i in series.tolist()])
+            row = np.repeat(np.arange(len(series)), [len(wanted[i]) for i in series.tolist()])
+            at = spots.ends[rows] - 1 - first
+            here = (at >= 0) & (at < y.shape[1])
+            if here.any():
+                yield rows[here], y[torch.from_numpy(row[here]), torch.from_numpy(at[here])].float().cpu()
 
     def quantiles(self, y: Tensor) -> tuple[Numbers, Numbers]:
         """Of what `forecasts` gives: quantiles [Q, n, H, D] and means [n, H, D] of the encoded numbers. A model with a

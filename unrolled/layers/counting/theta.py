@@ -203,7 +203,7 @@ class FittedTheta(Theta):
 def significant(series: Sequence[Array], season: int) -> bool:
     """Whether the autocorrelation at lag m of most series is above what chance makes of it, at a level of 5 %.
 
-    r_m > 1.645 sqrt((1 + 2 (r_1^2 + .. + r_{m-1}^2)) / n), for series of at least two seasons.
+    r_m > 1.645 sqrt((1 + r_1^2 + .. + r_{m-1}^2) / n), as in statsmodels, for series of at least two seasons.
     """
     votes = []
     for y in series:
@@ -211,7 +211,7 @@ def significant(series: Sequence[Array], season: int) -> bool:
             z = y - y.mean()
             products = np.fft.irfft(np.abs(np.fft.rfft(z, 2 * n)) ** 2)[: season + 1]
             r = products / products[0]
-            votes.append(bool(r[-1] > ONE_SIDED * np.sqrt((1 + 2 * (r[1:-1] ** 2).sum()) / n)))
+            votes.append(bool(r[-1] > ONE_SIDED * np.sqrt((r[:-1] ** 2).sum() / n)))
     return bool(votes) and np.mean(votes) >= 0.5
 
 
