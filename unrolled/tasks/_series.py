@@ -221,7 +221,7 @@ class SeriesTask(task.Task):
         if "valid" in sections:
             firsts = np.asarray(sections["valid"].columns[FIRST])
             held_out = [*zip(_arrays(sections["valid"], self.trained, units), firsts.tolist())]
-        return task.Fitted(1.0, model.solve(train, held_out) or {}, "on validation data")
+        return task.Fitted(1.0, model.solve(train, held_out) or {}, "on data before the test span")
 
     # ---- forecasts
 
