@@ -31,6 +31,11 @@ With = Annotated[
     str | None, typer.Option("--with", help="Your own Python file that defines a model, a task, a reader, ...")
 ]
 
+SHARE = "[default: a share of DATA, see --split]"
+Source = Annotated[str | None, typer.Argument(help="A file, a folder, or builtin:NAME (see `unrolled data`).")]
+Valid = Annotated[str | None, typer.Option(help=f"Validation data. {SHARE}")]
+Test = Annotated[str | None, typer.Option(help=f"Test data, never used for training. {SHARE}")]
+
 
 def groups_of(config: type[BaseModel], without: Iterable[str] = ()) -> dict[str, Any]:
     """The groups of settings in a config by name."""
