@@ -49,7 +49,7 @@ class Sums(NamedTuple):
     held: Held
     by_phase: Tensor  # [R, 8, m] smoothed y and 1; y and 1; k y and k (k: steps from the first); y / a, or y - a, and 1
     squares: Tensor  # [R] sum of k^2
-    count: Tensor  # [R] values so far
+    n_values: Tensor  # [R] so far
 
 
 def average(line: Tensor, season: int) -> Tensor:
@@ -117,7 +117,7 @@ class Theta(Causal):
         (R, T), w, multiplies = y.shape, m + 1 - m % 2, self.seasonal == "multiplicative"
         k = (clock - 1).clamp(min=0)  # [R, T] steps from the first
         v, one, k1 = torch.where(seen, y, 0), seen.double(), k.double()
-        counts = before.count[:, None] + one.cumsum(1)  # [R, T] values so far
+        counts = before.n_values[:, None] + one.cumsum(1)  # [R, T] values so far
         squares = before.squares[:, None] + (one * k1**2).cumsum(1)
         whole = (clock >= w).double()  # where a moving average is known, m // 2 steps back
         centre = line[:, line.shape[1] - T - w // 2 : line.shape[1] - w // 2]
@@ -212,7 +212,7 @@ def significant(series: Sequence[Array], season: int) -> bool:
             products = np.fft.irfft(np.abs(np.fft.rfft(z, 2 * n)) ** 2)[: season + 1]
             r = products / products[0]
             votes.append(bool(r[-1] > ONE_SIDED * np.sqrt((r[:-1] ** 2).sum() / n)))
-    return bool(votes) and np.mean(votes) >= 0.5
+    return 2 * sum(votes) >= max(len(votes), 1)
 
 
 def season_of(y: Tensor, season: int, multiplies: bool) -> Tensor:
