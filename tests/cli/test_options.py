@@ -181,6 +181,6 @@ def test_a_word_is_a_setting_where_settings_declare_it(tmp_path: Path) -> None:
     )
     assert (settings.declared("verily"), settings.declared("verily", [own])) == ([], ["bool"])
     assert settings.declared("size")  # of CaptionReading, which is settings by way of PairReading
-    assert settings.declared("weights") == []  # of layers and optimisers
+    assert settings.declared("body") == []  # of layers
     assert settings.declared("own_file") == []  # of the run as a whole
     assert settings.declared("max_tokens") == settings.declared("models") == []  # asked of a verb, of a comparison
