@@ -109,6 +109,25 @@ def test_help_lists_the_settings_of_what_is_named(words: list[str]) -> None:
     assert "--lr" in light
 
 
+def test_help_shows_what_options_take_as_it_is_typed() -> None:
+    told = re.sub(r"[│\s]+", " ", run_unrolled("compare", "--help").stdout)
+    assert "without <start> and <stop>" in told  # not taken for markup
+    assert re.search(r"--budget <time> .*\[default: 10m\]", told)
+    assert re.search(r"--steps <int> .*--size small\|medium\|large ", told)
+    assert "<bool>" not in told  # a switch takes no value
+    assert "[[" not in run_unrolled("inspect", "--help").stdout
+
+
+def test_settings_within_settings_are_listed_by_their_dotted_names() -> None:
+    told = run_unrolled("tasks", "classify").stdout
+    assert re.search(r"^  reading\.target = none    text or a list, or none\. ", told, re.MULTILINE)
+    assert "reading.fold.of" in json.loads(run_unrolled("tasks", "classify", "--json").stdout)["settings"]
+
+
+def test_check_of_a_file_that_is_not_there() -> None:
+    assert "nothing.py: no such Python file\n" in run_unrolled("check", "nothing.py", code=2).stderr
+
+
 def test_help_lists_the_settings_of_a_users_own_model(tmp_path: Path) -> None:
     source = (Path(discover.__file__).parents[1] / "models" / "elman.py").read_text(encoding="utf-8")
     (tmp_path / "mine.py").write_text(
@@ -162,6 +181,6 @@ def test_a_word_is_a_setting_where_settings_declare_it(tmp_path: Path) -> None:
     )
     assert (settings.declared("verily"), settings.declared("verily", [own])) == ([], ["bool"])
     assert settings.declared("size")  # of CaptionReading, which is settings by way of PairReading
-    assert settings.declared("weights") == []  # of layers and optimisers
+    assert settings.declared("body") == []  # of layers
     assert settings.declared("own_file") == []  # of the run as a whole
     assert settings.declared("max_tokens") == settings.declared("models") == []  # asked of a verb, of a comparison

@@ -275,7 +275,7 @@ def test_wrong_wishes_are_told_before_any_run(text, tmp_path, settings, sentence
 def test_a_setting_that_few_tasks_have_tells_the_task(tmp_path):
     rows = [{"text": f"one {i}", "genres": "war;love" if i % 2 else ""} for i in range(20)]
     assert guess_task(rows, {})[0] == "next-token"
-    assert guess_task(rows, {"target": "genres", "separator": ";"})[0] == "classify"
+    assert guess_task(rows, {"target": "genres", "class_separator": ";"})[0] == "classify"
     with pytest.raises(UsageError, match="name one of classify, denoise, forecast, regress and tag, which"):
         guess_task(rows, {"target": "genres"})  # some of these answers are empty
     assert guess_task(rows, {"order": 3, "model.window": 8})[0] == "next-token"  # models have these too

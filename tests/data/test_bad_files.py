@@ -44,7 +44,7 @@ def made(tmp_path, name: str, data: bytes | str):
 
 
 def test_the_place_is_right_far_into_a_file_with_windows_line_ends(tmp_path):
-    data = b"twelve chars\r\n" * 200_000 + b"abc\xe9\r\n"  # a chunk of a megabyte ends inside a line end somewhere
+    data = b"caf\xc3\xa9 twelve\r\n" + b"twelve chars\r\n" * 199_999 + b"abc\xe9\r\n"  # a chunk ends inside a line end
     assert "line 200001, column 4: the byte 0xE9" in complaint(made(tmp_path, "far.txt", data))
 
 

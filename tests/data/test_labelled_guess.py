@@ -43,7 +43,7 @@ def test_other_sources(tmp_path):
     assert guess_answers(look((np.ones((3, 4)), [0.5, 1.5, 2])), Reading()) == "numbers"
     assert guess_answers(look((np.ones((3, 4)), ["a", "b", "c"])), Reading()) == "class"
     assert guess_answers(look((np.ones((3, 4)), np.zeros((3, 4, 1)))), Reading()) == "series"
-    assert guess_answers(look([{"text": "x", "labels": "a|b"}]), Reading(separator="|")) == "classes"
+    assert guess_answers(look([{"text": "x", "labels": "a|b"}]), Reading(class_separator="|")) == "classes"
     assert guess_answers(look(tmp_path), Reading()) is None
     assert guess_answers(look(["just", "texts"]), Reading()) is None
 

@@ -66,7 +66,7 @@ def test_numbers_sets_words_and_series_in_cells(tmp_path):
     one = made(tmp_path, "n.csv", "text,a,b\nx y,1.5,2\nz,-3,4e2\n")
     assert [e.answer.tolist() for e in read(one, "numbers", target="a,b")] == [[1.5, 2], [-3, 400]]
     sets = made(tmp_path, "s.csv", 'text,labels\nx,"b|a"\ny,\nz,"[""c"", ""a""]"\n')
-    assert [e.answer for e in read(sets, "classes", separator="|")] == [("a", "b"), (), ("a", "c")]
+    assert [e.answer for e in read(sets, "classes", class_separator="|")] == [("a", "b"), (), ("a", "c")]
     tagged = made(tmp_path, "t.jsonl", '{"tokens": ["The", "dog"], "tags": ["D", "N"]}\n')
     assert read(tagged, "tags")[0][:2] == (["The", "dog"], ["D", "N"])
     listed = made(tmp_path, "x.jsonl", '{"x": [1, 2, 3], "y": 0}\n{"x": [[4], [5]], "y": 1}\n')
@@ -155,7 +155,7 @@ def test_bad_long_tables(tmp_path, text, settings, expected):
         ("text,y\nx,1\ny,two\n", "numbers", {}, "line 3, column 'y': found 'two', expected a number"),
         ("text,y\nx,1\ny,nan\n", "numbers", {}, "line 3, column 'y': found 'nan', expected a number"),
         ("text,y\nx,1\ny,-inf\n", "numbers", {}, "line 3, column 'y': found '-inf', expected a finite number"),
-        ('text,y\nx,1\ny,"1,5"\n', "numbers", {}, "write the decimal point as '.'"),
+        ('text,y\nx,1\ny,"1,234"\n', "numbers", {}, "',' may be the decimal sign or separate thousands"),
         ("text,label,set\nx,a,middle\n", "class", {"part": "set"}, "column 'set': found 'middle', expected a split"),
         ("text,tags\na b,N\n", "tags", {}, "line 2: found 1 tags for 2 words"),
     ],
@@ -165,8 +165,8 @@ def test_bad_rows(tmp_path, text, answers, settings, expected):
 
 
 def test_a_wrong_encoding_has_its_place(tmp_path):
-    path = made(tmp_path, "l.csv", "text,label\ncafé,fr\n".encode("latin-1"))
-    assert "line 2, column 4: the byte 0xE9 is not UTF-8" in complaint(path)
+    path = made(tmp_path, "l.csv", "text,label\nпривет,ru\n".encode("cp1251"))
+    assert "line 2, column 1: the byte 0xEF is not UTF-8" in complaint(path)
 
 
 @pytest.mark.parametrize(

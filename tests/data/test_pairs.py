@@ -152,8 +152,8 @@ def test_unequal_files_and_wrong_encoding(tmp_path):
     target = lines(tmp_path / "a.en", "one", "two")
     with pytest.raises(DataError, match=r"a\.de, line 3: .*a\.en ends before this line"):
         read(source, target_file=str(target), skip_bad=True)
-    (tmp_path / "latin.tsv").write_bytes("un\tone\nété\tsummer\n".encode("latin-1"))
-    with pytest.raises(DataError, match=r"latin\.tsv, line 2, column 1: the byte 0xE9 is not UTF-8"):
+    (tmp_path / "latin.tsv").write_bytes("un\tone\nпривет\thello\n".encode("cp1251"))
+    with pytest.raises(DataError, match=r"latin\.tsv, line 2, column 1: the byte 0xEF is not UTF-8"):
         read(tmp_path / "latin.tsv")
     with pytest.raises(DataError, match="found no tab"):
         read(lines(tmp_path / "plain.txt", "no tab here"))

@@ -17,7 +17,7 @@ from unrolled.core import discover
 
 ROOT = Path(__file__).parents[2]
 ROOMS = sorted({path.parent.relative_to(ROOT) for path in (ROOT / "unrolled").rglob("*.py")})
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 PHRASES = {  # regular expressions by what to write instead; they hold for every text, docstrings included
     "fitted in closed form": r"solved, not|not descended",

@@ -21,6 +21,7 @@ from tests.faults.corpus.case import MODELS, Case
 from unrolled.core import front
 from unrolled.core.config import parse_assignments
 from unrolled.core.errors import UnrolledError
+from unrolled.data.files.file_form import files_as
 from unrolled.runs import build
 from unrolled.runs.describe import describe
 from unrolled.training.api import configure
@@ -63,8 +64,10 @@ def understood(case: Case) -> dict[str, Any]:
     if name == "data":
         given = dict(zip(settings[::2], settings[1::2]))
         return describe(source, settings={key.strip("-").replace("-", "_"): given[key] for key in given})
-    task = build.make_task(configure(name, MODELS[name], source, parse_assignments(settings)))
-    task.prepare(source)
+    config = configure(name, MODELS[name], source, parse_assignments(settings))
+    task = build.make_task(config)
+    with files_as(config.files.form()):
+        task.prepare(source)
     return task.facts()
 
 

@@ -98,7 +98,7 @@ def test_only_the_token_that_is_heard_moves_the_answer(make: Make) -> None:
 
 
 def test_a_set_of_classes_is_explained(make: Make) -> None:
-    run = make("dan", {"task.reading.separator": "|"}, data=SETS)
+    run = make("dan", {"task.reading.class_separator": "|"}, data=SETS)
     answer = run.inspect("saliency", "the state")
     batch, _ = run.task.example("the state")
     with torch.no_grad():

@@ -86,6 +86,16 @@ def test_a_season_must_be_significant() -> None:
     assert not significant([np.ones(96)], 12)
 
 
+@pytest.mark.parametrize("n", [30, 40, 90])
+def test_it_is_where_statsmodels_says_so(n: int) -> None:
+    for seed in range(6):
+        t, random = np.arange(n), np.random.default_rng(seed)
+        y = 20 + np.sin(2 * np.pi * t / 12) + random.normal(size=n)
+        decided = ThetaModel(y, period=12)
+        decided.fit()
+        assert significant([y], 12) == decided._has_seasonality
+
+
 def test_the_season_is_chosen() -> None:
     random, t = np.random.default_rng(0), np.arange(96)
     season, noise = np.sin(2 * np.pi * t / 12), 0.5 * random.normal(size=96)

@@ -99,7 +99,7 @@ def test_the_command_shows_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("make", "settings", "error", "says"), [
-    (text("m.csv", "text;label\na;b\n"), {}, DataError, "separated by ';'"),
+    (text("m.csv", "text;label\na;b\nc;d;e\n"), {}, DataError, "that contain ';' in double quotes"),
     (table("r.csv", "text,label", lambda i: f"a {i},{'xy'[i % 2] if i != 7 else ''}"), {}, DataError, "line 9"),
     (text("r.csv", "text,label\n" + "a,b\n" * 30), {"target": "stars"}, UsageError, "stars"),
     (text("r.txt", "a b\n" * 90), {"rubbish": 1}, UsageError, "no setting 'rubbish'"),

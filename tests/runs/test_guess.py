@@ -118,7 +118,168 @@ STROKES = [{"strokes": [[[0, 0], [1, 1], [2, 1]]], "text": f"w{i}"} for i in ran
 TS = "@classLabel true 1 2\n@data\n1,2:1\n2,3:2\n"
 WORDS = "The_DT dog_NN barks_VBZ ._.\n" * 30
 
-TABLE: dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]] = {
+
+def encoded(name: str, encoding: str, header: str, row: Callable[[int], str]) -> Callable[[Path], Any]:
+    def make(folder: Path) -> Path:
+        (folder / name).write_bytes("\r\n".join([header, *map(row, range(40)), ""]).encode(encoding))
+        return folder / name
+
+    return make
+
+
+def said(i: int) -> str:
+    """A sentence of its own."""
+    return f"the {['film', 'book', 'song'][i % 3]} was {['good', 'bad'][i % 2]} on day {i}"
+
+
+def parquet_of(columns: dict[str, Any]) -> Callable[[Path], Any]:
+    def make(folder: Path) -> Path:
+        import polars
+
+        polars.DataFrame(columns).write_parquet(folder / "r.parquet")
+        return folder / "r.parquet"
+
+    return make
+
+
+SIDE = ["positive", "negative"]
+EXPORTED: dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]] = {
+    "Excel in German: classes": (
+        encoded("r.csv", "cp1252", "Text;Kategorie", lambda i: f"schöne Grüße {i};{'äß'[i % 2]}"),
+        {},
+        "classify",
+    ),
+    "Excel in German: numbers": (encoded("r.csv", "cp1252", "Text;y", lambda i: f"Tür {i};{i},5"), {}, "regress"),
+    "Excel in German: a column of unknown name": (
+        encoded("r.csv", "cp1252", "Bezeichnung;Preis", lambda i: f"Stück Nr. {i} in Grün;{i},95"),
+        {},
+        "regress",
+    ),
+    "Excel: Unicode text": (
+        encoded("r.txt", "utf-16", "text\tlabel", lambda i: f"{said(i)}\t{SIDE[i % 2]}"),
+        {},
+        "classify",
+    ),
+    "Excel: sep=": (encoded("r.csv", "utf-8", "sep=;\r\ntext;label", lambda i: f"{said(i)};{i % 2}"), {}, "classify"),
+    "R: row names": (
+        table("r.csv", '"","text","label"', lambda i: f'"{i}","{said(i)}","{SIDE[i % 2]}"'),
+        {},
+        "classify",
+    ),
+    "R: row names of series": (
+        table("r.csv", '"","a","b","c","class"', lambda i: f'"{i}",{i},1.5,2,"{"xy"[i % 2]}"'),
+        {},
+        "classify",
+    ),
+    "pandas: index": (table("r.csv", ",review,stars", lambda i: f"{i},{said(i)},{i % 5}"), {}, "classify"),
+    "Kaggle: id, text and target": (
+        table("train.csv", "id,text,target", lambda i: f"{100 + i},{said(i)},{i % 2}"),
+        {},
+        "classify",
+    ),
+    "Kaggle: other names": (
+        table("train.csv", "qid,question_text,insincere", lambda i: f"{i:05x},{said(i)},{i % 2}"),
+        {},
+        "classify",
+    ),
+    "Kaggle: without a target": (table("test.csv", "id,text", lambda i: f"{i},{said(i)}"), {}, "next-token"),
+    "Kaggle: keyword and place beside": (
+        table("train.csv", "id,keyword,location,text,target", lambda i: f"{i},,,{said(i)},{i % 2}"),
+        {},
+        "classify",
+    ),
+    "sheet: tsv with a header": (
+        table("r.tsv", "Comment\tMood", lambda i: f"{said(i)}\t{SIDE[i % 2]}"),
+        {},
+        "classify",
+    ),
+    "sheet: tsv with the label first": (
+        table("r.tsv", "Mood\tComment", lambda i: f"{SIDE[i % 2]}\t{said(i)}"),
+        {},
+        "classify",
+    ),
+    "sentiment: tsv": (table("s.tsv", "", lambda i: f"{said(i)}\t{i % 2}"), {}, "classify"),
+    "sentiment: tsv with the label first": (table("s.tsv", "", lambda i: f"{i % 2}\t{said(i)}"), {}, "classify"),
+    "sentiment: quotes in sentences": (table("s.tsv", "", lambda i: f'{i % 2}\t"{said(i)} he said'), {}, "classify"),
+    "sentiment: csv without a header": (table("s.csv", "", lambda i: f'{i % 2},"{said(i)}, again"'), {}, "classify"),
+    "spam: a file without an ending": (
+        table("SMS", "", lambda i: f"{['ham', 'spam'][i % 2]}\t{said(i)}"),
+        {},
+        "classify",
+    ),
+    "ratings behind a tab": (table("s.txt", "", lambda i: f"{said(i)}\t{i * 0.37:.2f}"), {}, "regress"),
+    "ratings in a tsv": (table("s.tsv", "", lambda i: f"{said(i)}\t{i * 0.37:.2f}"), {}, "regress"),
+    "names and their languages": (
+        table("n.csv", "name,origin", lambda i: f"Ana{i},{['Greek', 'Irish', 'Dutch'][i % 3]}"),
+        {},
+        "classify",
+    ),
+    "fasttext with another ending": (
+        table("cooking.train", "", lambda i: f"__label__{SIDE[i % 2]} {said(i)}"),
+        {},
+        "classify",
+    ),
+    "conll called txt": (
+        text("train.txt", "EU NNP B-ORG\nrejects VBZ O\ncalls NNS O\n\nNow RB O\nhe PRP O\n\n" * 20),
+        {},
+        "tag",
+    ),
+    "conll without an ending": (
+        text("eng.train", "-DOCSTART- -X- O\n\n" + "EU NNP B-ORG\nrejects VBZ O\ncalls NNS O\n\n" * 20),
+        {},
+        "tag",
+    ),
+    "a chat": (
+        table("chat.txt", "", lambda i: f"12.03.21, 10:{i:02} - {['Ann', 'Bob'][i % 2]}: {said(i)}"),
+        {},
+        "next-token",
+    ),
+    "a chat between tabs": (
+        table("chat.txt", "", lambda i: f"2021-03-12 10:{i:02}\t{['Ann', 'Bob'][i % 2]}\t{said(i)}"),
+        {},
+        "next-token",
+    ),
+    "texts and other columns": (
+        table("p.csv", "id,date,body,likes", lambda i: f"{i},2021-03-{i % 28 + 1:02},{said(i)},{i * 7 % 31}"),
+        {},
+        "next-token",
+    ),
+    "poems in short lines": (
+        text("poem.txt", "roses red\nviolets blue\nsugar sweet\nlike you\n\n" * 20),
+        {},
+        "next-token",
+    ),
+    "a dictionary": (table("d.tsv", "", lambda i: f"Wort{i}\tword{i}"), {}, "translate"),
+    "a dictionary with repeated words": (table("d.tsv", "", lambda i: f"Wort{i // 2}\tword{i}"), {}, "translate"),
+    "questions and answers": (
+        table("q.csv", "question,answer", lambda i: f"{said(i)}?,because of {i}"),
+        {},
+        "translate",
+    ),
+    "parquet with other names": (
+        parquet_of({"idx": range(40), "sentence1": [said(i) for i in range(40)], "gold": SIDE * 20}),
+        {},
+        "classify",
+    ),
+    "parquet of texts": (
+        parquet_of({"url": [f"u{i}" for i in range(40)], "content": [said(i) * 3 for i in range(40)]}),
+        {},
+        "next-token",
+    ),
+    "UTF-16 of a sheet": (
+        encoded("r.csv", "utf-16", "text\tlabel", lambda i: f"{said(i)}\t{SIDE[i % 2]}"),
+        {},
+        "classify",
+    ),
+    "a table between bars": (table("r.csv", "text|label", lambda i: f"{said(i)}|{SIDE[i % 2]}"), {}, "classify"),
+    "a separator that is given": (
+        table("r.csv", "text~label", lambda i: f"{said(i)}~{SIDE[i % 2]}"),
+        {"separator": "~"},
+        "classify",
+    ),
+}
+
+TABLE: dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]] = EXPORTED | {
     # files
     "a text": (text("a.txt", "just a text\nin lines\n" * 30), {}, "next-token"),
     "an empty text": (text("a.txt", ""), {}, "next-token"),
@@ -127,12 +288,12 @@ TABLE: dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]] = {
     "no file": (lambda folder: folder / "none.txt", {}, ""),
     "fasttext lines": (text("a.txt", "__label__a some text\n__label__b more\n" * 9), {}, "classify"),
     "fasttext lines of several": (text("a.txt", "__label__a __label__b text\n" * 9), {}, "classify"),
-    "lines with a class": (table("c.txt", "", lambda i: f"text {i}\tclass{i % 3}", 60), {}, "next-token"),
+    "lines with a class": (table("c.txt", "", lambda i: f"text {i}\tclass{i % 3}", 60), {}, "classify"),
     "lines with a translation": (table("c.txt", "", lambda i: "\t".join(PAIRS[i]), 60), {}, "translate"),
     "conll": (text("a.conll", "EU B-ORG\nrejects O\n\nNow O\n"), {}, "tag"),
     "conllu": (text("a.conllu", "1\tThe\tthe\tDET\n2\tdog\tdog\tNOUN\n"), {}, "tag"),
-    "tagged words": (text("a.txt", WORDS), {}, "next-token"),
-    "tagged words, and that": (text("a.txt", WORDS), {"untagged": "skip"}, ""),
+    "tagged words": (text("a.txt", WORDS), {}, "tag"),
+    "tagged words, and that": (text("a.txt", WORDS), {"untagged": "skip"}, "tag"),
     "ts with classes": (text("a.ts", TS), {}, "classify"),
     "ts with numbers": (text("a.ts", "@targetLabel true\n@data\n1,2:0.5\n"), {}, "regress"),
     "ts by its set's name": (
@@ -144,16 +305,17 @@ TABLE: dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]] = {
     "reviews with stars": (table("r.csv", "review,sentiment", lambda i: f"good {i},{i % 5}"), {}, "classify"),
     "scores": (table("r.csv", "text,score", lambda i: f"good {i},{i}.5"), {}, "regress"),
     "many whole numbers": (table("r.csv", "text,y", lambda i: f"good {i},{i}"), {}, "regress"),
-    "an unknown column": (table("r.csv", "text,other", lambda i: f"good {i},{i % 2}"), {}, "next-token"),
+    "an unknown column": (table("r.csv", "text,other", lambda i: f"good {i},{i % 2}"), {}, "classify"),
     "an unknown column, named": (
         table("r.csv", "text,other", lambda i: f"good {i},{i % 2}"), {"target": "other"}, "classify"),
     "several classes": (
-        table("r.csv", "text,labels", lambda i: f"good {i},{'a|b' if i % 2 else 'a'}"), {"separator": "|"}, "classify"),
+        table("r.csv", "text,labels", lambda i: f"good {i},{'a|b' if i % 2 else 'a'}"), {"class_separator": "|"},
+        "classify"),
     "texts with a condition": (
         table("n.csv", "name,language", lambda i: f"ana{i},{'ab'[i % 2]}"), {"condition": "language"}, "next-token"),
     "an empty table": (text("m.csv", ""), {}, "next-token"),
     "a header alone": (text("m.csv", "text,label\n"), {}, "next-token"),
-    "a table with semicolons": (table("m.csv", "text;label", lambda i: f"a {i};b"), {}, "next-token"),
+    "a table with semicolons": (table("m.csv", "text;label", lambda i: f"a {i};{'bc'[i % 2]}"), {}, "classify"),
     "series along rows": (table("w.csv", "a,b,c,class", lambda i: f"{i},1,2,{'xy'[i % 2]}"), {}, "classify"),
     "numbers without a header": (table("w.csv", "", lambda i: f"{i},1,2"), {}, "next-token"),
     "a long table of series": (
@@ -175,7 +337,7 @@ TABLE: dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]] = {
     "numbers called target": (table("n.csv", "source,target", lambda i: f"text {i},{i}", 60), {}, "regress"),
     "pairs with a tab": (table("p.tsv", "", lambda i: "\t".join(PAIRS[i])), {}, "translate"),
     "pairs with a tab and a header": (table("p.tsv", "source\ttarget", lambda i: "\t".join(PAIRS[i])), {}, "translate"),
-    "classes with a tab": (table("c.tsv", "", lambda i: f"text {i}\tclass{i % 3}", 60), {}, "next-token"),
+    "classes with a tab": (table("c.tsv", "", lambda i: f"text {i}\tclass{i % 3}", 60), {}, "classify"),
     "pairs in json lines": (
         jsonl("p.jsonl", [{"source": s, "target": t} for s, t in PAIRS]), {}, "translate"),
     "captions": (files(image("a.png"), text("captions.csv", "image,caption\na.png,black\n"), name="captions.csv"),

@@ -222,7 +222,7 @@ def test_sets_of_classes_have_the_nats_of_the_whole_set(tmp_path: Path) -> None:
     some = with_a_new_class()
     for i, row in enumerate(some):
         row["label"] = [row["label"], *(["odd"] if i % 2 else [])]
-    settings = QUICK | {"tokens": "word", "task.reading.part": "part", "task.reading.separator": "|"}
+    settings = QUICK | {"tokens": "word", "task.reading.part": "part", "task.reading.class_separator": "|"}
     run = unrolled.train(some, task="classify", model="dan", out=tmp_path / "run", settings=settings)
     assert run.model.head.out_features == 3
     lines = list(run.directory.read_lines("predictions.jsonl"))

@@ -33,6 +33,11 @@ for form, optimiser in (("a stream", "adamw"), ("texts", "sgd")):
     task, data, settings = DATA[form]
     out = f"{{sys.argv[1]}}/{{optimiser}}"
     unrolled.train(data, task=task, model="gru", out=out, settings={{**QUICK, **settings, "optimiser": optimiser}})
+task, data, settings = DATA["series along time"]
+before = {{*sys.modules}}
+run = unrolled.train(data, task=task, model="gru", out=f"{{sys.argv[1]}}/series", settings={{**QUICK, **settings}})
+run.do("forecast", None)
+seen += [f"{{name}} by a forecast" for name in {LONG[:2]} if name in {{*sys.modules}} - before]
 for form in DATA:
     for config, ports, accepts in builds(form):
         before = {{*sys.modules}}

@@ -21,12 +21,23 @@ from unrolled.core.verb import Result
 
 if TYPE_CHECKING:
     from unrolled.core.task import Given
+    from unrolled.runs.run import Run
 
 RunPath = Annotated[str, typer.Argument(help="A run directory, or a comparison (its selected model is used).")]
 Data = Annotated[
     str, typer.Argument(help="A file with one example per line (or row), or `-` for standard input.", metavar="DATA")
 ]
+Encoding = Annotated[str | None, typer.Option(help="Encoding of the file, such as cp1251. [default: recognised]")]
+Separator = Annotated[
+    str | None, typer.Option(help="What separates the columns of a table: one character, or tab. [default: found]")
+]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")]
+
+
+def say_notes(run: Run) -> None:
+    """How the files that were read were understood, on standard error."""
+    for note in run.notes:
+        print(f"note: {note}", file=sys.stderr)
 
 
 def print_results(found: Iterable[tuple[Given, Result]], text: Callable[[Result], str] | None) -> None:

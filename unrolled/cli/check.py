@@ -59,6 +59,8 @@ def _find(what: str) -> Any:
     from unrolled.core import discover
 
     place, _, name = what.partition(":")
+    if place.endswith(".py") and not Path(place).is_file():
+        raise UsageError(f"{place}: no such Python file")
     if place.endswith(".py") and not name:
         return discover.models.add_file(place)
     if not name:

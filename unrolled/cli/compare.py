@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unrolled.cli.options import Json, With, groups_of, print_json, require_names, with_options
+from unrolled.cli.options import Json, Source, Test, Valid, With, groups_of, print_json, require_names, with_options
 from unrolled.comparison.config import CompareConfig
 from unrolled.core.config import parse_assignments
 from unrolled.runs.config import RunConfig
@@ -19,11 +19,9 @@ OWN = ("budget", "start")  # groups that a comparison decides for its runs
 
 @with_options({"": CompareConfig} | groups_of(RunConfig, OWN))
 def command(
-    data: Annotated[str | None, typer.Argument(help="A file, a folder, or builtin:NAME (see `unrolled data`).")] = None,
-    valid: Annotated[str | None, typer.Option(help="Validation data. [default: a share of DATA, see --split]")] = None,
-    test: Annotated[
-        str | None, typer.Option(help="Test data, never used for training. [default: a share of DATA, see --split]")
-    ] = None,
+    data: Source = None,
+    valid: Valid = None,
+    test: Test = None,
     task: Annotated[
         str | None,
         typer.Option(help="What to learn; `unrolled tasks` lists the tasks. [default: guessed from the data]"),

@@ -9,12 +9,12 @@ import typer
 
 from unrolled.cli.options import Json, With, print_json, require_names, with_options
 from unrolled.core.config import parse_assignments
-from unrolled.data.config import DataConfig
+from unrolled.data.config import DataConfig, FilesConfig
 
 LETTERS = 8  # of words that a line holds beside each other, such as tokens
 
 
-@with_options({"data": DataConfig})
+@with_options({"data": DataConfig, "files": FilesConfig})
 def command(
     source: Annotated[
         str | None, typer.Argument(help="A file, a folder or builtin:NAME. [default: list the built-in data sets]")

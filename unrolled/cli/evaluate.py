@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from unrolled.cli.asked import Encoding, Separator, say_notes
 from unrolled.cli.options import Json, With, print_json
 
 
@@ -31,6 +32,8 @@ def command(
     split: Annotated[str | None, typer.Option(help="valid or test. [default: test, if there is one]")] = None,
     with_: With = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
+    encoding: Encoding = None,
+    separator: Separator = None,
     json: Json = False,
 ) -> None:
     """Evaluate a saved run on its held-out data or on another file, with the baselines of its task.
@@ -46,9 +49,13 @@ def command(
     from unrolled.cli.table import print_figures
     from unrolled.runs.run import load
 
-    opened = load(run, own_file=with_, device=device, trained_on=trained_on, valid=valid, test=test)
+    opened = load(
+        run, own_file=with_, device=device, trained_on=trained_on, valid=valid, test=test, encoding=encoding,
+        separator=separator,
+    )  # fmt: skip
     opened.target_file = target_file
     figures, baselines = opened.evaluate_beside(data, split)
+    say_notes(opened)
     if json:
         print_json({**figures, "baselines": baselines})
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unrolled.cli.asked import Device
+from unrolled.cli.asked import Device, RunPath
 from unrolled.cli.options import Json, With, print_json, with_options
 from unrolled.cli.streams import write_exact
 from unrolled.core.errors import UsageError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @with_options({"": VERB.request})
 def command(
-    run: Annotated[str, typer.Argument(help="A run directory.")],
+    run: RunPath,
     prompt: Annotated[
         str,
         typer.Option(help="The text to continue (`-` for standard input), or a file if the run does not read text."),
@@ -34,7 +34,7 @@ def command(
     json: Json = False,
     values: dict[str, Any] = {},  # noqa: B006
 ) -> None:
-    """Write with a saved run: text token by token as it is made, or a piano roll and a MIDI file.
+    """Generate with a saved run: text, printed token by token, or a piano roll and a MIDI file.
 
     Examples:
 

@@ -24,7 +24,7 @@ def command(
     value: Annotated[
         str | None,
         typer.Argument(
-            metavar="[INPUT]",
+            metavar="input",
             help="The input text (`-` for standard input), or a file if the run does not read text. [default: "
             "the first example of the run's predictions]",
         ),

@@ -138,9 +138,18 @@ def _called(words: list[str]) -> Any:
     if words == sys.argv[1:]:  # not where a shell asks how they may go on
         asked = next((word for word in words if not word.startswith("-")), "")
         command = program.commands.get(asked)  # type: ignore[attr-defined]
+        _show_no_type_of_switches(program, command)
         words = words if command is None else as_settings(words, command.params)
         return program(args=words, prog_name="unrolled", standalone_mode=False)
     return program(standalone_mode=False)
+
+
+def _show_no_type_of_switches(*shown: Any) -> None:
+    """In the help a switch such as --json stands alone: it takes no value."""
+    for command in filter(None, shown):
+        for param in command.get_params(typer.Context(command)):
+            if param.param_type_name == "option" and param.is_flag:
+                param.metavar = ""
 
 
 def _told(error: Exception) -> int:

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, cast, get_args
 
 import typer
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 from typer.models import OptionInfo
@@ -22,11 +22,19 @@ from unrolled.cli.streams import json_words
 from unrolled.core import discover
 from unrolled.core.config import allowed, is_config, parse_assignments
 from unrolled.core.errors import UsageError
+from unrolled.runs.config import seconds
 
+PANELS = {"watching": "evaluation and checkpoints", "ends": "input layer and head", "start": "fine-tuning"}
+"""Titles of groups of options whose name alone says little."""
 Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON, for scripts.")]
 With = Annotated[
     str | None, typer.Option("--with", help="Your own Python file that defines a model, a task, a reader, ...")
 ]
+
+SHARE = "[default: a share of DATA, see --split]"
+Source = Annotated[str | None, typer.Argument(help="A file, a folder, or builtin:NAME (see `unrolled data`).")]
+Valid = Annotated[str | None, typer.Option(help=f"Validation data. {SHARE}")]
+Test = Annotated[str | None, typer.Option(help=f"Test data, never used for training. {SHARE}")]
 
 
 def groups_of(config: type[BaseModel], without: Iterable[str] = ()) -> dict[str, Any]:
@@ -38,7 +46,7 @@ def groups_of(config: type[BaseModel], without: Iterable[str] = ()) -> dict[str,
 def with_options(groups: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add an option for every field of the configs; the command receives those given as `values`, key -> value.
 
-    `groups` maps the dotted prefix of a config to its class; the prefix also titles the panel in the help.
+    `groups` maps the dotted prefix of a config to its class; the prefix, or its title, is above the panel in the help.
     """
 
     def wrap(command: Callable[..., None]) -> Callable[..., None]:
@@ -57,7 +65,7 @@ def with_options(groups: Mapping[str, Any]) -> Callable[[Callable[..., None]], C
                 keys[parameter] = f"{prefix}.{name}" if prefix else name
                 if allowed(field).startswith("text"):
                     texts.add(parameter)
-                made.append(_parameter(parameter, flag, prefix, field))
+                made.append(_parameter(parameter, flag, PANELS.get(prefix, prefix), field))
 
         def run(**given: Any) -> None:
             typed = {name: value for name in keys if (value := given.pop(name)) is not None}
@@ -134,9 +142,9 @@ def _flags(parameter: inspect.Parameter) -> list[str]:
 
 
 def _parameter(parameter: str, flag: str, panel: str, field: FieldInfo) -> inspect.Parameter:
-    text = " ".join((field.description or "").split())
-    default = "" if field.default in (None, PydanticUndefined, "", []) else f" [default: {_plain(field.default)}]"
-    metavar = _metavar(allowed(field))
+    text = _no_markup(" ".join((field.description or "").split()))
+    default = "" if field.default in (None, PydanticUndefined, "", []) else f" [default: {_default(field)}]"
+    metavar = "<time>" if _is_time(field) else _metavar(allowed(field))
     switch = metavar == "true|false"
     names = f"{flag}/{_negated(flag)}" if switch else flag
     option = typer.Option(
@@ -161,13 +169,38 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+def _is_time(field: FieldInfo) -> bool:
+    """Whether a setting is given as `90s`, `5m` or `1h`."""
+    within = (item for choice in get_args(field.annotation) for item in get_args(choice)[1:])
+    checks = (item.func for item in (*field.metadata, *within) if isinstance(item, BeforeValidator))
+    return any(check is seconds for check in checks)
+
+
+def _default(field: FieldInfo) -> str:
+    """A default as it would be typed: `10m`, not 600.0."""
+    if not _is_time(field):
+        return _plain(field.default)
+    return f"{field.default / 60:g}m" if field.default >= 60 else f"{field.default:g}s"
+
+
+def _no_markup(text: str) -> str:
+    """A text whose `<start>` is shown and not taken for markup; what is in backticks is shown as it is anyway.
+
+    >>> _no_markup("without <start>; `<stop>`")
+    'without \\\\<start>; `<stop>`'
+    """
+    pieces = text.split("`")
+    return "`".join(piece if at % 2 else piece.replace("<", "\\<") for at, piece in enumerate(pieces))
+
+
 def _metavar(words: str) -> str:
+    """What a setting takes, as typer shows the types of its own options."""
     if words.startswith("one of "):
-        return words.removeprefix("one of ").replace(", ", "|")
-    for word, sign in (("an integer", "INTEGER"), ("true or false", "true|false"), ("a number", "NUMBER")):
+        return words.removeprefix("one of ").removesuffix(", or none").replace(", ", "|")
+    for word, sign in (("an integer", "<int>"), ("true or false", "true|false"), ("a number", "<float>")):
         if word in words:
             return sign
-    return "TEXT"
+    return "<str>"
 
 
 def require_names(task: str | None, models: Iterable[str | None], own_file: str | None) -> None:
@@ -200,16 +233,19 @@ def summary(told: Mapping[str, Any]) -> str:
 
 
 def fitted(line: str, width: int) -> str:
-    """A line cut to a width: at a clause where that is enough, else between two words.
+    """A line cut to a width: at a clause where that leaves more than half of it, else between two words.
 
     >>> fitted("identity  left as it is: what others have to beat", 24)
     'identity  left as it is'
+    >>> fitted("prior  baseline: the most frequent class", 36)
+    'prior  baseline: the most …'
     >>> fitted("elman  the simple recurrent network", 24)
     'elman  the simple …'
     """
     clauses = re.split(r"(?=[:;] )", line)
-    while len(line) > width and len(clauses) > 1:
-        line = "".join(clauses := clauses[:-1])
+    short = next((part for n in range(len(clauses), 0, -1) if len(part := "".join(clauses[:n])) <= width), "")
+    if len(short) > width // 2:
+        return short
     return line if len(line) <= width else line[: width - 2].rsplit(" ", 1)[0].rstrip(",;: ") + " …"
 
 
@@ -220,7 +256,10 @@ def terminal_width() -> int:
 
 def setting_lines(settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Settings for people: name, default, what is allowed, what it means."""
-    return [f"  {key} = {each['default']}    {each['allowed']}. {each['meaning']}" for key, each in settings.items()]
+    return [
+        f"  {key} = {'none' if each['default'] is None else _plain(each['default'])}"
+        f"    {each['allowed']}. {each['meaning']}" for key, each in settings.items()
+    ]  # fmt: skip
 
 
 def print_json(value: Any) -> None:

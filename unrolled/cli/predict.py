@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from unrolled.cli.asked import Data, Device, RunPath, print_results, watched
+from unrolled.cli.asked import Data, Device, Encoding, RunPath, Separator, print_results, say_notes, watched
 from unrolled.cli.live import Live, answer_live
 from unrolled.cli.options import Json, With, with_options
 from unrolled.cli.rows import Out, QuoteFormulas, write
@@ -21,6 +21,8 @@ def command(
     data: Data,
     with_: With = None,
     device: Device = None,
+    encoding: Encoding = None,
+    separator: Separator = None,
     live: Live = False,
     out: Out = None,
     quote_formulas: QuoteFormulas = False,
@@ -47,15 +49,17 @@ def command(
 
         sensor | unrolled predict runs/gru-sensor - --live
     """
+    from unrolled.data.files.file_form import files_as
     from unrolled.runs.run import load
 
     if quote_formulas and out is None:
         raise UsageError("--quote-formulas applies only to tables that are written to a file with -o")
     if live and out is not None:
         raise UsageError("--live prints predictions as input arrives; leave out -o")
-    opened = load(run, own_file=with_, device=device)
+    opened = load(run, own_file=with_, device=device, encoding=encoding, separator=separator)
     if live:
-        answer_live(opened, data, values, json)
+        with files_as(opened.form):
+            answer_live(opened, data, values, json)
         return
     found = opened.each("predict", data, values)
     if opened.task.WRITES:
@@ -65,7 +69,10 @@ def command(
         print(out)
         return
     if out is not None:
-        write(out, data, found, opened.task, quote_formulas)
+        with files_as(opened.form):
+            write(out, data, found, opened.task, quote_formulas)
+        say_notes(opened)
         return
     several = values.get("n", 1) != 1
     print_results(found, VERB.writers["text"] if opened.task.WRITES and not json and not several else None)
+    say_notes(opened)

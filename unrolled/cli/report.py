@@ -8,7 +8,7 @@ import typer
 
 
 def command(
-    paths: Annotated[list[str], typer.Argument(metavar="RUN_OR_COMPARISON...", help="Run directories or comparisons.")],
+    paths: Annotated[list[str], typer.Argument(metavar="run_or_comparison", help="Run directories or comparisons.")],
     out: Annotated[
         str | None,
         typer.Option(

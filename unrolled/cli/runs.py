@@ -16,9 +16,7 @@ FOLDERS = ("runs", "comparisons")
 def command(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[PATH]...", help="Folders to search; with --delete: the runs and comparisons to delete."
-        ),
+        typer.Argument(metavar="path", help="Folders to search; with --delete: the runs and comparisons to delete."),
     ] = None,
     delete: Annotated[bool, typer.Option("--delete", help="Delete the named runs and comparisons.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,

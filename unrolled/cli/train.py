@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unrolled.cli.options import Json, With, groups_of, print_json, require_names, with_options
+from unrolled.cli.options import Json, Source, Test, Valid, With, groups_of, print_json, require_names, with_options
 from unrolled.core.config import parse_assignments
 from unrolled.core.errors import UnrolledError
 from unrolled.runs.config import RunConfig
@@ -20,11 +20,9 @@ MODEL = "[default: the model of --from, or one that fits the task]"
 
 @with_options(groups_of(RunConfig))
 def command(
-    data: Annotated[str | None, typer.Argument(help="A file, a folder, or builtin:NAME (see `unrolled data`).")] = None,
-    valid: Annotated[str | None, typer.Option(help="Validation data. [default: a share of DATA, see --split]")] = None,
-    test: Annotated[
-        str | None, typer.Option(help="Test data, never used for training. [default: a share of DATA, see --split]")
-    ] = None,
+    data: Source = None,
+    valid: Valid = None,
+    test: Test = None,
     task: Annotated[str | None, typer.Option(help=f"What to learn; `unrolled tasks` lists the tasks. {TASK}")] = None,
     model: Annotated[
         str | None, typer.Option(help=f"The model to train; `unrolled models` lists the models. {MODEL}")

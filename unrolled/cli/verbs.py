@@ -17,7 +17,7 @@ Withs = Annotated[
     list[str] | None,
     typer.Option("--with", help="Your own Python file that defines the verb or the run's model; may be repeated."),
 ]
-Prompt = Annotated[str, typer.Argument(help="The input to continue.", metavar="[PROMPT]")]
+Prompt = Annotated[str, typer.Argument(help="The input to continue.", metavar="prompt")]
 TAKEN = {"run", "inputs", "with", "device", "out", "json", "help"}  # what every verb has
 
 

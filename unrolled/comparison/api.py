@@ -35,11 +35,12 @@ from unrolled.core import discover
 from unrolled.core.errors import CannotWrite, Interrupted, UsageError
 from unrolled.core.front import option
 from unrolled.core.task import Task
+from unrolled.data.files.file_form import files_as
 from unrolled.data.given_splits import MEMORY, given_sources, names_of_sources, with_given
 from unrolled.data.prepared import shared
 from unrolled.report.page import write_report
 from unrolled.runs.config import given_once
-from unrolled.runs.guess import guess_task, task_alone
+from unrolled.runs.guess import form_in, guess_task, task_alone
 from unrolled.runs.results import RESULT, read_result
 from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory, first_free
@@ -152,7 +153,8 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
         task, guessed = guess_task(given_sources(data)["train"], rest)
     rest = of_task(task, rest)
     prepared = task_alone(task, rest)
-    prepared.prepare(data)
+    with files_as(form_in(rest)):
+        prepared.prepare(data)
     names = chosen_models(asked, prepared, task, own)
     unused = [name for name in apart if name not in names]
     if unused:

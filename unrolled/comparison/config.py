@@ -18,7 +18,7 @@ class CompareConfig(Record):
     models: str | None = None
     """Models to compare, separated by commas; overrides the preset."""
     preset: Literal["quick", "standard", "thorough"] = "quick"
-    """Which models to compare: the six best known, some more, or all that fit the task."""
+    """Which models to compare: the best known, some more, or all that fit the task."""
     time: Seconds = Field(600.0, json_schema_extra={"flag": "--budget"})
     """Time for the whole comparison, such as 10m or 2h, shared equally among its runs."""
     steps: int | None = Field(None, ge=1)

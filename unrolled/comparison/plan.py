@@ -145,11 +145,12 @@ def trained(spec: ModelSpec, asks: Asks) -> bool:
 
 def chosen_models(asked: CompareConfig, task: Task, task_name: str, own: str | None = None) -> list[str]:
     """The models asked for, checked, or those of the preset that fit the task and can be trained, with those that the
-    task advises; and those that every comparison has."""
+    task advises; and those that every comparison has, or every one of the task."""
     asks, solved = task.ports().asks(task.asks().accepts), {baseline.model for baseline in task.baselines()}
     specs = {name: discover.model(name) for name in discover.models.names()}
     able = [name for name, spec in specs.items() if name not in solved and misfit(spec, asks) is None]
-    fitting = [name for name in able if trained(specs[name], asks) or name in task.ADVICE]
+    advised = {*task.ADVICE, *task.ALWAYS}
+    fitting = [name for name in able if trained(specs[name], asks) or name in advised]
     if asked.models is not None:
         names = [word.strip() for word in asked.models.split(",") if word.strip()]
         for name in names:
@@ -158,8 +159,9 @@ def chosen_models(asked: CompareConfig, task: Task, task_name: str, own: str | N
                 raise UsageError(f"the model '{name}' does not fit the task '{task_name}': {why}; {others}")
     else:
         depth = PRESETS.index(asked.preset)
-        names = [name for name in fitting if name in task.ADVICE or PRESETS.index(specs[name].preset) <= depth]
-    wanted = [*names, *([own] if own else []), *(name for name in fitting if specs[name].always)]
+        names = [name for name in fitting if name in advised or PRESETS.index(specs[name].preset) <= depth]
+    always = [name for name in fitting if specs[name].always or name in task.ALWAYS]
+    wanted = [*names, *([own] if own else []), *always]
     if not wanted:
         raise UsageError(f"no model fits the task '{task_name}'")
     return list(dict.fromkeys(wanted))

@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol, Self, get_args, get_origin
+from typing import Annotated, Any, Protocol, Self, cast, get_args, get_origin
 
 import annotated_types
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
@@ -232,21 +232,24 @@ def _type_words(annotation: Any) -> str:
     choices = [choice for choice in get_args(annotation) if choice is not type(None)]
     if choices and all(isinstance(choice, str | int) for choice in choices):
         return "one of " + ", ".join(str(choice) for choice in choices)
-    if choices and getattr(annotation, "__origin__", None) not in (dict, list, tuple):
+    if get_origin(annotation) in (list, tuple):
+        return "a list"
+    if choices and get_origin(annotation) is not dict:
         return " or ".join(_type_words(choice) for choice in choices)
     return getattr(annotation, "__name__", str(annotation))
 
 
 def settings_of(cls: type[BaseModel]) -> dict[str, dict[str, Any]]:
-    """Every field with its default, what it accepts and what it means."""
-    return {
-        name: {
-            "default": field.default.model_dump(mode="json") if isinstance(field.default, BaseModel) else field.default,
-            "allowed": allowed(field),
-            "meaning": " ".join((field.description or "").split()),
-        }
-        for name, field in cls.model_fields.items()
-    }
+    """Every field with its default, what it accepts and what it means; those of configs within it by dotted names."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, field in cls.model_fields.items():
+        if is_config(field.annotation):
+            within = settings_of(cast("type[BaseModel]", field.annotation))
+            found |= {f"{name}.{key}": told for key, told in within.items()}
+        else:
+            meaning = " ".join((field.description or "").split())
+            found[name] = {"default": field.default, "allowed": allowed(field), "meaning": meaning}
+    return found
 
 
 def explain(error: ValidationError, cls: type[BaseModel], group: str = "") -> str:

@@ -154,6 +154,7 @@ class Task:
     FIGURES: ClassVar[tuple[str, ...]]  # the figures that tables show, in this order
     ACCEPTS: ClassVar[tuple[str, ...]]  # kinds of model
     ADVICE: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # settings of models that this task is best done with
+    ALWAYS: ClassVar[tuple[str, ...]] = ()  # models that every comparison has, also one of named models
     DEFAULT_MODEL: ClassVar[str] = "lstm"  # the model where none is named
     FOR_KIND: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # its own settings for models of a kind
     UNIT: ClassVar[str] = "tokens"  # what the figure `tokens` and `size` count

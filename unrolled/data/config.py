@@ -4,10 +4,28 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from unrolled.core.config import Config
 from unrolled.core.tokens import BYTE_VALUES, SPECIALS
+from unrolled.data.files.file_form import FileForm, checked_encoding, checked_separator
+
+
+class FilesConfig(Config):
+    """How text files and tables are written, where that is not to be found out."""
+
+    encoding: Annotated[str, AfterValidator(checked_encoding)] | None = None
+    """Encoding of text files and tables, such as cp1251. [default: UTF-8, UTF-16 and Windows-1252 are recognised]"""
+
+    separator: Annotated[str, AfterValidator(checked_separator)] | None = None
+    """What separates the columns of .csv and .tsv files: one character, or tab. [default: found in the first lines]"""
+
+    decimal: Literal[".", ","] | None = None
+    """Decimal sign of the numbers in .csv and .tsv files. [default: found in the first rows]"""
+
+    def form(self, is_habit: bool = False) -> FileForm:
+        """How files are read; as a habit, where they are others than those that it was given for."""
+        return FileForm(self.encoding, self.separator, self.decimal, is_habit)
 
 
 class DataConfig(Config):

@@ -238,7 +238,8 @@ class FirstRows:
         return self._names
 
     def rows(self, columns: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        at = [self.columns().index(column) for column in columns]
+        places = {name: place for place, name in reversed(list(enumerate(self.columns())))}
+        at = [places[column] for column in columns]
         for number, cells in self._rows:
             yield number, tuple(cells[i] for i in at)
         if self._end is not None:

@@ -36,6 +36,7 @@ from unrolled.data.codecs.vectors import VectorCodec
 from unrolled.data.codecs.word_list import WordListCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples
+from unrolled.data.files.file_form import current_form
 from unrolled.data.files.passes import changed
 from unrolled.data.storage import cache, store
 from unrolled.data.storage.store import Draft, Entry
@@ -82,7 +83,7 @@ def kept(source: Any, asked: Mapping[str, Any], make: Callable[[], Prepared]) ->
     if held is None and not _is_large(paths):
         return make()
     named = [[*each, os.path.abspath(each[1]), _names_beside(each[1])] for each in paths]
-    recipe = _key({"asked": asked, "source": named})
+    recipe = _key({"asked": asked, "source": named, "form": current_form()[:4]})
     try:
         found, note = _read(recipe, _files(recipe))
     except CannotWrite as error:

@@ -6,11 +6,11 @@ One schema for the command line, recipes and saved runs. Imports no torch.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from numbers import Integral
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from unrolled.core.config import Config
 from unrolled.data.files.name_pattern import check_pattern
@@ -109,7 +109,7 @@ class Reading(Config):
     target: Names | None = None
     """The column of the target; for several numbers, several names separated by commas, or a list of names."""
 
-    separator: str | None = Field(None, min_length=1)
+    class_separator: str | None = Field(None, min_length=1)
     """The separator between the classes of an example that has several, such as `,` or `|`."""
 
     group: Name | None = None
@@ -150,6 +150,14 @@ class Reading(Config):
     fold: Fold = Fold()
     images: ImageReading = ImageReading()
     sound: SoundReading = SoundReading()
+
+    @model_validator(mode="before")
+    @classmethod
+    def called_before(cls, values: Any) -> Any:
+        """`separator` is what runs saved earlier call it."""
+        if not isinstance(values, Mapping) or "separator" not in values:
+            return values
+        return {"class_separator" if key == "separator" else key: value for key, value in values.items()}
 
     def uses(self) -> dict[str, str]:
         """What the columns that are named are used for."""

@@ -31,7 +31,7 @@ from unrolled.core.inspection import QuestionSpec
 from unrolled.core.state import State
 from unrolled.inspect.tools.dependence import by_gradient, norm
 from unrolled.inspect.tools.example import Target, loss_at, pick_target, target_name, target_of
-from unrolled.inspect.tools.looking import look_at
+from unrolled.inspect.tools.looking import look_at_inputs
 from unrolled.inspect.tools.opened import Opened, flows, open_model, precise, why_closed
 from unrolled.layers.recurrent.cells import Cell
 from unrolled.pictures.answer import Answer
@@ -127,21 +127,25 @@ def spectral_radii(model: nn.Module) -> dict[str, float]:
 
 
 def ask(run: Run, value: Any, config: Config) -> Answer:
-    look = look_at(run, value, config.length)
+    look = look_at_inputs(run, value, config.length)
     batch, left_out = look.batch.to("cpu"), look.left_out
-    opened = open_model(precise(run.model), batch)
+    opened = open_model(precise(look.model), batch)
     if not flows(opened):
         raise UsageError("the outputs of this model have no gradients with respect to its inputs")
     with torch.no_grad():
         y = opened.body(opened.vectors, opened.state)[0]
-    if isinstance(run.model, Encoder):
+    if isinstance(look.model, Encoder):
         return _of_inputs(run, opened, target_of(run.task, y, batch, config.at), config, left_out)
-    T = pick_target(run.task, y, batch, config.at)
-    states = state_gradients(opened, T + 1, lambda y: loss_at(run.task, y, batch, T))  # [T]
+    if run.task.ports().answers == "horizon":
+        found = target_of(run.task, y, batch, config.at).explained
+        T, target, what, loss = batch.x.shape[1] - 1, found.name, "forecast", lambda y: found.of(y).sum()
+    else:
+        T = pick_target(run.task, y, batch, config.at)
+        target, what, loss = target_name(run.task, batch, T), "loss", lambda y: loss_at(run.task, y, batch, T)
+    states = state_gradients(opened, T + 1, loss)  # [T]
     inputs = by_gradient(opened, [T], config.directions)[0, : T + 1]  # [T + 1]
     fit, t_0 = fit_rate(states), (T + 1) // 2 if config.t_0 is None else config.t_0
     share = float(states[:t_0].sum() / states.sum()) if bool(states.sum() > 0) else None
-    target = target_name(run.task, batch, T)
     numbers = {
         "position": T, "target": target, "rate": fit.rate, "verdict": fit.verdict, "t_0": t_0, "share_before": share,
         "half_after": _half_after(fit.rate), "spectral_radius": spectral_radii(run.model),
@@ -149,7 +153,7 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
     plot = Plot(
         title=f"Gradient of the target '{target}' at position {T}",
         alt=f"Gradient norm on a log scale against the position; going back in time it {fit.verdict}.",
-        series=[_series("d loss / d state", states), _series("d output / d input", inputs)],
+        series=[_series(f"d {what} / d state", states), _series("d output / d input", inputs)],
         x_label="position t", y_label="gradient norm", log_y=True,
     )  # fmt: skip
     return Answer(_reading(numbers) + left_out, numbers, {"state": states, "input": inputs}, [plot])

@@ -30,7 +30,7 @@ from unrolled.core.task import Model
 from unrolled.core.tokens import UNKNOWN
 from unrolled.inspect.tools.dependence import ROUNDING, rows_at_once
 from unrolled.inspect.tools.example import Target, exact, labels, rows_of, target_of
-from unrolled.inspect.tools.looking import look_at
+from unrolled.inspect.tools.looking import look_at_inputs
 from unrolled.inspect.tools.opened import Opened, flows, open_model, precise, why_closed
 from unrolled.pictures.answer import Answer
 from unrolled.pictures.kinds import Bars, Picture, Plot, Series, Tokens
@@ -60,6 +60,7 @@ class Integrated(NamedTuple):
     """What was found along the path from the baseline."""
 
     attribution: Tensor  # [T]
+    by_column: Tensor  # [T, D]
     difference: float  # f(v) - f(v'), which the attributions should sum to
     error: float  # |sum a_t - difference| / |difference|
     evaluations: int
@@ -80,22 +81,22 @@ def integrated_gradients(
     nodes, weights = (torch.from_numpy(array).to(v) for array in np.polynomial.legendre.leggauss(NODES))
     difference = float(_values(f, v, torch.tensor([0.0, 1.0]).to(v), at_once).diff())
     allowed = tolerance * max(abs(difference), SMALL)
-    attribution, used = torch.zeros(v.shape[1]).to(v), 0
+    attribution, used = torch.zeros(v.shape[1:]).to(v), 0  # [T, D]
     left, right = torch.linspace(0, 1, 9).to(v)[:-1], torch.linspace(0, 1, 9).to(v)[1:]  # eight intervals
     while len(left):
         u = (left + right)[:, None] / 2 + (right - left)[:, None] / 2 * nodes  # [I, NODES]
-        slopes = _slopes(f, v, u.flatten(), at_once).view(*u.shape, -1)  # [I, NODES, T]
-        parts = (slopes * weights[:, None]).sum(1) * ((right - left) / 2)[:, None]  # [I, T]
+        slopes = _slopes(f, v, u.flatten(), at_once).view(*u.shape, *v.shape[1:])  # [I, NODES, T, D]
+        parts = (slopes * weights[:, None, None]).sum(1) * ((right - left) / 2)[:, None, None]  # [I, T, D]
         used += u.numel()
         exact = _values(f, v, right, at_once) - _values(f, v, left, at_once)  # [I]
-        wrong = (parts.sum(1) - exact).abs() > allowed * (right - left).clamp(min=1 / 64)
+        wrong = (parts.sum((1, 2)) - exact).abs() > allowed * (right - left).clamp(min=1 / 64)
         if used + 2 * NODES * int(wrong.sum()) > evaluations:
             wrong[:] = False  # no more: the error is reported
         attribution += parts[~wrong].sum(0)
         middle = (left[wrong] + right[wrong]) / 2
         left, right = torch.cat([left[wrong], middle]), torch.cat([middle, right[wrong]])
     error = abs(float(attribution.sum()) - difference) / max(abs(difference), SMALL)
-    return Integrated(attribution, difference, error, used)
+    return Integrated(attribution.sum(-1), attribution, difference, error, used)
 
 
 def _values(f: Function, v: Tensor, u: Tensor, at_once: int) -> Tensor:
@@ -105,12 +106,12 @@ def _values(f: Function, v: Tensor, u: Tensor, at_once: int) -> Tensor:
 
 
 def _slopes(f: Function, v: Tensor, u: Tensor, at_once: int) -> Tensor:
-    """sum_d v_{t,d} df/dv_{t,d} at u v for each u: [n, T]."""
+    """v_{t,d} df/dv_{t,d} at u v for each u: [n, T, D]."""
     found = []
     for some in u.split(at_once):
         path = (some[:, None, None] * v).detach().requires_grad_()  # [n, T, D]
         (gradient,) = torch.autograd.grad(f(path).sum(), path)
-        found.append((gradient * v).sum(-1))
+        found.append(gradient * v)
     return torch.cat(found)
 
 
@@ -144,9 +145,9 @@ def occlusion(model: Model, batch: Batch, target: Target, at_once: int = 64) -> 
 
 
 def ask(run: Run, value: Any, config: Config) -> Answer:
-    look = look_at(run, value, config.length)
+    look = look_at_inputs(run, value, config.length)
     batch, names, left_out = look.batch.to("cpu"), look.names, look.left_out
-    model, batch = precise(run.model), exact(batch)
+    model, batch = precise(look.model), exact(batch)
     with torch.no_grad():
         y = forward(model, batch)[0]
     target = target_of(run.task, y, batch, config.at)
@@ -163,10 +164,17 @@ def ask(run: Run, value: Any, config: Config) -> Answer:
             "difference": found.difference, "completeness_error": found.error, "evaluations": found.evaluations,
             "baseline": "zero vectors", f"{key}_baseline": numbers[key] - found.difference,
         }  # fmt: skip
-    pictures: list[Picture] = []
-    for method, attribution in arrays.items():
+        if len(set(columns := run.task.input_columns())) > 1 and len(columns) == v.shape[-1]:
+            arrays["by_column"] = found.by_column
+            numbers["columns"] = _summed(found.by_column, columns)
+    along = run.task.ports().answers == "horizon"
+    pictures: list[Picture] = [_by_column(numbers["columns"], target)] if "columns" in numbers else []
+    for method in ("integrated_gradients", "occlusion"):
+        if method not in arrays:
+            continue
+        attribution, said = arrays[method], method.replace("_", " ")
         numbers[method] = _largest(attribution, names, unit)
-        pictures += _pictures(method.replace("_", " "), target, names, attribution[: target.until].tolist())
+        pictures += _pictures(said, target, names, attribution[: target.until].tolist(), along)
     return Answer(_reading(numbers, target) + left_out, numbers, arrays, pictures)
 
 
@@ -176,14 +184,30 @@ def _largest(attribution: Tensor, names: list[str], unit: str) -> list[dict[str,
     return [{"position": t, "name": names[t], key: float(attribution[t])} for t in order if attribution[t] != 0]
 
 
-def _pictures(method: str, target: Target, names: list[str], values: list[float]) -> list[Picture]:
+def _summed(by_column: Tensor, names: list[str]) -> dict[str, float]:
+    """The attribution of each input over all positions, largest first."""
+    total = by_column.sum(0)  # [D]
+    found = {name: float(total[[i for i, other in enumerate(names) if other == name]].sum()) for name in set(names)}
+    return dict(sorted(found.items(), key=lambda item: (-abs(item[1]), item[0])))
+
+
+def _by_column(sums: dict[str, float], target: Target) -> Bars:
+    name, what, unit, _ = target.explained
+    return Bars(
+        title=f"Attributions of '{name}' by input", alt=f"Contribution of each input column to {what} in {unit}.",
+        names=list(sums)[:SHOWN], values=list(sums.values())[:SHOWN], x_label=f"contribution to {what} in {unit}",
+    )  # fmt: skip
+
+
+def _pictures(method: str, target: Target, names: list[str], values: list[float], along: bool) -> list[Picture]:
     most = max(map(abs, values)) or 1.0
     name, what, unit, _ = target.explained
     title, adds = f"Attributions of '{name}' ({method})", f"contribution to {what} in {unit}"
-    if labels(names) == names:  # numbers of frames are no text
-        words = f"Contribution of each input frame to {what} in {unit}, along time ({method})."
-        series = [Series(name=method, x=list(range(len(values))), y=list(values))]
-        return [Plot(title=title, alt=words, series=series, x_label="frame", y_label=adds)]
+    if along or labels(names) == names:  # numbers of frames are no text
+        step, label = ("step", "steps before the forecast") if along else ("frame", "frame")
+        words = f"Contribution of each input {step} to {what} in {unit}, along time ({method})."
+        x = [float(t - (len(values) - 1) * along) for t in range(len(values))]
+        return [Plot(title=title, alt=words, series=[Series(name=method, x=x, y=values)], x_label=label, y_label=adds)]
     largest = sorted(range(len(values)), key=lambda t: -abs(values[t]))[:SHOWN]
     shown = sorted(t for t in largest if abs(values[t]) >= LEAST * most)
     tokens = Tokens(
@@ -208,6 +232,8 @@ def _reading(numbers: dict[str, Any], target: Target) -> str:
             f"largest attributions are {_listed(numbers['integrated_gradients'])}; they sum to the difference "
             f"with an error of {numbers['completeness_error']:.2%}."
         )
+    if "columns" in numbers:
+        words.append(f"By input: {', '.join(f'{name} {value:+.2f}' for name, value in numbers['columns'].items())}.")
     words.append(
         f"When inputs are replaced one at a time (occlusion), the most important are {_listed(numbers['occlusion'])}."
     )

@@ -40,7 +40,8 @@ class Config(config.Config):
 def applies(run: Run) -> str | None:
     ports = run.task.ports()
     if ports.answers != "next" or not ports.n_tokens or ports.d_out != ports.n_tokens or _names(run) is None:
-        return f"the task '{run.config.task}' does not predict tokens"
+        other = "; `unrolled score` shows how surprising each value is" if ports.answers == "horizon" else ""
+        return f"the task '{run.config.task}' does not predict tokens{other}"
     return None
 
 

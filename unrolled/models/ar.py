@@ -6,7 +6,7 @@ Vector-valued; it owns its head, because the output is the prediction. Where the
 reads the numbers as they are and is fitted in closed form by least squares (layers/counting/autoregression.py). Tokens
 and bits have another loss than the square and so no closed form: there it is trained by gradient descent.
 
-Forecasts are fitted in closed form to the next step, with W and b shared by all series of the data, and go on by the
+Forecasts are fitted in closed form to the next step, with W and b shared by all series of the data, and continue by the
 recursion (layers/counting/recursion.py). Where a step of a series has several values it is a vector autoregression.
 
 Yule (1927); Wang (2024), lecture 11.

@@ -12,7 +12,7 @@ from unrolled.core import discover
 from unrolled.core.config import Config, Record, explain, merge, other_words
 from unrolled.core.errors import UsageError, listed, nearest
 from unrolled.core.front import ARGUMENTS, option, reader
-from unrolled.data.config import DataConfig
+from unrolled.data.config import DataConfig, FilesConfig
 
 
 def seconds(value: Any) -> Any:
@@ -192,6 +192,7 @@ class RunConfig(Record):
     task_settings: dict[str, Any] = {}
     model_settings: dict[str, Any] = {}
     data: DataConfig = DataConfig()
+    files: FilesConfig = FilesConfig()
     budget: Budget = Budget()
     optimiser: Optimiser = Optimiser()
     batching: Batching = Batching()

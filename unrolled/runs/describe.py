@@ -12,9 +12,10 @@ from unrolled.core import discover
 from unrolled.core.config import Config
 from unrolled.core.errors import UnrolledError, UsageError
 from unrolled.data.files.cell_values import is_gap, is_number
+from unrolled.data.files.file_form import files_as
 from unrolled.data.look import Look, look
 from unrolled.runs.config import full_keys, given_once
-from unrolled.runs.guess import guess_task, task_alone
+from unrolled.runs.guess import form_in, guess_task, task_alone
 
 N_EXAMPLES = 3
 LOOKED_AT = 300  # rows
@@ -28,25 +29,27 @@ def describe(
 
     Settings of the data and of the task are keyword arguments, as for `unrolled.train`, which parses data the same way.
     """
-    settings, seen = given_once(settings, more), look(data)
-    guessed = guess_task(seen, settings) if task is None else None
-    name = guessed.task if guessed is not None else str(task)
-    _require_of_data(name, settings)
-    prepared = task_alone(name, settings)
-    prepared.prepare(data)
-    return {
-        "task": name,
-        "guessed": None if guessed is None else guessed.why,
-        "columns": list(_columns(seen.first, prepared.columns())),
-        **prepared.facts(),
-        "first": prepared.first(data, N_EXAMPLES),
-    }
+    settings = given_once(settings, more)
+    with files_as(form_in(settings)):
+        seen = look(data)
+        guessed = guess_task(seen, settings) if task is None else None
+        name = guessed.task if guessed is not None else str(task)
+        _require_of_data(name, settings)
+        prepared = task_alone(name, settings)
+        prepared.prepare(data)
+        return {
+            "task": name,
+            "guessed": None if guessed is None else guessed.why,
+            "columns": list(_columns(seen.first, prepared.columns())),
+            **prepared.facts(),
+            "first": prepared.first(data, N_EXAMPLES),
+        }
 
 
 def _require_of_data(task: str, settings: Mapping[str, Any]) -> None:
     """Refuse what would change nothing: settings of a model or of training."""
     for key, path in zip(settings, full_keys(settings, Config, discover.tasks.load(task).Config)):
-        if path.partition(".")[0] not in ("data", "task_settings"):
+        if path.partition(".")[0] not in ("data", "files", "task_settings"):
             raise UsageError(f"'{key}' is no setting of the data or of the task '{task}'; leave it out")
 
 

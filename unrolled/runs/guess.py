@@ -9,10 +9,12 @@ from pydantic import BaseModel
 
 from unrolled.core import discover
 from unrolled.core.config import Config, merge
-from unrolled.core.errors import UsageError, listed
+from unrolled.core.errors import DataError, UsageError, listed
 from unrolled.core.front import option
 from unrolled.core.opening import open_regular
 from unrolled.core.task import Guess, Task
+from unrolled.data.config import FilesConfig
+from unrolled.data.files.file_form import FileForm, files_as
 from unrolled.data.files.text_file import named_path
 from unrolled.data.look import Look, look
 from unrolled.runs.build import make_task
@@ -38,7 +40,8 @@ def guess_task(data: Any, settings: Mapping[str, Any], model: str | None = None)
     of_data = {key: value for key, value in settings.items() if key not in of_model and not key.startswith("model.")}
     given = {key.rsplit(".", 1)[-1]: value for key, value in of_data.items()}
     able, told = _able(set(given))
-    seen = look(data)
+    with files_as(form_in(settings)):
+        seen = look(data)
     _require_existing(seen)
     guesses = {name: _guess(name, seen, given) for name in able}
     sure = {name: guess for name, guess in guesses.items() if guess is not None}
@@ -52,9 +55,17 @@ def guess_task(data: Any, settings: Mapping[str, Any], model: str | None = None)
 def _require_existing(seen: Look) -> None:
     """A path that leads nowhere is reported before a task is guessed for it."""
     if seen.is_file and not seen.splits:
-        path = named_path(seen.source)
+        try:
+            path = named_path(seen.source)
+        except DataError:  # it cannot be one: told by whoever prepares the data
+            return
         if not path.exists():
             open_regular(path).close()
+
+
+def form_in(settings: Mapping[str, Any]) -> FileForm:
+    """How files are read by what is given in settings."""
+    return FilesConfig.among({key.removeprefix("files."): value for key, value in settings.items()}).form()
 
 
 def _guess(task: str, seen: Look, given: Mapping[str, Any]) -> Guess | None:

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import torch
 from pydantic import ValidationError
 
 from unrolled.core import discover
@@ -17,6 +16,8 @@ from unrolled.core.front import invocation, option, quoted, reader
 from unrolled.core.opening import shortened
 from unrolled.core.task import Given, Model, Task
 from unrolled.core.verb import Result, Served, Streams, started
+from unrolled.data.config import FilesConfig
+from unrolled.data.files.file_form import each_within, files_as
 from unrolled.data.given_splits import names_of_sources, with_given
 from unrolled.pictures.answer import Answer
 from unrolled.results import Figures, Generated, Prediction, RunResult, Scored
@@ -25,6 +26,7 @@ from unrolled.runs.asking import asked_of, called, why_not
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.build import make_model, make_task
 from unrolled.runs.config import RunConfig
+from unrolled.runs.device import own_device, pick_device
 from unrolled.runs.results import read_result
 from unrolled.runs.selection import read_table, select
 from unrolled.runs.session import Session
@@ -44,6 +46,9 @@ class Run:
         """The data that the run was trained on, if the caller named it; a path in the directory is not opened."""
         self.target_file: str | None = None
         """The file of targets of that data, if they are in a separate file and the caller named it."""
+        self.notes: dict[str, None] = {}
+        """What was found out of the files that were read: their encoding, what separates columns."""
+        self.form = config.files.form(is_habit=True)._replace(told=self.notes)
         self.model: Any = model  # which kind it is, the task knows
         self._prepared = False
 
@@ -90,7 +95,7 @@ class Run:
     def _measure(self, data: Any, split: str | None) -> Callable[[Model], Figures]:
         """What measures a model on that data."""
         if data is not None:
-            with reading(self.path, data):
+            with reading(self.path, data), files_as(self.form):
                 return self.task.measure_on(data)
         self._prepare()
         return partial(self.task.evaluate, split=self._held_out(split))
@@ -230,11 +235,11 @@ class Run:
     def examples(self, source: Any) -> Iterator[list[Given]]:
         """The inputs of some data, some at a time; `-` is standard input."""
         with reading(self.path, source):
-            yield from self.task.read(source)
+            yield from each_within(lambda: files_as(self.form), self.task.read(source))
 
     def typed(self, words: str) -> Any:
         """An input as it is named in a command (see `Task.typed`)."""
-        with reading(self.path, words):
+        with reading(self.path, words), files_as(self.form):
             return self.task.typed(words)
 
     def inspect(
@@ -285,7 +290,7 @@ class Run:
 
 def prepare_again(directory: RunDirectory, config: RunConfig, task: Task, data: Any) -> bool:
     """Read the data of a saved run by its settings; whether it is what it was."""
-    with reading(directory.path, data, config.source):
+    with reading(directory.path, data, config.source), files_as(config.files.form()):
         task.prepare(data)
     with opening(directory.path):
         before = directory.read_json("data.json")["facts"]["fingerprint"]
@@ -322,12 +327,15 @@ def load(
     trained_on: Any = None,
     valid: Any = None,
     test: Any = None,
+    encoding: str | None = None,
+    separator: str | None = None,
 ) -> Run:
     """Open a run directory, or the model that a comparison selected on validation data.
 
     A damaged directory is an error. Code and data are opened only if they are given here, not because the directory
     names them: `own_file` is the Python file that defines its model, `trained_on` the training data, needed to evaluate
-    its held-out splits, with `valid` and `test` if these were given to training.
+    its held-out splits, with `valid` and `test` if these were given to training. `encoding` and `separator` are those
+    of the files that it is to read, where they are not recognised.
     """
     directory = RunDirectory.open(_best_of(Path(path)))
     config = config_in(directory)
@@ -339,6 +347,9 @@ def load(
     with opening(directory.path, config.versions.get("unrolled")):
         run = _opened(directory, config)
     run.trained_on = with_given(trained_on, valid, test)
+    given = {key: value for key, value in (("encoding", encoding), ("separator", separator)) if value is not None}
+    if given:
+        run.form = FilesConfig.parse(given).form()._replace(told=run.notes)
     return run
 
 
@@ -380,21 +391,3 @@ def _best_of(path: Path) -> Path:
     if found is None:
         raise DataError(f"{path}: no model of this comparison has finished")
     return path / Path(found.run).name
-
-
-def own_device(name: str) -> str:
-    """The device that a saved run names, or the processor where this machine has none such: its weights fit any."""
-    try:
-        return pick_device(name)
-    except UsageError:
-        return "cpu"
-
-
-def pick_device(name: str | None) -> str:
-    """The device asked for, checked before any work is done."""
-    try:
-        device = torch.device(name or "cpu")
-        torch.zeros(1, device=device).item()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise UsageError(f"the device '{name}' cannot be used here ({str(error).splitlines()[0]})") from None
-    return str(device)

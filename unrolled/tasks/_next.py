@@ -78,7 +78,7 @@ class NextTask(task.Task):
             nats = self.emission.losses(y, batch.y, batch.y_mask).double()  # [B, T]
             sums.update({"nats": float(nats.sum()), "tokens": batch.n_targets, **self.counted(batch, y, nats)})
             if ledger is not None:
-                unit = "" if batch.places is None else f"pieces of {PIECE} tokens"
+                unit = "" if batch.places is None else f"chunks of {PIECE} tokens"
                 ledger.add(units_of(batch), nats, batch.real, unit)
             if limit is not None and sums["tokens"] >= limit:
                 break

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from unrolled.core import task
 from unrolled.core.batch import TARGET
+from unrolled.core.causal import Causal
 from unrolled.core.emission import Distribution, Numeric
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.forward import evaluating, forward, outputs
@@ -48,8 +49,10 @@ from unrolled.tasks._forecast_config import Config
 from unrolled.tasks._paths import paths
 
 CODEC = "series.json"
-ROWS, CHUNK = 64, 1024  # windows at once; series at once and steps of each, where series are read whole
+ROWS = 64  # windows at once
 PATHS = 4096  # that are drawn at once
+EARLIER = (0.5, 0.75)  # shares of the training span behind which intervals are also fitted
+CALIBRATED_ON = 200_000  # steps at most that a model is fitted to for this
 CALIBRATED = 2000  # windows of a span at most on which intervals are fitted, a quarter where each is read anew
 EMISSIONS: dict[str, Callable[[int], Numeric]] = {
     "quantiles": Quantiles, "gaussian": Gaussian, "student-t": StudentT, "negative-binomial": NegativeBinomial,
@@ -214,14 +217,21 @@ class SeriesTask(task.Task):
         return SeriesWindows(cutter, batch_size, seed, self.codec.horizon if sequence else None)
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
-        sections = self._found().sections
-        units = isinstance(model, InUnits)
-        train = _arrays(sections["train"], self.trained, units)
+        train = self._found().sections["train"]
+        share = task.share_of(_n_steps(train) * self.codec.d_step, limit)
+        return task.Fitted(share, self._solve(model, train, share), "on data before the test span")
+
+    def _solve(self, model: Any, train: Examples, share: float = 1.0) -> Mapping[str, Any]:
+        """Fit to the newest share of each series; what that leaves open is chosen on validation data."""
+        sections, units = self._found().sections, isinstance(model, InUnits)
+        last = np.asarray(train.columns[LAST])
+        known = _arrays(train, self.trained, units, last - np.ceil(share * last).astype(np.int64))
         held_out = []
         if "valid" in sections:
-            firsts = np.asarray(sections["valid"].columns[FIRST])
-            held_out = [*zip(_arrays(sections["valid"], self.trained, units), firsts.tolist())]
-        return task.Fitted(1.0, model.solve(train, held_out) or {}, "on validation data")
+            first, reach = np.asarray(sections["valid"].columns[FIRST]), _reach(model)
+            begin = np.zeros_like(first) if reach is None else np.maximum(first - reach, 0)
+            held_out = [*zip(_arrays(sections["valid"], self.trained, units, begin), (first - begin).tolist())]
+        return model.solve(known, held_out) or {}
 
     # ---- forecasts
 
@@ -242,17 +252,21 @@ class SeriesTask(task.Task):
             yield batch.rows.cpu().numpy(), y[:, 0].float().cpu()
 
     def _along(self, model: Any, cutter: Cutter, spots: Spots) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
-        """Of a model that reads series from their beginning."""
-        wanted = {int(i): np.flatnonzero(spots.series == i) for i in np.unique(spots.series)}
+        """Of a model that reads series from their beginning, or as much of them as reaches its outputs."""
+        order = np.argsort(spots.series, kind="stable")
+        series, bounds = np.unique(spots.series[order], return_index=True)
+        wanted = np.split(order, bounds[1:])  # spots of each series
+        reach, last = _reach(model), np.array([spots.ends[rows].max() for rows in wanted])
+        first = np.array([0 if reach is None else max(0, spots.ends[rows].min() - reach) for rows in wanted])
         state = None
-        for batch, series, first in cutter.streams(np.array(sorted(wanted)), ROWS, CHUNK):
+        for batch, some, starts in cutter.streams(series, first, last):
             with evaluating(model) as device:
                 y, state = forward(model, batch.to(device), state)
-            for b, i in enumerate(series.tolist()):
-                at = spots.ends[wanted[i]] - 1 - first
+            for b, (k, start) in enumerate(zip(some.tolist(), starts.tolist())):
+                at = spots.ends[wanted[k]] - 1 - start
                 here = (at >= 0) & (at < y.shape[1])
                 if here.any():
-                    yield wanted[i][here], y[b, torch.from_numpy(at[here])].float().cpu()
+                    yield wanted[k][here], y[b, torch.from_numpy(at[here])].float().cpu()
 
     def quantiles(self, y: Tensor) -> tuple[Numbers, Numbers]:
         """Of what `forecasts` gives: quantiles [Q, n, H, D] and means [n, H, D] of the encoded numbers. A model with a
@@ -289,13 +303,13 @@ class SeriesTask(task.Task):
             sure = emission.calibrate(y[:, None], target[:, None].nan_to_num(), ~target[:, None].isnan())
             self.spread = sure.spread  # type: ignore[attr-defined]
         else:
-            found, steps = [(y, target)], _steps(section)
-            if (earlier := self._earlier(model)) is not None:
-                found.append(self._judged(*earlier))
-                steps += _steps(earlier[1])
+            found, steps = [(y, target)], [_n_steps(section)]
+            for each in self._earlier(model):
+                found.append(self._judged(*each))
+                steps.append(_n_steps(each[1]))
             errors = torch.cat([t.double() - y.double().view(t.shape) for y, t in found])  # [n, H D]
             by_step = errors.view(-1, self.codec.horizon, self.codec.d_step).numpy()
-            self.residuals = Residuals.fit(by_step, steps / self.codec.horizon)
+            self.residuals = Residuals.fit(by_step, sum(steps) / self.codec.horizon)
 
     def _judged(self, model: Any, section: Examples, spots: Spots) -> tuple[Tensor, Tensor]:
         """Outputs of a model for some windows of a span, evenly spread, and the targets [n, H D] there."""
@@ -305,49 +319,60 @@ class SeriesTask(task.Task):
         target = torch.from_numpy(targets_of(section, self.codec, spots.at(rows)))
         return torch.cat([each for _, each in found]), target
 
-    def _earlier(self, model: Any) -> tuple[Any, Examples, Spots] | None:
-        """A copy of a model with a closed form, fitted to the first half of the training span, and the second half of
-        it; None: there is no closed form, or too little to fit."""
-        if not _is_solved(model):
-            return None
-        copied = copy.deepcopy(model)
-        solvable: Any = next(each for each in copied.modules() if isinstance(each, task.Solvable))
-        train = self._found().sections["train"]
-        last = np.asarray(train.columns[LAST])
-        first_half = Examples(train.fields, {**train.columns, LAST: last // 2})
-        second = Examples(train.fields, {**train.columns, FIRST: last // 2})
-        try:
-            solvable.solve(_arrays(first_half, self.trained, isinstance(solvable, InUnits)), [])
-        except DataError:
-            return None
-        spots = windows.origins(second, self.codec)
-        return (copied, second, spots) if len(spots) else None
+    def _earlier(self, model: Any) -> Iterator[tuple[Any, Examples, Spots]]:
+        """Copies of a model with a closed form, each fitted to the beginning of the training span, and spots behind it;
+        what a fit leaves open is chosen on validation data as usual. None where there is too little."""
+        sections = self._found().sections
+        last = np.asarray(sections["train"].columns[LAST])
+        for share, until in zip(EARLIER, (*EARLIER[1:], 1.0)) if _is_solved(model) else ():
+            begun = (share * last).astype(np.int64)
+            fitted = _span(sections["train"], np.zeros_like(last), begun)
+            behind = _span(sections["train"], begun, (until * last).astype(np.int64))
+            spots = windows.origins(behind, self.codec)
+            copied = copy.deepcopy(model)
+            try:
+                solvable = next(each for each in copied.modules() if isinstance(each, task.Solvable))
+                self._solve(solvable, fitted, task.share_of(_n_steps(fitted), CALIBRATED_ON))
+            except DataError:
+                continue
+            if len(spots):
+                yield copied, behind, spots
+
+
+def _span(section: Examples, first: NDArray[np.int64], last: NDArray[np.int64]) -> Examples:
+    return Examples(section.fields, {**section.columns, FIRST: first, LAST: last})
+
+
+def _n_steps(section: Examples) -> int:
+    return int((np.asarray(section.columns[LAST]) - np.asarray(section.columns[FIRST])).sum())
 
 
 def _is_solved(model: Any) -> bool:
     return any(isinstance(module, task.Solvable) for module in model.modules())
 
 
-def _steps(section: Examples) -> float:
-    return float((np.asarray(section.columns[LAST]) - np.asarray(section.columns[FIRST])).sum())
-
-
 def targets_of(section: Examples, codec: SeriesCodec, spots: Spots) -> NDArray[np.float32]:
     """[n, H D], NaN where missing or behind the span."""
-    limits, H = np.asarray(section.columns[LAST]), codec.horizon
-    found = np.full((len(spots), H, codec.d_step), np.nan, np.float32)
-    for k, (i, end) in enumerate(zip(spots.series.tolist(), spots.ends.tolist())):
-        known = section.fields[TARGET][i][end : min(end + H, int(limits[i]))]
-        found[k, : len(known)] = known
-    return found.reshape(len(spots), -1)
+    field, H = section.fields[TARGET], codec.horizon
+    at = spots.ends[:, None] + np.arange(H)  # [n, H]
+    known = at < np.asarray(section.columns[LAST])[spots.series][:, None]
+    found = field.values[np.where(known, field.offsets[0][spots.series][:, None] + at, 0)]  # [n, H, D]
+    return np.where(known[..., None], found, np.float32(np.nan)).reshape(len(spots), -1)
 
 
-def _arrays(section: Examples, codec: SeriesCodec, units: bool) -> list[Numbers]:
-    """Each series up to the end of its span as inputs [T, d_in], its values encoded or in the units of the data."""
+def _reach(model: Any) -> int | None:
+    """How many steps a forecast of a closed form depends on; None: on all."""
+    fields = [module.receptive_field for module in model.modules() if isinstance(module, Causal)]
+    return fields[0] if fields else None
+
+
+def _arrays(section: Examples, codec: SeriesCodec, units: bool, begin: NDArray[np.int64]) -> list[Numbers]:
+    """Each series from a step up to the end of its span as inputs [T, d_in], its values encoded or in the units of the
+    data."""
     cutter, found = Cutter(section, codec, every=False), []
     scales, D = np.asarray(section.columns[SCALE]), codec.d_step
-    for i, last in enumerate(cutter.limits.tolist()):
-        x = cutter.inputs(i, 0, last).astype(np.float64)
+    for i, (first, last) in enumerate(zip(begin.tolist(), cutter.limits.tolist())):
+        x = cutter.inputs(i, first, last).astype(np.float64)
         if units:
             x[:, :D] = scales[i, 0] + scales[i, 1] * x[:, :D]
         found.append(x)

@@ -64,12 +64,12 @@ class Task(_labelled.LabelledTask):
     def __init__(self, config: Config, data: DataConfig) -> None:
         super().__init__(config, data)
         self._weights: Tensor | None = None
-        if config.class_weights and config.reading.separator is None:
+        if config.class_weights and config.reading.class_separator is None:
             self.SCORE = "weighted_error"  # type: ignore[misc]
             self.FIGURES = ("weighted_error", *self.FIGURES)  # type: ignore[misc, assignment]
 
     def _answers_of(self, source: Any) -> Answers:
-        return "classes" if self.reading.separator is not None else "class"
+        return "classes" if self.reading.class_separator is not None else "class"
 
     def _readout(self) -> str:
         return self.config.readout

@@ -48,7 +48,8 @@ Numbers = NDArray[np.float64]
 class Task(Inside):
     SCORE = "mase"
     DEFAULT_MODEL = "linear-map"
-    ADVICE = {"linear-map": {}, "ets": {}}  # fitted in closed form, and hard to beat
+    ADVICE = {"linear-map": {}}  # fitted in closed form, and hard to beat
+    ALWAYS = ("ar", "ets", "theta")  # the classical ones, likewise
     FIGURES = ("mase", "mae", "rmse", "smape", "wql", "coverage_80")
 
     config: Config

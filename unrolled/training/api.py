@@ -22,16 +22,18 @@ from unrolled.core.forward import start
 from unrolled.core.front import invocation, option
 from unrolled.core.opening import shortened
 from unrolled.core.task import Ledger, Model, Task
+from unrolled.data.files.file_form import files_as
 from unrolled.data.given_splits import given_sources, names_of_sources, with_given
 from unrolled.runs import build, closed_form, cost, parts, trust
 from unrolled.runs.asking import uses_of
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.card import write_card
 from unrolled.runs.config import RunConfig, Start, assemble, flat, given_once
+from unrolled.runs.device import own_device, pick_device
 from unrolled.runs.guess import chosen
 from unrolled.runs.parts import Frozen
 from unrolled.runs.results import read_baselines
-from unrolled.runs.run import Run, config_in, load, own_device, own_file_for, pick_device, prepare_again, saved_config
+from unrolled.runs.run import Run, config_in, load, own_file_for, prepare_again, saved_config
 from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory, first_free, is_free
 from unrolled.runs.storage.locks import in_use
@@ -166,12 +168,7 @@ def _free_name(config: RunConfig) -> Path:
 
 
 def _resume(
-    path: Path,
-    data: Any,
-    own_file: str | Path | None,
-    again: Mapping[str, Any],
-    shown: Progress,
-    started: float,
+    path: Path, data: Any, own_file: str | Path | None, again: Mapping[str, Any], shown: Progress, started: float
 ) -> Run:
     run = RunDirectory.open(path)
     config = config_in(run)
@@ -227,7 +224,7 @@ def _work(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, star
         settings = (
             trust.saved(run.path, config.versions.get("unrolled"), (Misused, NotTrained)) if resuming else nullcontext()
         )
-        with discover.models.own_mistakes(), settings:
+        with discover.models.own_mistakes(), settings, files_as(config.files.form()):
             return _train(run, config, data, shown, started, resuming)
     except KeyboardInterrupt:
         if not run.has("config.json"):

@@ -11,6 +11,7 @@ import numpy as np
 
 from unrolled.core.errors import DataError
 from unrolled.core.task import Fitted
+from unrolled.data.files.file_form import files_as
 from unrolled.layers.parts.ensemble import Together
 from unrolled.runs import build, closed_form
 from unrolled.runs.run import Run, load, own_file_for
@@ -41,7 +42,8 @@ def join(
     joined = {"members": 1} if solved else {"members": len(runs), "combine": "mixture"}
     config = first.updated({**joined, **cut})
     task = build.make_task(config)
-    task.prepare(data)
+    with files_as(config.files.form()):
+        task.prepare(data)
     for run in runs:
         if run.task.ports() != task.ports():
             raise DataError(f"{run.path}: this run was trained on other data than the others; train it again")

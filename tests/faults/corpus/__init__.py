@@ -6,6 +6,7 @@ from tests.faults.corpus import (
     arrays,
     brought,
     forecasts,
+    forms,
     images,
     large,
     later,
@@ -20,6 +21,6 @@ from tests.faults.corpus.case import Case
 
 CASES: list[Case] = [
     case
-    for group in (large, brought, text, tables, arrays, series, forecasts, sounds, images, words, paths, later)
+    for group in (large, brought, text, tables, forms, arrays, series, forecasts, sounds, images, words, paths, later)
     for case in group.CASES
 ]

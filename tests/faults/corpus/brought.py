@@ -41,7 +41,7 @@ TWEETS = "".join(json.dumps({"id": i, "full_text": f"so good 😀 {i}", "label":
 SENSOR = "time,x,y,z\n" + "".join(f"{t / 50:.2f},{t % 7},{t % 5},{t % 3}\n" for t in range(400))
 
 SHEETS = [
-    bad("Excel: first line sep=", "classify a.csv", {"a.csv": EXCEL}, "a.csv, line 1", "sep="),
+    good("Excel: first line sep=", "classify a.csv", {"a.csv": EXCEL}, examples=40),
     bad(
         "Excel: title above the header",
         "classify a.csv",
@@ -69,12 +69,21 @@ SHEETS = [
         "2 blank lines",
         examples=40,
     ),
-    bad("Excel in German: ;", "regress a.csv", {"a.csv": "Temperatur;y\n" + "20,5;1,5\n" * 30}, "line 1", "';'"),
-    bad(
+    good(
+        "Excel in German: ;",
+        "regress a.csv",
+        {"a.csv": "Text;y\n" + "".join(f"warm {i};{i},5\n" for i in range(30))},
+        "';'",
+        "decimal comma",
+        examples=30,
+    ),
+    good(
         "Excel: Unicode text",
         "classify a.txt",
         {"a.txt": CSV.replace(",", "\t").encode("utf-16")},
         "UTF-16",
+        "line 1 names the columns",
+        examples=40,
     ),
     good("LibreOffice: everything quoted", "classify a.csv", {"a.csv": QUOTED}, examples=40),
     bad("R: names of rows", "classify a.csv", {"a.csv": R_TABLE}, "a.csv, line 2", "3 cells", "2"),
@@ -86,7 +95,7 @@ SHEETS = [
         "line 20, column 'y'",
         "NA",
     ),
-    bad("pandas: index and all", "classify a.csv", {"a.csv": INDEXED}, "line 1, column 1", "index=False"),
+    good("pandas: index and all", "classify a.csv", {"a.csv": INDEXED}, "row names", examples=40),
     good(
         "pandas: Unnamed: 0",
         "classify a.csv",
@@ -128,7 +137,7 @@ SHEETS = [
     ),
     asks("a form of questions", "classify a.csv column=comment", {"a.csv": GOOGLE_FORM}, "comment", "How was it?"),
     good("a form of questions, named", "classify a.csv 'column=How was it?'", {"a.csv": GOOGLE_FORM}, examples=40),
-    asks("posts with other names", "classify a.jsonl", {"a.jsonl": TWEETS}, "--column", "full_text"),
+    good("posts with other names", "classify a.jsonl", {"a.jsonl": TWEETS}, "full_text", "content", examples=40),
     good("posts with other names, named", "classify a.jsonl column=full_text", {"a.jsonl": TWEETS}, examples=40),
     bad(
         "stars of five, one of them text",

@@ -197,11 +197,11 @@ CAPTIONS = [
     bad("caption of an absolute path", "caption shown", told("/dev/zero,no\n"), "line 26", "/dev/zero"),
     bad("ragged captions", "caption shown", told("1.png,a dog, and a cat\n"), "captions.csv, line 26", "3 cells"),
     bad(
-        "captions in Latin-1",
+        "captions in Cyrillic",
         "caption shown",
-        told() | {"shown/captions.csv": b"image,caption\n0.png,caf\xe9\n"},
-        "captions.csv, line 2, column 10",
-        "0xE9",
+        told() | {"shown/captions.csv": "image,caption\n0.png,мир\n".encode("cp1251")},
+        "captions.csv, line 2, column 7",
+        "0xEC",
     ),
     bad(
         "more images than captions",

@@ -25,7 +25,7 @@ CASES = [
     ts("empty ts", "", "@data"),
     ts("ts without data", HEAD, "no example"),
     ts("ts without a header", "1,2,3:1\n", "line 1", "@data"),
-    ts("ts in Latin-1", b"# caf\xe9\n" + HEAD.encode(), "line 1, column 6", "0xE9"),
+    ts("ts in Cyrillic", "# мир\n".encode("cp1251") + HEAD.encode(), "line 1, column 3", "0xEC"),
     ts("ts without labels", HEAD.replace("@classLabel true 1 2", "@classLabel false") + "1,2,3\n", "@classLabel"),
     ts("ts for numbers", HEAD + CASES_OF_TS, "@targetLabel", words="regress a.ts"),
     ts("ts with time stamps", HEAD.replace("Stamps false", "Stamps true") + CASES_OF_TS, "time stamps"),

@@ -29,8 +29,7 @@ TAGS = [
     tag("conll of words alone", "The\ndog\n\n" * 20, "line 1", "tag"),
     tag("conll of one tag", "".join(f"The X\ndog{i} X\n\n" for i in range(40)), "single", "'X'"),
     tag("conll with another tag column", CONLL, "line 1", "column 5", words="tag_column=5"),
-    tag("conll in Latin-1", CONLL.encode() + b"caf\xe9 NN\n", "line 151, column 4", "0xE9"),
-    tag("conll in UTF-16", CONLL.encode("utf-16"), "UTF-16"),
+    tag("conll in Cyrillic", CONLL.encode() + "мир NN\n".encode("cp1251"), "line 151, column 1", "0xEC"),
     tag("a word without a tag", TAGGED + "The_DT cat sleeps_VBZ\n", "line 31", "'cat'", file="a.txt"),
     tag(
         "a very long word without a tag",
@@ -75,6 +74,7 @@ TAGS = [
         {"a.conll": "-DOCSTART- -X-\n\n# text = x\n" + CONLL},
         examples=30,
     ),
+    good("conll in UTF-16", "tag a.conll", {"a.conll": CONLL.encode("utf-16")}, "UTF-16", examples=30),
     good("conll without a last blank line", "tag a.conll", {"a.conll": CONLL + "A DT\ncat NN"}, examples=31),
     good(
         "words left out",
@@ -90,7 +90,7 @@ PAIRS = [
     translate("pairs of blank lines", "\n\n", "empty"),
     translate("pairs without a tab", GERMAN, "line 1", "tab"),
     translate("one pair", "a\tb\n", "one example"),
-    translate("pairs in Latin-1", TABBED.encode() + b"caf\xe9\tx\n", "line 41, column 4", "0xE9"),
+    translate("pairs in Cyrillic", TABBED.encode() + "мир\tx\n".encode("cp1251"), "line 41, column 1", "0xEC"),
     translate("pairs of empty targets", "a\t\nb\t\n" * 20, "a.tsv"),
     translate("csv of one column", "source\nx\n", "two columns", file="a.csv"),
     translate("ragged csv of pairs", "source,target\n" + "a,b\n" * 20 + "a,b,c\n", "line 22", "3 cells", file="a.csv"),
@@ -123,6 +123,14 @@ PAIRS = [
     ),
     *left_out("a pair without a target", "translate a.tsv", {"a.tsv": TABBED + "ein Wort\n"}, "line 41", examples=40),
     *left_out("a pair with an empty side", "translate a.tsv", {"a.tsv": TABBED + "\tx\n"}, "line 41", examples=40),
+    good("pairs in Latin-1", "translate a.tsv", {"a.tsv": TABBED.encode() + b"caf\xe9\tx\n"}, "café", examples=41),
+    good(
+        "pairs between semicolons",
+        "translate a.csv",
+        {"a.csv": "de;en\n" + TABBED.replace("\t", ";")},
+        "';'",
+        examples=40,
+    ),
     good("a third column", "translate a.tsv", {"a.tsv": TABBED.replace("\n", "\tCC-BY\n")}, examples=40),
     good(
         "files blank on both sides",

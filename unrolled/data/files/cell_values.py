@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
+from unrolled.core.front import option
 
 SHOWN = 40  # characters of a cell
 LARGEST = float(np.finfo(np.float32).max)
@@ -30,8 +31,28 @@ def check_text(text: str) -> None:
         ) from None
 
 
+class LocalNumber(str):
+    """A number in a table with a decimal comma, such as 1,5; `float` reads it where it can mean one number only."""
+
+    plain: str | None
+    """with a decimal point; None: the sign may also separate thousands"""
+
+    @classmethod
+    def of(cls, cell: str, plain: str | None) -> LocalNumber:
+        found = cls(cell)
+        found.plain = plain
+        return found
+
+    def __float__(self) -> float:
+        if self.plain is None:
+            raise ValueError(f"{self} may be two numbers")
+        return float(self.plain)
+
+
 def is_number(cell: Any) -> bool:
     """Whether a cell holds a number, be it as text."""
+    if isinstance(cell, LocalNumber):
+        return True
     if isinstance(cell, str):
         try:
             float(cell)
@@ -71,9 +92,12 @@ def as_number(cell: Any, place: str) -> float:
 
 def _number_hint(cell: Any) -> str:
     """What to do about a text that is no number, but may have been meant as one."""
+    if isinstance(cell, LocalNumber):
+        sign = "," if "," in cell else "."
+        return f"'{sign}' may be the decimal sign or separate thousands; name the decimal sign with {option('decimal')}"
     if isinstance(cell, str) and cell.count(",") == 1 and is_number(cell.replace(",", ".")):
         return "write the decimal point as '.', and do not use thousands separators"
-    if isinstance(cell, str) and is_number(re.sub(r"(?<=\d)[,'_ \u00a0\u202f](?=\d{3})", "", cell)):
+    if isinstance(cell, str) and is_number(re.sub(r"(?<=\d)[.,'_ \u00a0\u202f](?=\d{3})", "", cell).replace(",", ".")):
         return "do not use thousands separators"
     return "fill in a number, or remove the row"
 
@@ -103,6 +127,8 @@ def as_class(cell: Any, place: str) -> str:
     """The name of a class; whole numbers and true/false are names too (see Typed), 3.0 is the class 3."""
     if is_gap(cell) and not (isinstance(cell, str) and cell.strip()):  # 'NA' and 'none' may be names
         raise DataError(f"{place}: found {shown(cell)}, expected a class; fill it in or remove the row")
+    if isinstance(cell, LocalNumber):
+        return cell
     if isinstance(cell, str):
         return as_text(cell, place).strip()
     if isinstance(cell, bool | np.bool_):

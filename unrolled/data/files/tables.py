@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from unrolled.core.errors import DataError, MissingColumn, Misused, UsageError, some
-from unrolled.core.front import option
+from unrolled.core.errors import DataError, Misused
 from unrolled.data.files.cell_values import kind_of, shown
 from unrolled.data.given_splits import ALL, given_part
 
@@ -147,25 +146,6 @@ def has_names(table: Table) -> bool:
     """Whether the rows of a table have named cells; those of a list may be bare texts."""
     records = table.records() if isinstance(table, RecordTable) else iter(())
     return not isinstance(next(records, (0, None))[1], str)
-
-
-def choose_column(table: Table, column: str | None, condition: str | None, part: str | None = None) -> str:
-    """Which column holds the text, beside those of the class and of the split; a choice that is not plain is asked
-    for, not guessed."""
-    names = table.columns()
-    for setting, wanted in (("column", column), ("data.condition", condition), ("part", part)):
-        if wanted is not None and wanted not in names:
-            raise MissingColumn(table.name, wanted, option(setting), names)
-    if column is None:
-        others = [name for name in names if name not in (condition, part)]
-        if len(others) != 1 and "text" not in others:
-            known = f"it has {some(names)}"
-            other = f"or which column to predict with {option('target')}"
-            raise UsageError(f"{table.name}: name the column of the text with {option('column')}, {other}; {known}")
-        column = others[0] if len(others) == 1 else "text"
-    if column == condition:
-        raise UsageError(f"{table.name}: column '{column}' cannot be both the text and the condition")
-    return column
 
 
 def table_examples(table: Table, column: str, condition: str | None, part: str | None = None) -> Iterator[Example]:

@@ -1,8 +1,9 @@
 """Plain text files: checked bytes become pieces of text or lines, never the whole file at once.
 
 What is accepted is UTF-8, with or without a byte order mark, plain or packed (.gz, .bz2, .xz), with any line ends,
-which become "\\n". Anything else is refused in one sentence with its place: a file that is quietly misread trains a
-model on garbage.
+which become "\\n"; UTF-16 and Windows-1252 where the bytes show it (see encodings), with a note that shows some words;
+and any encoding that is given. Anything else is refused in one sentence with its place: a file that is quietly misread
+trains a model on garbage.
 """
 
 from __future__ import annotations
@@ -12,22 +13,27 @@ import codecs
 import gzip
 import hashlib
 import io
+import itertools
 import lzma
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from unrolled.core.errors import DataError, Misused
+from unrolled.core.front import option
 from unrolled.core.opening import open_regular
+from unrolled.data.files.encodings import NAMES, WESTERN, Words, mark_size, marked, two_bytes_each, why_not_western
+from unrolled.data.files.file_form import current_form
 from unrolled.data.files.passes import Passes
 
 PIECE = 1 << 20  # characters, about: large enough for fast encoding, small beside any model
 LONGEST_LINE = 1 << 26  # characters, which are held at once
 LARGEST_WHOLE = 1 << 28  # bytes of a file that cannot be read in pieces
+FILES_NOTED = 5
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 OFFICE, PACKED_FILE, ALONE = "save it as .csv or as text in UTF-8", "unpack it, or rename it to end in {}", ""
@@ -43,10 +49,6 @@ _MAGIC = {
     b"RIFF": ("wav, avi or webp", ALONE), b"OggS": ("ogg", ALONE), b"fLaC": ("flac", ALONE), b"MThd": ("MIDI", ALONE),
     b"\x89HDF": ("HDF5 or MATLAB 7.3", ALONE), b"MATLAB 5.0": ("MATLAB", ALONE), b"\x7fELF": ("program", ALONE),
     b"SQLite format": ("SQLite", ALONE), b"ARROW1": ("arrow", ALONE),
-}  # fmt: skip
-_MARKS = {
-    codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF32_BE: "UTF-32", codecs.BOM_UTF16_LE: "UTF-16",
-    codecs.BOM_UTF16_BE: "UTF-16",
 }  # fmt: skip
 
 
@@ -92,8 +94,15 @@ class TextFile:
         self.path = Path(path)
         self.name = str(path)
         self.notes: dict[str, None] = {}  # ordered and without repeats: a file is read more than once
+        self.form = current_form()
         self._passes = Passes(self.name)
         self._digest: str | None = None
+
+    def tell(self, note: str) -> None:
+        """Note how the file is understood, where that is found out and not given."""
+        self.notes[f"{self.name}: {note}"] = None
+        if self.form.told is not None:
+            self.form.told[f"{self.name}: {note}"] = None
 
     def require(self) -> None:
         """There is such a file, and it may be read."""
@@ -203,75 +212,126 @@ class TextFile:
         return DataError(f"{self.name}: the {kind} data is damaged ({error}); compress the file again")
 
     def _decoded(self) -> Iterator[str]:
-        """Checked text with the line ends made one; raises at the first byte that is not UTF-8 text."""
-        utf8 = codecs.getincrementaldecoder("utf-8")()
+        """Checked text with the line ends made one; raises at the first byte that is not text."""
         newlines = io.IncrementalNewlineDecoder(None, translate=True)
-        done = 0
-        for chunk in self._chunks():
-            if done == 0:
-                sniff(chunk[: 1 << 16], self.name)
-                if chunk.startswith(codecs.BOM_UTF8):
-                    self.notes[f"{self.name}: the byte order mark at the start was removed"] = None
-            if (at := chunk.find(0)) >= 0:
-                what = "a NUL byte, which is not text; remove it, or export the file again as UTF-8"
-                raise DataError(f"{self._place(done + at)}: found {what}")
-            waiting = len(utf8.getstate()[0])
-            try:
-                text = utf8.decode(chunk)
-            except UnicodeDecodeError as error:
-                raise self._not_utf8(done - waiting + error.start, error) from None
-            text = text.removeprefix("\ufeff") if done == 0 else text
-            done += len(chunk)
+        for text in self._text():
             yield newlines.decode(text)
-        try:
-            utf8.decode(b"", final=True)
-        except UnicodeDecodeError as error:
-            raise self._not_utf8(done - len(utf8.getstate()[0]), error) from None
         if left := newlines.decode("", final=True):
             yield left
         if newlines.newlines not in (None, "\n"):
             self.notes[f"{self.name}: Windows or old Mac line ends were read as plain line ends"] = None
 
-    def _place(self, offset: int) -> str:
+    def _text(self) -> Iterator[str]:
+        """Decoded and checked; notes are complete when it ends."""
+        encoding, why, done, words = "utf-8", "", 0, Words()
+        decoder = codecs.getincrementaldecoder(encoding)()
+        for chunk in itertools.chain(self._chunks(), (b"",)):
+            if done == 0:
+                encoding, why = self._begun(chunk[: 1 << 16])
+                decoder = codecs.getincrementaldecoder(encoding)()
+            waiting = len(decoder.getstate()[0])
+            try:
+                text = decoder.decode(chunk, final=not chunk)
+            except UnicodeDecodeError as error:
+                at = done - waiting + error.start
+                if why or encoding != "utf-8":
+                    raise self._undecoded(at, encoding, error) from None
+                encoding, why = self._not_utf8(at, error)  # all text so far is ASCII, which these share
+                decoder = codecs.getincrementaldecoder(encoding)()
+                text = decoder.decode(error.object, final=not chunk)
+            if done == 0 and text.startswith("\ufeff"):
+                text = text[1:]
+            if (nul := text.find("\0")) >= 0:
+                what = "a NUL byte, which is not text; remove it, or export the file again as UTF-8"
+                before = len(f"x{text[:nul]}".encode(encoding)) - len("x".encode(encoding))  # without a mark
+                before += mark_size(chunk) if done == 0 else 0
+                raise DataError(f"{self._place(done - waiting + before, encoding)}: found {what}")
+            done += len(chunk)
+            if why:
+                words.add(text)
+            yield text
+        if why:
+            name = NAMES.get(encoding, encoding)
+            other = f"; if they look wrong, name the encoding with {option('encoding')}" if "given" not in why else ""
+            self.tell(f"read as {name} ({why}), with words such as {words}{other}")
+
+    def _begun(self, head: bytes) -> tuple[str, str]:
+        """The encoding by what is given or by the first bytes, and why where it is not UTF-8."""
+        mark, given = marked(head), None if self.form.is_habit else self.form.encoding
+        if given is not None and given != "utf-8":
+            if mark is not None and not given.startswith(mark[:6]):
+                start = f"{self.name}: starts with the byte order mark of {mark.upper()}"
+                raise DataError(f"{start}, but {option('encoding', given)} is given; leave it out")
+            return given, "the encoding given"
+        if mark == "utf-32":
+            raise DataError(f"{self.name}: this is UTF-32; read it with {option('encoding', 'utf-32')}")
+        if mark == "utf-16":
+            return mark, "by the byte order mark at the start"
+        if mark == "utf-8":
+            self.notes[f"{self.name}: the byte order mark at the start was removed"] = None
+        refuse_other_kinds(head, self.name)
+        if wide := two_bytes_each(head):
+            return wide, "guessed, because every second byte is zero"
+        refuse_controls(head, self.name)
+        return "utf-8", ""
+
+    def _not_utf8(self, offset: int, error: UnicodeDecodeError) -> tuple[str, str]:
+        """The encoding of a text that turns out not to be UTF-8 here, and why it is that one."""
+        habit = self.form.encoding if self.form.is_habit else None
+        if "unexpected end" in error.reason or self.form.encoding == "utf-8":
+            raise self._undecoded(offset, "utf-8", error)
+        if habit not in (None, WESTERN):
+            return habit, "as the training data was"
+        if reason := why_not_western(self._chunks()):
+            raise DataError(
+                f"{self._place(offset)}: the byte 0x{error.object[error.start]:02X} is not UTF-8, and {reason}"
+            )
+        return WESTERN, "guessed, because it is not UTF-8 and looks like a Western language so"
+
+    def _undecoded(self, offset: int, encoding: str, error: UnicodeDecodeError) -> DataError:
+        place = self._place(offset, encoding)
+        if "unexpected end" in error.reason or "truncated" in error.reason:
+            ends = "the file ends in the middle of a character; it was cut off, so copy it again"
+            return DataError(f"{place}: {ends}, or name its encoding with {option('encoding')}")
+        found = f"the byte 0x{error.object[error.start]:02X} is not {NAMES.get(encoding, encoding)}"
+        return DataError(f"{place}: {found}; fix it, or name the right encoding with {option('encoding')}")
+
+    def _place(self, offset: int, encoding: str = "utf-8") -> str:
         """The line and column of a byte, counted by reading the file again."""
-        before, line, rest = b"", 1, offset
+        decoder = codecs.getincrementaldecoder(encoding)("replace")
+        newlines = io.IncrementalNewlineDecoder(None, translate=True)
+        line, column, rest = 1, 1, offset
         for chunk in self._chunks():
-            part, rest = before + chunk[:rest], rest - len(chunk)
-            whole_end = len(part) - (rest > 0)  # a "\r" at the very end may be half of a "\r\n"
-            last = max(part.rfind(b"\n"), part.rfind(b"\r", 0, whole_end))
-            whole = part[: last + 1]
-            line += whole.count(b"\n") + whole.count(b"\r") - whole.count(b"\r\n")
-            before = part[last + 1 :]
+            text = newlines.decode(decoder.decode(chunk[:rest], final=rest <= len(chunk)), final=rest <= len(chunk))
+            if rest == offset:
+                text = text.removeprefix("\ufeff")
+            ends = text.count("\n")
+            line, column = line + ends, len(text) - (text.rfind("\n") + 1) + (1 if ends else column)
+            rest -= len(chunk)
             if rest <= 0:
                 break
-        column = len(before.decode("utf-8", "replace").removeprefix("\ufeff")) + 1
         return f"{self.name}, line {line}, column {column}"
 
-    def _not_utf8(self, offset: int, error: UnicodeDecodeError) -> DataError:
-        place = self._place(offset)
-        if "unexpected end" in error.reason:
-            return DataError(f"{place}: the file ends in the middle of a character; it was cut off, so copy it again")
-        return DataError(
-            f"{place}: the byte 0x{error.object[error.start]:02X} is not UTF-8; the file is probably Latin-1 or "
-            "Windows-1252; convert it, for instance with: iconv -f WINDOWS-1252 -t UTF-8"
-        )
+
+def notes_of(files: Iterable[TextFile]) -> list[str]:
+    """The notes of many files; of most of them only how many there are."""
+    noted = [list(file.notes) for file in files if file.notes]
+    more = len(noted) - FILES_NOTED
+    return [note for notes in noted[:FILES_NOTED] for note in notes] + (
+        [f"there are similar notes on {more} more files"] if more > 0 else []
+    )
 
 
-def sniff(head: bytes, name: str) -> None:
-    """Refuse what the first bytes show to be something other than UTF-8 text."""
-    for mark, encoding in _MARKS.items():
-        if head.startswith(mark):
-            raise DataError(f"{name}: this is {encoding}, not UTF-8; convert it with: iconv -f {encoding} -t UTF-8")
+def refuse_other_kinds(head: bytes, name: str) -> None:
+    """Refuse what the first bytes show to be a file of another kind."""
     for magic, (kind, advice) in _MAGIC.items():
         if head.startswith(magic):
             advice = advice or "check the suffix of its name, or give text in UTF-8"
             raise DataError(f"{name}: this is a {kind} file, not text; {advice}")
-    even, odd = head[0::2].count(0), head[1::2].count(0)
-    if max(even, odd) > 0.4 * len(head) / 2 and min(even, odd) < 0.1 * max(even, odd):
-        order = "UTF-16BE" if even > odd else "UTF-16LE"
-        raise DataError(
-            f"{name}: this looks like UTF-16 without a mark at the start; convert it with: iconv -f {order} -t UTF-8"
-        )
+
+
+def refuse_controls(head: bytes, name: str) -> None:
+    """Refuse what the first bytes show to be no text."""
     controls = sum(head.count(value) for value in range(32) if value not in b"\t\n\r\f\v\b\x1b")
     if controls > max(8, 0.05 * len(head)):
         raise DataError(f"{name}: this is binary data ({controls} control bytes at the start), not text")

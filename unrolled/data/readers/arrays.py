@@ -189,7 +189,7 @@ def _answer(value: Any, answers: Answers, reading: Reading, place: str, view: An
     if answers == "classes":
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
             return tuple(as_class(i, place) for i in np.flatnonzero(value))
-        return as_classes(value, reading.separator, place)
+        return as_classes(value, reading.class_separator, place)
     if answers == "numbers":
         return np.array([as_number(each, place) for each in np.atleast_1d(value)])
     if answers == "series":

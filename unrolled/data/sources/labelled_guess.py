@@ -17,7 +17,8 @@ from unrolled.data.labelled import LabelledSource
 from unrolled.data.look import Look
 from unrolled.data.readers.arrays import ANSWER_ARRAYS, open_arrays
 from unrolled.data.reading import Answers, Names, Reading, names_of
-from unrolled.data.sources.labelled_table import TARGETS, open_columns
+from unrolled.data.sources.labelled_table import TARGETS, open_columns, target_by_content
+from unrolled.data.sources.line_kinds import answers_in
 from unrolled.data.sources.open_labelled import most_of
 
 LOOKED_AT = 300  # examples
@@ -40,8 +41,8 @@ def _guess(look: Look, reading: Reading) -> Answers | None:
         return "tags"
     if look.suffix == ".ts":
         return _of_header(look.lines)
-    if look.suffix == ".txt":
-        return _of_line(next(iter(look.lines), ""))
+    if look.table is None and look.lines:
+        return answers_in(look.lines)
     if look.table is not None:
         _require_columns(look.table, target=reading.target, column=reading.column)
     tried = {answers: _answers(look, reading, answers) for answers in _order(reading)}
@@ -63,7 +64,7 @@ def _require_columns(table: Table, **named: Names | None) -> None:
 
 
 def _order(reading: Reading) -> tuple[Answers, ...]:
-    return ("classes",) if reading.separator is not None else ("class", "numbers", "tags", "series")
+    return ("classes",) if reading.class_separator is not None else ("class", "numbers", "tags", "series")
 
 
 class _Tried(NamedTuple):
@@ -83,8 +84,12 @@ def _answers(look: Look, reading: Reading, answers: Answers) -> _Tried:
     try:
         opened = _opened(look, reading, answers)
         chosen = set() if opened is None else {name.lower() for name in names_of(opened.reading.target)}
-        if opened is None or (reading.target is None and chosen and not chosen & {*TARGETS[answers], *ANSWER_ARRAYS}):
-            return _Tried([], False)  # a column that is left over, such as a number of the row, is no sign of a target
+        if opened is None:
+            return _Tried([], False)
+        if reading.target is None and chosen and not chosen & {*TARGETS[answers], *ANSWER_ARRAYS}:
+            found_by = look.table and target_by_content(look.table, reading)
+            if not found_by or {found_by[0].lower()} != chosen:
+                return _Tried([], False)  # what is left over, such as a number of the row, is no sign of a target
         for example in islice(opened, LOOKED_AT):
             found.append(example.answer)
     except UnrolledError:
@@ -128,14 +133,6 @@ def _of_header(lines: Sequence[str]) -> Answers | None:
     """The lines of a .ts file before its data say what the labels are."""
     told = {tuple(line.lower().split()[:2]) for line in lines if line.startswith("@")}
     return "class" if ("@classlabel", "true") in told else "numbers" if ("@targetlabel", "true") in told else None
-
-
-def _of_line(line: str) -> Answers | None:
-    """A plain text is a stream to most tasks: only __label__ at its start says otherwise."""
-    first, second = [*line.split()[:2], "", ""][:2]
-    if not first.startswith("__label__"):
-        return None
-    return "classes" if second.startswith("__label__") else "class"
 
 
 def _numbers_or_class(found: Iterable[str]) -> Answers:

@@ -28,7 +28,15 @@ from unrolled.data.files.cell_values import (
     kind_of,
     shown,
 )
-from unrolled.data.files.csv_table import CsvTable, Headerless
+from unrolled.data.files.column_kinds import (
+    FEWEST,
+    kind_of_cells,
+    kinds_in,
+    labelled_pair,
+    obvious_text,
+    target_beside,
+)
+from unrolled.data.files.csv_table import CsvTable
 from unrolled.data.files.missing_values import fill
 from unrolled.data.files.tables import ListTable, Table, frame_table
 from unrolled.data.files.text_file import TextFile
@@ -50,7 +58,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
 }
 IDS = ("id", "series", "series_id", "sequence_id", "sample_id", "case_id", "recording")
 LOOKED_AT = 1000  # rows, to find out whether ids come again
+ROWS = 300  # to find out whether the first is a header
 TIMES = ("time", "t", "step", "tick", "timestamp", "datetime", "date")
+KNOWN = frozenset({*INPUTS, *IDS, *TIMES, *(name for names in TARGETS.values() for name in names)})
 
 
 def open_table_file(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
@@ -64,12 +74,28 @@ def table_in(path: Path, file: TextFile | None = None) -> Table | None:
     """A table in a file; numbers without a header line get the column names 1, 2, 3, ... None: it is no table."""
     file = file or TextFile(path)
     table = open_table(path, file)
-    if isinstance(table, CsvTable):
-        delimiter = "\t" if ".tsv" in path.suffixes else ","
-        first = next((line for line in file.lines() if line.strip()), "").split(delimiter)
-        if len(first) > 1 and all(is_number(cell) for cell in first):
-            table = Headerless(file, delimiter, len(first))
+    if isinstance(table, CsvTable) and lacks_header(table.first_rows(ROWS)):
+        return table.without_header()
     return table
+
+
+def lacks_header(rows: list[list[str]]) -> bool:
+    """Whether the first row is one like others: numbers alone, a number above numbers, or a class that comes again.
+
+    >>> lacks_header([["ham", "see you soon"], *([["spam", "win now"], ["ham", "see you"]] * 5)])
+    True
+    """
+    first, below = (rows[0], rows[1:]) if rows else ([], [])
+    if len(first) > 1 and all(is_number(cell) for cell in first):
+        return True
+    if len(first) < 2 or len(below) < FEWEST or KNOWN & {cell.strip().lower() for cell in first}:
+        return False
+    if any(len(row) != len(first) for row in below):
+        return False
+    columns = [[row[i] for row in below] for i in range(len(first))]
+    kinds = [kind_of_cells(cells) for cells in columns]
+    comes_again = any(kind.is_names and cell in cells for cell, cells, kind in zip(first, columns, kinds))
+    return comes_again or (len(first) == 2 and any(k.numbers and is_number(cell) for cell, k in zip(first, kinds)))
 
 
 def open_rows(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
@@ -110,7 +136,8 @@ def open_columns(table: Table, reading: Reading, answers: Answers) -> LabelledSo
     if reading.column is None:
         source.notes[f"{table.name}: the input is {_listed(inputs)}, chosen by name and content"] = None
     if reading.target is None and target:
-        source.notes[f"{table.name}: the target is {_listed(target)}, chosen by name"] = None
+        by = "by name" if {name.lower() for name in target} & {*TARGETS[answers]} else "by its content"
+        source.notes[f"{table.name}: the target is {_listed(target)}, chosen {by}"] = None
     return source
 
 
@@ -142,10 +169,27 @@ def _targets(table: Table, names: list[str], reading: Reading, answers: Answers)
     left = [name for name in names if name not in taken and name.lower() not in INPUTS]
     if guess is None and len(left) == 1 and len(names) > 1:
         guess = left[0]
+    if guess is None and (found := target_by_content(table, reading)):
+        guess = found[0]
     if guess is None or guess in inputs:
         known = f"it has {some(names)}"
         raise UsageError(f"{table.name}: name the column of the target with {option('target')}; {known}")
     return [guess]
+
+
+def target_by_content(table: Table, reading: Reading) -> tuple[str, str] | None:
+    """The column of classes or of numbers beside the only column of texts, and which they are; None: there is none."""
+    names = table.columns()
+    inputs = names_of(reading.column, names)
+    taken = {reading.group, reading.part, reading.id, reading.time}
+    free = [name for name in names if name not in taken and name not in inputs and name.lower() not in IDS]
+    kinds = kinds_in(table, [*inputs, *free])
+    by_name = {name.lower(): name for name in reversed(free)}
+    text = inputs[0] if len(inputs) == 1 else next((by_name[name] for name in INPUTS if name in by_name), None)
+    text = text or obvious_text(kinds)
+    if text is None and len(free) == 2 and (pair := labelled_pair(kinds[free[0]], kinds[free[1]])):
+        return free[pair[0]], pair[1]
+    return None if text is None or not kinds[text].is_various else target_beside(text, kinds, free)
 
 
 def _with_order(table: Table, reading: Reading, target: list[str], answers: Answers) -> Reading:
@@ -216,6 +260,7 @@ def _inputs(table: Table, reading: Reading, others: list[str], layout: str) -> l
         return others
     by_name = {name.lower(): name for name in reversed(others)}
     guess = next((by_name[name] for name in INPUTS if name in by_name), others[0] if len(others) == 1 else None)
+    guess = guess or obvious_text(kinds_in(table, [name for name in others if name.lower() not in IDS]))
     if guess is None:
         known = f"it has {_listed(others)}"
         raise UsageError(f"{table.name}: name the column of the input with {option('column')}; {known}")

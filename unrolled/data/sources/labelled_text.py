@@ -3,13 +3,14 @@
 positive/0001.txt                            a folder for each class, a file for each text
 Greek.txt                                    a file for each class, a line for each text
 __label__sport __label__news the text        fastText: the labels first
-the text<TAB>sport                           the label last
+the text<TAB>sport                           the label last, or first where only that side has few different values
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ import numpy as np
 from unrolled.core.errors import DataError, UsageError, some
 from unrolled.data.files.cell_values import as_class, as_classes, as_number
 from unrolled.data.files.file_names import named_files
-from unrolled.data.files.text_file import TextFile, unpacked
+from unrolled.data.files.text_file import TextFile, notes_of, unpacked
 from unrolled.data.given_splits import ALL
 from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.reading import Answers, Reading
+from unrolled.data.sources.line_kinds import FASTTEXT, LOOKED_AT, two_cells
 
 LABEL = re.compile(r"__label__(\S+)\s*")
 
@@ -34,10 +36,13 @@ def open_folder(files: Sequence[Path], folder: Path, reading: Reading, answers: 
     found = named_files(files, folder, reading, answers)
 
     def read() -> Iterator[Labelled]:
-        for path, answer, group, part in found:
-            yield Labelled(TextFile(path).text(), answer, str(path), group, part)
+        opened = [TextFile(named.path) for named in found]
+        for file, (path, answer, group, part) in zip(opened, found, strict=True):
+            yield Labelled(file.text(), answer, str(path), group, part)
+        source.notes.update(dict.fromkeys(notes_of(opened)))
 
-    return LabelledSource(str(folder), "text", answers, read, {}, reading)
+    source = LabelledSource(str(folder), "text", answers, read, {}, reading)
+    return source
 
 
 def _file_per_class(files: Sequence[Path], folder: Path, reading: Reading, answers: Answers) -> LabelledSource:
@@ -49,10 +54,10 @@ def _file_per_class(files: Sequence[Path], folder: Path, reading: Reading, answe
         )
 
     def read() -> Iterator[Labelled]:
-        blank = 0
-        for path in files:
+        blank, opened = 0, [TextFile(path) for path in files]
+        for path, file in zip(files, opened, strict=True):
             label = unpacked(path.name).removesuffix(".txt")
-            for number, line in enumerate(TextFile(path).lines(), start=1):
+            for number, line in enumerate(file.lines(), start=1):
                 if not line.strip():
                     blank += 1
                     continue
@@ -60,6 +65,7 @@ def _file_per_class(files: Sequence[Path], folder: Path, reading: Reading, answe
                 yield Labelled(line, label if answers == "class" else None, f"{path}, line {number}", group)
         if blank:
             source.notes[f"{blank} blank lines were skipped"] = None
+        source.notes.update(dict.fromkeys(notes_of(opened)))
 
     source = LabelledSource(str(folder), "text", answers, read, {}, reading)
     source.notes[f"{folder}: the classes are the file names, with one example per line"] = None
@@ -67,27 +73,37 @@ def _file_per_class(files: Sequence[Path], folder: Path, reading: Reading, answe
 
 
 def open_lines(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
-    """A file of lines: fastText where the first line begins with __label__, otherwise text, a tab and the label."""
+    """A file of lines: fastText where the first line begins with __label__, otherwise text, a tab and the label, in the
+    order that the first lines show."""
     file = TextFile(path)
-    first = next((line for line in file.lines() if line.strip()), "")
-    if first.startswith("__label__") and answers in ("numbers", "series"):
+    begin = list(islice((line for line in file.lines() if line.strip()), LOOKED_AT))
+    first = begin[0] if begin else ""
+    if first.startswith(FASTTEXT) and answers in ("numbers", "series"):
         raise UsageError(f"{path}: lines with __label__ can give classes, not {answers}")
-    split = _fasttext if first.startswith("__label__") else _tabbed
+    found = two_cells(begin)
+    split = _fasttext if first.startswith(FASTTEXT) else _label_first if found and found.target == 0 else _tabbed
 
     def read() -> Iterator[Labelled]:
-        blank = 0
+        blank, named = 0, found is not None and found.named
         for number, line in enumerate(file.lines(), start=1):
             if not line.strip():
                 blank += 1
                 continue
+            if named:
+                named = False
+                source.notes[f"{path}: line {number} names the columns, so it is no example"] = None
+                continue
             place = f"{path}, line {number}"
             text, answer = split(line, place, answers)
-            yield Labelled(text, _answer(answer, answers, reading.separator, place), place, None, ALL)
+            yield Labelled(text, _answer(answer, answers, reading.class_separator, place), place, None, ALL)
         if blank:
             source.notes[f"{blank} blank lines were skipped"] = None
         source.notes.update(file.notes)
 
     source = LabelledSource(str(path), "text", answers, read, {}, reading)
+    if found and answers != "none":
+        order = "before" if found.target == 0 else "behind"
+        source.notes[f"{path}: the target is {order} the tab of each line, chosen by its content"] = None
     return source
 
 
@@ -114,6 +130,13 @@ def _tabbed(line: str, place: str, answers: Answers) -> tuple[str, Any]:
             f"{place}: found no tab, expected the text, a tab and the label (or __label__NAME and the text)"
         )
     return text, answer
+
+
+def _label_first(line: str, place: str, answers: Answers) -> tuple[str, Any]:
+    answer, tab, text = line.partition("\t")
+    if not tab and answers != "none":
+        raise DataError(f"{place}: found no tab, expected the label, a tab and the text, as in the first lines")
+    return text if tab else line, None if answers == "none" else answer
 
 
 def _answer(value: Any, answers: Answers, separator: str | None, place: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from unrolled.core.errors import DataError, MissingColumn, UsageError, nearest, some
 from unrolled.core.front import option
-from unrolled.data.files.csv_table import CsvTable, Headerless
+from unrolled.data.files.csv_table import CsvTable
 from unrolled.data.files.in_memory import table_of, values_of
 from unrolled.data.files.tables import ListTable, RecordTable, Table, frame_table
 from unrolled.data.files.text_file import TextFile, unpacked
@@ -107,9 +107,9 @@ def _told(settled: PairReading, asked: PairReading, name: str) -> dict[str, None
 def open_columns(table: Table, reading: PairReading) -> PairSource:
     """Two columns of a table."""
     if isinstance(table, CsvTable):
-        first = next((cells for _, cells in table._records()), [])
+        first = table.first()
         if first and not has_header(first, reading):
-            table = Headerless(TextFile(table.name), ",", len(first))
+            table = table.without_header()
     settled = choose(table.columns(), reading, table.name)
     wanted = [settled.source_column, settled.target_column, *([settled.part_column] if settled.part_column else [])]
     columns = [str(name) for name in wanted]
@@ -262,11 +262,8 @@ def table_of_pairs(path: Path, reading: PairReading) -> Table | None:
     """The table in a file as a run reads it: where that numbered its columns, a first line without known names is a
     row like others."""
     table = open_table(path)
-    if isinstance(table, CsvTable) and str(reading.source_column).isdigit():
-        first = next((cells for _, cells in table._records()), [])
-        if sides(first) is None:
-            return Headerless(TextFile(path), "\t" if ending_of(path) == ".tsv" else ",", len(first))
-    return table
+    numbered = isinstance(table, CsvTable) and str(reading.source_column).isdigit()
+    return table.without_header() if numbered and sides(table.first()) is None else table
 
 
 def _table_sources(path: Path, reading: PairReading) -> Iterator[tuple[int, str]]:

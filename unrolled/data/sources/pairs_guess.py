@@ -10,6 +10,7 @@ from unrolled.core.errors import UnrolledError
 from unrolled.core.task import Guess
 from unrolled.data.builtin_sets import builtin_holds
 from unrolled.data.files.cell_values import is_number
+from unrolled.data.files.column_kinds import kind_of_cells
 from unrolled.data.files.tables import ListTable
 from unrolled.data.files.text_file import unpacked
 from unrolled.data.given_splits import part_in
@@ -44,9 +45,9 @@ def guess_pairs(look: Look, given: Mapping[str, Any]) -> Guess | None:
 
 
 def are_pairs(found: list[Pair]) -> bool:
-    """Two texts each: not numbers, and not a few targets again and again, which are classes."""
+    """Two texts each: not numbers, and not a few texts again and again on one side, which are classes."""
     for texts in ([pair.source for pair in found], [pair.target for pair in found]):
-        if sum(is_number(text) for text in texts) > 0.1 * len(texts):
+        if sum(is_number(text) for text in texts) > 0.1 * len(texts) or kind_of_cells(texts).is_names:
             return False
     targets = {pair.target for pair in found}
     return len(targets) >= max(2, LEAST * len(found)) or (len(found) <= FEW and len(targets) > len(found) // 2)

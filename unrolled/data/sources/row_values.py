@@ -33,7 +33,7 @@ def answer_of(cells: Sequence[Any], target: list[str], answers: Answers, reading
         return np.array([as_number(cell, f"{place}, column '{name}'") for name, cell in zip(target, cells)])
     here = f"{place}, column '{target[0]}'"
     if answers == "classes":
-        return as_classes(cells[0], reading.separator, here)
+        return as_classes(cells[0], reading.class_separator, here)
     if answers == "tags":
         return as_words(cells[0], here)
     return as_series(cells[0], here) if answers == "series" else as_class(cells[0], here)

@@ -23,7 +23,6 @@ from unrolled.core.front import option
 from unrolled.data.files.cell_values import as_number, is_gap, is_number
 from unrolled.data.files.csv_table import CsvTable, Headerless
 from unrolled.data.files.tables import Table
-from unrolled.data.files.text_file import TextFile
 from unrolled.data.given_splits import ALL, given_part
 from unrolled.data.pairs import Pair
 from unrolled.data.reading import RecognitionReading
@@ -100,10 +99,8 @@ def headed(table: Table) -> Table:
     """The table; where its first line is numbers, not names, its columns are called by their numbers."""
     if not isinstance(table, CsvTable) or isinstance(table, Headerless):
         return table
-    first = next((cells for _, cells in table._records()), [])
-    if len(first) < 3 or not all(map(is_number, first[:-1])):
-        return table
-    return Headerless(TextFile(table.name), table._delimiter, len(first))
+    first = [table.cell(cell) for cell in table.first()]
+    return table.without_header() if len(first) > 2 and all(map(is_number, first[:-1])) else table
 
 
 def open_stroke_table(table: Table, reading: RecognitionReading) -> VectorPairs:

@@ -21,9 +21,10 @@ from unrolled.core.front import option
 from unrolled.data.builtin_sets import BUILTIN, asked
 from unrolled.data.config import DataConfig
 from unrolled.data.files.cell_values import as_text
+from unrolled.data.files.column_kinds import choose_column
 from unrolled.data.files.in_memory import as_array
-from unrolled.data.files.tables import Example, FrameTable, ListTable, Table, choose_column, has_names, table_examples
-from unrolled.data.files.text_file import PIECE, TextFile, named_path, unpacked
+from unrolled.data.files.tables import Example, FrameTable, ListTable, Table, has_names, table_examples
+from unrolled.data.files.text_file import PIECE, TextFile, named_path, notes_of, unpacked
 from unrolled.data.formats import open_table
 from unrolled.data.given_splits import ALL
 
@@ -147,7 +148,7 @@ class FileSource(TextSource):
         return _digest_of([*found, f"without {len(self._copies)} copies"] if self._copies else found)
 
     def notes(self) -> list[str]:
-        notes = [note for text in self._texts for note in text.notes]
+        notes = notes_of(self._texts)
         if self._blank:
             notes.append(f"{self._blank} blank lines were skipped")
         if self._copies:

@@ -28,6 +28,7 @@ from unrolled.data.time_series.prepare import CALENDAR, FIRST, KNOWN, LAST, PAST
 MOST_WINDOWS = 1 << 20  # of an epoch
 ENOUGH = 256  # of an epoch, before they are taken from farther apart
 TARGETS, FEWEST_PLACES = 4096, 8  # numbers that a window predicts in training, and steps of it that do so at least
+AT_ONCE, NUMBERS, FEWEST_STEPS = 64, 1 << 22, 64  # of streams: series, numbers that are predicted, steps of each
 OVERLAP = 4  # windows that a step of a series is in, where every position of a window has a target
 
 
@@ -187,24 +188,25 @@ class Cutter:
             rows = np.arange(begin, min(begin + batch_size, len(spots)))
             yield self.batch(spots.at(rows), rows)
 
-    def streams(self, series: Whole, rows: int, length: int) -> Iterator[tuple[Batch, Whole, int]]:
-        """Whole series from their beginning in chunks that carry the state: the batch, which series, and the step of
-        its first position."""
-        limits = self.limits[series]
-        order = series[np.argsort(-limits, kind="stable")]
-        for begin in range(0, len(order), rows):
-            some = order[begin : begin + rows]
-            longest = int(self.limits[some].max())
-            for first in range(0, longest, length):
-                n = min(length, longest - first)
+    def streams(self, series: Whole, first: Whole, last: Whole) -> Iterator[tuple[Batch, Whole, Whole]]:
+        """Steps first .. last - 1 of each of some series in chunks that carry the state: the batch, which of the series
+        these are, and the step of the first position of each."""
+        order = np.argsort(first - last, kind="stable")  # the longest before
+        for begin in range(0, len(order), AT_ONCE):
+            some = order[begin : begin + AT_ONCE]
+            longest = int((last - first)[some].max())
+            length = max(FEWEST_STEPS, NUMBERS // (len(some) * self.codec.horizon * self.codec.d_step))
+            scale = np.asarray(self.section.columns[SCALE])[series[some]]
+            source = {SOURCE: torch.from_numpy(scale[:, :2].astype(np.float32))}
+            for done in range(0, longest, length):
+                n = min(length, longest - done)
                 x = np.zeros((len(some), n, self.codec.d_in), np.float32)
-                for b, i in enumerate(some.tolist()):
-                    last = min(first + n, int(self.limits[i]))
-                    if last > first:
-                        self._fill(x[b, : last - first], i, first, last)
-                scale = np.asarray(self.section.columns[SCALE])[some]
-                source = {SOURCE: torch.from_numpy(scale[:, :2].astype(np.float32))}
-                yield Batch(torch.from_numpy(x), sources=source, fresh=first == 0), some, first
+                starts = first[some] + done
+                for b, (k, start) in enumerate(zip(some.tolist(), starts.tolist())):
+                    end = min(start + n, int(last[k]))
+                    if end > start:
+                        self._fill(x[b, : end - start], int(series[k]), start, end)
+                yield Batch(torch.from_numpy(x), sources=source, fresh=done == 0), some, starts
 
 
 class SeriesWindows(Sampler):

@@ -86,7 +86,7 @@ def target_of(task: Task, y: Tensor, batch: Batch, at: int | None) -> Target:
             return torch.stack([-loss_at(task, row, batch, found) for row in y.split(1)])
 
         return Target(Explained(target_name(task, batch, found), "log p", "nats", log_p), found, found + 1)
-    if asks == "whole":
+    if asks in ("whole", "horizon"):
         if at is not None:
             raise UsageError(f"invalid value at = {at}: there is one prediction for the whole input")
         return Target(task.explained(y, 0), None, T)

@@ -21,7 +21,7 @@ from unrolled.core.state import clone
 from unrolled.core.task import Vocabulary
 from unrolled.core.trace import Seen, trace
 from unrolled.inspect.tools.example import cut
-from unrolled.inspect.tools.opened import longest, start
+from unrolled.inspect.tools.opened import OverSource, longest, start
 from unrolled.layers.parts.encoder_decoder import body_of
 from unrolled.layers.recurrent.recurrent import Bidirectional
 from unrolled.runs.trust import opening
@@ -77,17 +77,33 @@ class Look:
 def look_at(run: Run, value: Any, length: int) -> Look:
     """An input as the task reads it, but for what comes after its first `length` positions.
 
-    Of a source alone, the target is what the model writes for it.
+    Of a source alone, the target is what the model writes for it. Of a series whose next steps are forecast, the last
+    positions are kept.
     """
     whole = run.task.completed(run.model, value)
     batch, names = run.task.example(whole)
     n = min(length, longest(run.model) or length)
+    if (ports := run.task.ports()).answers == "horizon" and ports.source is None:
+        T = len(names)
+        told = f" Only the last {n} of {T} positions are read ({option('length')})." if n < T else ""
+        return Look(run.model, cut(batch.to(run.config.device), max(T - n, 0), T), names[-n:], told)
     left_out = (
         "" if len(names) <= n else f" Only the first {n} of {len(names)} positions are shown ({option('length')})."
     )
     own = "" if whole is value else " The target is the model's own prediction for this source."
     follows = names[n] if len(names) > n else "<stop>"
     return Look(run.model, cut(batch.to(run.config.device), 0, n), names[:n], own + left_out, follows)
+
+
+def look_at_inputs(run: Run, value: Any, length: int) -> Look:
+    """The same with the source as the input, where a forecast is written after a window: what is asked of it is the
+    part of the past."""
+    look = look_at(run, value, length)
+    ports, source = run.task.ports(), look.source
+    if ports.answers != "horizon" or ports.source is None or source is None:
+        return look
+    model = OverSource(run.model, look.x[:, :1].cpu())
+    return Look(model, Batch(source, look.batch.source_mask), run.task.source_names(source[0]))
 
 
 _GLANCES: WeakKeyDictionary[Run, Look] = WeakKeyDictionary()

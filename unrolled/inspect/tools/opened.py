@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unrolled.core.batch import Batch
-from unrolled.core.causal import Causal, Encoder, begin, decoder_of
+from unrolled.core.causal import Causal, Conditional, Encoder, begin, decoder_of
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State, detach
 from unrolled.core.task import Model
@@ -36,6 +36,22 @@ class Whole(Causal):
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         return self.encoder(x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device))[0], ()
+
+
+class OverSource(Encoder):
+    """A conditional model as a function of its source: what it outputs after one input x [1, 1, D]."""
+
+    first: Tensor
+
+    def __init__(self, model: Conditional, first: Tensor) -> None:
+        super().__init__()
+        self.model = model
+        self.register_buffer("first", first)
+
+    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        state = self.model.condition(x, mask)
+        y, _ = self.model.decoder(self.first.expand(len(x), -1, -1), state)
+        return y, mask[:, :1]
 
 
 def start(model: Model, source: Any = None, mask: Tensor | None = None) -> tuple[Causal, State]:

@@ -28,6 +28,7 @@ from torch import Tensor
 
 from unrolled.core.causal import Causal
 from unrolled.core.state import State
+from unrolled.core.trace import note
 from unrolled.layers.counting.held import Held, held_after, hold, nothing_held, repeated
 
 TRENDS = ("none", "additive", "damped")
@@ -183,9 +184,13 @@ class Smoothing(Causal):
         damped = (self.rates[3].to(levels) ** (h + 1)).cumsum(0)  # phi + .. + phi^h
         on = levels[..., None] + damped * trends[..., None]  # [R, T, H]
         if form.seasonal == "none":
+            note("components", {"level": on - damped * trends[..., None], "trend": damped * trends[..., None]})
             return on
         season = seasons[:, 1:].unfold(1, self.season, 1)[..., h % self.season]  # [R, T, H]
-        return on * season if form.multiplies else on + season
+        y = on * season if form.multiplies else on + season
+        parts = {"level": on - damped * trends[..., None], "trend": damped * trends[..., None], "season": y - on}
+        note("components", parts)
+        return y
 
     def serial_steps(self, length: int) -> int:
         return length

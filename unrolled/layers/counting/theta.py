@@ -49,7 +49,7 @@ class Sums(NamedTuple):
     held: Held
     by_phase: Tensor  # [R, 8, m] smoothed y and 1; y and 1; k y and k (k: steps from the first); y / a, or y - a, and 1
     squares: Tensor  # [R] sum of k^2
-    count: Tensor  # [R] values so far
+    n_values: Tensor  # [R] so far
 
 
 def average(line: Tensor, season: int) -> Tensor:
@@ -117,7 +117,7 @@ class Theta(Causal):
         (R, T), w, multiplies = y.shape, m + 1 - m % 2, self.seasonal == "multiplicative"
         k = (clock - 1).clamp(min=0)  # [R, T] steps from the first
         v, one, k1 = torch.where(seen, y, 0), seen.double(), k.double()
-        counts = before.count[:, None] + one.cumsum(1)  # [R, T] values so far
+        counts = before.n_values[:, None] + one.cumsum(1)  # [R, T] values so far
         squares = before.squares[:, None] + (one * k1**2).cumsum(1)
         whole = (clock >= w).double()  # where a moving average is known, m // 2 steps back
         centre = line[:, line.shape[1] - T - w // 2 : line.shape[1] - w // 2]
@@ -203,7 +203,7 @@ class FittedTheta(Theta):
 def significant(series: Sequence[Array], season: int) -> bool:
     """Whether the autocorrelation at lag m of most series is above what chance makes of it, at a level of 5 %.
 
-    r_m > 1.645 sqrt((1 + 2 (r_1^2 + .. + r_{m-1}^2)) / n), for series of at least two seasons.
+    r_m > 1.645 sqrt((1 + r_1^2 + .. + r_{m-1}^2) / n), as in statsmodels, for series of at least two seasons.
     """
     votes = []
     for y in series:
@@ -211,8 +211,8 @@ def significant(series: Sequence[Array], season: int) -> bool:
             z = y - y.mean()
             products = np.fft.irfft(np.abs(np.fft.rfft(z, 2 * n)) ** 2)[: season + 1]
             r = products / products[0]
-            votes.append(bool(r[-1] > ONE_SIDED * np.sqrt((1 + 2 * (r[1:-1] ** 2).sum()) / n)))
-    return bool(votes) and np.mean(votes) >= 0.5
+            votes.append(bool(r[-1] > ONE_SIDED * np.sqrt((r[:-1] ** 2).sum() / n)))
+    return 2 * sum(votes) >= max(len(votes), 1)
 
 
 def season_of(y: Tensor, season: int, multiplies: bool) -> Tensor:

@@ -1,0 +1,137 @@
+"""What the cells of a column look like: texts, a few names again and again, numbers, or the numbers of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import Any, Literal
+
+from unrolled.core.errors import MissingColumn, UnrolledError, UsageError, some
+from unrolled.core.front import option
+from unrolled.data.files.cell_values import is_gap, is_number
+from unrolled.data.files.tables import Table
+
+LOOKED_AT = 300  # rows
+FEW = 0.2  # different values by row, at most, that are names again and again
+FEW_ALONE = 20  # different whole numbers that are still names
+MANY = 0.5  # different values by row, at least, of texts
+LONG_NAME = 40  # letters
+WORDS, LETTERS = 3, 20  # of a text, in the mean, at least one of both
+LONGER = 3  # times, that a text is longer than all others, so that it is the obvious one
+FEWEST = 10  # rows; of fewer nothing is said
+
+Target = Literal["class", "numbers"]
+
+
+@dataclass(frozen=True)
+class ColumnKind:
+    """Of some cells: how many there are and how many different ones, how long they are, whether they are numbers."""
+
+    n: int
+    different: int
+    letters: float
+    words: float
+    numbers: bool
+    whole: bool
+    counts: bool
+    """whether they number the rows"""
+
+    @property
+    def is_names(self) -> bool:
+        """A few short values, each again and again; fractions are none."""
+        few = 1 < self.different <= FEW * self.n and self.letters <= LONG_NAME
+        return few and (not self.numbers or (self.whole and self.different <= FEW_ALONE))
+
+    @property
+    def is_various(self) -> bool:
+        """Texts, or words that are nearly all different."""
+        return not self.numbers and self.different >= MANY * self.n
+
+    @property
+    def is_text(self) -> bool:
+        return self.is_various and (self.words >= WORDS or self.letters >= LETTERS)
+
+
+def kind_of_cells(cells: Iterable[Any]) -> ColumnKind:
+    """What cells look like; those that are empty are left out, and of what is no text or number nothing is said."""
+    known = [cell for cell in cells if not is_gap(cell)]
+    numbers = bool(known) and all(map(is_number, known))
+    texts = [cell if isinstance(cell, str) else str(cell) if is_number(cell) else "" for cell in known]
+    values = [_value(cell) for cell in known] if numbers else []
+    whole = numbers and all(value.is_integer() for value in values)
+    counts = whole and len(values) > 1 and all(b - a == 1 for a, b in pairwise(values))
+    n = max(len(texts), 1)
+    return ColumnKind(
+        len(texts), len(set(texts)), sum(map(len, texts)) / n, sum(len(text.split()) for text in texts) / n,
+        numbers, whole, counts,
+    )  # fmt: skip
+
+
+def _value(cell: Any) -> float:
+    try:
+        return float(cell)
+    except ValueError:  # with a comma that may be either
+        return 0.5
+
+
+def kinds_in(table: Table, names: Sequence[str]) -> dict[str, ColumnKind]:
+    """The kinds of some columns, by their first rows, as far as they can be read."""
+    rows: list[tuple[Any, ...]] = []
+    with suppress(UnrolledError):
+        rows.extend(cells for _, cells in islice(table.rows(names), LOOKED_AT))
+    columns = list(zip(*rows)) if rows else [()] * len(names)
+    return {name: kind_of_cells(cells) for name, cells in zip(names, columns)}
+
+
+def obvious_text(kinds: Mapping[str, ColumnKind]) -> str | None:
+    """The one column of texts; None: there is none, or there are several that are as likely."""
+    texts = sorted((name for name, kind in kinds.items() if kind.is_text), key=lambda name: -kinds[name].letters)
+    if texts and (len(texts) == 1 or kinds[texts[0]].letters >= LONGER * kinds[texts[1]].letters):
+        return texts[0]
+    words = [name for name, kind in kinds.items() if not kind.numbers and not kind.is_names and kind.n >= FEWEST]
+    return words[0] if not texts and len(words) == 1 and kinds[words[0]].is_various else None
+
+
+def target_beside(text: str, kinds: Mapping[str, ColumnKind], others: Collection[str]) -> tuple[str, Target] | None:
+    """The column that a text is labelled by, and with what, where there is just one such beside it."""
+    rest = {name: kinds[name] for name in others if name != text and not kinds[name].counts}
+    if kinds[text].n < FEWEST:
+        return None
+    classes = [name for name, kind in rest.items() if kind.is_names]
+    if len(classes) == 1:
+        return classes[0], "class"
+    numbers = [name for name, kind in rest.items() if kind.numbers and kind.different > 1 and not kind.is_names]
+    return (numbers[0], "numbers") if not classes and len(numbers) == 1 and len(rest) == 1 else None
+
+
+def labelled_pair(first: ColumnKind, second: ColumnKind) -> tuple[int, Target] | None:
+    """Which of two columns is the target of the other, and of what kind; None: neither is."""
+    kinds = {"0": first, "1": second}
+    for target, text in (("1", "0"), ("0", "1")):
+        if kinds[text].is_various and (found := target_beside(text, kinds, [target])):
+            return int(target), found[1]
+    return None
+
+
+def choose_column(table: Table, column: str | None, condition: str | None, part: str | None = None) -> str:
+    """Which column holds the text, beside those of the class and of the split; a choice that is not plain is asked
+    for, not guessed."""
+    names = table.columns()
+    for setting, wanted in (("column", column), ("data.condition", condition), ("part", part)):
+        if wanted is not None and wanted not in names:
+            raise MissingColumn(table.name, wanted, option(setting), names)
+    if column is None:
+        others = [name for name in names if name not in (condition, part)]
+        obvious = None if "text" in others or len(others) < 2 else obvious_text(kinds_in(table, others))
+        if len(others) != 1 and "text" not in others and obvious is None:
+            known = f"it has {some(names)}"
+            other = f"or which column to predict with {option('target')}"
+            raise UsageError(f"{table.name}: name the column of the text with {option('column')}, {other}; {known}")
+        column = others[0] if len(others) == 1 else obvious or "text"
+        if obvious is not None:
+            table.notes[f"{table.name}: the text is column {obvious}, chosen by its content"] = None
+    if column == condition:
+        raise UsageError(f"{table.name}: column '{column}' cannot be both the text and the condition")
+    return column
