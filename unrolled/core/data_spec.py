@@ -44,7 +44,7 @@ class BuiltinSpec:
     columns: Mapping[str, str] = field(default_factory=dict)
     """of rows: the names of the column of text and, as `target`, of the class"""
     answers: Literal["class", "numbers", "series"] | None = None
-    """of series: what their targets are"""
+    """of series: what their targets are; None: they have none"""
 
 
 @dataclass(frozen=True, kw_only=True)
