@@ -364,7 +364,21 @@ TABLE: dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]] = EXPORTED |
     "a folder of conll files": (files(text("a.conll", "a X\n"), text("b.conll", "b Y\n")), {}, "tag"),
     "a folder of images by class": (
         files(*(image(f"{c}/{i}.png") for c in "ab" for i in range(3))), {}, "classify"),
-    "a folder of images": (files(image("a.png"), image("b.png")), {}, "next-token"),
+    "a folder of images": (files(image("a.png"), image("b.png")), {}, "classify"),
+    "a folder with an ending for each class": (
+        files(text("README.txt", "about\n"), *(table(f"r.{c}", "", said) for c in ("pos", "neg"))), {}, "classify"),
+    "a folder of data and what it is": (
+        files(text("set.data", "1,2\n" * 30), text("set.info", "it is\n" * 30)), {}, "next-token"),
+    "a folder with a text and what it is": (
+        files(text("README.txt", "about\n"), text("a.txt", "a text\n" * 30)), {}, "next-token"),
+    "a folder of tagged words": (files(text("list.txt", "a\n"), *(text(f"{c}/1.txt", WORDS) for c in "ab")), {}, "tag"),
+    "a folder of three languages": (
+        files(*(text(f"train.{side}", "".join(f"{p[0]}\n" for p in PAIRS)) for side in ("de", "en", "fr"))), {},
+        "translate"),
+    "numbers with a class behind": (
+        table("p.csv", "", lambda i: f"{i * 7 % 100},{i * 3},{i * 11 % 97},{i % 5}"), {}, "classify"),
+    "numbers with a class before": (
+        table("p.tsv", "", lambda i: f"{i % 2}\t{i * 0.3:.3f}\t{i * 0.7:.3f}\t{i * 1.1:.3f}"), {}, "classify"),
     "a folder of images with a pattern": (
         files(image("a_1.png"), image("b_2.png")), {"pattern": r"(?P<answer>\w)_\d"}, "classify"),
     "a folder of images with captions": (

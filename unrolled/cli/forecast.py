@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unrolled.cli.asked import Device, RunPath, print_results
+from unrolled.cli.asked import Device, Encoding, RunPath, Separator, print_results, say_notes
 from unrolled.cli.options import Json, With, with_options
 from unrolled.cli.rows import Out, write
-from unrolled.verbs.forecast import VERB
+from unrolled.core.errors import UsageError
+from unrolled.verbs.forecast import VERB, picture
+
+if TYPE_CHECKING:
+    from unrolled.core.task import Given
+    from unrolled.core.verb import Result
+    from unrolled.pictures.kinds import Plot
+    from unrolled.runs.run import Run
+
+PERCENT = (50, 80, 95)
+DRAWN = 3  # series that are drawn in a terminal
+WIDEST = 110  # letters of a drawing
 
 
 @with_options({"": VERB.request})
@@ -24,26 +39,111 @@ def command(
     ] = None,
     with_: With = None,
     device: Device = None,
+    encoding: Encoding = None,
+    separator: Separator = None,
     out: Out = None,
+    plot: Annotated[
+        str | None, typer.Option(help="Draw the forecast of the first series into this file: .png or .svg.")
+    ] = None,
     json: Json = False,
     values: dict[str, Any] = {},  # noqa: B006
 ) -> None:
     """Forecast the next steps of each series: the median and 50, 80 and 95 % intervals.
 
-    Prints time, median and the ends of the 80 % interval, separated by tabs; -o forecast.csv has all of them, one row
-    for each time. Where the run has known-future covariates, the history holds their rows, with an empty target.
+    Draws and lists them in a terminal; into a pipe goes the time, the median and the ends of the 80 % interval,
+    separated by tabs. -o forecast.csv has all of them, one row for each time. Where the run has known-future
+    covariates, the history holds their rows, with an empty target.
 
     Examples:
 
         unrolled forecast runs/gru-sales --horizon 12
 
-        unrolled forecast runs/gru-sales --history newer.csv -o forecast.csv
+        unrolled forecast runs/gru-sales --history newer.csv -o forecast.csv --plot forecast.png
     """
     from unrolled.runs.run import load
 
-    opened = load(run, own_file=with_, device=device)
+    opened = load(run, own_file=with_, device=device, encoding=encoding, separator=separator)
     found = opened.each("forecast", history, values)
+    watched = sys.stdout.isatty() and not json
+    if plot is not None or watched:
+        found = _drawn(found, opened, plot, watched)
     if out is not None:
         write(out, history or "-", found, opened.task, rows=VERB.rows)
-        return
-    print_results(found, None if json else VERB.writers["text"])
+    elif watched:
+        _show(found, opened)
+    else:
+        print_results(found, None if json else VERB.writers["text"])
+    say_notes(opened)
+
+
+def _drawn(found: Iterator[tuple[Given, Result]], opened: Run, plot: str | None, watched: bool) -> Iterator[Any]:
+    """The same, with the first series drawn into a file, and some on the screen."""
+    from unrolled.pictures.blocks import plotted
+    from unrolled.pictures.screen import Screen
+
+    if plot is not None and Path(plot).suffix not in (".png", ".svg"):
+        raise UsageError(f"--plot {plot}: unknown format; the file name must end in .png or .svg")
+    for k, (given, result) in enumerate(found):
+        if k < DRAWN and (watched or k == 0):
+            drawing = picture(opened.task, given, result)  # type: ignore[arg-type]
+            if plot is not None and k == 0:
+                _save(Path(plot), drawing)
+            if watched:
+                screen = Screen(file=sys.stdout, highlight=False)
+                screen.print(plotted(drawing, min(screen.width, WIDEST)), soft_wrap=True)
+        yield given, result
+
+
+def _show(found: Iterator[tuple[Given, Result]], opened: Run) -> None:
+    """Each series as a table, for the eye."""
+    from rich import box
+    from rich.table import Table
+
+    from unrolled.pictures.screen import Screen
+
+    screen = Screen(file=sys.stdout, highlight=False)
+    for _, result in found:
+        table = Table(box=box.SIMPLE_HEAD, title=result["series"] or None, title_justify="left")
+        table.add_column("time")
+        for name in ("median", *(f"{percent} % interval" for percent in PERCENT)):
+            table.add_column(name, justify="right")
+        digits = _decimals(result["forecast"])
+        for row in VERB.rows(result):  # type: ignore[misc]
+            ends = (f"{_number(row[f'low_{p}'], digits)} to {_number(row[f'high_{p}'], digits)}" for p in PERCENT)
+            table.add_row(row["time"], _number(row["forecast"], digits), *ends)
+        screen.print(table)
+    screen.print(_judged(opened), highlight=False)
+
+
+def _decimals(values: list[Any]) -> int:
+    """So many that numbers have about five digits."""
+    numbers = [abs(v) for each in values for v in (each if isinstance(each, list) else [each]) if v]
+    return min(max(4 - math.floor(math.log10(max(numbers, default=1.0))), 0), 9)
+
+
+def _number(value: Any, digits: int) -> str:
+    """Of several channels, side by side."""
+    if isinstance(value, list):
+        return ", ".join(_number(each, digits) for each in value)
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def _save(path: Path, drawing: Plot) -> None:
+    from unrolled.pictures.draw import png, svg
+    from unrolled.runs.storage import atomic
+
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"--plot {path}: there is no folder '{path.parent}'; create it first")
+    atomic.write_bytes(path, png(drawing) if path.suffix == ".png" else svg(drawing).encode())
+
+
+def _judged(opened: Run) -> str:
+    """What forecasts of test data were worth, beside the best baseline."""
+    result = opened.result
+    test, others = result.get("test", {}), result.get("baselines", {})
+    found = [(each["test"]["mase"], name) for name, each in others.items() if "mase" in each.get("test", {})]
+    if "mase" not in test:
+        return "There are no metrics of test data."
+    beside = f" ({min(found)[1]}: {min(found)[0]:.3g})" if found else ""
+    inside = f"80 % intervals contain {test['coverage_80']:.0%} of the values"
+    return f"On test data: MASE {test['mase']:.3g}{beside}; {inside}."

@@ -74,6 +74,10 @@ class Forecasts(Protocol):
         """The next steps of each series, in order; None: as many as the model was trained for."""
         ...
 
+    def before(self, given: Given, horizon: int) -> tuple[str, list[str], list[float | None]]:
+        """The name of a series, and the times and values before a forecast, as many as a picture of it shows."""
+        ...
+
 
 @runtime_checkable
 class MakesFiles(Protocol):

@@ -1,6 +1,7 @@
 """How pictures are shown: as SVG or PNG files, as HTML inside a page, and in the terminal.
 
     svg(picture)                   Plot, Heatmap, Bars and Images as a drawing (`is_drawn` says which are)
+    png(picture)                   the same as dots
     html(picture)                  any kind as a <figure>; `STYLE` is the style sheet that it expects
     terminal(picture)              any kind for rich; drawings as their sentence
 
@@ -14,13 +15,16 @@ from typing import TYPE_CHECKING
 
 from unrolled.pictures import markup
 from unrolled.pictures.kinds import Bars, Heatmap, Images, Picture, Plot, Table, Texts, Tokens
+from unrolled.pictures.letters import phrase
 from unrolled.pictures.markup import STYLE
 from unrolled.pictures.terminal import terminal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STYLE", "html", "is_drawn", "svg", "terminal"]
+__all__ = ["STYLE", "html", "is_drawn", "png", "svg", "terminal"]
+
+DOTS = 160  # to an inch
 
 
 def is_drawn(picture: Picture) -> bool:
@@ -31,6 +35,18 @@ def is_drawn(picture: Picture) -> bool:
 def svg(picture: Picture) -> str:
     """A whole file by itself, with the title above the drawing; the same picture gives the same bytes."""
     return _element(picture, heading=picture.title)
+
+
+def png(picture: Picture) -> bytes:
+    """A drawing as dots on white, with its title."""
+    from unrolled.pictures.canvas import quietly
+
+    buffer = io.BytesIO()
+    with quietly():
+        figure = _figure(picture)
+        figure.suptitle(phrase(picture.title), x=0.02, ha="left", fontweight="bold")
+        figure.savefig(buffer, format="png", dpi=DOTS, facecolor="white", metadata={"Software": None})
+    return buffer.getvalue()
 
 
 def _element(picture: Picture, salt: str = "", heading: str = "") -> str:

@@ -41,7 +41,8 @@ class Series(Record):
     low: list[Number] | None = None
     """The lower edge of a band (or of whiskers) around y."""
     high: list[Number] | None = None
-    style: Literal["line", "points", "steps", "dashed"] = "line"
+    style: Literal["line", "points", "steps", "dashed", "band"] = "line"
+    """A band is the area between low and high alone, in the colour of the next line."""
     labels: list[str] | None = None
     """A word beside each point."""
 
@@ -49,6 +50,13 @@ class Series(Record):
     def _check(self) -> Self:
         _alike(self.x, self.y, self.low, self.high, self.labels)
         return self
+
+
+class Tick(Record):
+    """A name at a place of an axis, instead of its number."""
+
+    at: float
+    name: str
 
 
 class Plot(Base):
@@ -60,6 +68,7 @@ class Plot(Base):
     y_label: str = ""
     log_x: bool = False
     log_y: bool = False
+    x_ticks: list[Tick] | None = None
 
 
 class Heatmap(Base):

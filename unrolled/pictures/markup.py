@@ -30,6 +30,8 @@ figure svg { display: block; height: auto; }
 WARM, COLD = "213,94,0", "0,114,178"  # two of unrolled.pictures.canvas.COLOURS
 STRONGEST = 0.65  # so that the page's own text colour stays readable on it
 NUMBER = re.compile(r"[-+]?\d")  # how words begin that are numbers with a unit: 12.3 s
+DATE = re.compile(r"\d{4}-\d{2}")
+NO_BREAK = "-\u2060"  # a hyphen at which no line ends
 BLANKS = {" ": "·", "\t": "⇥", "\n": "↵"}
 
 
@@ -115,8 +117,9 @@ def background(value: Number, low: float, high: float) -> str:
 
 def table(picture: Table) -> str:
     """A table that scrolls inside its own box; columns of numbers are aligned right."""
-    head = "".join(f'<th scope="col">{text(column)}</th>' for column in picture.columns)
     words = {k for row in picture.rows for k, value in enumerate(row) if _is_word(value)}
+    kinds = ["" if k in words else ' class="number"' for k in range(len(picture.columns))]
+    head = "".join(f'<th scope="col"{kind}>{text(column)}</th>' for kind, column in zip(kinds, picture.columns))
     lines = []
     for row in picture.rows:
         lines.append("<tr>" + "".join(_cell(value, k in words) for k, value in enumerate(row)) + "</tr>")
@@ -125,11 +128,13 @@ def table(picture: Table) -> str:
 
 
 def _is_word(value: str | float | int | None) -> bool:
-    return isinstance(value, str) and value != "" and NUMBER.match(value) is None
+    return isinstance(value, str) and value != "" and (NUMBER.match(value) is None or DATE.match(value) is not None)
 
 
 def _cell(value: str | float | int | None, among_words: bool) -> str:
     inner = text(value) if isinstance(value, str) else plain_number(value)
+    if among_words and isinstance(value, str) and DATE.match(value):
+        return f"<td>{inner.replace('-', NO_BREAK)}</td>"
     return f"<td>{inner}</td>" if among_words else f'<td class="number">{inner}</td>'
 
 

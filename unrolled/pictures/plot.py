@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+LIGHTEST = 0.18  # of a band
 SIDES = ((5, 4), (-5, 4), (5, -4), (-5, -4), (7, 0), (-7, 0), (0, 7), (0, -7))  # where a word may stand by its point
 
 
@@ -21,8 +22,14 @@ def draw_plot(picture: Plot) -> Figure:
     figure, axes = frame()
     axes.grid(color=INK, alpha=0.12, linewidth=0.6)
     labelled: list[tuple[float, float, str]] = []
-    for number, series in enumerate(picture.series):
+    number = bands = 0  # a band has the colour of the line that follows it, and is darker than the band before
+    for series in picture.series:
+        if series.style == "band":
+            _draw_band(axes, series, COLOURS[number % len(COLOURS)], min(LIGHTEST * (1 + bands / 2), 0.5))
+            bands += 1
+            continue
         _draw_series(axes, series, COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)])
+        number += 1
         if series.labels:
             labelled += [
                 (x, y, shortened(name_of(label)))
@@ -31,12 +38,21 @@ def draw_plot(picture: Plot) -> Figure:
             ]
     _scale(axes.xaxis, axes.set_xscale, picture.log_x, [x for series in picture.series for x in series.x])
     _scale(axes.yaxis, axes.set_yscale, picture.log_y, [y for series in picture.series for y in series.y])
+    if picture.x_ticks:
+        names = [shortened(name_of(tick.name), 20) for tick in picture.x_ticks]
+        axes.set_xticks([tick.at for tick in picture.x_ticks], names)
     axes.set_xlabel(phrase(picture.x_label))
     axes.set_ylabel(phrase(picture.y_label))
     if len(picture.series) > 1 or (picture.series and not picture.series[0].labels and picture.series[0].name):
         _legend(figure, len(picture.series))
     _place_labels(figure, axes, labelled)
     return figure
+
+
+def _draw_band(axes: Axes, series: Series, colour: str, alpha: float) -> None:
+    low, high = (floats(series.y if part is None else part) for part in (series.low, series.high))
+    name = shortened(name_of(series.name), 28)
+    axes.fill_between(floats(series.x), low, high, color=colour, alpha=alpha, linewidth=0, label=name)
 
 
 def _draw_series(axes: Axes, series: Series, colour: str, marker: str) -> None:

@@ -64,6 +64,10 @@ class Inside(SeriesTask):
             stamps += step.after(int(known[-1]), more + max(0, first - len(known)))[-more:]
         return [self.codec.written(int(stamp)) for stamp in stamps]
 
+    def name_of(self, section: Examples, i: int) -> str:
+        """The name of a series; of one alone, that of its column."""
+        return str(section.columns[NAMES][i] or self.codec.targets[0])
+
     # ---- one example
 
     def completed(self, model: Any, value: Any) -> Any:

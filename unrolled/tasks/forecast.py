@@ -27,7 +27,7 @@ from unrolled.data.files.cell_values import shown
 from unrolled.data.look import Look
 from unrolled.data.time_series.guess import guess_series
 from unrolled.data.time_series.histories import History, section_of
-from unrolled.data.time_series.prepare import LAST, NAMES, SCALE, TIMES, encode_histories, judged_from
+from unrolled.data.time_series.prepare import FIRST, LAST, NAMES, SCALE, TIMES, encode_histories, judged_from
 from unrolled.data.time_series.windows import Spots, origins
 from unrolled.objectives.forecasts import INTERVALS, MEDIAN, Sums, tail
 from unrolled.pictures import forecasts as pictures
@@ -40,7 +40,8 @@ ALIASES = ("forecasting", "time-series", "timeseries")
 
 DEARER = 10  # times as many fewer forecasts are made while training, where each is drawn many times
 AT_ONCE = 256  # series that are continued together
-SHOWN = 3  # horizons before a forecast that pictures and files of predictions show
+SHOWN = 3  # horizons before a forecast that pictures show
+PICTURED, TESTED, TABLED = 200, 5, 24  # forecasts that metrics by step are of, that are drawn, and of a table
 
 Numbers = NDArray[np.float64]
 
@@ -144,24 +145,52 @@ class Task(Inside):
         yield from (lines[row] for row in sorted(lines))
 
     def pictures(self, model: Any, split: str) -> dict[str, Any]:
-        section, spots = self._found().sections[split], self.origins(split)
-        last = spots.at(np.array([len(spots) - 1]))
-        (_, y) = next(self.forecasts(model, section, last))
-        i, end = int(last.series[0]), int(last.ends[0])
-        line, values = (
-            self._line(section, i, end, self.quantiles(y)[0][:, 0], self.codec.horizon),
-            self._units(section, i),
-        )
-        before = values[max(0, end - SHOWN * self.codec.horizon) : end, 0]
-        came = values[end : end + self.codec.horizon, 0]
-        some = spots.some(200)
-        _, sums = self.sums(model, section, some)
-        return {
-            "forecast": pictures.forecast(
-                before.tolist(), line, came.tolist(), line["series"] or self.codec.targets[0], split
-            ),
-            **pictures.by_step(sums.by_step(), split),
-        }
+        """The next steps behind the data, forecasts inside of the split with what came, and metrics by step."""
+        section, spots, H = self._found().sections[split], self.origins(split), self.codec.horizon
+        i = int(spots.series[-1])
+        name = self.name_of(section, i)
+        by_step = self.sums(model, section, spots.some(PICTURED))[1].by_step()
+        found = {"forecast-2-backtest": self._backtest(model, section, i, name), **pictures.by_step(by_step, split)}
+        if self.config.evaluating.backtest is not None:
+            found["forecast-3-backtest"] = self._backtest_table(model, section, spots)
+        end = History(section, i).length
+        if not self.codec.d_known or len(section.fields[TIMES][i]) >= end + H:
+            line = self._lines(model, section, i, [end])[end]
+            first = max(0, end - SHOWN * H)
+            before, times = self._units(section, i)[first:end, 0], self.times_of(section, i, first, end)
+            found["forecast-1-next"] = pictures.forecast(listed(before), times, line, (), name)
+        return found
+
+    def _backtest(self, model: Any, section: Examples, i: int, name: str) -> Any:
+        """The last forecasts of a span that do not overlap."""
+        H, last = self.codec.horizon, int(np.asarray(section.columns[LAST])[i])
+        first = max(int(np.asarray(section.columns[FIRST])[i]), 1)
+        n = min(self.config.evaluating.backtest or TESTED, (last - first) // H)
+        ends = [last - k * H for k in range(1, n + 1)]
+        begin = max(0, min(ends) - SHOWN * H)
+        lines = {end - begin: line for end, line in self._lines(model, section, i, ends).items()}
+        values = listed(self._units(section, i)[begin:last, 0])
+        return pictures.backtest(values, self.times_of(section, i, begin, last), lines, name)
+
+    def _backtest_table(self, model: Any, section: Examples, spots: Spots) -> Any:
+        shown = spots.some(TABLED)
+        rows = []
+        for k in range(len(shown)):
+            here = shown.at(np.array([k]))
+            i, end = int(here.series[0]), int(here.ends[0])
+            if not np.isnan(self._units(section, i)[end : end + self.codec.horizon]).all():
+                metrics, name = self.sums(model, section, here)[0], str(section.columns[NAMES][i])
+                rows.append((name, self.times_of(section, i, end, end + 1)[0], metrics))
+        return pictures.backtests(rows, several=section.n_examples > 1)
+
+    def _lines(self, model: Any, section: Examples, i: int, ends: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """Forecasts of a series from some of its ends, by end."""
+        spots, found = Spots(np.full(len(ends), i), np.array(ends)), {}
+        for rows, y in self.forecasts(model, section, spots):
+            q, _ = self.quantiles(y)
+            for k, row in enumerate(rows.tolist()):
+                found[ends[row]] = self._line(section, i, ends[row], q[:, k], self.codec.horizon)
+        return found
 
     # ---- other series
 
@@ -202,6 +231,13 @@ class Task(Inside):
             spot = Spots(np.array([each.number]), np.array([each.length]))
             (_, y) = next(self.forecasts(model, each.section, spot))
             yield self._line(each.section, each.number, each.length, self.quantiles(y)[0][:, 0], n)
+
+    def before(self, given: task.Given, horizon: int) -> tuple[str, list[str], list[float | None]]:
+        section, i = history = self.history(given)
+        end = history.length
+        first = max(0, end - SHOWN * horizon)
+        name = self.name_of(section, i)
+        return name, self.times_of(section, i, first, end), listed(self._units(section, i)[first:end, 0])
 
     def score(self, model: Any, given: Sequence[task.Given]) -> Iterator[dict[str, Any]]:
         """Of each step of a series but the first, how unexpected it was by what came before: the probability of a value

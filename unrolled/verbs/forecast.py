@@ -9,6 +9,8 @@ from pydantic import Field
 
 from unrolled.core.config import Config
 from unrolled.core.verb import Forecasts, Result, Served, VerbSpec
+from unrolled.pictures.forecasts import forecast
+from unrolled.pictures.kinds import Plot
 
 if TYPE_CHECKING:
     from unrolled.core.task import Given
@@ -45,6 +47,12 @@ def text(result: Result) -> str:
     for row in rows(result):
         lines.append(f"{row['time']}\t{row['forecast']}\t{row['low_80']}\t{row['high_80']}")
     return "\n".join(lines)
+
+
+def picture(task: Forecasts, given: Given, result: Result) -> Plot:
+    """The forecast behind the values before it."""
+    name, times, values = task.before(given, len(result["times"]))
+    return forecast(values, times, result, (), name)
 
 
 VERB = VerbSpec(

@@ -20,6 +20,7 @@ MANY = 0.5  # different values by row, at least, of texts
 LONG_NAME = 40  # letters
 WORDS, LETTERS = 3, 20  # of a text, in the mean, at least one of both
 LONGER = 3  # times, that a text is longer than all others, so that it is the obvious one
+COLUMNS = 4  # of numbers, one of which may be the class of the others
 FEWEST = 10  # rows; of fewer nothing is said
 
 Target = Literal["class", "numbers"]
@@ -104,6 +105,15 @@ def target_beside(text: str, kinds: Mapping[str, ColumnKind], others: Collection
         return classes[0], "class"
     numbers = [name for name, kind in rest.items() if kind.numbers and kind.different > 1 and not kind.is_names]
     return (numbers[0], "numbers") if not classes and len(numbers) == 1 and len(rest) == 1 else None
+
+
+def class_at_an_end(kinds: Mapping[str, ColumnKind]) -> str | None:
+    """The last or first column of a table of numbers, where only that one has few different whole numbers."""
+    names = list(kinds)
+    if len(names) < COLUMNS or not all(kind.numbers for kind in kinds.values()):
+        return None
+    few = [name for name in names if kinds[name].is_names]
+    return few[0] if len(few) == 1 and few[0] in (names[0], names[-1]) else None
 
 
 def labelled_pair(first: ColumnKind, second: ColumnKind) -> tuple[int, Target] | None:

@@ -1,7 +1,7 @@
 """Which encoding the bytes of a text are in, where they show it: UTF-8, UTF-16, Windows-1252.
 
-Bytes do not show which of the other single-byte encodings they are in, so that is asked for. What is taken for Windows-1252
-must look like a Western language in it:
+Bytes do not show which of the other single-byte encodings they are in, so that is asked for. What is taken for
+Windows-1252 must look like a Western language in it:
 
     a symbol between two letters           by³em     Polish in Windows-1250
     a capital behind a small letter        MŠdchen   German of an old Mac
@@ -22,6 +22,7 @@ WESTERN = "cp1252"
 NAMES = {"cp1252": "Windows-1252", "utf-16-le": "UTF-16", "utf-16-be": "UTF-16", "utf-16": "UTF-16", "utf-8": "UTF-8"}
 MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
          codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}  # fmt: skip
+NOT_ASCII = re.compile(rb"[\x80-\xff]+")
 LIKE_UTF8 = re.compile(rb"[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf7][\x80-\xbf]{3}")
 ALPHABETS = (
     "äöüßéèà", "àâæçéèêëîïôœùûüÿ", "áéíñóúüïç", "ãáàâçéêíóôõúü", "àèéìíîòóùú", "æøåéèêóòôäöü", "åäöéàüšž",
@@ -31,6 +32,7 @@ INSIDE = "’‘´·–—…\u00ad\u00a0"  # signs that do stand between letter
 NO_LETTERS = "ªºƒˆ"
 HIGH = re.compile(r"[^\x00-\x7f]+")
 LOOKED_AT = 100_000  # runs of characters outside ASCII
+MIXED = 0.1  # share of them that is UTF-8, above which encodings are mixed
 ODD, STRANGE = 0.01, 0.1  # shares of them that may be odd, and of letters that may be of other alphabets
 LONGEST, SHOWN = 20, 3  # letters of a word, and words, that a note shows
 
@@ -55,18 +57,18 @@ def two_bytes_each(head: bytes) -> str | None:
 
 def why_not_western(chunks: Iterable[bytes]) -> str | None:
     """Why bytes that are not UTF-8 are not read as Windows-1252, and what to do; None: they look like it."""
-    asked = f"name the encoding with {option('encoding')}, such as cp1250, cp1251 or mac_roman"
-    high = odd = 0
+    asked = f"name the encoding with {option('encoding')}, such as cp1250, cp1251 or mac_roman (latin-1 takes any byte)"
+    mixes = f"other bytes of the file are, so it mixes encodings; fix this place, or {asked}"
+    high = odd = runs = like = 0
     letters: Counter[str] = Counter()
     before = b""
     for chunk in chunks:
         chunk, before = before + chunk, chunk[-3:]  # no character is cut
-        if LIKE_UTF8.search(chunk):
-            return f"other bytes of the file are, so it mixes encodings; fix this place, or {asked}"
+        like, runs = like + len(LIKE_UTF8.findall(chunk)), runs + len(NOT_ASCII.findall(chunk))
         try:
             text = chunk.decode(WESTERN)
         except UnicodeDecodeError as error:
-            return f"Windows-1252 has no byte 0x{error.object[error.start]:02X}; {asked}"
+            return mixes if like > MIXED * runs else f"Windows-1252 has no byte 0x{chunk[error.start]:02X}; {asked}"
         for found in HIGH.finditer(text):
             if high > LOOKED_AT:
                 break
@@ -74,9 +76,11 @@ def why_not_western(chunks: Iterable[bytes]) -> str | None:
             odd += _odd(text, found.start(), found.end())
             letters.update(each for each in found[0].lower() if _is_letter(each))
     strange = letters.total() - max(sum(letters[each] for each in alphabet) for alphabet in ALPHABETS)
+    if like > MIXED * runs:
+        return mixes
     if odd > ODD * high or strange > max(2, STRANGE * letters.total()):
         return f"the file does not look like a Western language in Windows-1252; {asked}"
-    return None
+    return mixes if like else None
 
 
 def _is_letter(sign: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import NamedTuple
 
 from unrolled.core.errors import MissingColumn, UnrolledError
@@ -12,6 +13,7 @@ from unrolled.data.builtin_sets import known
 from unrolled.data.files.cell_values import is_number
 from unrolled.data.files.file_names import named_files
 from unrolled.data.files.tables import Table
+from unrolled.data.files.text_file import TextFile
 from unrolled.data.formats import ending_of, suffixes_of
 from unrolled.data.labelled import LabelledSource
 from unrolled.data.look import Look
@@ -19,9 +21,10 @@ from unrolled.data.readers.arrays import ANSWER_ARRAYS, open_arrays
 from unrolled.data.reading import Answers, Names, Reading, names_of
 from unrolled.data.sources.labelled_table import TARGETS, open_columns, target_by_content
 from unrolled.data.sources.line_kinds import answers_in
-from unrolled.data.sources.open_labelled import most_of
+from unrolled.data.sources.open_labelled import by_ending, is_about, most_of
 
 LOOKED_AT = 300  # examples
+FILES = 3  # of a folder of texts
 MOST_WHOLE = 20  # different whole numbers that are still taken for classes
 NOISY = {"noisy", "clean"}  # folders of sounds that belong together by name
 
@@ -115,18 +118,29 @@ def _by_names(look: Look, reading: Reading) -> Answers | None:
     assert look.folder is not None
     if any("-ubyte" in path.name for path in look.beside()):
         return "class"
+    if by_ending(look.beside()):
+        return "class"
     kind, files = most_of(look.files)
+    if kind == "text" and any(answers_in(_beginning(path)) == "tags" for path in files[:FILES]):
+        return "tags"
     if not files:
         return "tags" if any(ending_of(path) in suffixes_of("conll") for path in look.files) else None
     if kind == "sound" and {path.relative_to(look.folder).parts[0] for path in files} == NOISY:
         return "series"
     if kind == "text" and reading.pattern is None and all(path.parent == look.folder for path in files):
-        return "class" if len(files) > 1 else None
+        return "class" if len([path for path in files if not is_about(path)]) > 1 else None
     try:
         named = named_files(files, look.folder, reading, "class")
         return _numbers_or_class(file.answer for file in named[:LOOKED_AT])
     except UnrolledError:
-        return None
+        return None if kind == "text" else "class"  # which are to be named, as is said then
+
+
+def _beginning(path: Path) -> list[str]:
+    try:
+        return list(islice(TextFile(path).lines(), LOOKED_AT))
+    except UnrolledError:
+        return []
 
 
 def _of_header(lines: Sequence[str]) -> Answers | None:

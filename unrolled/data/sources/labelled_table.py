@@ -30,6 +30,7 @@ from unrolled.data.files.cell_values import (
 )
 from unrolled.data.files.column_kinds import (
     FEWEST,
+    class_at_an_end,
     kind_of_cells,
     kinds_in,
     labelled_pair,
@@ -187,6 +188,8 @@ def target_by_content(table: Table, reading: Reading) -> tuple[str, str] | None:
     by_name = {name.lower(): name for name in reversed(free)}
     text = inputs[0] if len(inputs) == 1 else next((by_name[name] for name in INPUTS if name in by_name), None)
     text = text or obvious_text(kinds)
+    if text is None and not inputs and (last := class_at_an_end(kinds)):
+        return last, "class"
     if text is None and len(free) == 2 and (pair := labelled_pair(kinds[free[0]], kinds[free[1]])):
         return free[pair[0]], pair[1]
     return None if text is None or not kinds[text].is_various else target_beside(text, kinds, free)

@@ -56,7 +56,8 @@ def _file_per_class(files: Sequence[Path], folder: Path, reading: Reading, answe
     def read() -> Iterator[Labelled]:
         blank, opened = 0, [TextFile(path) for path in files]
         for path, file in zip(files, opened, strict=True):
-            label = unpacked(path.name).removesuffix(".txt")
+            stem, _, ending = unpacked(path.name).rpartition(".")
+            label = stem if ending == "txt" else ending
             for number, line in enumerate(file.lines(), start=1):
                 if not line.strip():
                     blank += 1
@@ -68,7 +69,8 @@ def _file_per_class(files: Sequence[Path], folder: Path, reading: Reading, answe
         source.notes.update(dict.fromkeys(notes_of(opened)))
 
     source = LabelledSource(str(folder), "text", answers, read, {}, reading)
-    source.notes[f"{folder}: the classes are the file names, with one example per line"] = None
+    which = "file names" if all(unpacked(path.name).endswith(".txt") for path in files) else "endings of file names"
+    source.notes[f"{folder}: the classes are the {which}, with one example per line"] = None
     return source
 
 

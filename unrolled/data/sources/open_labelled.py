@@ -12,7 +12,7 @@ from unrolled.core import discover
 from unrolled.core.errors import DataError, UsageError, some
 from unrolled.data.builtin_sets import BUILTIN, asked
 from unrolled.data.files.tables import ListTable
-from unrolled.data.files.text_file import TextFile, named_path
+from unrolled.data.files.text_file import TextFile, named_path, unpacked
 from unrolled.data.formats import ending_of, reader_of, suffixes_of
 from unrolled.data.given_splits import PARTS, named_by_split, opened_alike, part_in, sources_by_split
 from unrolled.data.labelled import Labelled, LabelledSource, join_parts
@@ -23,7 +23,15 @@ from unrolled.data.readers.sound import open_clips
 from unrolled.data.reading import Answers, Reading
 from unrolled.data.sources.labelled_table import open_columns, open_rows, open_table_file
 from unrolled.data.sources.labelled_text import open_folder, open_lines
+from unrolled.data.sources.pairs_files import LANGUAGES, SOURCES, TABBED, TARGETS
 from unrolled.data.sources.pieces import in_windows
+
+ABOUT = frozenset({"readme", "license", "licence", "copying", "about", "notice", "changelog", "authors"})
+NO_CLASSES = frozenset({
+    "data", "dat", "info", "names", "doc", "docs", "log", "py", "c", "h", "sh", "bin", "idx", "vocab", "model", "cfg",
+    "conf", "ini", "yaml", "yml", "toml", "xml", "zip", "tar", "train", "valid", "val", "dev", "test",
+})  # fmt: skip
+PAGES = (".md", ".rst", ".html", ".htm", ".pdf")
 
 
 def open_labelled(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
@@ -133,9 +141,29 @@ def most_of(files: Iterable[Path], texts: tuple[str, ...] = (".txt",)) -> tuple[
     return kind, held[kind]
 
 
+def is_about(path: Path) -> bool:
+    """Whether a file tells about data and is none: README, LICENSE and the like."""
+    return path.name.lower().lstrip("_").split(".")[0] in ABOUT or ending_of(path) in PAGES
+
+
+def by_ending(files: Iterable[Path]) -> list[Path]:
+    """Files of one name whose endings are classes, such as reviews.pos and reviews.neg; none: there are no such."""
+    found = [path for path in files if not is_about(path)]
+    stems = {unpacked(path.name).rpartition(".")[0] for path in found}
+    endings = {ending_of(path).removeprefix(".") for path in found}
+    known = any(reader_of(path) is not None or ending_of(path) in ("", ".txt", *TABBED) for path in found)
+    alone = len(stems) == 1 and "" not in stems and len(endings) == len(found) > 1 and part_in(min(stems)) is None
+    return found if alone and not known and not endings & {*LANGUAGES, *SOURCES, *TARGETS, *NO_CLASSES} else []
+
+
 def _open_files(files: list[Path], folder: Path, name: str, reading: Reading, answers: Answers) -> LabelledSource:
     """Many files: sounds, images, or texts; what there is most of, and a note on the others."""
     kind, chosen = most_of(files, (".txt", *(suffixes_of("conll") if answers == "tags" else ())))
+    own = [path for path in chosen if not is_about(path)]
+    if kind == "text" and own and all(path.parent == folder for path in chosen):
+        chosen = own
+    if answers in ("class", "none") and (classes := by_ending(path for path in files if path.parent == folder)):
+        kind, chosen = "text", classes
     if not chosen:
         found = some(sorted({path.suffix or "files without a suffix" for path in files}))
         raise DataError(f"{folder}: found only {found}; name one of these files, or give .txt, .wav or .png files")

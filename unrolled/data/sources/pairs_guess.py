@@ -18,7 +18,7 @@ from unrolled.data.look import Look
 from unrolled.data.pairs import Pair, PairSource
 from unrolled.data.reading import PairReading
 from unrolled.data.sources.open_pairs import open_pairs
-from unrolled.data.sources.pairs_files import TABBED, open_columns, sides
+from unrolled.data.sources.pairs_files import LANGUAGES, TABBED, open_columns, sides
 
 LOOKED_AT = 300  # pairs
 LEAST = 0.5  # share of different targets; fewer are classes
@@ -78,4 +78,5 @@ def _is_aligned(look: Look) -> bool:
     """Whether a folder has files train.xx and train.yy, whose endings are no kind of file that is known."""
     names = [unpacked(path.name) for path in look.beside()]
     endings = {name.rpartition(".")[2] for name in names if part_in(name) == "train"}
-    return sides(sorted(endings)) is not None or {"source", "target"} <= endings or {"src", "tgt"} <= endings
+    several = len(endings & {*LANGUAGES}) > 1
+    return several or sides(sorted(endings)) is not None or {"source", "target"} <= endings or {"src", "tgt"} <= endings
