@@ -30,6 +30,7 @@ RUNS = {
     "classes": ("rows.csv", "classify", "naive-bayes", {"tokens": "word"}, ["evaluate", "run", "rows.csv"]),
     "numbers": ("numbers.csv", "regress", "gru", {"layout": "wide", "target": "level"}, ["inspect", "run", "saliency"]),
     "pairs": ("pairs.tsv", "translate", "seq2seq", {"model.d_state": 4}, ["predict", "run", "pairs.tsv", "--beam", 2]),
+    "series": ("series.csv", "forecast", "gru", {"model.d_state": 4, "horizon": 3}, ["forecast", "run"]),
 }  # fmt: skip
 WORK = {"huge", "huger", "float", "digits"}  # a budget of these is trained for as long as it says
 
@@ -39,6 +40,7 @@ def write_data(folder: Path) -> None:
         "text.txt": ["the cat sat on the mat"] * 60,
         "rows.csv": ["text,label", *(f"{('bad', 'good')[i % 2]} {i},{('down', 'up')[i % 2]}" for i in range(40))],
         "numbers.csv": ["a,b,c,level", *(f"{i % 7},{i % 5},{i % 3},{i % 11}" for i in range(40))],
+        "series.csv": ["time,value", *(f"2024-01-01 {i // 60:02}:{i % 60:02},{i % 6 + i % 4}" for i in range(60))],
         "pairs.tsv": ["source\ttarget", *(f"{'ab' * (i % 4 + 1)}{i}\t{i}" for i in range(40))],
     }  # fmt: skip
     for name, lines in files.items():
