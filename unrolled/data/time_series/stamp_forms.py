@@ -81,7 +81,7 @@ def parse_one(text: Any, column: Column, what: str) -> int:
 
 
 def are_times(cells: Sequence[Any]) -> bool:
-    """Whether cells can be read as times, be it that day and month cannot be told apart."""
+    """Whether cells can be read as times, also where day and month are ambiguous."""
     for form in (None, "day-first", "month-first"):
         try:
             return parse(cells, lambda _: "", form).are == "times"
