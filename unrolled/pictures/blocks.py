@@ -87,7 +87,8 @@ def _draw(letters: Grid, styles: Grid, series: Series, column: Place, row: Place
         first = here if before is None else before
         n = max(1, math.ceil(max(abs(here[0] - first[0]), abs(here[1] - first[1]))))
         for k in range(n + 1):
-            _dot(letters, styles, *(a + (b - a) * k / n for a, b in zip(first, here)), colour)
+            x_k, y_k = (a + (b - a) * k / n for a, b in zip(first, here))
+            _dot(letters, styles, x_k, y_k, colour)
         before = here
 
 
