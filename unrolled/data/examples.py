@@ -95,7 +95,9 @@ class Ragged:
 
 def ragged(sequences: Sequence[NDArray[Any]], empty: NDArray[Any] | None = None) -> Ragged:
     """Sequences as a field; where there is none, one of the type of `empty`."""
-    joined = np.concatenate(sequences) if len(sequences) else np.empty(0, np.int32) if empty is None else empty
+    joined = np.empty(0, np.int32) if empty is None else empty
+    if len(sequences):
+        joined = sequences[0] if len(sequences) == 1 else np.concatenate(sequences)
     return Ragged(joined, (offsets_of(map(len, sequences)),))
 
 

@@ -51,6 +51,7 @@ from unrolled.tasks._paths import paths
 CODEC = "series.json"
 ROWS = 64  # windows at once
 PATHS = 4096  # that are drawn at once
+MOST_FORECASTS = 1 << 15  # of a split that are evaluated, unless a stride is given
 EARLIER = (0.5, 0.75)  # shares of the training span behind which intervals are also fitted
 CALIBRATED_ON = 200_000  # steps at most that a model is fitted to for this
 CALIBRATED = 2000  # windows of a span at most on which intervals are fitted, a quarter where each is read anew
@@ -161,7 +162,13 @@ class SeriesTask(task.Task):
         found = windows.origins(self._found().sections[split], self.codec, stride)
         if not len(found):
             raise DataError(f"no forecast of {self.codec.horizon} steps fits into the {split} span; make it longer")
-        return found
+        return found if own.stride else found.some(MOST_FORECASTS)
+
+    def how_measured(self) -> dict[str, str]:
+        own, section = self.config.evaluating, self._found().sections.get("test") if self.prepared else None
+        n = 0 if own.stride or own.backtest or section is None else len(windows.origins(section, self.codec))
+        some = f"of {MOST_FORECASTS:,} forecasts, evenly spread over all {n:,} of the test span; stride = 1 takes all"
+        return {"mase": some} if n > MOST_FORECASTS else {}
 
     # ---- the model
 

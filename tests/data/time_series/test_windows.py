@@ -7,11 +7,12 @@ import pytest
 import torch
 
 from unrolled.data.config import DataConfig
+from unrolled.data.examples import Examples
 from unrolled.data.reading import as_names
-from unrolled.data.time_series.prepare import prepare_series
+from unrolled.data.time_series.prepare import FIRST, LAST, prepare_series
 from unrolled.data.time_series.reading import SeriesReading
 from unrolled.data.time_series.spans import Asked
-from unrolled.data.time_series.windows import FEWEST_PLACES, TARGETS, Cutter, SeriesWindows, Spots
+from unrolled.data.time_series.windows import FEWEST_PLACES, TARGETS, Cutter, SeriesWindows, Spots, origins
 
 
 def _cutter(horizon: int, lookback: int, every: bool, n: int = 3000) -> Cutter:
@@ -20,9 +21,7 @@ def _cutter(horizon: int, lookback: int, every: bool, n: int = 3000) -> Cutter:
     return Cutter(found.sections["train"], found.codecs["series"], every)
 
 
-@pytest.mark.parametrize(
-    ("horizon", "lookback", "n_places"), [(4, 20, 11), (600, 100, FEWEST_PLACES), (100, 200, 35)]
-)
+@pytest.mark.parametrize(("horizon", "lookback", "n_places"), [(4, 20, 11), (600, 100, FEWEST_PLACES), (100, 200, 35)])
 def test_targets_follow_the_steps_that_they_belong_to(horizon: int, lookback: int, n_places: int) -> None:
     cutter = _cutter(horizon, lookback, every=True)
     batch = cutter.batch(Spots(np.array([0, 0]), np.array([lookback + 50, lookback])))
@@ -57,3 +56,17 @@ def test_batches_of_training_have_no_target_behind_the_span() -> None:
         batch = sampler.batch(step)
         assert batch.y_mask is not None
         assert float(batch.y[batch.y_mask].max()) < last
+
+
+@pytest.mark.parametrize("stride", [1, 3])
+def test_forecasts_of_a_span_are_counted_back_from_its_end(stride: int) -> None:
+    section = _cutter(4, 10, every=False).section
+    first, last = np.array([0, 10, 7, 5]), np.array([9, 31, 9, 6])
+    spans = Examples(section.fields, {**section.columns, FIRST: first, LAST: last})
+    found = origins(spans, _cutter(4, 10, every=False).codec, stride)
+    wanted = [
+        (i, end)
+        for i, (a, b) in enumerate(zip(first.tolist(), last.tolist()))
+        for end in sorted(range(b - 4, max(a, 1) - 1, -stride))
+    ]
+    assert [*zip(found.series.tolist(), found.ends.tolist())] == wanted

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -21,7 +21,7 @@ from unrolled.core.errors import DataError
 from unrolled.core.front import option
 from unrolled.core.opening import json_text, parse_json
 from unrolled.data.files.cell_values import shown
-from unrolled.data.time_series.stamps import DAY, SECOND, Stamps, Step, months_of, written
+from unrolled.data.time_series.stamps import AT_ONCE, DAY, SECOND, Stamps, Step, months_of, written
 from unrolled.data.time_series.table import Series
 
 Transform = Literal["none", "log"]
@@ -115,9 +115,12 @@ class SeriesCodec:
             self.transformed(values, series), values, self.scaling, self.season
         )
         shift, size, _ = (np.array(each) for each in scale)
-        values = (self.transformed(series.values[:n], series) - shift) / size
+        values = self.transformed(series.values[:n], series)
+        encoded = np.empty(values.shape, np.float32)
+        for begin in range(0, n, AT_ONCE):
+            encoded[begin : begin + AT_ONCE] = (values[begin : begin + AT_ONCE] - shift) / size
         return Encoded(
-            values.astype(np.float32), _standardised(series.past[:n], self.past), self._known(series),
+            encoded, _standardised(series.past[:n], self.past), self._known(series),
             calendar_of(self._stamps(series, n), self.calendar), self._static(series), np.array(scale),
         )  # fmt: skip
 
@@ -227,9 +230,10 @@ def fit_scale(transformed: Numbers, values: Numbers, scaling: Scaling, season: i
         seen = ~np.isnan(transformed).all(0)
         shift, scale = np.zeros(transformed.shape[1]), np.ones(transformed.shape[1])
         if seen.any() and scaling == "standard":
-            shift[seen], scale[seen] = np.nanmean(transformed[:, seen], 0), np.nanstd(transformed[:, seen], 0)
+            shift[seen] = mean_over(len(transformed), lambda some: transformed[some])[seen]
+            scale[seen] = np.sqrt(mean_over(len(transformed), lambda some: (transformed[some] - shift) ** 2))[seen]
         elif seen.any() and scaling == "mean":
-            scale[seen] = np.nanmean(np.abs(transformed[:, seen]), 0)
+            scale[seen] = mean_over(len(transformed), lambda some: np.abs(transformed[some]))[seen]
         scale[~(scale > 1e-9 * np.maximum(np.abs(shift), 1e-30))] = 1.0
     return Scale(tuple(shift.tolist()), tuple(scale.tolist()), tuple(naive_errors(values, season).tolist()))
 
@@ -239,12 +243,29 @@ def naive_errors(values: Numbers, season: int) -> Numbers:
     found = np.full(values.shape[1], np.nan)
     for lag in (season, 1):
         if len(values) > lag:
-            errors = np.abs(values[lag:] - values[:-lag])  # [T - lag, D]
-            seen = ~np.isnan(errors).all(0) & ~(found > 0)
-            found[seen] = np.nanmean(errors[:, seen], 0)
+            before, now = values[:-lag], values[lag:]  # [T - lag, D]
+            errors = mean_over(len(now), lambda some, a=now, b=before: np.abs(a[some] - b[some]))
+            found = np.where(found > 0, found, errors)
+    if (found > 0).all():
+        return found
     spread = np.array([np.nanstd(v) if (~np.isnan(v)).any() else 0.0 for v in values.T])
     found = np.where(found > 0, found, spread)
     return np.where(found > 0, found, 1.0)
+
+
+def mean_over(n: int, part: Callable[[slice], Numbers]) -> Numbers:
+    """The mean [D] of n rows without those that are NaN, of which `part` gives some: they are not made all at once.
+
+    >>> mean_over(3, lambda some: np.array([[1.0, np.nan], [2.0, np.nan], [np.nan, np.nan]])[some])
+    array([1.5, nan])
+    """
+    total, count = 0.0, 0
+    for begin in range(0, n, AT_ONCE):
+        values = part(slice(begin, begin + AT_ONCE))
+        total, count = total + np.nansum(values, 0), count + (~np.isnan(values)).sum(0)
+    with np.errstate(invalid="ignore"):
+        found: Numbers = total / count
+    return found
 
 
 def moments(columns: Sequence[Numbers], names: Sequence[str]) -> tuple[tuple[str, float, float], ...]:

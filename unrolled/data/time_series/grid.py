@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError
 from unrolled.core.front import option
 from unrolled.data.files.cell_values import shown
-from unrolled.data.time_series.stamps import UNITS, Step, step_of
+from unrolled.data.time_series.stamps import AT_ONCE, UNITS, Step, step_of
 from unrolled.data.time_series.table import Series, SeriesTable
 
 MOST_MISSING = 0.5  # of the steps of a series; more is another frequency
@@ -71,6 +71,8 @@ def _first_gap(series: Series) -> int:
 
 
 def _filled(series: Series, step: Step, table: SeriesTable) -> Series:
+    if step.of != "months" and _are_even(series.stamps, step.size):
+        return series
     at = step.between(int(series.stamps[0]), series.stamps)  # [T]
     numbers = np.rint(at).astype(np.int64)
     off = np.flatnonzero(np.abs(at - numbers) > 1e-9)
@@ -99,6 +101,11 @@ def _filled(series: Series, step: Step, table: SeriesTable) -> Series:
         series, stamps=stamps, values=_spread(series.values, numbers, n), past=_spread(series.past, numbers, n),
         known=_spread(series.known, numbers, n),
     )  # fmt: skip
+
+
+def _are_even(stamps: NDArray[np.int64], size: int) -> bool:
+    parts = (stamps[begin : begin + AT_ONCE + 1] for begin in range(0, len(stamps) - 1, AT_ONCE))
+    return all(bool((np.diff(part) == size).all()) for part in parts)
 
 
 def _spread(values: NDArray[np.float64], numbers: NDArray[np.int64], n: int) -> NDArray[np.float64]:

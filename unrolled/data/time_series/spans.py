@@ -146,7 +146,8 @@ def _lengths(
 
 def require_variety(series: Sequence[Series], cuts: Whole, table: SeriesTable) -> None:
     """Refuse data without any change; tell of series without."""
-    constant = [each for each, end in zip(series, cuts[:, 0]) if not np.nanstd(each.values[: max(int(end), 1)]) > 0]
+    spans = ((each, each.values[: max(int(end), 1)]) for each, end in zip(series, cuts[:, 0]))
+    constant = [each for each, span in spans if not np.fmax.reduce(span, None) > np.fmin.reduce(span, None)]
     if len(constant) == len(series):
         value = next((v for v in series[0].values[:, 0] if not np.isnan(v)), 0.0)
         raise DataError(f"{table.name}: every value of the training span is {value:g}, so there is nothing to learn")

@@ -6,6 +6,7 @@ Months, quarters and years are steps of the calendar; everything else is a fixed
 from __future__ import annotations
 
 import calendar
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
@@ -20,6 +21,7 @@ Stamps = NDArray[np.int64]
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
 EPOCH = datetime(1970, 1, 1)
+AT_ONCE = 1 << 20  # stamps that are looked at together
 UNITS = {"week": 7 * DAY, "day": DAY, "hour": 3600 * SECOND, "minute": 60 * SECOND, "second": SECOND,
          "millisecond": 1000, "microsecond": 1}  # fmt: skip
 CALENDAR = {"year": 12, "quarter": 3, "month": 1}  # in months
@@ -145,13 +147,25 @@ def step_of(series: Sequence[Stamps], are: str) -> Step | None:
     series = [stamps for stamps in series if len(stamps) > 1]
     if not series:
         return Step(1, "numbers") if are == "numbers" else None
-    gaps, counts = np.unique(np.concatenate([np.diff(stamps) for stamps in series]), return_counts=True)
+    gaps, counts = _gaps(series)
     if are == "times" and gaps[int(counts.argmax())] >= 28 * DAY and (months := _in_months(series)) is not None:
         return Step(months, "months")
     size = int(gaps[int(counts.argmax())])
     if bool((gaps % size).any()):
         return None
     return Step(size, "numbers" if are == "numbers" else "microseconds")
+
+
+def _gaps(series: Sequence[Stamps]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The differences of stamps, and how often each is there; some at a time, because there may be many."""
+    found: Counter[int] = Counter()
+    for stamps in series:
+        for begin in range(0, len(stamps) - 1, AT_ONCE):
+            gaps, counts = np.unique(np.diff(stamps[begin : begin + AT_ONCE + 1]), return_counts=True)
+            for gap, count in zip(gaps.tolist(), counts.tolist()):
+                found[gap] += count
+    ordered = sorted(found.items())
+    return np.array([gap for gap, _ in ordered], np.int64), np.array([count for _, count in ordered], np.int64)
 
 
 def _in_months(series: Sequence[Stamps]) -> int | None:

@@ -55,11 +55,11 @@ class Spots(NamedTuple):
 def origins(section: Examples, codec: SeriesCodec, stride: int = 1) -> Spots:
     """Where forecasts are made so that they are wholly inside of the span, counted back from its end."""
     first, last = np.asarray(section.columns[FIRST]), np.asarray(section.columns[LAST])
-    found = []
-    for i, (a, b) in enumerate(zip(first.tolist(), last.tolist())):
-        ends = np.arange(b - codec.horizon, max(a, 1) - 1, -stride)[::-1]
-        found.append((np.full(len(ends), i), ends))
-    return Spots(*(np.concatenate([np.empty(0, np.int64), *each]).astype(np.int64) for each in zip(*found)))
+    newest, begin = last - codec.horizon, np.maximum(first, 1)
+    counts = np.maximum(-((begin - newest - 1) // stride), 0)  # [n]
+    series = np.repeat(np.arange(len(counts)), counts)
+    behind = counts[series] - 1 - (np.arange(len(series)) - (np.cumsum(counts) - counts)[series])  # others follow
+    return Spots(series, newest[series] - stride * behind)
 
 
 class Cutter:
