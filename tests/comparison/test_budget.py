@@ -8,19 +8,22 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 from rich.console import Console
 
 import unrolled
-from unrolled.comparison import api, engine
+from unrolled.comparison import api, budget, engine
 from unrolled.comparison.api import make_plan
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.plan import Job, Plan
 from unrolled.comparison.view import Lines, Live
 from unrolled.comparison.worker import seconds_of
 from unrolled.core.errors import NotTrained, UnrolledError
+from unrolled.runs.build import make_model, make_task
 from unrolled.tasks.next_token import Task
 from unrolled.training import api as training
-from unrolled.training import loop
+from unrolled.training import estimate, loop
+from unrolled.training.estimate import Pace
 
 WORDS = [" ".join(["one two three four five six seven eight"[i % 7 :] for i in range(300)])]
 SETTINGS = {"models": "elman,gru,tcn", "examples": "stream", "threads": 1}
@@ -103,6 +106,72 @@ def test_a_run_without_time_for_a_step_says_what_it_needs(monkeypatch, clock, tm
     assert caught.value.needs > 60 if needs is None else caught.value.needs == needs
     assert seen == ["valid"]  # no figures of a model that was not trained
     assert not (tmp_path / "run").exists()
+
+
+SLOW = {"elman": 4.0, "gru": 40.0, "tcn": 400.0}
+
+
+def paced(monkeypatch, of=SLOW):
+    """Models take so many seconds a step; baselines take none."""
+    monkeypatch.setattr(budget, "pace_of", lambda config, *_: Pace(of.get(config.model, 4.0), 1.0, 2.0))
+    monkeypatch.setattr(budget, "closed_form_seconds", lambda *_: 0.0)
+
+
+def test_a_comparison_without_time_to_train_is_refused_before_the_first_run(monkeypatch, clock, tmp_path):
+    paced(monkeypatch)
+    given = timed(monkeypatch, clock, {})
+    with pytest.raises(
+        UnrolledError, match=r"30 s are not enough for 4 runs.* fastest model needs 45 s.*time="
+    ) as caught:
+        unrolled.compare(WORDS, out=tmp_path / "out", settings={**SETTINGS, "time": 30})
+    assert given == {}
+    assert not (tmp_path / "out").exists()
+    assert caught.value.exit_code == 2
+    assert "of about" in str(caught.value)
+
+
+def test_the_budget_that_is_named_is_enough(monkeypatch, clock, tmp_path):
+    paced(monkeypatch, {})
+    with pytest.raises(UnrolledError, match="not enough") as caught:
+        make_plan(WORDS, None, {**SETTINGS, "time": 30}, started=clock.now)
+    minutes = float(str(caught.value).split("of about ")[1].split(" min")[0])
+    assert make_plan(WORDS, None, {**SETTINGS, "time": 60 * minutes}, started=clock.now).notes == []
+
+
+def test_models_that_have_too_little_time_are_noted(monkeypatch, clock):
+    paced(monkeypatch)
+    plan = make_plan(WORDS, None, {**SETTINGS, "time": 600}, started=clock.now)
+    assert any("gru, tcn have too little time for 10 steps" in note for note in plan.notes)
+    assert make_plan(WORDS, None, {**SETTINGS, "steps": 5}, started=clock.now).notes == []
+
+
+def test_a_run_without_time_to_train_is_refused_before_its_baselines(monkeypatch, tmp_path):
+    monkeypatch.setattr(estimate, "pace_of", lambda *_: Pace(3.0, 1.0, 2.0))
+    monkeypatch.setattr(training, "measure_baselines", lambda *_: pytest.fail("baselines were fitted"))
+    settings = {"time": 20, "examples": "stream", "threads": 1}
+    with pytest.raises(NotTrained, match=r"20 s are not enough to train 'elman'.* a step takes 3 s") as caught:
+        unrolled.train(WORDS, "next-token", "elman", out=tmp_path / "run", settings=settings)
+    assert caught.value.needs == 420  # 100 steps with some to spare
+    assert not (tmp_path / "run").exists()
+
+
+def test_measuring_leaves_a_model_as_it_was():
+    config = training.configure("next-token", "gru", WORDS, {"examples": "stream"})
+    task = make_task(config)
+    task.prepare(WORDS)
+    model = make_model(config, task).train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    noise = torch.get_rng_state()
+    pace = estimate.pace_of(config, task, model)
+    assert pace.step > 0
+    assert pace.look > 0
+    assert pace.end > 0
+    assert pace.needs(100) > pace.needs(10) > 0
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert torch.equal(noise, torch.get_rng_state())
+    assert model.training
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert estimate.closed_form_seconds(config, task, task.baselines(), 9.0) > 0
 
 
 @pytest.mark.parametrize(("limit", "jobs", "threads"), [("1", 1, 1), ("2", 2, 2), ("", 2, 4), ("99", 4, 2)])

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from unrolled.comparison.budget import LEAST_SHARE, LEFT_OVER, require_time
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.engine import Engine, Inline, Processes
 from unrolled.comparison.failures import Failure, complete, diverged_before, none_trained
@@ -59,13 +60,11 @@ from unrolled.training.api import configure
 from unrolled.training.progress import clock
 from unrolled.training.signals import StopFlag, stop_at_once
 
-LEAST_SHARE = 5.0  # seconds that a run must have
 MOST_AT_ONCE = 4
 SHORT = 300.0  # seconds; a shorter run is looked at more often, on less, so that there is a curve to see
 LOOK_OFTEN = {"evaluate_every": 100, "evaluate_tokens": 30_000}
 LEAST_HELD_OUT, HELD_OUT_RATE = 20_000, 1000  # tokens, and tokens per second of a run's share: what all can afford
 OVER = 0.05  # share of the budget by which it may be exceeded without a note
-LEFT_OVER = 4.0  # seconds kept for the table and the report
 
 
 def compare(
@@ -111,7 +110,7 @@ def compare(
         if "train" not in given_sources(data):
             raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
         with stop_at_once(), shared():
-            plan = make_plan(data, task, settings, own_file)
+            plan = make_plan(data, task, settings, own_file, started)
             folder = Path(out) if out is not None else _free_name(plan)
             _require_free(folder)
             with in_use(folder):
@@ -141,8 +140,14 @@ def _do_all(folder: Path, plan: Plan, given: Given, view: View, command: str | N
         raise work.interrupted() from None
 
 
-def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file: str | Path | None = None) -> Plan:
-    """Decide everything before the first run."""
+def make_plan(
+    data: Any,
+    task: str | None,
+    settings: Mapping[str, Any],
+    own_file: str | Path | None = None,
+    started: float | None = None,
+) -> Plan:
+    """Decide everything before the first run; a time since `started` that is not enough is refused."""
     own = None if own_file is None else discover.join(own_file).get(discover.models)
     asked = CompareConfig.parse({key: settings[key] for key in settings if key in CompareConfig.model_fields})
     rest = {key: value for key, value in settings.items() if key not in CompareConfig.model_fields}
@@ -159,8 +164,11 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
     unused = [name for name in apart if name not in names]
     if unused:
         raise UsageError(f"there are settings for {', '.join(unused)}, but the models compared are {', '.join(names)}")
-    for name in names:  # a wrong setting is told now
-        configure(task, name, data, rest | apart.get(name, {}), own_file=discover.needed(own_file, name))
+    look = LOOK_OFTEN if asked.steps is None and asked.time < SHORT else {}
+    configs = {  # a wrong setting is told now
+        name: configure(task, name, data, look | rest | apart.get(name, {}), own_file=discover.needed(own_file, name))
+        for name in names
+    }
     sizes, notes = sizes_of(asked, names, prepared)
     jobs = [*baseline_jobs(prepared), *model_jobs(asked, names, sizes, apart)]
     if asked.folds is not None:
@@ -172,13 +180,17 @@ def make_plan(data: Any, task: str | None, settings: Mapping[str, Any], own_file
     named = names_of_sources(data)
     at_once = 1 if MEMORY in named.values() else min(asked.jobs or min(cores, MOST_AT_ONCE), len(jobs))
     held_out, more = _held_out(asked, rest, prepared, _n_trained(jobs) / at_once)
-    return Plan(
+    plan = Plan(
         data=named.pop("train"), given=named, task=task, guessed=guessed, asked=asked, settings=rest | held_out,
         apart=apart, jobs=jobs,
         at_once=at_once, threads=int(rest.get("threads") or _threads(cores // at_once)), notes=[*notes, *more],
         own_file=None if own_file is None else str(own_file),
         own_file_sha256=None if own_file is None else fingerprint(own_file),
     )  # fmt: skip
+    if started is None:
+        return plan
+    short = require_time(plan, prepared, configs, time.monotonic() - started, MEMORY in names_of_sources(data).values())
+    return plan.model_copy(update={"notes": [*plan.notes, *short]})
 
 
 def _threads(most: int) -> int:

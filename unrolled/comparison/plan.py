@@ -86,6 +86,10 @@ class Plan(Record):
         return sum(job.kind == "model" and not job.members for job in self.jobs)
 
     @property
+    def n_folds(self) -> int:
+        return self.asked.folds or 1
+
+    @property
     def rounds(self) -> int:
         """How many runs each process trains one after the other."""
         return -(-self.n_trained // self.at_once)

@@ -64,6 +64,15 @@ def seconds_of(budget: Event, now: float) -> float:
     return max(LEAST, min(budget["share"], (budget["deadline"] - now) / budget["rounds"]) - budget["rest"])
 
 
+def with_rest(budget: Event, rest: float) -> Event:
+    """The budget of a run where an earlier one in this process needed so many seconds after its figures.
+
+    >>> with_rest({"share": 20.0, "rest": 2.0}, 3.5), with_rest({"share": 20.0, "rest": 2.0}, 30.0)
+    ({'share': 20.0, 'rest': 3.5}, {'share': 20.0, 'rest': 10.0})
+    """
+    return {**budget, "rest": min(max(budget["rest"], rest), budget["share"] / 2)}
+
+
 def perform(order: Event, data: Any, tell: Callable[[Event], None]) -> None:
     """Train the run of an order, or resume it; whatever goes wrong is reported, and stops no other run."""
     from unrolled.data.prepared import shared
@@ -131,7 +140,10 @@ def main() -> None:
 
     threading.Thread(target=listen, daemon=True).start()
 
+    rests = [0.0]
+
     def tell(event: Event) -> None:
+        rests[0] = max(rests[0], event.get("rest", 0.0))
         with suppress(BrokenPipeError):  # whoever gave orders is gone: there is still a run to save
             out.write(json.dumps(event) + "\n")
             out.flush()
@@ -140,6 +152,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))
     while line := orders.get():
         order = json.loads(line)
+        if order.get("budget"):
+            order["budget"] = with_rest(order["budget"], rests[0])
         try:
             perform(order, order["data"], tell)
         except Interrupted:

@@ -39,6 +39,7 @@ from unrolled.runs.storage.directory import RunDirectory, first_free, is_free
 from unrolled.runs.storage.locks import in_use
 from unrolled.runs.trust import data_of, fingerprint, is_path, own_file_of, paths_among, resume_training, stopped
 from unrolled.training import starting
+from unrolled.training.estimate import require_time
 from unrolled.training.loop import WRITING, Loop
 from unrolled.training.memory import explain_memory, require_room
 from unrolled.training.precision import choose_precision
@@ -253,6 +254,8 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     if closed_form.applies(config, task.ports()) and config.start != Start():
         given = f"{option('from_run')} and {option('freeze')}"
         raise UsageError(f"the model '{config.model}' is fitted in closed form, not trained: leave out {given}")
+    if not resuming:
+        require_time(config, task, model, time.monotonic() - started)
     frozen = parts.freeze(model, config.start.freeze)
     if saved is not None:
         taken = starting.take_weights(model, task, saved)

@@ -1,0 +1,97 @@
+"""Whether a time budget is enough for a comparison, estimated before its first run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+import torch
+
+from unrolled.comparison.plan import Plan
+from unrolled.core.errors import UnrolledError, UsageError
+from unrolled.core.front import option
+from unrolled.core.task import Task
+from unrolled.runs import closed_form
+from unrolled.runs.build import make_model
+from unrolled.runs.config import RunConfig
+from unrolled.training.estimate import ENOUGH, LEAST, Pace, closed_form_seconds, enough, in_seconds, pace_of
+
+LEAST_SHARE = 5.0  # seconds that a run must have
+LEFT_OVER = 4.0  # seconds kept for the table and the report
+MEASURING, FITTING = 2.5, 1.0  # seconds, about, in which models and baselines are tried
+STARTING = 2.0  # seconds until a process is ready
+BASELINE, RUN = 0.5, 0.5  # seconds of each beside fitting and training: data, model, files
+
+
+def require_time(
+    plan: Plan, task: Task, configs: Mapping[str, RunConfig], elapsed: float, in_memory: bool
+) -> list[str]:
+    """Refuse a time in which no model can be trained, with one in which all can; notes on models that have too little.
+
+    Of the baselines only what they take at least is known; their share is looked at again when they are done.
+    """
+    if plan.asked.steps is not None or not plan.n_trained:
+        return []
+    baselines = [each for each in task.baselines() if any(job.label == each.label for job in plan.jobs)]
+    fixed = elapsed + LEFT_OVER + (0.0 if in_memory else STARTING)
+    fixed += BASELINE * len(baselines) * plan.n_folds / plan.at_once
+    with _threads(plan.threads):
+        paces = _paces(task, configs, plan.settings)
+        if not paces:
+            return []
+        if _share(plan, fixed) >= _least(paces):  # otherwise it is known already
+            own = next(iter(configs.values()))
+            fixed += closed_form_seconds(own, task, baselines, FITTING) * plan.n_folds / plan.at_once
+    share = _share(plan, fixed)
+    least = {name: pace.needs(LEAST) for name, pace in paces.items()}
+    wanted = max(LEAST_SHARE, *(pace.needs(ENOUGH) for pace in paces.values()))
+    needs = enough(fixed + plan.rounds * (wanted + RUN))
+    if share < _least(paces):
+        raise UsageError(
+            f"{plan.asked.time:g} s are not enough for {plan.n_trained} runs, {plan.at_once} at a time: each would "
+            f"have {in_seconds(max(share, 0.0))}, and the fastest model needs {in_seconds(min(least.values()))} for "
+            f"{LEAST} steps and its metrics; use a {option('time')} of about {in_seconds(needs)}, or fewer models or "
+            f"seeds ({option('models')}, {option('seeds')})"
+        )
+    slow = [name for name, seconds in least.items() if seconds > share]
+    if not slow:
+        return []
+    few = f"{', '.join(slow)} {'has' if len(slow) == 1 else 'have'} too little time for {LEAST} steps"
+    return [f"{few}; {option('time')} of about {in_seconds(needs)} is enough for {ENOUGH} steps of every model"]
+
+
+def _share(plan: Plan, fixed: float) -> float:
+    """Seconds of each run, where so many are used otherwise."""
+    return (plan.asked.time - fixed) / plan.rounds - RUN
+
+
+def _least(paces: Mapping[str, Pace]) -> float:
+    """Seconds that a run must have, so that one of them is trained."""
+    return max(LEAST_SHARE - RUN, min(pace.needs(LEAST) for pace in paces.values()))
+
+
+def _paces(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str, object]) -> dict[str, Pace]:
+    """The pace of each trained model that there is time to try; what cannot be built is reported by its run."""
+    found: dict[str, Pace] = {}
+    begun = time.monotonic()
+    limit = settings.get("held_out")
+    sizes = [task.size(split) for split in task.held_out()]
+    kept = sum(min(size, limit) for size in sizes) / max(sum(sizes), 1) if isinstance(limit, int) else 1.0
+    for name, config in configs.items():
+        if closed_form.applies(config, task.ports()) or time.monotonic() - begun > MEASURING:
+            continue
+        with suppress(UnrolledError, RuntimeError, MemoryError):
+            pace = pace_of(config, task, make_model(config, task))
+            found[name] = pace._replace(end=pace.end * kept)
+    return found
+
+
+@contextmanager
+def _threads(n: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(n)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,130 @@
+"""What a time budget is enough for, before it is spent: from the time of one forward and one backward pass.
+
+A run needs two evaluations in training, the steps between them, and the metrics on all held-out data at the end. A
+budget in which that leaves fewer than LEAST steps is refused at once, with one that would do.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from unrolled.core.batch import Batch
+from unrolled.core.errors import NotTrained
+from unrolled.core.forward import forward
+from unrolled.core.front import option
+from unrolled.core.task import Baseline, Model, Task
+from unrolled.runs import closed_form
+from unrolled.runs.build import make_model
+from unrolled.runs.config import Budget, RunConfig
+from unrolled.training.batches import sampler_of
+
+LEAST, ENOUGH = 10, 100  # steps that a budget must leave time for, and of one that would do
+ROWS = 8  # one row of so many is tried first
+LONG = 1.0  # seconds; a batch that would take longer is not tried as a whole
+SPARE = 1.2  # of an estimate, so that a budget of it is enough
+CLOSING = 1.0  # seconds for examples, pictures and the model card
+FITTED_TO = 2_000  # tokens that a closed form is tried on
+
+
+class Pace(NamedTuple):
+    """Seconds of one training step, of one evaluation in training, and of the metrics at the end."""
+
+    step: float
+    look: float
+    end: float
+
+    def needs(self, steps: int) -> float:
+        """Seconds of a run with so many steps."""
+        return 2 * self.look + steps * self.step + self.end + CLOSING
+
+
+def pace_of(config: RunConfig, task: Task, model: Model) -> Pace:
+    """The pace of a model, measured on one batch; its weights and gradients are left as they were."""
+    sampler = sampler_of(config, task, model)
+    batch = sampler.batch(0).to(config.device)
+    mode = model.training
+    model.eval()  # what a model keeps of its batches in training stays as it is
+    rows = batch.x.shape[0]
+    few = batch.first(max(1, rows // ROWS))
+    _seconds(task, model, few)  # with what is done only once
+    reading, learning = _seconds(task, model, few)
+    times = rows / few.x.shape[0]
+    if learning * times < LONG:
+        tried = [_seconds(task, model, batch) for _ in range(2)]
+        reading, learning, times = min(each[0] for each in tried), min(each[1] for each in tried), 1.0
+    reading, learning = reading * times, learning * times
+    model.train(mode)
+    size = max(task.size("train"), 1)
+    valid, held_out = task.size("valid"), sum(map(task.size, task.held_out()))
+    epoch = sampler.steps_per_epoch * reading  # seconds to read as much as the training data
+    positions = max(batch.x.shape[0] * (batch.x.shape[1] if batch.x.ndim > 1 else 1), 1)
+    look = min(epoch * valid / size, reading * config.watching.evaluate_tokens / positions)
+    return Pace(learning * config.optimiser.accumulate, look, epoch * held_out / size)
+
+
+def _seconds(task: Task, model: Model, batch: Batch) -> tuple[float, float]:
+    """Of reading a batch, and of a step on it."""
+    with torch.random.fork_rng(devices=[]):
+        begun = time.perf_counter()
+        with torch.no_grad():
+            forward(model, batch)
+        read = time.perf_counter()
+        total, count = task.loss(forward(model, batch)[0].float(), batch)
+        if total.requires_grad:
+            (total / count).backward()
+        end = time.perf_counter()
+    model.zero_grad(set_to_none=True)
+    return read - begun, end - read
+
+
+def require_time(config: RunConfig, task: Task, model: Model, elapsed: float) -> None:
+    """Refuse a time budget that leaves no time to train, of which so many seconds are used already."""
+    if config.budget.time is None or closed_form.applies(config, task.ports()):
+        return
+    pace = pace_of(config, task, model)
+    if elapsed + pace.needs(LEAST) > config.budget.time:
+        needs = enough(elapsed + pace.needs(ENOUGH))
+        raise NotTrained(
+            f"{config.budget.time:g} s are not enough to train '{config.model}' on this data: a step takes "
+            f"{in_seconds(pace.step)}, the metrics on held-out data {in_seconds(2 * pace.look + pace.end)}; use a "
+            f"{option('time')} of about {in_seconds(needs)}, or less held-out data with {option('held_out')}",
+            needs,
+        )
+
+
+def closed_form_seconds(config: RunConfig, task: Task, baselines: Sequence[Baseline], at_most: float) -> float:
+    """Seconds that baselines take at least: that of fitting them to a little of the training data, of which some are
+    tried for so long at most."""
+    begun, before, done = time.perf_counter(), task.describe(), 0
+    for baseline in baselines:
+        if time.perf_counter() - begun > at_most:
+            break
+        settings = {"model": baseline.model, "model_settings": dict(baseline.settings)}
+        chosen = config.model_copy(update={**settings, "budget": Budget(train_tokens=FITTED_TO)})
+        closed_form.fit(chosen, task, make_model(chosen, task))
+        task.recall(before)
+        done += 1
+    return (time.perf_counter() - begun) * len(baselines) / max(done, 1)
+
+
+def enough(seconds: float) -> float:
+    """A budget that is easily given: with some to spare, in whole tens of seconds or minutes.
+
+    >>> enough(7), enough(31), enough(100)
+    (10, 40, 120)
+    """
+    spare = SPARE * seconds
+    return math.ceil(spare / 10) * 10 if spare < 60 else math.ceil(spare / 60) * 60
+
+
+def in_seconds(seconds: float) -> str:
+    """
+    >>> in_seconds(0.0234), in_seconds(7.3), in_seconds(300)
+    ('0.023 s', '7.3 s', '5 min')
+    """
+    return f"{seconds / 60:.3g} min" if seconds >= 120 else f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
