@@ -165,9 +165,10 @@ class CsvTable:
         """Rows with the number of the line they begin on, without the names of rows."""
         lines = (line + "\n" for line in self._file.lines())
         csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
-        sign = self.separator
-        quoting = csv.QUOTE_NONE if self._quotes_are_letters else csv.QUOTE_MINIMAL
-        reader = csv.reader(lines, delimiter=sign, quoting=quoting, strict=True)
+        sign = self.separator  # which finds out about quotes, too
+        reader = csv.reader(lines, delimiter=sign, strict=True)
+        if self._quotes_are_letters:
+            reader = csv.reader(lines, delimiter=sign, strict=True, quoting=csv.QUOTE_NONE)
         first, begun = 1, False
         while True:
             try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 SEPARATORS = (",", ";", "\t", "|")
 TOLD = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # a first line that spreadsheets write
@@ -38,7 +38,7 @@ def is_number_like(cell: str) -> bool:
     return True
 
 
-def _rows(lines: Iterable[str], sign: str) -> Iterable[list[str]]:
+def _rows(lines: Iterable[str], sign: str) -> Iterator[list[str]]:
     return iter(csv.reader((f"{line}\n" for line in lines), delimiter=sign))
 
 

@@ -170,8 +170,8 @@ def _targets(table: Table, names: list[str], reading: Reading, answers: Answers)
     left = [name for name in names if name not in taken and name.lower() not in INPUTS]
     if guess is None and len(left) == 1 and len(names) > 1:
         guess = left[0]
-    if guess is None and (found := target_by_content(table, reading)):
-        guess = found[0]
+    if guess is None and (by_content := target_by_content(table, reading)):
+        guess = by_content[0]
     if guess is None or guess in inputs:
         known = f"it has {some(names)}"
         raise UsageError(f"{table.name}: name the column of the target with {option('target')}; {known}")

@@ -262,8 +262,9 @@ def table_of_pairs(path: Path, reading: PairReading) -> Table | None:
     """The table in a file as a run reads it: where that numbered its columns, a first line without known names is a
     row like others."""
     table = open_table(path)
-    numbered = isinstance(table, CsvTable) and str(reading.source_column).isdigit()
-    return table.without_header() if numbered and sides(table.first()) is None else table
+    if isinstance(table, CsvTable) and str(reading.source_column).isdigit() and sides(table.first()) is None:
+        return table.without_header()
+    return table
 
 
 def _table_sources(path: Path, reading: PairReading) -> Iterator[tuple[int, str]]:
