@@ -36,7 +36,7 @@ POINT = {"distribution": "point", "evaluate_every": 100}
 SETTINGS: dict[str, dict[str, Any]] = {
     "linear-map": {},
     "gru": {**POINT, "steps": 800, "d_state": 64},
-    "lstm": {**POINT, "steps": 800, "d_state": 64},
+    "lstm": {**POINT, "steps": 800, "d_state": 64, "lr": 2e-3},
     "tcn": {**POINT, "steps": 400, "widths": [32] * 7},
 }
 

@@ -26,8 +26,8 @@ class Evaluating(config.Config):
     """Number of consecutive test forecasts at the end of the data, each of a whole horizon (rolling origin)."""
 
     stride: int | None = Field(None, ge=1)
-    """Steps from one evaluated forecast to the next; none: 1, or a whole horizon with `backtest`, but 32,768 forecasts at
-    most, evenly spread."""
+    """Steps from one evaluated forecast to the next; none: 1, or a whole horizon with `backtest`; at most 32,768
+    forecasts, evenly spread."""
 
 
 class Config(config.Config):

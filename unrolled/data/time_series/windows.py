@@ -28,7 +28,7 @@ from unrolled.data.time_series.prepare import CALENDAR, FIRST, KNOWN, LAST, PAST
 MOST_WINDOWS = 1 << 20  # of an epoch
 ENOUGH = 256  # of an epoch, before they are taken from farther apart
 TARGETS, FEWEST_PLACES = 4096, 8  # numbers that a window predicts in training, and steps of it that do so at least
-AT_ONCE, NUMBERS, FEWEST_STEPS = 64, 1 << 22, 64  # of streams: series, numbers that are predicted, steps of each
+AT_ONCE, NUMBERS, FEWEST_STEPS = 64, 1 << 20, 64  # of streams: series, numbers that are predicted, steps of each
 OVERLAP = 4  # windows that a step of a series is in, where every position of a window has a target
 
 
