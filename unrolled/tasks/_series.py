@@ -294,7 +294,7 @@ class SeriesTask(task.Task):
 
     def after_training(self, model: Any) -> None:
         """How wide intervals are, from forecasts of the validation span; of a closed form also of the later half of the
-        training span: a short span may be calmer or wilder than others."""
+        training span: a short span may vary less or more than others."""
         self.spread, self.residuals = 1.0, None
         if "valid" not in self.splits():
             return
