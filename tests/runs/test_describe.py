@@ -86,9 +86,7 @@ def test_examples_are_shown_as_they_are_read(tmp_path: Path) -> None:
 def test_the_command_shows_it(tmp_path: Path) -> None:
     TABLE["reviews"][0](tmp_path)
     told = run_unrolled("data", "r.csv", cwd=tmp_path).stdout
-    assert told.startswith(
-        "task: classify (guessed because its targets are classes; override with --task NAME)\n"
-    )
+    assert told.startswith("task: classify (guessed because its targets are classes; override with --task NAME)\n")
     assert "column text: text, input\ncolumn label: text, target\n" in told
     assert "split: \n  train: examples 36, steps" in told
     assert "input good 0, target a, place r.csv, line 2" in told
