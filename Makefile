@@ -63,6 +63,8 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.attention
 	$(BIN)/python -m benchmarks.beam
 	$(BIN)/python -m benchmarks.autoregression
+	test -z "$$PEER_PYTHON" || $(BIN)/python -m benchmarks.forecast_speed
+	test -z "$$UNROLLED_DATA" || $(BIN)/python -m benchmarks.forecast_large
 	$(BIN)/python -m benchmarks.memory
 
 # needs UNROLLED_DATA; each line, and each piece of the first, can be run alone
@@ -73,6 +75,8 @@ reproduce: $(STAMP)
 	  $(BIN)/python -m benchmarks.polymusic $$set $$model || exit 1; done; done
 	$(BIN)/python -m benchmarks.answers
 	$(BIN)/python -m benchmarks.writing
+	$(BIN)/python -m benchmarks.forecast
+	$(BIN)/python -m benchmarks.forecast_small
 	$(BIN)/python -m benchmarks.tables
 
 # small faults in a room, and whether the tests notice them; `make mutants ROOM=layers`, see docs/mutants.md

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import answer_tables, models_page, writing_tables
+from benchmarks import answer_tables, forecast_tables, models_page, writing_tables
 from benchmarks.page import HERE, PAGE, curves, picture, read, read_all, table
 from unrolled.pictures.kinds import Plot
 
@@ -213,6 +213,7 @@ def main() -> None:
         shakespeare,
         copy_memory,
         music,
+        forecast_tables.report,
         answer_tables.report,
         writing_tables.report,
         memory,
