@@ -73,19 +73,11 @@ def _small() -> str:
         ])  # fmt: skip
     text = "\nSmall series with default settings: the model that `unrolled compare` selects on validation data, on "
     text += "every origin of the test span; mean absolute errors. statsmodels: the best of exponential smoothing (nine "
-    text += "forms) and AutoReg (order by AIC) by its errors on the test span, fitted to the same training span. Goals: at most "
-    text += "1.05 times its error, and 70 to 90 % of values in the 80 % interval.\n\n"
-    titles = [
-        "series",
-        "horizon",
-        "origins",
-        "selected",
-        "error",
-        "best naive",
-        "statsmodels",
-        "ratio",
-        "80 % interval",
-    ]
+    text += (
+        "forms) and AutoReg (order by AIC) by its errors on the test span, fitted to the same training span. Goals: "
+    )
+    text += "at most 1.05 times its error, and 70 to 90 % of values in the 80 % interval.\n\n"
+    titles = ["series", "horizon", "origins", "selected", "error", "naive", "statsmodels", "ratio", "80 % interval"]
     return text + table(titles, rows) + "\n"
 
 

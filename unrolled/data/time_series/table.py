@@ -8,7 +8,6 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, MissingColumn, UsageError, some
 from unrolled.core.front import option
@@ -24,8 +23,6 @@ from unrolled.data.time_series.stamps import Column
 TIMES = ("ds", "date", "datetime", "timestamp", "time", "month", "year", "day", "week", "quarter", "period", "hour")
 IDS = ("unique_id", "series_id", "series", "item_id", "id", "item", "store", "station", "sensor", "group")
 LOOKED_AT = 1000  # rows, to find out what a column holds
-
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
