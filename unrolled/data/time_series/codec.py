@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -243,8 +244,7 @@ def naive_errors(values: Numbers, season: int) -> Numbers:
     found = np.full(values.shape[1], np.nan)
     for lag in (season, 1):
         if len(values) > lag:
-            before, now = values[:-lag], values[lag:]  # [T - lag, D]
-            errors = mean_over(len(now), lambda some, a=now, b=before: np.abs(a[some] - b[some]))
+            errors = mean_over(len(values) - lag, partial(_changes, values, lag))
             found = np.where(found > 0, found, errors)
     if (found > 0).all():
         return found
@@ -253,13 +253,19 @@ def naive_errors(values: Numbers, season: int) -> Numbers:
     return np.where(found > 0, found, 1.0)
 
 
+def _changes(values: Numbers, lag: int, some: slice) -> Numbers:
+    """How far some of the values from step `lag` on are from those `lag` steps before."""
+    return np.abs(values[lag:][some] - values[:-lag][some])
+
+
 def mean_over(n: int, part: Callable[[slice], Numbers]) -> Numbers:
     """The mean [D] of n rows without those that are NaN, of which `part` gives some: they are not made all at once.
 
     >>> mean_over(3, lambda some: np.array([[1.0, np.nan], [2.0, np.nan], [np.nan, np.nan]])[some])
     array([1.5, nan])
     """
-    total, count = 0.0, 0
+    total: Any = 0.0
+    count: Any = 0
     for begin in range(0, n, AT_ONCE):
         values = part(slice(begin, begin + AT_ONCE))
         total, count = total + np.nansum(values, 0), count + (~np.isnan(values)).sum(0)

@@ -254,6 +254,6 @@ def _fingerprint(series: Sequence[Series], cuts: Whole) -> str:
     for each in series:
         digest.update(each.name.encode("utf-8", "surrogatepass"))
         for array in (each.stamps, each.values, each.past, each.known):
-            digest.update(memoryview(np.ascontiguousarray(array).reshape(-1)))
+            digest.update(np.ascontiguousarray(array).reshape(-1).data)
         digest.update(repr(sorted(each.static.items())).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:32]

@@ -46,7 +46,7 @@ class Series:
     @property
     def n_known(self) -> int:
         """Rows up to the last one that has a value; those behind it are known of the future alone."""
-        seen = ~np.isnan(self.values).all(1)  # [T]
+        seen = np.asarray(~np.isnan(self.values).all(1))  # [T]
         return len(seen) - int(seen[::-1].argmax()) if seen.any() else 0
 
     def known_on(self) -> Series:
