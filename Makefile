@@ -66,6 +66,7 @@ bench: $(STAMP)
 	test -z "$$PEER_PYTHON" || $(BIN)/python -m benchmarks.forecast_speed
 	test -z "$$UNROLLED_DATA" || $(BIN)/python -m benchmarks.forecast_large
 	$(BIN)/python -m benchmarks.memory
+	$(BIN)/python -m benchmarks.recall speed
 
 # needs UNROLLED_DATA; each line, and each piece of the first, can be run alone
 reproduce: $(STAMP)
@@ -75,6 +76,7 @@ reproduce: $(STAMP)
 	  $(BIN)/python -m benchmarks.polymusic $$set $$model || exit 1; done; done
 	$(BIN)/python -m benchmarks.answers
 	$(BIN)/python -m benchmarks.writing
+	$(BIN)/python -m benchmarks.recall classical once polynomial exponential continuous
 	$(BIN)/python -m benchmarks.forecast
 	$(BIN)/python -m benchmarks.forecast_small
 	$(BIN)/python -m benchmarks.tables

@@ -21,6 +21,7 @@ KINDS = {
     "causal": "They read a sequence from left to right and can run on a stream.",
     "encoder": "They read the whole sequence at once.",
     "conditional": "They read a source and write a target.",
+    "memory": "They store patterns and recall them from damaged copies.",
 }
 
 

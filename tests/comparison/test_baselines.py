@@ -48,10 +48,13 @@ def sources(folder: Path) -> dict[str, tuple[Any, dict[str, Any]]]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("task", [name for name in discover.tasks.names() if name not in ("recognise", "forecast", "recall")])
+OTHERS = ("recognise", "forecast", "recall")
+
+
+@pytest.mark.parametrize("task", [name for name in discover.tasks.names() if name not in OTHERS])
 def test_compare_and_train_fit_the_same_baselines(task, tmp_path, monkeypatch):
-    """`recognise` has those of `caption`, those of `forecast` and `recall` have nothing to fit. With more data than the limit all
-    take the same part of it, and say so."""
+    """`recognise` has those of `caption`, those of `forecast` and `recall` have nothing to fit. With more data than the
+    limit all take the same part of it, and say so."""
     monkeypatch.setattr(closed_form, "TOKENS", LIMIT)
     data, own = sources(tmp_path)[task]
     settings = {"split": "60/20/20", "threads": 1} | own if task not in ("next-frame", "translate", "caption") else {

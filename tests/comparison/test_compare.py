@@ -257,7 +257,7 @@ def test_a_matched_run_has_the_size_that_was_planned(memory, tmp_path):
         ({"models": "lstn"}, "there is no model 'lstn'"),
         ({"models": "transformer-encoder"}, "does not fit the task 'next-token'"),
         ({"fractions": "0,1"}, "is not a list of fractions"),
-        ({"time": "soon"}, "is not a time"),
+        ({"time": "soon"}, "to limit the training time"),
         ({"rubbish": 1}, "there is no setting 'rubbish'"),
         ({"seed": 3}, "'seed' is decided run by run in a comparison: use seeds"),
         ({"models": "elman", "elman.seed": 3}, "'elman.seed' is decided run by run"),
@@ -276,7 +276,7 @@ def test_a_setting_that_few_tasks_have_tells_the_task(tmp_path):
     rows = [{"text": f"one {i}", "genres": "war;love" if i % 2 else ""} for i in range(20)]
     assert guess_task(rows, {})[0] == "next-token"
     assert guess_task(rows, {"target": "genres", "class_separator": ";"})[0] == "classify"
-    with pytest.raises(UsageError, match="name one of classify, denoise, forecast, regress and tag, which"):
+    with pytest.raises(UsageError, match="name one of classify, denoise, forecast, recall, regress and tag, which"):
         guess_task(rows, {"target": "genres"})  # some of these answers are empty
     assert guess_task(rows, {"order": 3, "model.window": 8})[0] == "next-token"  # models have these too
 

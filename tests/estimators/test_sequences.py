@@ -224,7 +224,7 @@ def test_parameters_are_documented() -> None:
 @pytest.mark.parametrize(("settings", "X", "y", "says", "cause"), [
     ({"model": "gruu"}, TABLE, NAMES, "did you mean 'gru'", errors.UsageError),
     ({"model": "ngram", "settings": None}, TABLE, NAMES, "models that fit: ", errors.UsageError),
-    ({"time": 3}, TABLE, NAMES, "give one budget, not steps and time", errors.UsageError),
+    ({"time": 3}, TABLE, NAMES, "give one budget, not steps=... and time=...", errors.UsageError),
     ({"settings": {"d_stat": 3}}, TABLE, NAMES, "did you mean 'd_state'", errors.UsageError),
     ({"settings": {"seed": 3}}, TABLE, NAMES, "'seed' is given twice", errors.UsageError),
     ({"validation_fraction": 1}, TABLE, NAMES, "validation_fraction == 1, must be < 1", None),

@@ -34,6 +34,7 @@ DATA = {
     "next-token": LINES, "next-frame": ROLLS, "classify": CLASSES, "regress": NUMBERS, "tag": TAGS,
     "denoise": (SERIES[0] + SERIES[1], SERIES[1]), "translate": PAIRS,
     "caption": (PICTURES, [WORDS[i % 12] for i in range(30)]), "recognise": STROKES,
+    "recall": (np.sign(SERIES[0][:10]),),
     "forecast": np.sin(np.arange(70) / 2) + SERIES[0].ravel()[:70] / 9 + 3,
 }  # fmt: skip
 SETTINGS = {"steps": 2, "batch_size": 4, "evaluate_every": 2, "evaluate_tokens": 50, "warmup": 1, "threads": 1,
@@ -84,6 +85,9 @@ PRODUCT = [
 ]
 
 
+drawn: set[tuple[str, str]] = set()
+
+
 @pytest.mark.parametrize(("task", "model", "question"), PRODUCT)
 def test_a_question_is_answered_or_says_why_not(
     tiny: Callable[[str, str], Run], task: str, model: str, question: str
@@ -105,8 +109,10 @@ def test_a_question_is_answered_or_says_why_not(
         assert picture.title
         assert picture.alt
         assert read_picture(picture.model_dump(mode="json")) == picture
-    drawn = svg(answer.pictures[0]) if is_drawn(answer.pictures[0]) else html(answer.pictures[0])
-    assert "<" in drawn
+    if (task, question) in drawn:  # one of each is enough
+        return
+    drawn.add((task, question))
+    assert "<" in (svg(answer.pictures[0]) if is_drawn(answer.pictures[0]) else html(answer.pictures[0]))
 
 
 ANSWERED = {  # what must not silently become "does not apply"

@@ -22,7 +22,7 @@ from unrolled.runs.uses import data_words, own_words
 
 QUICK = {"steps": 2, "batch_size": 8, "warmup": 1, "threads": 1, "d_embedding": 8, "split": "60/20/20"}
 UNITS = {"classify": "examples", "regress": "examples", "tag": "words", "denoise": "steps", "next-frame": "frames",
-         "forecast": "numbers"}  # fmt: skip
+         "forecast": "numbers", "recall": "queries"}  # fmt: skip
 
 
 def lines(path: Path, *text: str) -> Path:
@@ -41,6 +41,11 @@ def names_data(folder: Path) -> Path:
 def rolls_data(folder: Path) -> Path:
     np.savez(folder / "rolls.npz", pieces=np.random.default_rng(0).random((20, 12, 88)) < 0.05)
     return folder / "rolls.npz"
+
+
+def bits_data(folder: Path) -> Path:
+    np.savez(folder / "bits.npz", x=(np.random.default_rng(0).random((12, 4, 8)) < 0.5).astype(np.float32))
+    return folder / "bits.npz"
 
 
 def texts_data(folder: Path) -> Path:
@@ -96,6 +101,7 @@ CASES: dict[str, tuple[str, str, Any, dict[str, Any]]] = {
     "regress": ("regress", "gru", series_data, {"model.d_state": 4, "layout": "wide", "target": "level"}),
     "tag": ("tag", "bigru", words_data, {"model.d_state": 4}),
     "denoise": ("denoise", "gru", noisy_data, {"model.d_state": 4}),
+    "recall": ("recall", "dense-hopfield", bits_data, {}),
     "translate": ("translate", "seq2seq", pairs_data, {"model.d_state": 4}),
     "caption": ("caption", "encdec", pictures_data, {"tokens": "word", "encoder.d_first": 4}),
     "recognise": ("recognise", "seq2seq", strokes_data, {"model.d_state": 4}),

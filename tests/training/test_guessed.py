@@ -60,9 +60,7 @@ def test_what_is_named_is_not_guessed(tmp_path: Path) -> None:
     assert (config.task, config.model, heard.lines) == ("next-token", "gru", [])
     config = configure(None, "gru", ROWS, {}, shown=heard)
     assert (config.task, config.model) == ("classify", "gru")
-    assert heard.lines == [
-        'task classify (guessed because its targets are classes; override with task="NAME")'
-    ]
+    assert heard.lines == ['task classify (guessed because its targets are classes; override with task="NAME")']
     (tmp_path / "recipe.toml").write_text('task = "next-token"\nmodel = "gru"\n')
     config = configure(None, None, ROWS, {}, tmp_path / "recipe.toml", shown=heard)
     assert (config.task, config.model, len(heard.lines)) == ("next-token", "gru", 1)

@@ -19,6 +19,7 @@ from unrolled.core import config
 from unrolled.core.inspection import QuestionSpec
 from unrolled.inspect.tools.dependence import dependence
 from unrolled.inspect.tools.looking import glance, look_at, reads_whole
+from unrolled.inspect.tools.memories import why_memory
 from unrolled.inspect.tools.opened import answers_by_position, by_position
 from unrolled.pictures.answer import Answer
 from unrolled.pictures.kinds import Heatmap
@@ -36,7 +37,7 @@ ONCE = "it makes one prediction for the whole input and has no outputs at positi
 
 
 def applies(run: Run) -> str | None:
-    return None if answers_by_position(run.model, glance(run).x) else ONCE
+    return why_memory(run) or (None if answers_by_position(run.model, glance(run).x) else ONCE)
 
 
 def beyond(strength: Tensor) -> Tensor:

@@ -32,6 +32,7 @@ from unrolled.core.state import State
 from unrolled.inspect.tools.dependence import by_gradient, norm
 from unrolled.inspect.tools.example import Target, loss_at, pick_target, target_name, target_of
 from unrolled.inspect.tools.looking import look_at_inputs
+from unrolled.inspect.tools.memories import why_memory
 from unrolled.inspect.tools.opened import Opened, flows, open_model, precise, why_closed
 from unrolled.layers.recurrent.cells import Cell
 from unrolled.pictures.answer import Answer
@@ -54,7 +55,7 @@ class Config(config.Config):
 
 
 def applies(run: Run) -> str | None:
-    return why_closed(run.model, run.task.ports().d_in is not None)
+    return why_memory(run) or why_closed(run.model, run.task.ports().d_in is not None)
 
 
 def state_gradients(opened: Opened, ticks: int, loss: Callable[[Tensor], Tensor]) -> Tensor:

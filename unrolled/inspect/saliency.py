@@ -31,6 +31,7 @@ from unrolled.core.tokens import UNKNOWN
 from unrolled.inspect.tools.dependence import ROUNDING, rows_at_once
 from unrolled.inspect.tools.example import Target, exact, labels, rows_of, target_of
 from unrolled.inspect.tools.looking import look_at_inputs
+from unrolled.inspect.tools.memories import why_memory
 from unrolled.inspect.tools.opened import Opened, flows, open_model, precise, why_closed
 from unrolled.pictures.answer import Answer
 from unrolled.pictures.kinds import Bars, Picture, Plot, Series, Tokens
@@ -254,5 +255,6 @@ QUESTION = QuestionSpec(
     summary="How much does each input contribute to one prediction (integrated gradients, occlusion)?",
     config=Config,
     ask=ask,
+    applies=why_memory,
     aliases=("attribution", "attributions", "integrated-gradients", "occlusion"),
 )

@@ -134,13 +134,12 @@ class Task(Inside):
             for k, row in enumerate(rows.tolist()):
                 i, end = int(spots.series[row]), int(spots.ends[row])
                 limit_of = int(np.asarray(section.columns[LAST])[i])
-                values = self._units(section, i)
-                came = values[end : min(end + self.codec.horizon, limit_of)]
+                came = self._units(section, i, end, min(end + self.codec.horizon, limit_of))
                 error = np.abs(self._told(section, i, q[:, k])[MEDIAN][: len(came)] - came)
                 lines[row] = {
                     **self._line(section, i, end, q[:, k], self.codec.horizon), "target": plain(came),
-                    "history": plain(values[max(0, end - self.codec.lookback) : end]), "end": end, "split": split,
-                    "error": _one(error),
+                    "history": plain(self._units(section, i, max(0, end - self.codec.lookback), end)), "end": end,
+                    "split": split, "error": _one(error),
                 }  # fmt: skip
         yield from (lines[row] for row in sorted(lines))
 
@@ -157,7 +156,7 @@ class Task(Inside):
         if not self.codec.d_known or len(section.fields[TIMES][i]) >= end + H:
             line = self._lines(model, section, i, [end])[end]
             first = max(0, end - SHOWN * H)
-            before, times = self._units(section, i)[first:end, 0], self.times_of(section, i, first, end)
+            before, times = self._units(section, i, first, end)[:, 0], self.times_of(section, i, first, end)
             found["forecast-1-next"] = pictures.forecast(listed(before), times, line, (), name)
         return found
 
@@ -169,7 +168,7 @@ class Task(Inside):
         ends = [last - k * H for k in range(1, n + 1)]
         begin = max(0, min(ends) - SHOWN * H)
         lines = {end - begin: line for end, line in self._lines(model, section, i, ends).items()}
-        values = listed(self._units(section, i)[begin:last, 0])
+        values = listed(self._units(section, i, begin, last)[:, 0])
         return pictures.backtest(values, self.times_of(section, i, begin, last), lines, name)
 
     def _backtest_table(self, model: Any, section: Examples, spots: Spots) -> Any:
@@ -178,7 +177,7 @@ class Task(Inside):
         for k in range(len(shown)):
             here = shown.at(np.array([k]))
             i, end = int(here.series[0]), int(here.ends[0])
-            if not np.isnan(self._units(section, i)[end : end + self.codec.horizon]).all():
+            if not np.isnan(self._units(section, i, end, end + self.codec.horizon)).all():
                 metrics, name = self.sums(model, section, here)[0], str(section.columns[NAMES][i])
                 rows.append((name, self.times_of(section, i, end, end + 1)[0], metrics))
         return pictures.backtests(rows, several=section.n_examples > 1)
@@ -237,7 +236,7 @@ class Task(Inside):
         end = history.length
         first = max(0, end - SHOWN * horizon)
         name = self.name_of(section, i)
-        return name, self.times_of(section, i, first, end), listed(self._units(section, i)[first:end, 0])
+        return name, self.times_of(section, i, first, end), listed(self._units(section, i, first, end)[:, 0])
 
     def score(self, model: Any, given: Sequence[task.Given]) -> Iterator[dict[str, Any]]:
         """Of each step of a series but the first, how unexpected it was by what came before: the probability of a value
@@ -271,9 +270,9 @@ class Task(Inside):
                 f"{option('horizon')}"
             )
 
-    def _units(self, section: Examples, i: int) -> Numbers:
-        """The values [T, D] of a series in the units of the data."""
-        encoded = section.fields[TARGET][i].astype(np.float64)
+    def _units(self, section: Examples, i: int, first: int = 0, last: int | None = None) -> Numbers:
+        """The values [n, D] of a series, or of some of its steps, in the units of the data."""
+        encoded = section.fields[TARGET][i][first:last].astype(np.float64)
         found: Numbers = self.codec.decode(encoded, np.asarray(section.columns[SCALE])[i])
         return found
 

@@ -27,6 +27,7 @@ from unrolled.core.front import option
 from unrolled.core.metric import Metric
 from unrolled.core.spec import Asks, Ports
 from unrolled.data.codecs.patterns import PatternCodec, Scaling
+from unrolled.data.collate import BESIDE
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import INPUT, Examples
 from unrolled.data.files.cell_values import as_series
@@ -35,6 +36,7 @@ from unrolled.data.labelled import LabelledSource
 from unrolled.data.patterns import NAMES, Asked, Damage, prepare_patterns, queries_of
 from unrolled.data.prepared import Prepared, kept
 from unrolled.data.reading import Kind, Reading
+from unrolled.data.sampler import Pooled
 from unrolled.data.sources.labelled_inputs import first_labelled, inputs_of
 from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.emissions.point import Point
@@ -151,6 +153,9 @@ class Task(task.Task):
     def ports(self) -> Ports:
         d = self.codec.size
         return Ports(0, d, d_in=d, answers="each", targets="pattern")
+
+    def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
+        return Pooled(self._found().sections["train"], batching.batch_size, BESIDE, seed)
 
     @property
     def emission(self) -> Point:

@@ -14,6 +14,12 @@ def why_no_memory(run: Run) -> str | None:
     return None if isinstance(run.model, Recaller) else f"this {run.config.model} is not a memory with stored patterns"
 
 
+def why_memory(run: Run) -> str | None:
+    """Why what is asked of the positions of an input cannot be asked of a memory; None: it is none."""
+    told = f"this {run.config.model} completes a pattern as a whole, by updates that have no gradients"
+    return told if isinstance(run.model, Recaller) else None
+
+
 def queried(run: Run, value: Any) -> tuple[Memory, Recalled]:
     """The memory, and where an input ends in it, with its path."""
     model = run.model

@@ -66,7 +66,7 @@ class Recursion(Causal):
         y, seen = x[..., :D], x[..., D:] > 0.5  # [R, T, D]
         before = Filled(x.new_zeros(len(x), s, D), x.new_zeros(len(x))) if state is None else state
         here = seen.any(2)
-        begun = (before.begun[:, None] > 0) | (here.cumsum(1) > 0)  # [R, T]
+        begun = (before.begun.expand(len(x))[:, None] > 0) | (here.cumsum(1) > 0)  # [R, T]
         line = self._filled(torch.where(seen, y, 0), seen, before, begun)  # [R, s + T, D]
         W, b = self.map()
         forecasts = torch.where(begun[..., None], convolve(line[:, 1:], W, b, 1), 0)  # [R, T, H * D]
