@@ -131,15 +131,17 @@ def test_a_model_with_a_source_goes_on_as_if_nothing_had_happened(tmp_path: Path
     assert_same(tmp_path / "whole", tmp_path / "run")
 
 
-def test_stopped_in_the_middle_of_an_evaluation(text: str, tmp_path: Path) -> None:
-    """The evaluation is given up at once and made up for later, so that nothing is missing in the end."""
+@pytest.mark.parametrize("step", [20, 50])
+def test_stopped_in_the_middle_of_an_evaluation(text: str, tmp_path: Path, step: int) -> None:
+    """The evaluation is given up at once and made up for later, so that nothing is missing in the end; its line has the
+    rate of the last step, which another process made."""
     original = Loop._evaluate
 
     def slow(self: Loop) -> None:
-        self.stop.asked = self.at.step == 20
+        self.stop.asked = self.at.step == step
         original(self)
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match="step 20"):
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match=f"step {step}"):
         patch.setattr(Loop, "_evaluate", slow)
         unrolled.train([text], out=tmp_path / "run", settings=SMALL | MEMORY | {"steps": 50})
     unrolled.train([text], resume=tmp_path / "run")

@@ -37,7 +37,7 @@ from unrolled.training.mixing import mixed, truth_share
 from unrolled.training.optimiser import OPTIMISERS
 from unrolled.training.precision import autocast
 from unrolled.training.progress import Progress
-from unrolled.training.schedule import Plan, factor
+from unrolled.training.schedule import Plan, rate_of
 from unrolled.training.signals import StopFlag
 
 PLATEAU_PATIENCE, PLATEAU_CUT = 2, 0.5
@@ -134,8 +134,7 @@ class Loop:
         at, settings = self.at, self.config.optimiser
         _seed(noise_seed(self.config.seed, at.step), self.config.device)
         self.frozen.rest()
-        rate = settings.lr * factor(settings, at.step, self.plan.horizon) * at.plateau * at.guard.scale
-        self.optimiser.rate = rate
+        self.optimiser.rate = rate_of(settings, at.step, self.plan.horizon, at.plateau, at.guard.scale)
         self.optimiser.forget_gradients()
         loss, norm = self._gradient(at.step)
         verdict = at.guard.judge(at.step, loss, norm)
@@ -258,6 +257,9 @@ class Loop:
         best = math.inf if facts["best"] is None else facts["best"]
         self.at = Position(**known, best=best, guard=Guard(**facts["guard"]))
         self.plan.restore(facts["plan"])
+        if (at := self.at).step:  # an evaluation may come before the next step
+            own = self.config.optimiser, at.step - 1, self.plan.horizon, at.plateau, at.guard.scale
+            self.optimiser.rate = rate_of(*own)
         self.running = list(facts["running"])
         self.sound = True
 

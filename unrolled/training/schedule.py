@@ -34,6 +34,11 @@ def factor(settings: Optimiser, step: int, horizon: int | None) -> float:
     return rise * min(1.0, max(0.0, (horizon - step) / falling))
 
 
+def rate_of(settings: Optimiser, step: int, horizon: int | None, plateau: float, scale: float) -> float:
+    """The learning rate of a step, with what the plateau schedule and roll-backs have left of it."""
+    return settings.lr * factor(settings, step, horizon) * plateau * scale
+
+
 def settled_until(settings: Optimiser, horizon: float) -> float:
     """Up to which step the rates are the same for every horizon from this one on."""
     if settings.schedule == "cosine":
