@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
+from unrolled.core.errors import UnrolledError
+
 
 def _hear(handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
     """Let a function hear the signals that ask to stop; what heard them before. `nohup` lets nobody hear SIGHUP."""
@@ -22,9 +24,14 @@ def _hear(handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
 
 @contextmanager
 def stop_at_once() -> Iterator[None]:
-    """Outside the loop nothing is in the middle of a step: each of them ends the block like Ctrl-C, by an exception."""
+    """Outside the loop nothing is in the middle of a step: each of them ends the block like Ctrl-C, by an exception.
 
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
+    It may be raised inside of a library that turns it into an error of its own, as matplotlib does while it draws.
+    """
+    heard = []
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        heard.append(number)
         raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
@@ -33,6 +40,12 @@ def stop_at_once() -> Iterator[None]:
     before = _hear(interrupt)
     try:
         yield
+    except UnrolledError:
+        raise
+    except Exception as error:
+        if not heard:
+            raise
+        raise KeyboardInterrupt from error
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
