@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unrolled.cli.options import Json, print_json
 from unrolled.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from unrolled.layers.memory.memory import SpinMemory
 
 SHARES = (0.25, 0.5, 0.75, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15, 1.25, 1.5)  # of what theory says
 
@@ -31,7 +35,8 @@ def command(
     """Measure how many random patterns a memory keeps, and compare it with theory.
 
     More and more random patterns are stored; each is recalled from itself, and the share of wrong bits is counted. The
-    threshold is the number of patterns at which it passes the level.
+    threshold is the number of patterns at which it passes the level. Theory is that of Hebb's rule for
+    classical-hopfield; the other rules keep more.
 
     Examples:
 
@@ -41,28 +46,12 @@ def command(
 
         unrolled capacity --model dense-hopfield -d 64 --once --set interaction=polynomial --set degree=3
     """
-    from unrolled.core import discover
-    from unrolled.core.config import parse_assignments
-    from unrolled.core.spec import Sizes
     from unrolled.layers.memory import capacity
-    from unrolled.layers.memory.classical import Classical
-    from unrolled.layers.memory.dense import Dense
-    from unrolled.layers.memory.memory import SpinMemory
 
     if out is not None and Path(out).suffix != ".svg":
         raise UsageError(f"-o {out}: unknown output format; the file name must end in .svg")
-    spec = discover.model(model)
-    own = spec.config.parse(parse_assignments(settings or []))
-
-    def make() -> SpinMemory:
-        found = spec.make(own, Sizes(d, d, targets="pattern"))
-        if not isinstance(found, SpinMemory):
-            raise UsageError(f"the model '{model}' is not a memory of bits; use classical-hopfield or dense-hopfield")
-        return found
-
-    first = make()
-    degree = 2 if isinstance(first, Classical) else first.degree if isinstance(first, Dense) else None
-    expected = capacity.theory(d, degree, once, level)
+    make = _maker(model, d, settings or [])
+    expected = capacity.theory(d, make().degree, once, level)
     if expected > 200_000:
         raise UsageError(f"about {expected:.2g} patterns of {d} bits would be needed; choose a smaller -d")
     numbers = sorted({max(1, round(share * expected)) for share in SHARES})
@@ -89,6 +78,25 @@ def command(
     else:
         at = f"{found:,.1f} patterns = {found / d:.4f} d (theory: about {expected / d:.4f} d)"
         print(f"{level:.2%} wrong bits at {at}")
+
+
+def _maker(model: str, d: int, settings: list[str]) -> Callable[[], SpinMemory]:
+    """What makes an empty memory of d bits."""
+    from unrolled.core import discover
+    from unrolled.core.config import parse_assignments
+    from unrolled.core.spec import Sizes
+    from unrolled.layers.memory.memory import SpinMemory
+
+    spec = discover.model(model)
+    own = spec.config.parse(parse_assignments(settings))
+
+    def make() -> SpinMemory:
+        found = spec.make(own, Sizes(d, d, targets="pattern"))
+        if not isinstance(found, SpinMemory):
+            raise UsageError(f"the model '{model}' is not a memory of bits; use classical-hopfield or dense-hopfield")
+        return found
+
+    return make
 
 
 def _draw(out: str, facts: dict[str, Any]) -> None:

@@ -132,8 +132,11 @@ class Memory(Tables):
 class SpinMemory(Memory):
     """Patterns and states of -1 and +1, updated one bit after the other or all bits from the state before.
 
-    Subclasses write `store`, `energy`, `_together` and `_in_turn`.
+    Subclasses write `store`, `energy`, `_together` and `_in_turn`. `degree` is that of the energy in the overlaps;
+    None: it is exponential.
     """
+
+    degree: int | None = 2
 
     def __init__(self, d: int, updates: Updates = "asynchronous", order: Order = "random", seed: int = 0) -> None:
         super().__init__(d)
