@@ -17,7 +17,7 @@ from PIL import Image
 
 from unrolled.core import discover
 from unrolled.core.batch import SOURCE, TARGET
-from unrolled.data.examples import INPUT
+from unrolled.data.examples import INPUT, Examples
 from unrolled.data.time_series import prepare as along
 from unrolled.runs.build import make_task
 from unrolled.training.api import configure
@@ -237,9 +237,8 @@ CASES: dict[str, Case] = {
 }  # fmt: skip
 
 
-def times(task: Any, split: str) -> Iterator[int]:
+def times(section: Examples) -> Iterator[int]:
     """The times of a span, of all series."""
-    section = task.prepared.sections[split]
     spans = zip(section.fields[along.TIMES], section.values(along.FIRST), section.values(along.LAST))
     for stamps, first, last in spans:
         yield from stamps[first:last].tolist()
@@ -247,20 +246,15 @@ def times(task: Any, split: str) -> Iterator[int]:
 
 def examples(task: Any, split: str, of: Of) -> Iterator[Any]:
     """The things that the examples of a prepared split are."""
-    found = vars(task)
-    if found.get("prepared") is not None:
-        yield from times(task, split)
-        return
-    if found.get("labelled") is not None:
-        section = task.labelled.sections[split]
-        yield from (of(section.at(INPUT, i), section.at(TARGET, i)) for i in range(section.n_examples))
-    elif found.get("pairs") is not None:
-        section = task.pairs.sections[split]
-        yield from (of(section.at(SOURCE, i), section.at(TARGET, i)) for i in range(section.n_examples))
+    section = task.sections[split]
+    read = next((field for field in (INPUT, SOURCE) if field in section.fields), None)
+    if along.TIMES in section.fields:
+        yield from times(section)
+    elif read is not None:
+        yield from (of(section.at(read, i), section.at(TARGET, i)) for i in range(section.n_examples))
     elif of is lines_of:  # whole lines: those at a cut are in two halves
-        yield from task.text.codecs["text"].decode(task.text.sections[split].values(TARGET)).split("\n")[1:-1]
+        yield from task.codec.decode(section.values(TARGET)).split("\n")[1:-1]
     else:
-        section = (task.text if found.get("text") is not None else task.rolls).sections[split]
         yield from (of(values, None) for values in section.fields[TARGET])
 
 

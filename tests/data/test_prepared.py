@@ -173,13 +173,13 @@ def test_settings_that_matter_are_told_apart(csv: Path, made: list[str], setting
     alone = task_of("classify", csv, **settings)
     assert again.facts() == alone.facts()
     if "reading.target" not in settings:
-        assert held(again.labelled) != held(usual.labelled)
+        assert held(again.prepared) != held(usual.prepared)
 
 
 def test_folds_never_share(csv: Path, made: list[str]) -> None:
     def rows(number: int | None) -> dict[str, list[int]]:
         given = {} if number is None else {"reading.fold.number": number}
-        found = task_of("classify", csv, **{"reading.fold.of": 3, **given}).labelled.sections
+        found = task_of("classify", csv, **{"reading.fold.of": 3, **given}).prepared.sections
         return {split: sorted(section.rows.tolist()) for split, section in found.items()}
 
     with shared():
@@ -229,7 +229,7 @@ def test_saved_codecs_are_part_of_it(csv: Path, tmp_path: Path, made: list[str])
     assert len(made) == 2
     assert fresh.answers.size == 3 and first.answers.size == second.answers.size == 2
     assert second.answers.all_names == alone.answers.all_names == ["no", "yes", "perhaps"]
-    assert held(second.labelled)["sections"] == held(alone.labelled)["sections"]
+    assert held(second.prepared)["sections"] == held(alone.prepared)["sections"]
 
 
 def test_files_that_other_files_name_belong_to_the_content(tmp_path: Path, made: list[str]) -> None:
@@ -293,14 +293,14 @@ def test_a_name_that_is_no_file_is_told_as_before(name: str) -> None:
 def test_a_damaged_entry_is_prepared_again_with_a_note(csv: Path, home: Path, made: list[str]) -> None:
     with shared():
         before = task_of("classify", csv)
-        expected = held(before.labelled)["sections"]
+        expected = held(before.prepared)["sections"]
         (entry,) = entries(home)
         values = bytearray((entry / "train.input").read_bytes())
         values[3] ^= 1
         (entry / "train.input").write_bytes(values)
         after, third = task_of("classify", csv), task_of("classify", csv)
     assert len(made) == 2 and len(entries(home)) == 1
-    assert held(after.labelled)["sections"] == expected
+    assert held(after.prepared)["sections"] == expected
     (note,) = [note for note in after.facts()["notes"] if note not in before.facts()["notes"]]
     assert "was damaged (train.input has changed since it was written), so it was prepared again" in note
     assert third.facts() == before.facts()
@@ -327,7 +327,7 @@ def test_without_a_store_every_run_prepares(csv: Path, tmp_path: Path, monkeypat
     alone = task_of("classify", csv)
     with shared():
         task = task_of("classify", csv)
-    assert held(task.labelled)["sections"] == held(alone.labelled)["sections"]
+    assert held(task.prepared)["sections"] == held(alone.prepared)["sections"]
     assert any("the prepared data could not be cached" in note for note in task.facts()["notes"])
 
 
@@ -336,7 +336,7 @@ def test_large_data_of_one_run_is_kept(csv: Path, home: Path, made: list[str], m
     task_of("classify", csv)
     task = task_of("classify", csv)
     assert len(made) == 1 and len(entries(home)) == 1
-    assert isinstance(task.labelled.sections["train"].values("input"), np.memmap)
+    assert isinstance(task.prepared.sections["train"].values("input"), np.memmap)
 
 
 def test_data_in_memory_is_prepared_once_in_a_comparison(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

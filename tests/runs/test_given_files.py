@@ -210,7 +210,7 @@ def test_given_files_are_read_by_the_columns_of_the_training_file(tmp_path: Path
     )
     made = prepared({"train": train, "test": test}, "classify", {})
     assert count(made, "test") == 7
-    first = made.labelled.sections["test"]
+    first = made.prepared.sections["test"]
     assert made.inputs.decode(first.values("input")[:3]) == made.inputs.decode(made.inputs.encode(word("test", 0)))
     lacking = written(tmp_path / "c.csv", ["text,stars", "a,x"])
     with pytest.raises(UsageError, match=r"c.csv: .*review"):

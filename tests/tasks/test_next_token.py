@@ -47,7 +47,7 @@ def begin_decoder(run: Run) -> torch.nn.Module:
 def test_a_stream_is_measured_token_by_token(stream: Run) -> None:
     """The figure over parallel rows equals one pass over the whole part, up to the context that rows warm up on."""
     stream.task.prepare(stream.config.source)
-    section = stream.task.text.sections["test"]
+    section = stream.task.prepared.sections["test"]
     tokens = [int(token) for token in section.values("target")]
     whole = nats_by_hand(stream, tokens)
     figures = stream.evaluate()

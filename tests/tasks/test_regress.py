@@ -29,7 +29,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def held_out(run: Run) -> tuple[np.ndarray, np.ndarray]:
     """True numbers and predictions of the test part, example by example, in the user's units."""
     run.task.prepare(MAXIMUM)
-    section = run.task.labelled.sections["test"]
+    section = run.task.prepared.sections["test"]
     x = [run.task.inputs.decode(section.at(INPUT, i)) for i in range(section.n_examples)]
     y = np.array([line["prediction"] for line in run.predict([list(series[:, 0]) for series in x])])
     return np.array([series.max() for series in x]), y
@@ -52,7 +52,7 @@ def test_figures_are_in_the_users_units(run: Run) -> None:
 
 def test_it_learns_and_the_baseline_is_the_mean(run: Run) -> None:
     truth, _ = held_out(run)
-    train = run.task.labelled.sections["train"]
+    train = run.task.prepared.sections["train"]
     mean = run.task.answers.decode(train.values(TARGET)).mean()
     baseline = run.result["baselines"]["mean"]["test"]
     assert baseline["mse"] == pytest.approx(np.square(truth - mean).mean(), rel=1e-4)

@@ -72,27 +72,32 @@ def _is_switch(kinds: list[str]) -> bool:
 def declared(name: str, files: Iterable[Path] = ()) -> list[str]:
     """The types that settings of this name have, in the package and in the user's files; they are read, not run."""
     texts = [*_package(), *(_text(path) for path in files if path.is_file())]
-    field = re.compile(rf"^    {re.escape(name)}: ", re.MULTILINE)
-    return [kind for text in texts if field.search(text) for kind in _fields(ast.parse(text), name, texts)]
+    found = [text for text in texts if f"\n    {name}: " in text]
+    return [kind for text in found for bases, kind in _fields(text, name) if any(_is_config(b, texts) for b in bases)]
 
 
 @cache
 def _package() -> list[str]:
-    return [_text(path) for path in sorted(Path(unrolled.__file__).parent.rglob("*.py"))]
+    """The texts of the package in which settings may be declared."""
+    texts = map(_text, sorted(Path(unrolled.__file__).parent.rglob("*.py")))
+    return [text for text in texts if "Config" in text]
 
 
 def _text(path: Path) -> str:
     return read_bytes(path, CODE).decode("utf-8", "replace")
 
 
-def _fields(tree: ast.Module, name: str, texts: list[str]) -> Iterator[str]:
-    """Annotations of that name in the settings of a file."""
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef):
-            kinds = [ast.unparse(line.annotation) for line in node.body
-                     if isinstance(line, ast.AnnAssign) and ast.unparse(line.target) == name]  # fmt: skip
-            if kinds and any(_is_config(ast.unparse(base), texts) for base in node.bases):
-                yield from kinds
+def _fields(text: str, name: str) -> Iterator[tuple[list[str], str]]:
+    """Annotations of that name in the classes of a file, each with the bases of its class."""
+    for node in _classes(text):
+        for line in node.body:
+            if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.target.id == name:
+                yield [ast.unparse(base) for base in node.bases], ast.unparse(line.annotation)
+
+
+@cache
+def _classes(text: str) -> list[ast.ClassDef]:
+    return [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
 
 
 def _is_config(base: str, texts: list[str]) -> bool:
@@ -103,7 +108,8 @@ def _is_config(base: str, texts: list[str]) -> bool:
         if name == "Config" or any(f"Config as {name}\n" in text for text in texts):
             return True
         if name not in seen:
-            above = re.compile(rf"^class {name}\((.*)\):", re.MULTILINE)
-            waiting += [each for text in texts for bases in above.findall(text) for each in bases.split(",")]
+            above = [text for text in texts if f"class {name}(" in text]
+            classes = [node for text in above for node in _classes(text) if node.name == name]
+            waiting += [ast.unparse(each) for node in classes for each in node.bases]
             seen.add(name)
     return False

@@ -89,7 +89,7 @@ class Inside(SeriesTask):
 
     def input_of(self, line: Mapping[str, Any]) -> Any:
         """The series up to the end of its split, or up to the end of what the run holds of it."""
-        section = self._found().sections[line["split"]] if self.prepared is not None else self.histories()
+        section = self.sections[line["split"]] if self.prepared is not None else self.histories()
         return History(section, list(section.columns[NAMES]).index(line["series"]))
 
     def source_names(self, source: Tensor) -> list[str]:

@@ -51,6 +51,7 @@ from unrolled.data.sources.rows_beside import labelled_rows
 from unrolled.layers.counting.bag_of_words import Bag
 from unrolled.tasks._explained import explained
 from unrolled.tasks._live import flow_of, numbers_in
+from unrolled.tasks._prepared import PreparedTask
 from unrolled.tasks._told import OfExamples
 
 EVALUATION_ROWS = 64
@@ -75,7 +76,7 @@ def _where(answers: str) -> Literal["each", "whole"]:
     return "each" if answers in ("tags", "series") else "whole"
 
 
-class LabelledTask(task.Task):
+class LabelledTask(PreparedTask):
     """The base: data, codecs, batches, the model's outputs. A task adds its loss, figures and words."""
 
     ACCEPTS: ClassVar[tuple[str, ...]] = ("encoder", "causal")
@@ -89,7 +90,6 @@ class LabelledTask(task.Task):
 
     def __init__(self, config: Config, data: DataConfig) -> None:
         super().__init__(config, data)
-        self.labelled: Prepared | None = None
         self.inputs: InputCodec
         self.answers: AnswerCodec
         self.kind: Kind = "text"
@@ -113,7 +113,7 @@ class LabelledTask(task.Task):
 
     def prepare(self, source: Any) -> None:
         found = kept(source, self._asked(), lambda: self._prepared(source))
-        self.labelled = replace(found, sections=used(found.sections, self.data, n_values))
+        self.prepared = replace(found, sections=used(found.sections, self.data, n_values))
         self.inputs, self.answers = found.codecs["inputs"], found.codecs["answers"]
         self.kind, self.answers_are = found.told["kind"], found.told["answers"]
         self.reading = Reading.parse(found.told["reading"])
@@ -188,26 +188,11 @@ class LabelledTask(task.Task):
         told = OfExamples.among(facts)
         self.kind, self.answers_are, self.reading = told.kind, told.answers, told.reading
 
-    def facts(self) -> dict[str, Any]:
-        found = self._found()
-        return {**found.facts, "fingerprint": found.fingerprint}
-
     def columns(self) -> dict[str, str]:
         return self.reading.uses()
 
     def first(self, source: Any, n: int) -> list[dict[str, Any]]:
         return first_labelled(self._opened(with_beside(source)[0], self.answers_are), n)
-
-    def size(self, split: str) -> int:
-        return self._found().sections[split].n_examples
-
-    def splits(self) -> tuple[str, ...]:
-        return tuple(self._found().sections)
-
-    def _found(self) -> Prepared:
-        if self.labelled is None:
-            raise UsageError("no data has been read yet: call prepare(source) first")
-        return self.labelled
 
     # ---- the model
 
@@ -229,11 +214,11 @@ class LabelledTask(task.Task):
         return self.emission.loss(y[:, 0], batch.y) if whole else super().loss(y, batch)
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
-        return Pooled(self._found().sections["train"], batching.batch_size, BESIDE, seed)
+        return Pooled(self.sections["train"], batching.batch_size, BESIDE, seed)
 
     def neighbours(self) -> list[task.Baseline]:
         """What is hard to beat where series are few and short: the nearest neighbour, and fixed filters."""
-        section = self._found().sections["train"]
+        section = self.sections["train"]
         fits = self.kind == "series" and section.n_examples <= FEW and int(section.lengths(INPUT).max()) <= SHORT
         return (
             [task.Baseline("nearest neighbour", "nearest", {}), task.Baseline("MiniRocket", "minirocket", {})]
@@ -244,12 +229,12 @@ class LabelledTask(task.Task):
     def look_at_training(self, model: Any) -> None:
         for layer in model.modules():
             if isinstance(layer, Bag):
-                layer.count_documents(self._found().sections["train"].fields[INPUT])
+                layer.count_documents(self.sections["train"].fields[INPUT])
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         """Settings that a model leaves open are chosen on validation data; with folds, whose scores that would
         flatter, on examples that are left out of the training data for that."""
-        sections = self._found().sections
+        sections = self.sections
         share = task.share_of(len(sections["train"].values(INPUT)), limit)
         folded = self.config.reading.fold.of is not None or "valid" not in sections
         held_out = [] if folded else _known(sections["valid"], self.answers.size)
@@ -364,7 +349,7 @@ class LabelledTask(task.Task):
 
     def first_of(self, split: str, limit: int) -> Examples:
         """The first examples of a part."""
-        return self._found().sections[split].first(limit)
+        return self.sections[split].first(limit)
 
     def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
         examples = list(self._opened(source, self.answers_are))
@@ -380,7 +365,7 @@ class LabelledTask(task.Task):
     def evaluate(
         self, model: Any, split: str, limit: int | None = None, ledger: task.Ledger | None = None
     ) -> dict[str, float]:
-        section = self._found().sections[split]
+        section = self.sections[split]
         some = section if limit is None else section.share(min(1.0, limit / len(section.values(INPUT))))
         return self.measure(model, some, ledger)
 

@@ -8,7 +8,7 @@ What p means is the emission's: one token, or a frame of bits. Figures are nats,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from unrolled.data.collate import Form
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples
 from unrolled.data.sampler import pooled_batches
+from unrolled.tasks._prepared import PreparedTask
 
 EVALUATION_ROWS = 32
 PIECE = 256  # tokens of a stream that are one unit
@@ -32,7 +33,7 @@ PIECE = 256  # tokens of a stream that are one unit
 Sums = Counter[str]
 
 
-class NextTask(task.Task):
+class NextTask(PreparedTask):
     """The base: evaluation, scores, closed forms. A task adds its data, its emission, figures and writing."""
 
     SCORE = "nats"
@@ -40,19 +41,12 @@ class NextTask(task.Task):
 
     data: DataConfig
 
-    def sections(self) -> Mapping[str, Examples]:
-        """The data that was read, by split."""
-        raise NotImplementedError
-
     @property
     def form(self) -> Form:
         return Form(TARGET, self.data.ahead)
 
-    def splits(self) -> tuple[str, ...]:
-        return tuple(self.sections())
-
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
-        train, ahead = self.sections()["train"], self.data.ahead
+        train, ahead = self.sections["train"], self.data.ahead
         return task.fitted(train, len(train.values(TARGET)), limit, lambda some: model.solve(some, ahead=ahead))
 
     def require_next(self) -> None:
@@ -67,7 +61,7 @@ class NextTask(task.Task):
     def evaluate(
         self, model: Causal | Conditional, split: str, limit: int | None = None, ledger: task.Ledger | None = None
     ) -> dict[str, float]:
-        return self.measure(model, self.sections()[split], limit, ledger)
+        return self.measure(model, self.sections[split], limit, ledger)
 
     def measure(
         self, model: Causal | Conditional, section: Examples, limit: int | None, ledger: task.Ledger | None = None

@@ -100,7 +100,7 @@ class SensedTask(_written.WrittenTask):
         return Ports(self.codec.size, self.codec.size, source=source)
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
-        section, codecs = self._section("train"), (self.source_codec, self.codec)
+        section, codecs = self.sections["train"], (self.source_codec, self.codec)
         return task.fitted(section, n_targets(section), limit, lambda some: model.solve(Counted(some, codecs)))
 
     def baselines(self) -> list[task.Baseline]:

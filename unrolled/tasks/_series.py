@@ -29,7 +29,7 @@ from unrolled.core.outside import write_new
 from unrolled.core.spec import Asks, ForecastPorts, Ports, SourcePorts
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples
-from unrolled.data.prepared import Prepared, kept, settings_of
+from unrolled.data.prepared import kept, settings_of
 from unrolled.data.time_series import windows
 from unrolled.data.time_series.codec import SeriesCodec
 from unrolled.data.time_series.histories import load_histories, save_histories
@@ -47,6 +47,7 @@ from unrolled.objectives import calibration
 from unrolled.objectives.forecasts import LEVELS, Residuals, pinball_sum, widened
 from unrolled.tasks._forecast_config import Config
 from unrolled.tasks._paths import paths
+from unrolled.tasks._prepared import PreparedTask
 
 CODEC = "series.json"
 ROWS = 64  # windows at once
@@ -62,7 +63,7 @@ EMISSIONS: dict[str, Callable[[int], Numeric]] = {
 Numbers = NDArray[np.float64]
 
 
-class SeriesTask(task.Task):
+class SeriesTask(PreparedTask):
     """The base: everything up to the forecasts of a model."""
 
     ACCEPTS = ("causal", "encoder", "conditional")
@@ -74,7 +75,6 @@ class SeriesTask(task.Task):
 
     def __init__(self, config: Config, data: DataConfig) -> None:
         super().__init__(config, data)
-        self.prepared: Prepared | None = None
         self.codec: SeriesCodec
         self.reading: SeriesReading = config.series
         self.spread = 1.0
@@ -101,7 +101,7 @@ class SeriesTask(task.Task):
             self._require_counts()
 
     def _require_counts(self) -> None:
-        section, source = self._found().sections["train"], self.facts()["source"]
+        section, source = self.sections["train"], self.facts()["source"]
         for i, values in enumerate(section.fields[TARGET]):
             odd = np.argwhere((values < 0) | (values != np.rint(values)) & ~np.isnan(values))
             if len(odd):
@@ -115,7 +115,7 @@ class SeriesTask(task.Task):
 
     def save_codec(self, directory: Path) -> None:
         write_new(directory / CODEC, self.codec.to_json().encode())
-        save_histories(directory, self._found().sections, self.codec)
+        save_histories(directory, self.sections, self.codec)
 
     def load_codec(self, directory: Path) -> None:
         self.codec = SeriesCodec.from_json(read_text(directory / CODEC, JSON, within=directory))
@@ -131,10 +131,6 @@ class SeriesTask(task.Task):
         told = facts["residuals"]
         self.residuals = None if told is None else Residuals(tuple(told["width"]), tuple(told["quantiles"]))
 
-    def facts(self) -> dict[str, Any]:
-        found = self._found()
-        return {**found.facts, "fingerprint": found.fingerprint}
-
     def columns(self) -> dict[str, str]:
         return self.reading.uses()
 
@@ -148,24 +144,16 @@ class SeriesTask(task.Task):
             raise UsageError("this run is not saved yet: give the series to continue")
         return load_histories(self.saved, self.codec)
 
-    def splits(self) -> tuple[str, ...]:
-        return tuple(self._found().sections)
-
-    def _found(self) -> Prepared:
-        if self.prepared is None:
-            raise UsageError("no data has been read yet: call prepare(source) first")
-        return self.prepared
-
     def origins(self, split: str) -> Spots:
         own = self.config.evaluating
         stride = own.stride or (self.codec.horizon if own.backtest else 1)
-        found = windows.origins(self._found().sections[split], self.codec, stride)
+        found = windows.origins(self.sections[split], self.codec, stride)
         if not len(found):
             raise DataError(f"no forecast of {self.codec.horizon} steps fits into the {split} span; make it longer")
         return found if own.stride else found.some(MOST_FORECASTS)
 
     def how_measured(self) -> dict[str, str]:
-        own, section = self.config.evaluating, self._found().sections.get("test") if self.prepared else None
+        own, section = self.config.evaluating, self.sections.get("test") if self.prepared else None
         n = 0 if own.stride or own.backtest or section is None else len(windows.origins(section, self.codec))
         some = f"of {MOST_FORECASTS:,} forecasts, evenly spread over all {n:,} of the test span; stride = 1 takes all"
         return {"mase": some} if n > MOST_FORECASTS else {}
@@ -219,18 +207,18 @@ class SeriesTask(task.Task):
         return self._windows(batching.batch_size, seed)
 
     def _windows(self, batch_size: int, seed: int = 0) -> SeriesWindows:
-        train, sequence = self._found().sections["train"], self.config.by == "sequence"
+        train, sequence = self.sections["train"], self.config.by == "sequence"
         cutter = Cutter(train, self.trained, every=self.config.relative != "window" and not sequence)
         return SeriesWindows(cutter, batch_size, seed, self.codec.horizon if sequence else None)
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
-        train = self._found().sections["train"]
+        train = self.sections["train"]
         share = task.share_of(_n_steps(train) * self.codec.d_step, limit)
         return task.Fitted(share, self._solve(model, train, share), "on data before the test span")
 
     def _solve(self, model: Any, train: Examples, share: float = 1.0) -> Mapping[str, Any]:
         """Fit to the newest share of each series; what that leaves open is chosen on validation data."""
-        sections, units = self._found().sections, isinstance(model, InUnits)
+        sections, units = self.sections, isinstance(model, InUnits)
         last = np.asarray(train.columns[LAST])
         known = _arrays(train, self.trained, units, last - np.ceil(share * last).astype(np.int64))
         held_out = []
@@ -298,7 +286,7 @@ class SeriesTask(task.Task):
         self.spread, self.residuals = 1.0, None
         if "valid" not in self.splits():
             return
-        section = self._found().sections["valid"]
+        section = self.sections["valid"]
         y, target = self._judged(model, section, self.origins("valid"))
         emission = self.emission
         if y.dim() == 3 and y.shape[1] > 1:
@@ -329,7 +317,7 @@ class SeriesTask(task.Task):
     def _earlier(self, model: Any) -> Iterator[tuple[Any, Examples, Spots]]:
         """Copies of a model with a closed form, each fitted to the beginning of the training span, and spots behind it;
         what a fit leaves open is chosen on validation data as usual. None where there is too little."""
-        sections = self._found().sections
+        sections = self.sections
         last = np.asarray(sections["train"].columns[LAST])
         for share, until in zip(EARLIER, (*EARLIER[1:], 1.0)) if _is_solved(model) else ():
             begun = (share * last).astype(np.int64)

@@ -23,7 +23,7 @@ from unrolled.core import config, task
 from unrolled.core.batch import TARGET, Batch
 from unrolled.core.causal import Conditional
 from unrolled.core.emission import Emission
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError
 from unrolled.core.forward import outputs
 from unrolled.core.front import option
 from unrolled.core.metric import Metric
@@ -43,6 +43,7 @@ from unrolled.emissions.categorical import Categorical
 from unrolled.objectives.written import signatures
 from unrolled.pictures import alignment, kinds
 from unrolled.tasks import _judged, _told
+from unrolled.tasks._prepared import PreparedTask
 from unrolled.tasks._writing import longest_source, looked_at, sides_of, text_of, write
 
 EVALUATION_TOKENS = 8192  # positions of a batch
@@ -70,7 +71,7 @@ class Config(config.Config):
     (three words or fewer, or all made of few words), otherwise chrf. Weights are always selected by nats."""
 
 
-class WrittenTask(task.Task):
+class WrittenTask(PreparedTask):
     """The base: batches, loss, figures, writing. A task adds the source: its codec, its ports, how it is read."""
 
     SCORE: ClassVar[str] = "chrf"
@@ -89,10 +90,8 @@ class WrittenTask(task.Task):
 
     def __init__(self, config: Config, data: DataConfig) -> None:
         super().__init__(config, data)
-        self.pairs: Prepared | None = None
         self.codec: Codec  # of targets
         self.has_codecs = False  # those of a saved run, or fitted before
-        self.sections: dict[str, Examples] = {}
         self.longest: dict[str, Longest] = {}
         self.longest_target = 0  # of training, in tokens
         self.kinds: list[str] = []  # of held-out examples, that figures tell apart
@@ -111,8 +110,8 @@ class WrittenTask(task.Task):
 
     def take(self, pairs: Prepared) -> None:
         """What `prepare` of a task ends with."""
-        self.pairs = replace(pairs, sections=used(pairs.sections, self.data, n_targets))
-        sections = self.sections = self.pairs.sections
+        sections = used(pairs.sections, self.data, n_targets)
+        self.prepared = replace(pairs, sections=sections)
         self.longest = {part: Longest(*each) for part, each in pairs.told["longest"].items()}
         self.longest_target = self.longest["train"].target
         self.codec, self.has_codecs = pairs.codecs["target"], True
@@ -155,27 +154,14 @@ class WrittenTask(task.Task):
         self.longest_target = told.longest_target
         self.tell_apart(told.kinds)
 
-    def facts(self) -> dict[str, Any]:
-        if self.pairs is None:
-            raise UsageError("no data has been read yet: call prepare(source) first")
-        return {**self.pairs.facts, "fingerprint": self.pairs.fingerprint}
-
     def size(self, split: str) -> int:
-        return n_targets(self._section(split))
-
-    def splits(self) -> tuple[str, ...]:
-        return tuple(self.sections)
-
-    def _section(self, split: str) -> Examples:
-        if not self.sections:
-            raise UsageError("no data has been read yet: call prepare(source) first")
-        return self.sections[split]
+        return n_targets(self.sections[split])
 
     # ---- training
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
         tokens = batching.batch_tokens
-        return Bucketed(self._section("train"), tokens, batching.batch_size, self.FORM, seed)
+        return Bucketed(self.sections["train"], tokens, batching.batch_size, self.FORM, seed)
 
     @property
     def emission(self) -> Emission:
@@ -210,7 +196,7 @@ class WrittenTask(task.Task):
         self, model: Conditional, split: str, limit: int | None = None, ledger: task.Ledger | None = None
     ) -> dict[str, float]:
         """In training, which sets a limit, no text is written: nats choose the weights."""
-        section = self._section(split)
+        section = self.sections[split]
         if limit is None:
             return self.measure(model, section, ledger)
         return self.measure_tokens(model, section.share(min(1.0, limit / n_targets(section))), ledger)
@@ -246,7 +232,7 @@ class WrittenTask(task.Task):
         return [self.text_of(target.tolist()) for target in section.fields[TARGET]]
 
     def more_seconds(self, model: Any) -> float:
-        some = self._section("valid").spread(self.config.decoded)
+        some = self.sections["valid"].spread(self.config.decoded)
         self.pace.probe(lambda: len(self.write(model, some)))
         left = sum(self.sections[split].n_examples for split in self.held_out())
         return self.pace.each * left
@@ -322,7 +308,7 @@ class WrittenTask(task.Task):
 
     def predictions(self, model: Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
         """Examples of a part with what was written, and the nats of what should have been."""
-        section = self._section(split).first(limit)
+        section = self.sections[split].first(limit)
         nats, counts = self.nats_of(model, section)
         references, written = self.references(section), self.write(model, section)
         for i in range(section.n_examples):

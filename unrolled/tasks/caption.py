@@ -100,7 +100,7 @@ class Task(_sensed.SensedTask):
         return isinstance(value, str) and not value.strip()
 
     def predictions(self, model: Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
-        section = self._section(split)
+        section = self.sections[split]
         for i, line in enumerate(super().predictions(model, split, limit)):
             image = to_text(self.pixels_of(self.source_at(section, i)))
             yield {**line, "source": f"image {int(section.rows[i]) + 1} of the data", "image": image}

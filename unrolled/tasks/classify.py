@@ -176,9 +176,9 @@ class Task(_labelled.LabelledTask):
 
     def after_training(self, model: Any) -> None:
         """Fit the temperature on validation data."""
-        if "valid" not in self._found().sections:
+        if "valid" not in self.sections:
             return
-        section = self._found().sections["valid"]
+        section = self.sections["valid"]
         y = self.answers_to(model, section)
         self.temperature = self.emission.calibrate(y, self.known(torch.from_numpy(section.values(TARGET)))).temperature
 
@@ -234,7 +234,7 @@ class Task(_labelled.LabelledTask):
         return [{"class": self.answers.label(i), "p": float(p[i])} for i in best]
 
     def pictures(self, model: Any, split: str) -> dict[str, Any]:
-        section = self._found().sections[split]
+        section = self.sections[split]
         if self.answers_are == "classes" or self.answers.size > SHOWN:
             return {}
         logits, y = self.said(model, section)[0], torch.from_numpy(section.values(TARGET))

@@ -70,7 +70,7 @@ class Task(_labelled.LabelledTask):
     def prepare(self, source: Any) -> None:
         """With as many channels in as out, both are on the scale of the clean series: doing nothing is then y = x."""
         super().prepare(source)
-        found, before = self._found(), self.inputs
+        found, before = self.found(), self.inputs
         if self._is_pair():
             assert isinstance(before, SeriesScaler)
             sections = {}
@@ -78,7 +78,7 @@ class Task(_labelled.LabelledTask):
                 noisy = section.fields[INPUT]
                 again = Ragged(self.answers.encode(before.decode(noisy.values), part), noisy.offsets)
                 sections[part] = replace(section, fields={**section.fields, INPUT: again})
-            self.labelled = replace(found, sections=sections)
+            self.prepared = replace(found, sections=sections)
             self.inputs = self.answers
 
     def _asked(self) -> dict[str, Any]:
@@ -100,13 +100,13 @@ class Task(_labelled.LabelledTask):
         return self.inputs.size == self.answers.size
 
     def size(self, split: str) -> int:
-        return len(self._found().sections[split].values(INPUT))
+        return len(self.sections[split].values(INPUT))
 
     # ---- training
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
         """Noise that is ours is drawn anew for every batch."""
-        batches = Pooled(self._found().sections["train"], batching.batch_size, BESIDE, seed)
+        batches = Pooled(self.sections["train"], batching.batch_size, BESIDE, seed)
         asked = self.config.clean
         return batches if asked.noise is None else FreshNoise(batches, asked.noise, asked.snr)
 

@@ -60,7 +60,7 @@ class Task(Inside):
         return guess_series(look, given)
 
     def first(self, source: Any, n: int) -> list[dict[str, Any]]:
-        section = self._found().sections["train"]
+        section = self.sections["train"]
         found = []
         for i in range(min(n, section.n_examples)):
             values, times = self._units(section, i), section.fields[TIMES][i]
@@ -94,7 +94,7 @@ class Task(Inside):
         if limit is not None:
             each = self.codec.horizon * self.codec.d_step * (DEARER if self.stepwise else 1)
             spots = spots.some(max(1, limit // each))
-        return self.sums(model, self._found().sections[split], spots, ledger)[0]
+        return self.sums(model, self.sections[split], spots, ledger)[0]
 
     def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
         found = encode_histories(source, self.reading, self.codec, judged=True)
@@ -127,7 +127,7 @@ class Task(Inside):
         return {**sums.metrics(), "tokens": n}, sums
 
     def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
-        section, spots = self._found().sections[split], self.origins(split).some(limit)
+        section, spots = self.sections[split], self.origins(split).some(limit)
         lines: dict[int, dict[str, Any]] = {}
         for rows, y in self.forecasts(model, section, spots):
             q, _ = self.quantiles(y)
@@ -145,7 +145,7 @@ class Task(Inside):
 
     def pictures(self, model: Any, split: str) -> dict[str, Any]:
         """The next steps behind the data, forecasts inside of the split with what came, and metrics by step."""
-        section, spots, H = self._found().sections[split], self.origins(split), self.codec.horizon
+        section, spots, H = self.sections[split], self.origins(split), self.codec.horizon
         i = int(spots.series[-1])
         name = self.name_of(section, i)
         by_step = self.sums(model, section, spots.some(PICTURED))[1].by_step()

@@ -37,7 +37,7 @@ from unrolled.data.files.cell_values import as_number
 from unrolled.data.files.in_memory import values_of
 from unrolled.data.files.midi import midi_bytes
 from unrolled.data.look import Look
-from unrolled.data.prepared import Prepared, kept, n_values, settings_of, used
+from unrolled.data.prepared import kept, n_values, settings_of, used
 from unrolled.data.sampler import Pooled
 from unrolled.data.sources import pianoroll
 from unrolled.data.sources.pianoroll import (
@@ -77,7 +77,6 @@ class Task(_next.NextTask):
 
     def __init__(self, config: Config, data: DataConfig) -> None:
         super().__init__(config, data)
-        self.rolls: Prepared | None = None
         self.width = KEYS
 
     # ---- data
@@ -91,7 +90,7 @@ class Task(_next.NextTask):
             raise UsageError(f"{unused[0]} is a setting for text; next-frame has {', '.join(sorted(USED))}")
         asked = {"task": type(self).__module__, "data": settings_of(self.data)}
         found = kept(source, asked, lambda: prepare_rolls(source, self.data))
-        self.rolls = replace(found, sections=used(found.sections, self.data, n_values))
+        self.prepared = replace(found, sections=used(found.sections, self.data, n_values))
         self.width = found.told["width"]
 
     def save_codec(self, directory: Path) -> None:
@@ -117,24 +116,12 @@ class Task(_next.NextTask):
     def ports(self) -> Ports:
         return Ports(n_tokens=0, d_out=self.width, d_in=self.width, targets="bits")
 
-    def facts(self) -> dict[str, Any]:
-        rolls = self._rolls()
-        return {**rolls.facts, "fingerprint": rolls.fingerprint}
-
     def first(self, source: Any, n: int) -> list[dict[str, Any]]:
-        lengths = self.sections()["train"].lengths(TARGET)
+        lengths = self.sections["train"].lengths(TARGET)
         return [{"frames": int(length), "keys": self.width, "split": "train"} for length in lengths[:n]]
 
     def size(self, split: str) -> int:
-        return n_targets(self.sections()[split], self.data.ahead)
-
-    def sections(self) -> Mapping[str, Examples]:
-        return self._rolls().sections
-
-    def _rolls(self) -> Prepared:
-        if self.rolls is None:
-            raise UsageError("no data has been read yet: call prepare(source) first")
-        return self.rolls
+        return n_targets(self.sections[split], self.data.ahead)
 
     def _read(self, source: Any) -> list[Roll]:
         """All sequences of another file, whatever their part, as wide as the run's."""
@@ -153,7 +140,7 @@ class Task(_next.NextTask):
     # ---- training
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
-        return Pooled(self.sections()["train"], batching.batch_size, self.form, seed=seed)
+        return Pooled(self.sections["train"], batching.batch_size, self.form, seed=seed)
 
     def uses(self) -> list[task.Use]:
         return [
@@ -200,7 +187,7 @@ class Task(_next.NextTask):
         return {**figures, "tokens": n}
 
     def predictions(self, model: Causal | Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
-        section = self.sections()[split]
+        section = self.sections[split]
         rolls = list(section.first(limit).fields[TARGET])
         for number, (roll, line) in enumerate(zip(rolls, self.score(model, list(map(task.Given, rolls))))):
             on = [np.flatnonzero(frame).tolist() for frame in roll]

@@ -35,7 +35,6 @@ from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples, frequencies, ragged
 from unrolled.data.look import Look
 from unrolled.data.prepare import prepare, prepare_all
-from unrolled.data.prepared import Prepared
 from unrolled.data.sampler import Pooled, StreamRows, Windows, pooled_batches, stream_batches
 from unrolled.data.sources.rows_beside import rows_in
 from unrolled.data.sources.split_text import first_texts
@@ -71,7 +70,6 @@ class Task(_next.NextTask):
 
     def __init__(self, config: Config, data: DataConfig) -> None:
         super().__init__(config, data)
-        self.text: Prepared | None = None
         self.codec: Codec
         self.has_codec = False  # that of a saved run, or fitted before
         self.labels: list[str] | None = None
@@ -82,12 +80,12 @@ class Task(_next.NextTask):
 
     def prepare(self, source: Any) -> None:
         codec = self.codec if self.has_codec else None
-        self.text = prepare(source, self.data, codec=codec, labels=self.labels, offered=self._offered)
-        self.codec, self.has_codec = self.text.codecs["text"], True
-        self.labels, self.column = self.text.told["labels"], self.text.told["column"]
-        self.is_stream = self.text.sections["train"].is_stream
+        text = self.prepared = prepare(source, self.data, codec=codec, labels=self.labels, offered=self._offered)
+        self.codec, self.has_codec = text.codecs["text"], True
+        self.labels, self.column = text.told["labels"], text.told["column"]
+        self.is_stream = text.sections["train"].is_stream
         if self.config.label_smoothing and self.config.prior == "training":
-            self._prior = torch.from_numpy(frequencies(self.text.sections["train"].values(TARGET), self.codec.size))
+            self._prior = torch.from_numpy(frequencies(text.sections["train"].values(TARGET), self.codec.size))
 
     def save_codec(self, directory: Path) -> None:
         self.codec.save(directory)
@@ -116,10 +114,6 @@ class Task(_next.NextTask):
     def ports(self) -> Ports:
         return Ports(self.codec.size, self.codec.size, len(self.labels or []))
 
-    def facts(self) -> dict[str, Any]:
-        text = self._text()
-        return {**text.facts, "fingerprint": text.fingerprint}
-
     def columns(self) -> dict[str, str]:
         uses = {self.column: "text", self.data.condition: "class", self.data.part: "split"}
         return {name: use for name, use in uses.items() if name is not None}
@@ -128,16 +122,8 @@ class Task(_next.NextTask):
         return first_texts(source, self.data, self.codec, n)
 
     def size(self, split: str) -> int:
-        section = self.sections()[split]
+        section = self.sections[split]
         return len(section.values(TARGET)) + (0 if section.is_stream else section.n_examples)
-
-    def sections(self) -> Mapping[str, Examples]:
-        return self._text().sections
-
-    def _text(self) -> Prepared:
-        if self.text is None:
-            raise UsageError("no data has been read yet: call prepare(source) first")
-        return self.text
 
     def read(self, source: Any) -> Iterator[list[task.Given]]:
         return read_inputs(source, self.data, self.column)
@@ -151,7 +137,7 @@ class Task(_next.NextTask):
     # ---- training
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
-        train, ahead = self.sections()["train"], self.data.ahead
+        train, ahead = self.sections["train"], self.data.ahead
         if not self.is_stream:
             return Pooled(train, batching.batch_size, self.form, seed=seed)
         if not carried:
@@ -214,7 +200,7 @@ class Task(_next.NextTask):
 
     def predictions(self, model: Causal | Conditional, split: str, limit: int) -> Iterator[dict[str, Any]]:
         """Examples, or pieces of a stream, in order, with their nats."""
-        section = self.sections()[split]
+        section = self.sections[split]
         if section.is_stream:
             tokens = section.values(TARGET)
             ends = np.minimum(np.arange(1, limit + 1) * PIECE, len(tokens))

@@ -43,6 +43,7 @@ from unrolled.emissions.point import Point
 from unrolled.layers.memory.memory import Recalled, SpinMemory
 from unrolled.layers.memory.recaller import Recaller, damaged
 from unrolled.pictures import recalled as pictures
+from unrolled.tasks._prepared import PreparedTask
 
 ALIASES = ("memory", "associative-memory", "hopfield")
 
@@ -69,7 +70,7 @@ class Config(config.Config):
     """Share of a pattern that is damaged; of noise, its standard deviation relative to that of the pattern."""
 
 
-class Task(task.Task):
+class Task(PreparedTask):
     SCORE = "error"
     FIGURES = ("error", "exact", "overlap", "steps")
     ACCEPTS = ("memory",)
@@ -80,7 +81,6 @@ class Task(task.Task):
 
     def __init__(self, config: Config, data: DataConfig) -> None:
         super().__init__(config, data)
-        self.prepared: Prepared | None = None
         self.codec = PatternCodec((1, 1))
         self.kind: Kind = "series"
         self.reading = config.reading
@@ -125,25 +125,11 @@ class Task(task.Task):
         self.kind = "text" if facts["kind"] == "text" else "series"
         self.reading = Reading.parse(facts["reading"])
 
-    def facts(self) -> dict[str, Any]:
-        return {**self._found().facts, "fingerprint": self._found().fingerprint}
-
     def columns(self) -> dict[str, str]:
         return self.reading.uses()
 
     def first(self, source: Any, n: int) -> list[dict[str, Any]]:
         return first_labelled(self._opened(source), n)
-
-    def size(self, split: str) -> int:
-        return self._found().sections[split].n_examples
-
-    def splits(self) -> tuple[str, ...]:
-        return tuple(self._found().sections)
-
-    def _found(self) -> Prepared:
-        if self.prepared is None:
-            raise UsageError("no data has been read yet: call prepare(source) first")
-        return self.prepared
 
     # ---- the model
 
@@ -155,7 +141,7 @@ class Task(task.Task):
         return Ports(0, d, d_in=d, answers="each", targets="pattern")
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
-        return Pooled(self._found().sections["train"], batching.batch_size, BESIDE, seed)
+        return Pooled(self.sections["train"], batching.batch_size, BESIDE, seed)
 
     @property
     def emission(self) -> Point:
@@ -168,7 +154,7 @@ class Task(task.Task):
         if isinstance(model.body, SpinMemory) and not self.codec.are_bits:
             cut = f"set {option('bits', 'yes')} to cut them at their mean, or use continuous-hopfield"
             raise UsageError(f"this model stores bits, but the patterns are numbers; {cut}")
-        train = self._found().sections["train"]
+        train = self.sections["train"]
         keys, values = (torch.from_numpy(train.values(name)) for name in (INPUT, TARGET))
         return task.Fitted(1.0, model.solve(keys, None if torch.equal(keys, values) else values), "by the patterns")
 
@@ -180,7 +166,7 @@ class Task(task.Task):
     def evaluate(
         self, model: Any, split: str, limit: int | None = None, ledger: task.Ledger | None = None
     ) -> dict[str, float]:
-        section = self._found().sections[split]
+        section = self.sections[split]
         return self._measure(model, section if limit is None else section.spread(limit), ledger)
 
     def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
@@ -215,7 +201,7 @@ class Task(task.Task):
             return model.body.read(found.state).cpu(), found
 
     def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
-        some = self._found().sections[split].first(limit)
+        some = self.sections[split].first(limit)
         target = torch.from_numpy(some.values(TARGET))
         y, _ = self._recalled(model, some)
         for i, (told, error) in enumerate(zip(self._told(model, some), self._errors(y, target).tolist())):
@@ -243,7 +229,7 @@ class Task(task.Task):
         return [] if self.prepared is None else [str(name) for name in self.prepared.sections["train"].columns[NAMES]]
 
     def pictures(self, model: Any, split: str) -> dict[str, Any]:
-        some = self._found().sections[split].first(SHOWN)
+        some = self.sections[split].first(SHOWN)
         _, found = self._recalled(model, some, path=True)
         assert found.path is not None
         energy = pictures.energies([[float(e) for e in row] for row in found.energy.T], split)

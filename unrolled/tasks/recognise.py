@@ -123,7 +123,7 @@ class Task(_sensed.SensedTask):
             raise DataError(f"'{text[:20]}…' is not a JSON list of strokes ({error.msg})") from None
 
     def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
-        section = self._section(split)
+        section = self.sections[split]
         for i, line in enumerate(super().predictions(model, split, limit)):
             vectors = np.asarray(self.source_at(section, i), np.float64).round(5).tolist()
             yield {**line, "source": f"example {int(section.rows[i]) + 1} of the data", "vectors": vectors}

@@ -94,7 +94,7 @@ class Task(_labelled.LabelledTask):
         return {"prediction": _plain(self._numbers(y[None].float())[0])}
 
     def pictures(self, model: Any, split: str) -> dict[str, Any]:
-        section = self._found().sections[split].share(_labelled.POINTS / self._found().sections[split].n_examples)
+        section = self.sections[split].share(_labelled.POINTS / self.sections[split].n_examples)
         y, target = self._numbers(self.answers_to(model, section)), self._numbers(section.values(TARGET))  # [n, k]
         said, true = ({n: z[:, k].tolist() for k, n in enumerate(self._names())} for z in (y, target))
         return dict(predictions.against_true(said, true, split))

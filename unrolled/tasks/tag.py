@@ -61,7 +61,7 @@ class Task(_labelled.LabelledTask):
         return {**super()._preparation(), "least": self.config.least}
 
     def size(self, split: str) -> int:
-        return len(self._found().sections[split].values(INPUT))
+        return len(self.sections[split].values(INPUT))
 
     def value_of(self, value: Any, place: str) -> Any:
         words = super().value_of(value, place)
@@ -150,7 +150,7 @@ class Task(_labelled.LabelledTask):
     def pictures(self, model: Any, split: str) -> dict[str, Any]:
         if self.answers.size > SHOWN:
             return {}
-        section = self._found().sections[split]
+        section = self.sections[split]
         said, y = self.answers_along(model, section).argmax(1), torch.from_numpy(section.values(TARGET))
         return confusion_pictures(said, y, self.answers, split)
 
