@@ -151,11 +151,11 @@ def test_damping_rescues_what_plain_newton_overshoots() -> None:
     torch.manual_seed(0)
     cell = Elman(3, 16).double()
     with torch.no_grad():
-        cell.weight_hh *= 2.5
-    x, h0 = 0.1 * torch.randn(1, 1000, 3).double(), torch.zeros(1, 16).double()
+        cell.weight_hh *= 2.0  # much more, and it depends on the last digits whether it converges
+    x, h0 = 0.1 * torch.randn(1, 200, 3).double(), torch.zeros(1, 16).double()
     solution = deer.solve(cell, x, h0)
     assert solution.converged
-    assert solution.depth > solution.iterations * 20  # some steps were tried again with a damped Jacobian
+    assert solution.depth > solution.iterations * deer.rounds(200)  # some were tried again with a damped Jacobian
     torch.testing.assert_close(solution.states, trajectory(cell, x, h0), rtol=1e-9, atol=1e-9)
 
 

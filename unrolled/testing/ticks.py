@@ -63,14 +63,21 @@ def _watched(law: Law, subject: Subject, x: Tensor, state: State) -> tuple[Tenso
 
 def check_own_memory(law: Law, y: Tensor, named: dict[str, Tensor], state: Iterable[Tensor], model: nn.Module) -> None:
     """Who writes into y changes neither x, nor the state, nor a parameter; y is spoilt."""
-    everything = [*named.items(), *((f"leaf {i} of the state", leaf) for i, leaf in enumerate(state))]
-    everything += [*model.named_parameters(), *model.named_buffers()]
-    before = [tensor.detach().clone() for _, tensor in everything]
     if y.numel() == 0 or 0 in y.stride():  # nothing to write, or nowhere: torch refuses it
         return
+    everything = [*named.items(), *((f"leaf {i} of the state", leaf) for i, leaf in enumerate(state))]
+    everything += [*model.named_parameters(), *model.named_buffers()]
+    near = [(name, tensor) for name, tensor in everything if _one_memory(tensor, y)]
+    before = [tensor.detach().clone() for _, tensor in near]
     y.detach().add_(1)
-    for (name, tensor), old in zip(everything, before, strict=True):
+    for (name, tensor), old in zip(near, before, strict=True):
         law.same(tensor, old, 0.0, f"y shares its memory with {name}: who writes into y changes it; it", axes=())
+
+
+def _one_memory(a: Tensor, b: Tensor) -> bool:
+    """Whether the memory that a is part of overlaps with that of b."""
+    (first, n), (second, m) = ((s.data_ptr(), s.nbytes()) for s in (a.untyped_storage(), b.untyped_storage()))
+    return first < second + m and second < first + n
 
 
 def check_graph(subject: Subject, inputs: Inputs, setting: Setting) -> None:
