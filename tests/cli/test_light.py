@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -15,27 +19,66 @@ from unrolled.cli.options import fitted
 from unrolled.core import discover
 
 HEAVY = ("torch", "numpy", "polars", "matplotlib", "sklearn", "scipy", "pyarrow")
-CODE = f"""
-import sys
+SERVER = f"""
+import json, os, sys
 from unrolled.cli.main import main
-sys.argv[0] = "unrolled"
-try:
-    main()
-finally:
-    heavy = [name for name in {HEAVY} if name in sys.modules]
-    if heavy:
-        sys.stderr.write(f"imported {{heavy}}")
+
+for line in sys.stdin:
+    given = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        for stream, path in zip((1, 2), given["streams"]):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), stream)
+        os.chdir(given["cwd"])
+        sys.stdin = open(os.devnull)
+        os.environ.update(given["env"])
+        sys.argv = ["unrolled", *given["words"]]
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        sys.stdout.flush()
+        if heavy := [name for name in {HEAVY} if name in sys.modules]:
+            sys.stderr.write(f"imported {{heavy}}")
+            code = 99
         sys.stderr.flush()
-        import os
-        os._exit(99)
+        os._exit(code)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
-def run(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", CODE, *words], capture_output=True, text=True, cwd=cwd, timeout=60,
-        env=os.environ | {"COLUMNS": "80", "TERM": "dumb"} | env,
-    )  # fmt: skip
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@cache
+def server() -> subprocess.Popen[str]:
+    """A process that has loaded the command line and nothing heavy; each command is forked from it."""
+    return subprocess.Popen([sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                            env=os.environ | {"COLUMNS": "80", "TERM": "dumb"})  # fmt: skip
+
+
+def run(*words: str, cwd: Path, **env: str) -> Done:
+    process, streams = server(), [cwd / "printed", cwd / "errors"]
+    for stream in streams:
+        stream.unlink(missing_ok=True)
+    assert process.stdin and process.stdout
+    given = {"words": words, "cwd": str(cwd), "env": env, "streams": list(map(str, streams))}
+    process.stdin.write(json.dumps(given) + "\n")
+    process.stdin.flush()
+    return Done(int(process.stdout.readline()), *(stream.read_text() for stream in streams))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _server_ends() -> Iterator[None]:
+    yield
+    if server.cache_info().currsize:
+        server().kill()
+        server().communicate()
+        server.cache_clear()
 
 
 @pytest.mark.parametrize("words", [["--help"], *([name, "--help"] for name in commands()), ["tasks"], ["models"]])

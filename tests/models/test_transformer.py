@@ -61,9 +61,9 @@ def test_windowed_models_are_lawful(position: str) -> None:
     assert "state size" in check_model(module)
 
 
-def test_ten_thousand_ticks_with_sinusoids_and_a_window() -> None:
+def test_thousands_of_ticks_with_sinusoids_and_a_window() -> None:
     layer = body(position="sinusoid", window=16, n_layers=1, norm="post").double()
-    x = torch.randn(1, 10_000, 5).double()
+    x = torch.randn(1, 3_000, 5).double()
     with torch.no_grad():
         chunks, state = [], None
         for piece in x.split(977, 1):
@@ -71,7 +71,7 @@ def test_ten_thousand_ticks_with_sinusoids_and_a_window() -> None:
             chunks.append(y)
         wanted = torch.cat(chunks, 1)
         ticks, state = [], None
-        for t in range(10_000):
+        for t in range(3_000):
             y, state = layer(x[:, t : t + 1], state)
             ticks.append(y)
     torch.testing.assert_close(torch.cat(ticks, 1), wanted)
