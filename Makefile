@@ -43,12 +43,15 @@ pictures: demo look
 # tests write and sync thousands of small files: in memory where there is such a file system
 IN_MEMORY = $(if $(wildcard /dev/shm/.),PYTEST_DEBUG_TEMPROOT=/dev/shm)
 
+# processes that tests start read what others have compiled
+COMPILED = PYTHONDONTWRITEBYTECODE=
+
 test: $(STAMP)
-	OMP_NUM_THREADS=1 $(IN_MEMORY) $(BIN)/python -m pytest -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 $(COMPILED) $(IN_MEMORY) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # every trial of kills, full disks, hostile directories and bad files; `make test` runs a part of them
 faults: $(STAMP)
-	OMP_NUM_THREADS=1 $(IN_MEMORY) $(BIN)/python -m pytest -n 2 --dist worksteal tests/faults tests/runs/test_checkpoint.py \
+	OMP_NUM_THREADS=1 $(COMPILED) $(IN_MEMORY) $(BIN)/python -m pytest -n 2 --dist worksteal tests/faults tests/runs/test_checkpoint.py \
 		tests/training/test_resume.py tests/comparison/test_compare.py -m "long or not long"
 
 lint: $(STAMP)

@@ -8,6 +8,7 @@ import pytest
 
 import unrolled
 from tests.small import LINES
+from unrolled.comparison.api import given_once, make_plan
 from unrolled.core.errors import UsageError
 
 TINY = {"steps": 2, "d_state": 3, "d_embedding": 4, "warmup": 1, "threads": 1, "batch_size": 4}
@@ -52,9 +53,8 @@ def test_time_is_a_duration_or_the_column_of_times(tmp_path: Path) -> None:
     run = unrolled.train(rows, "forecast", "naive", tmp_path / "run", time="when", horizon=2)
     assert run.task.reading.time == "when"
     assert run.config.budget.time is None
-    table = unrolled.compare(rows, "forecast", tmp_path / "table", time="when", models="naive", horizon=2, steps=1)
-    (found,) = (tmp_path / "table").rglob("naive*/config.json")
-    assert unrolled.load(found.parent).task.reading.time == "when" and table.path
+    asked = given_once(None, {"time": "when", "models": "naive", "horizon": 2, "steps": 1})
+    assert make_plan(rows, "forecast", asked).settings["series.time"] == "when"
     with pytest.raises(UsageError, match=r'no setting .*time.* \(use time="5m" to limit the training time\)'):
         unrolled.train(LINES, model="gru", out=tmp_path / "other", time="five minutes")
     with pytest.raises(UsageError, match=r"there is no column 'date' for .*series.time"):
