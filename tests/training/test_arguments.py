@@ -8,8 +8,9 @@ import pytest
 
 import unrolled
 from tests.small import LINES
-from unrolled.comparison.api import given_once, make_plan
+from unrolled.comparison.api import make_plan
 from unrolled.core.errors import UsageError
+from unrolled.runs.config import given_once
 
 TINY = {"steps": 2, "d_state": 3, "d_embedding": 4, "warmup": 1, "threads": 1, "batch_size": 4}
 
