@@ -111,11 +111,11 @@ class Task(Inside):
     ) -> tuple[dict[str, float], Sums]:
         """The metrics of the forecasts from some spots, and the sums that they come from."""
         sums, codec = Sums(self.codec.horizon), self.codec
-        scales = np.asarray(section.columns[SCALE])
         for rows, y in self.forecasts(model, section, spots):
             some = spots.at(rows)
-            scale = scales[some.series][:, None]  # [n, 1, 3, D]
-            q, mean = self.quantiles(y)
+            scale = _scales(section, some.series)
+            q, mean = self.quantiles(y, scale)
+            scale = scale[:, None]  # [n, 1, 3, D]
             encoded = targets_of(section, codec, some).astype(np.float64).reshape(mean.shape)
             target, told = codec.decode(encoded, scale), codec.decode(q, scale[None])
             sums.add(told, codec.decode(mean, scale), target, scale[:, :, 2], mean - encoded)
@@ -130,7 +130,7 @@ class Task(Inside):
         section, spots = self._found().sections[split], self.origins(split).some(limit)
         lines: dict[int, dict[str, Any]] = {}
         for rows, y in self.forecasts(model, section, spots):
-            q, _ = self.quantiles(y)
+            q, _ = self.quantiles(y, _scales(section, spots.series[rows]))
             for k, row in enumerate(rows.tolist()):
                 i, end = int(spots.series[row]), int(spots.ends[row])
                 limit_of = int(np.asarray(section.columns[LAST])[i])
@@ -186,7 +186,7 @@ class Task(Inside):
         """Forecasts of a series from some of its ends, by end."""
         spots, found = Spots(np.full(len(ends), i), np.array(ends)), {}
         for rows, y in self.forecasts(model, section, spots):
-            q, _ = self.quantiles(y)
+            q, _ = self.quantiles(y, _scales(section, spots.series[rows]))
             for k, row in enumerate(rows.tolist()):
                 found[ends[row]] = self._line(section, i, ends[row], q[:, k], self.codec.horizon)
         return found
@@ -229,7 +229,8 @@ class Task(Inside):
             self._require_future(each, n)
             spot = Spots(np.array([each.number]), np.array([each.length]))
             (_, y) = next(self.forecasts(model, each.section, spot))
-            yield self._line(each.section, each.number, each.length, self.quantiles(y)[0][:, 0], n)
+            q, _ = self.quantiles(y, _scales(each.section, spot.series))
+            yield self._line(each.section, each.number, each.length, q[:, 0], n)
 
     def before(self, given: task.Given, horizon: int) -> tuple[str, list[str], list[float | None]]:
         section, i = history = self.history(given)
@@ -247,7 +248,7 @@ class Task(Inside):
             expected, p = np.full(len(ends), np.nan), np.full(len(ends), np.nan)
             values = self._units(each.section, each.number)
             for rows, y in self.forecasts(model, each.section, spots):
-                q, _ = self.quantiles(y)
+                q, _ = self.quantiles(y, _scales(each.section, spots.series[rows]))
                 told = self._told(each.section, each.number, q[:, :, 0, 0, None])[..., 0]  # [Q, n] of the next step
                 expected[rows], p[rows] = told[MEDIAN], tail(told, values[ends[rows], 0])
             yield {
@@ -299,6 +300,12 @@ class Task(Inside):
 def _is_series(value: Any) -> bool:
     """Whether a value is a series by itself: numbers in a list or an array."""
     return isinstance(value, list | tuple | np.ndarray) and np.ndim(value) > 0
+
+
+def _scales(section: Examples, series: NDArray[np.int64]) -> Numbers:
+    """[n, 3, D]"""
+    found: Numbers = np.asarray(section.columns[SCALE])[series]
+    return found
 
 
 def _enter(ledger: task.Ledger, rows: NDArray[np.int64], error: Numbers, naive: Numbers) -> None:

@@ -149,6 +149,11 @@ class SeriesCodec:
         found = scale[..., 0, :] + scale[..., 1, :] * values
         return np.exp(found) if self.transform == "log" else found
 
+    def levels(self, values: Numbers, scale: Numbers) -> Numbers | None:
+        """How far encoded values [n, H, D] are from 0 of the data, with the scales [n, 3, D] of their series; None:
+        they are logarithms, in which proportions are differences."""
+        return None if self.transform == "log" else values + (scale[:, 0] / scale[:, 1])[:, None]
+
     def _known(self, series: Series) -> NDArray[np.float32]:
         found = _standardised(series.known, self.known)
         if self.gaps is None:

@@ -165,7 +165,8 @@ def _windows(data: Sequence[Array], L: int, H: int, longer: Windows | None = Non
     data = [z for z in data if len(z) >= L + H]
     if not data:
         return None
-    if longer is not None and longer.N >= NEARLY * sum(len(z) - L - H + 1 for z in data):
+    n = sum(len(z) - L - H + 1 for z in data)
+    if longer is not None and longer.N / n >= NEARLY:
         return Windows(longer.N, longer.mean[-L - H :], longer.C[-L - H :, :, -L - H :])
     N, sums, products, offset = moments(data, L + H)
     mean = sums / N
