@@ -40,6 +40,7 @@ ALIASES = ("forecasting", "time-series", "timeseries")
 
 DEARER = 10  # times as many fewer forecasts are made while training, where each is drawn many times
 AT_ONCE = 256  # series that are continued together
+DIGITS = 6  # of a standard deviation that an encoded value has
 SHOWN = 3  # horizons before a forecast that pictures show
 PICTURED, TESTED, TABLED = 200, 5, 24  # forecasts that metrics by step are of, that are drawn, and of a table
 
@@ -63,9 +64,9 @@ class Task(Inside):
         section = self._found().sections["train"]
         found = []
         for i in range(min(n, section.n_examples)):
-            values, times = self._units(section, i), section.fields[TIMES][i]
-            when = [self.codec.written(int(t)) for t in times[:3]]
-            found.append({"series": section.columns[NAMES][i], "times": when, "values": plain(values[:3])})
+            values, name = self._units(section, i, 0, 3), section.columns[NAMES][i]
+            begins = self.codec.written(int(section.fields[TIMES][i][0]))
+            found.append(({"series": name} if name else {}) | {"from": begins, "values": plain(values)})
         return found
 
     def baselines(self) -> list[task.Baseline]:
@@ -272,9 +273,13 @@ class Task(Inside):
             )
 
     def _units(self, section: Examples, i: int, first: int = 0, last: int | None = None) -> Numbers:
-        """The values [n, D] of a series, or of some of its steps, in the units of the data."""
-        encoded = section.fields[TARGET][i][first:last].astype(np.float64)
-        found: Numbers = self.codec.decode(encoded, np.asarray(section.columns[SCALE])[i])
+        """The values [n, D] of a series, or of some of its steps, in the units of the data and without the digits that
+        an encoded value does not have."""
+        encoded, scale = section.fields[TARGET][i][first:last].astype(np.float64), np.asarray(section.columns[SCALE])[i]
+        found: Numbers = self.codec.decode(encoded, scale)
+        if self.codec.transform == "none":
+            step = 10.0 ** np.floor(np.log10(scale[1]) - DIGITS)  # [D]
+            found = np.round(found / step) * step
         return found
 
     def _told(self, section: Examples, i: int, q: Numbers) -> Numbers:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from unrolled.core.errors import DataError
 from unrolled.core.front import option
 from unrolled.core.opening import json_text, parse_json
 from unrolled.data.files.cell_values import shown
-from unrolled.data.time_series.stamps import AT_ONCE, DAY, SECOND, Stamps, Step, months_of, written
+from unrolled.data.time_series.stamps import AT_ONCE, DAY, SECOND, Stamps, Step, StepOf, months_of, written
 from unrolled.data.time_series.table import Series
 
 Transform = Literal["none", "log"]
@@ -205,7 +205,7 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
         (str(name), tuple(map(float, how)) if isinstance(how[0], float) else tuple(map(str, how)))
         for name, how in values["static"]
     )
-    if step is not None and (step[1] not in ("months", "microseconds", "numbers") or not int(step[0]) > 0):
+    if step is not None and (step[1] not in get_args(StepOf) or not int(step[0]) > 0):
         raise ValueError("the step is not valid")
     numbers = {key: int(values[key]) for key in ("horizon", "lookback", "season")}
     if not all(0 < number < 10**6 for number in numbers.values()):
