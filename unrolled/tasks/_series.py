@@ -19,7 +19,7 @@ from torch import Tensor
 from unrolled.core import task
 from unrolled.core.batch import TARGET
 from unrolled.core.emission import Distribution, Numeric
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError, UsageError, listed
 from unrolled.core.forward import evaluating, forward, outputs
 from unrolled.core.front import option
 from unrolled.core.opening import JSON, read_text
@@ -223,7 +223,9 @@ class SeriesTask(task.Task):
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         train = self._found().sections["train"]
         share = task.share_of(n_steps(train) * self.codec.d_step, limit)
-        return task.Fitted(share, self._solve(model, train, share), "on data before the test span")
+        beside = self.codec.beside()
+        unused = f"{listed(beside)}; trained models do, such as {option('model', 'gru')}" if beside else ""
+        return task.Fitted(share, self._solve(model, train, share), "on data before the test span", unused)
 
     def _solve(self, model: Any, train: Examples, share: float = 1.0) -> Mapping[str, Any]:
         """Fit to the newest share of each series; what that leaves open is chosen on validation data."""

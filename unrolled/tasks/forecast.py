@@ -35,6 +35,7 @@ from unrolled.tasks._forecast_config import Config as Config
 from unrolled.tasks._forecast_live import flow_of_values
 from unrolled.tasks._inside import Inside, listed, plain
 from unrolled.tasks._series import targets_of
+from unrolled.tasks._solved import is_solved
 
 ALIASES = ("forecasting", "time-series", "timeseries")
 
@@ -154,7 +155,8 @@ class Task(Inside):
         if self.config.evaluating.backtest is not None:
             found["forecast-3-backtest"] = self._backtest_table(model, section, spots)
         end = History(section, i).length
-        if not self.codec.d_known or len(section.fields[TIMES][i]) >= end + H:
+        free = not self.codec.d_known or (is_solved(model) and self.codec.step is not None)
+        if free or len(section.fields[TIMES][i]) >= end + H:
             line = self._lines(model, section, i, [end])[end]
             first = max(0, end - SHOWN * H)
             before, times = self._units(section, i, first, end)[:, 0], self.times_of(section, i, first, end)
@@ -227,7 +229,8 @@ class Task(Inside):
             longer = f"train with {option('horizon', n)} for more"
             raise UsageError(f"this run forecasts {self.codec.horizon} steps, not {n}; {longer}")
         for each in (self.history(one) for one in given):
-            self._require_future(each, n)
+            if self.codec.step is None or not is_solved(model):  # which has no use for covariates
+                self._require_future(each, n)
             spot = Spots(np.array([each.number]), np.array([each.length]))
             (_, y) = next(self.forecasts(model, each.section, spot))
             q, _ = self.quantiles(y, _scales(each.section, spot.series))
@@ -242,16 +245,18 @@ class Task(Inside):
 
     def score(self, model: Any, given: Sequence[task.Given]) -> Iterator[dict[str, Any]]:
         """Of each step of a series but the first, how unexpected it was by what came before: the probability of a value
-        at least as far out, and minus its logarithm as the surprise."""
-        for each in (self.history(one) for one in given):
-            ends = np.arange(1, each.length)
+        at least as far out, and minus its logarithm as the surprise. The first steps of a series that the run does not
+        know give it a scale and are not judged."""
+        for each, begin in (self.scaled_by_past(self.history(one)) for one in given):
+            ends = np.arange(begin, each.length)
             spots = Spots(np.full(len(ends), each.number), ends)
-            expected, p = np.full(len(ends), np.nan), np.full(len(ends), np.nan)
+            expected, p = np.full(each.length - 1, np.nan), np.full(each.length - 1, np.nan)
             values = self._units(each.section, each.number)
             for rows, y in self.forecasts(model, each.section, spots):
                 q, _ = self.quantiles(y, _scales(each.section, spots.series[rows]))
                 told = self._told(each.section, each.number, q[:, :, 0, 0, None])[..., 0]  # [Q, n] of the next step
-                expected[rows], p[rows] = told[MEDIAN], tail(told, values[ends[rows], 0])
+                at = ends[rows] - 1
+                expected[at], p[at] = told[MEDIAN], tail(told, values[ends[rows], 0])
             yield {
                 "times": self.times_of(each.section, each.number, 1, each.length),
                 "values": plain(values[1 : each.length]),

@@ -107,6 +107,11 @@ class SeriesCodec:
         own = self.d_step * (1 + self.observed) + len(self.past) + self.d_calendar
         return own + self.horizon * self.d_known + self.d_static
 
+    def beside(self) -> list[str]:
+        """What there is beside the values: covariates by name, the calendar, gaps between times."""
+        found = [str(each[0]) for each in (*self.past, *self.known, *self.static)] + list(self.calendar)
+        return found + (["the gaps between times"] if self.gaps is not None else [])
+
     # ---- there and back
 
     def encode(self, series: Series, n: int, fitted: int | None = None) -> Encoded:
@@ -142,7 +147,11 @@ class SeriesCodec:
                 f"{series.place}: the logarithm needs numbers above 0, but a value{of} is {low:g}; use "
                 f"{option('transform', 'none')}"
             )
-        return np.log(values)
+        return self.unscaled(values)
+
+    def unscaled(self, values: Numbers) -> Numbers:
+        """Values before they are scaled."""
+        return np.log(values) if self.transform == "log" else values
 
     def decode(self, values: Any, scale: Any) -> Any:
         """Encoded values [.., D] with the scale [.., 3, D] of their series, in the units of the data."""
