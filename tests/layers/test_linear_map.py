@@ -67,7 +67,7 @@ def predicted(layer: WindowMap, z: Array, first: int = 0) -> Array:
 def test_it_is_a_ridge_on_all_windows(form: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear_map, "STRENGTHS", (0.02,))
     data, L, H = series(60, 45, 9, 12, width=width), 6, 4
-    layer = RidgeMap(width, H, L, (form,)).double()
+    layer = RidgeMap(width, H, (L,), (form,)).double()
     assert layer.solve([span(z) for z in data]) == {"ridge": 0.02}
     x, y = cut(data, L, H)
     wanted, _ = ridge(form, x, y, 0.02)
@@ -80,7 +80,7 @@ def test_it_is_a_ridge_on_all_windows(form: str, width: int, monkeypatch: pytest
 def test_the_strength_is_chosen_on_held_out_windows(form: str) -> None:
     train, other = series(80, 300)
     L, H = 8, 3
-    layer = RidgeMap(1, H, L, (form,)).double()
+    layer = RidgeMap(1, H, (L,), (form,)).double()
     errors = {}
     for strength in linear_map.STRENGTHS:
         with pytest.MonkeyPatch.context() as patch:
@@ -94,7 +94,7 @@ def test_the_strength_is_chosen_on_held_out_windows(form: str) -> None:
 
 def test_without_held_out_data_by_generalised_cross_validation() -> None:
     (train,), L, H = series(60), 12, 3
-    layer = RidgeMap(1, H, L, ("linear",)).double()
+    layer = RidgeMap(1, H, (L,), ("linear",)).double()
     x, y = cut([train], L, H)
     scores = {}
     for strength in linear_map.STRENGTHS:
@@ -108,7 +108,7 @@ def test_the_form_is_chosen_too() -> None:
     random = np.random.default_rng(1)
     walk = np.cumsum(random.normal(size=(400, 1)), axis=0)
     noise = random.normal(size=(400, 1))
-    walking, still = RidgeMap(1, 4, 6, FORMS), RidgeMap(1, 4, 6, FORMS)
+    walking, still = RidgeMap(1, 4, (6,), FORMS), RidgeMap(1, 4, (6,), FORMS)
     assert walking.solve([span(walk[:60])], [span(walk + 30, 60)])["form"] == "n-linear"
     assert still.solve([span(noise[:200])], [span(noise, 200)])["form"] != "n-linear"
 
@@ -116,7 +116,7 @@ def test_the_form_is_chosen_too() -> None:
 def test_held_out_windows_reach_back_to_the_first_value() -> None:
     """With fewer than L values before it, the first one is repeated, as the layer does."""
     train, other = series(80, 30)
-    layer = RidgeMap(1, 3, 8, ("linear",)).double()
+    layer = RidgeMap(1, 3, (8,), ("linear",)).double()
     z = linear_map._reaching(span(other, 2), 8)
     assert z[:7, 0].tolist() == [other[0, 0]] * 7
     assert len(z) == 30 + 6
@@ -128,7 +128,7 @@ def test_held_out_windows_reach_back_to_the_first_value() -> None:
 def test_sums_of_seasons_are_continued() -> None:
     t = np.arange(400.0)
     z = (np.sin(t / 3) + 0.5 * np.cos(t / 7.1) + 2)[:, None]
-    layer = RidgeMap(1, 40, 48, ("n-linear",)).double()
+    layer = RidgeMap(1, 40, (48,), ("n-linear",)).double()
     layer.solve([span(z[:300])])
     error = predicted(layer, z, 340)[0, :, 0] - z[340:380, 0]
     assert np.abs(error).max() < 0.02
@@ -167,7 +167,7 @@ def test_short_series_are_read_less_far_back() -> None:
     assert longest([100], 336, 12) == 44  # 100 - 44 - 12 + 1 = 45 windows
     assert longest([100] * 200, 336, 12) == 88
     assert longest([100], 8, 12) == 8
-    layer = RidgeMap(1, 12, 336, ("n-linear",))
+    layer = RidgeMap(1, 12, (336,), ("n-linear",))
     chosen = layer.solve([span(series(100)[0])])
     assert chosen["length"] == 44
     assert not layer.weight[:, :-44].any()
@@ -176,7 +176,7 @@ def test_short_series_are_read_less_far_back() -> None:
 
 
 def test_a_constant_is_continued() -> None:
-    layer = RidgeMap(1, 3, 4, ("n-linear",)).double()
+    layer = RidgeMap(1, 3, (4,), ("n-linear",)).double()
     layer.solve([span(np.full((40, 1), 7.25))])
     np.testing.assert_allclose(predicted(layer, np.full((9, 1), 7.25)), 7.25, rtol=1e-12)
 
@@ -185,3 +185,18 @@ def test_missing_values_are_held_in_training() -> None:
     y, seen = np.array([[9.0], [2], [9], [4]]), np.array([[False], [True], [False], [True]])
     assert held(Span(y, seen)).tolist() == [[2.0], [2.0], [4.0]]
     assert len(held(Span(y, ~seen & seen))) == 0
+
+
+def test_the_number_of_lags_is_chosen_too() -> None:
+    """Few where there is little data, more than a season has steps where one repeats itself on a moving level."""
+    random, t = np.random.default_rng(2), np.arange(420)
+    season = (3 * random.normal(size=12))[t % 12] + np.cumsum(0.3 * random.normal(size=420))
+    for z, n, wanted in ((season[:, None], 300, {24, 13}), (np.cumsum(random.normal(size=(90, 1)), 0), 60, {3})):
+        best = RidgeMap(1, 6, (12, 24, 3, 13), ("n-linear",)).double()
+        chosen = best.solve([span(z[:n])], [span(z, n)])
+        L = chosen.get("length", 24)
+        assert L in wanted
+        alone = RidgeMap(1, 6, (L,), ("n-linear",)).double()
+        alone.solve([span(z[:n])], [span(z, n)])
+        near = 1e-9 if n == 60 else 0.1  # where most windows are those of more lags, theirs are taken
+        np.testing.assert_allclose(predicted(best, z, n), predicted(alone, z, n), atol=near)

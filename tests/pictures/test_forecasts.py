@@ -27,13 +27,16 @@ def test_a_forecast_has_its_history_one_median_and_bands_of_one_colour() -> None
     drawn = svg(picture)
     assert "2025-06" in drawn and "median forecast" in drawn
     assert drawn.count("fill: #d55e00") >= 3  # the bands have the colour of the line that follows them
-    assert png(picture)[:8] == b"\x89PNG\r\n\x1a\n"
+    drawn = [png(picture.model_copy(update={"title": title})) for title in ("", "a title", "a long title " * 12)]
+    assert all(each[:8] == b"\x89PNG\r\n\x1a\n" for each in drawn)
+    heights = [int.from_bytes(each[20:24], "big") for each in drawn]
+    assert heights[0] < heights[1] < heights[2]  # a title has a place of its own, and as many lines as it needs
 
 
 def test_ticks_are_as_short_as_they_can_be() -> None:
     assert [tick.name for tick in ticks(["2024-05-31 00:00:00", "2024-06-01 00:00:00"])] == ["2024-05-31", "2024-06-01"]
     hours = [tick.name for tick in ticks([f"2024-05-31 {h:02}:00:00" for h in range(24)])]
-    assert hours[0] == "2024-05-31 00:00" and len(hours) == len(set(hours)) == 5
+    assert hours[0] == "05-31 00:00" and len(hours) == len(set(hours)) == 5
     assert ticks([]) == []
 
 

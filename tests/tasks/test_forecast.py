@@ -93,6 +93,20 @@ def test_intervals_of_residuals_cover_what_they_say() -> None:
     assert q[6, 0, 4, 0] > 3 * q[6, 0, 0, 0]  # the last step is less certain
 
 
+def test_intervals_grow_with_the_level_where_errors_do() -> None:
+    random = np.random.default_rng(0)
+    levels = np.linspace(1, 9, 400)[:, None, None] * np.ones((1, 3, 1))
+    noise = random.normal(size=levels.shape)
+    grows = Residuals.fit(0.1 * levels * noise, levels=levels)
+    q = grows.around(0 * levels, levels)
+    inside = (np.abs(0.1 * levels * noise) <= q[LEVELS.index(0.9)]).mean((1, 2))
+    assert abs(inside[:100].mean() - 0.8) < 0.06 > abs(inside[-100:].mean() - 0.8)
+    assert grows.around(0 * levels[:1], -levels[:1])[-1].min() > 0  # a forecast below those that were seen
+    assert Residuals.from_json(grows.to_json()) == grows
+    for errors, of in ((noise, levels), (0.1 * levels * noise, levels - 5), (0.0 * noise, levels)):
+        assert Residuals.fit(errors, levels=of).least is None  # even, about 0, or none
+
+
 def test_the_tail_of_a_normal_distribution() -> None:
     from statistics import NormalDist
 

@@ -114,3 +114,24 @@ def test_a_spike_and_a_shift_of_the_level_stand_out(made: Callable[..., Run]) ->
     assert set(np.argsort(surprise[20:])[-4:] + 20) & {80, 81} and np.nanargmax(surprise[95:]) + 95 in range(100, 107)
     assert all(0 <= p <= 1 for p in found["p"] if p is not None)
     assert found["times"][79] == "80" and found["values"][79] == pytest.approx(values[80], rel=1e-5)
+
+
+def of_shops(shops: str, values: np.ndarray) -> list[dict[str, Any]]:
+    return [
+        {"shop": shop, "day": t, "value": v + 5 * k}
+        for k, shop in enumerate(shops)
+        for t, v in enumerate(values.tolist())
+    ]
+
+
+def test_a_score_knows_nothing_of_what_comes_later(tmp_path: Path) -> None:
+    """Of a series that the run does not know: its scale is that of its first steps, which are not judged."""
+    own = {"horizon": H, "season": 6, "series.time": "day", "id": "shop", "lookback": 12, "lags": 6}
+    run = unrolled.train(of_shops("ab", LINE), "forecast", "linear-map", tmp_path / "run", settings=own, baselines={})
+    later = np.concatenate([LINE[:80], 1000 * LINE[80:]])
+    found, changed = (run.score(of_shops("c", 7 * values))[0] for values in (LINE, later))
+    assert found["p"][:79] == changed["p"][:79] and found["expected"][:79] == changed["expected"][:79]
+    assert found["p"][:11] == [None] * 11 and None not in found["p"][11:] and len(found["p"]) == N - 1
+    assert np.allclose(found["values"], 7 * LINE[1:], rtol=1e-5)
+    known, other = (run.score(of_shops("a", values))[0] for values in (LINE, later))
+    assert known["p"][:79] == other["p"][:79] and known["p"][0] is not None

@@ -121,8 +121,8 @@ def _plain(value: Any) -> str:
             return "".join(f"\n  {key}: {words}" for key, words in each.items())
         return ", ".join(f"{key} {words}" for key, words in each.items())
     if isinstance(value, list):
-        alone = all(isinstance(each, str) and len(each) <= LETTERS for each in value)
-        return " ".join(value) if alone else "".join(f"\n  {_plain(each)}" for each in value)
+        alone = all(isinstance(each, int | float) or (isinstance(each, str) and len(each) <= LETTERS) for each in value)
+        return " ".join(map(_plain, value)) if alone else "".join(f"\n  {_plain(each)}" for each in value)
     if isinstance(value, str):
         return value.replace("\n", "⏎")
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -52,6 +52,7 @@ class Fitted(NamedTuple):
     share: float = 1.0  # of the training data that was used
     chosen: Mapping[str, Any] = {}  # settings that held-out data decided, by name
     chosen_on: str = ""  # which data, as a sentence goes on: on validation data
+    unused: str = ""  # what of the data the model has no use for, in words
 
 
 def fitted(section: Any, size: int, limit: int | None, fit: Callable[[Any], Any]) -> Fitted:

@@ -9,6 +9,7 @@ coverage  the share of targets inside of the central interval
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,14 +79,22 @@ class Residuals:
 
     The error of step h is width_h times a number whose quantiles are those of all steps together, so that a few windows
     are enough; as these overlap, widths are larger by half a window among those that do not. Intervals are symmetric.
+    Where a normal distribution of errors in proportion to forecasts above 0 is more likely, widths are multiplied by
+    the forecast.
     """
 
     width: tuple[float, ...]  # [H]
     quantiles: tuple[float, ...]  # [Q]
+    least: float | None = None
+    """the smallest forecast that widths are multiplied by; None: they are widths as they are"""
 
     @classmethod
-    def fit(cls, errors: Numbers, apart: float = math.inf) -> Residuals:
-        """errors [n, H, D], target less forecast, NaN where missing; of so many windows that do not overlap."""
+    def fit(cls, errors: Numbers, apart: float = math.inf, levels: Numbers | None = None) -> Residuals:
+        """errors [n, H, D], target less forecast, NaN where missing; of so many windows that do not overlap. `levels`:
+        the forecasts themselves, counted from 0 of the data, where errors may be in proportion to them."""
+        least = _least(errors, levels)
+        if least is not None and levels is not None:
+            errors = errors / levels
         H = errors.shape[1]
         squares = np.array([_mean(errors[:, h] ** 2) for h in range(H)])
         width = np.sqrt(_smoothed(squares))
@@ -98,15 +107,34 @@ class Residuals:
         else:
             half = np.quantile(np.concatenate([z, -z]), LEVELS)  # symmetric, so that it has no opinion on the median
             found = np.where(np.arange(len(LEVELS)) == MEDIAN, 0.0, half).tolist()
-        return cls(tuple((width * (1 + 0.5 / max(apart, 1.0))).tolist()), tuple(found))
+        return cls(tuple((width * (1 + 0.5 / max(apart, 1.0))).tolist()), tuple(found), least)
 
-    def around(self, points: Numbers) -> Numbers:
+    def around(self, points: Numbers, levels: Numbers | None = None) -> Numbers:
         """Quantiles [Q, n, H, D] of points [n, H, D]."""
-        width = np.array(self.width)[: points.shape[1], None]
+        width: Numbers = np.array(self.width)[: points.shape[1], None]
+        if self.least is not None and levels is not None:
+            width = width * np.maximum(levels, self.least)  # [n, H, D]
         return points[None] + np.array(self.quantiles)[:, None, None, None] * width
 
     def to_json(self) -> dict[str, Any]:
-        return {"width": list(self.width), "quantiles": list(self.quantiles)}
+        return {"width": list(self.width), "quantiles": list(self.quantiles), "least": self.least}
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Residuals:
+        least = told.get("least")
+        return cls(tuple(told["width"]), tuple(told["quantiles"]), None if least is None else float(least))
+
+
+def _least(errors: Numbers, levels: Numbers | None) -> float | None:
+    """The smallest of the levels, where errors in proportion to them are the more likely ones."""
+    seen = ~np.isnan(errors)
+    if levels is None or not seen.any() or not (levels[seen] > 0).all():
+        return None
+    e, level = errors[seen], levels[seen]
+    even, with_level = np.mean(e**2), np.mean((e / level) ** 2)
+    if not even > 0:
+        return None
+    return float(level.min()) if np.log(with_level) + 2 * np.mean(np.log(level)) < np.log(even) else None
 
 
 def _mean(values: Numbers) -> float:

@@ -29,7 +29,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 INK = "#010203"  # stands for the colour of the page's text until the drawing is done
 FONT = "system-ui, sans-serif"
 TITLE, LETTER = 15.0, 6.8  # height of a line of a title and about the width of a letter, in units
-WIDTH, HEIGHT = 5.6, 3.6  # inches of 72 units; shown about as wide as a phone is
+POINTS = 72  # units of an inch
+WIDTH, HEIGHT = 5.6, 3.6  # inches; shown about as wide as a phone is
 SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "unrolled",
@@ -78,6 +79,11 @@ def floats(values: Sequence[Number]) -> list[float]:
 # After the drawing ----------------------------------------------------------------------------------------------------
 
 
+def heading_lines(heading: str, width: float) -> list[str]:
+    """A heading in lines of bold text that are at most so many units wide."""
+    return textwrap.wrap(phrase(heading, 500), max(int(width / LETTER), 12))
+
+
 def settle(drawn: str, picture: Picture, salt: str, heading: str = "") -> str:
     """matplotlib's file as one <svg> element with a title, a description and identifiers of its own.
 
@@ -95,7 +101,7 @@ def settle(drawn: str, picture: Picture, salt: str, heading: str = "") -> str:
     own = "p" + hashlib.sha256(f"{salt} {picture!r}".encode("utf-8", "replace")).hexdigest()[:10]
     body = _own_names(body, own)
     width, height = (float(number) for number in opened.groups())
-    lines = textwrap.wrap(phrase(heading, 500), max(int(width / LETTER), 12))
+    lines = heading_lines(heading, width)
     if lines:
         body, height = _below(lines, body), height + TITLE * len(lines) + 4
     return (

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from unrolled.pictures import markup
 from unrolled.pictures.kinds import Bars, Heatmap, Images, Picture, Plot, Table, Texts, Tokens
-from unrolled.pictures.letters import phrase
 from unrolled.pictures.markup import STYLE
 from unrolled.pictures.terminal import terminal
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["STYLE", "html", "is_drawn", "png", "svg", "terminal"]
 
 DOTS = 160  # to an inch
+WIDER = 0.9  # letters of a page as a share of those that come with matplotlib
 
 
 def is_drawn(picture: Picture) -> bool:
@@ -39,13 +39,28 @@ def svg(picture: Picture) -> str:
 
 def png(picture: Picture) -> bytes:
     """A drawing as dots on white, with its title."""
-    from unrolled.pictures.canvas import quietly
+    import numpy as np
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.image import imsave
 
-    buffer = io.BytesIO()
+    from unrolled.pictures.canvas import POINTS, TITLE, heading_lines, quietly
+
     with quietly():
-        figure = _figure(picture)
-        figure.suptitle(phrase(picture.title), x=0.02, ha="left", fontweight="bold")
-        figure.savefig(buffer, format="png", dpi=DOTS, facecolor="white", metadata={"Software": None})
+        drawing = _figure(picture)
+        width = float(drawing.get_size_inches()[0])
+        lines = heading_lines(picture.title, WIDER * POINTS * width)
+        heading = Figure((width, (TITLE * len(lines) + 4) / POINTS))  # above the legend, which is at the drawing's top
+        for n, line in enumerate(lines):
+            heading.text(0.01, 1 - n / len(lines), line, va="top", fontweight="bold", fontsize=11)
+        parts = []
+        for figure in (heading, drawing) if lines else (drawing,):
+            figure.set_dpi(DOTS)
+            canvas = FigureCanvasAgg(figure)
+            canvas.draw()
+            parts.append(np.asarray(canvas.buffer_rgba()))
+        buffer = io.BytesIO()
+        imsave(buffer, np.concatenate(parts), format="png", dpi=DOTS, metadata={"Software": "unrolled"})
     return buffer.getvalue()
 
 

@@ -9,6 +9,7 @@ from unrolled.pictures.kinds import Number, Plot, Series, Table, Tick
 
 PERCENT = (95, 80, 50)
 TICKS = 5  # times that are named along the axis
+ZONE = "+00:00"
 MOST_TICKS = 12  # steps that are named
 ROWS = 48  # of a table of steps
 Line = Mapping[str, Any]  # a forecast as JSON: times, forecast, low_50 .. high_95
@@ -26,7 +27,8 @@ def forecast(
         lines.append(Series(name="observed", x=steps[: len(came)], y=_numbers(came), style="dashed"))
     seen = " and the observed values" if len(came) else ""
     return Plot(
-        title=f"Forecast of {name}, {ahead[0]} to {ahead[-1]}",
+        title=f"Forecast of {name}, {_short(ahead[0])} to {_short(ahead[-1])}"
+        + (" UTC" if ahead[0].endswith(ZONE) else ""),
         alt=f"The history, the median forecast with its 50, 80 and 95 % intervals{seen}.",
         x_label="time", y_label=name, series=lines, x_ticks=ticks([*times, *ahead]),
     )  # fmt: skip
@@ -90,20 +92,29 @@ def by_step(found: Sequence[Mapping[str, float]], split: str) -> dict[str, Any]:
 
 
 def ticks(times: Sequence[str]) -> list[Tick]:
-    """A few times along the axis; hours are left out where all are alike.
+    """A few times along the axis; hours are left out where all are alike, and years of hours, which the title has.
 
     >>> [tick.name for tick in ticks(["2024-01-01", "2024-01-02"])]
     ['2024-01-01', '2024-01-02']
+    >>> [tick.name for tick in ticks(["2024-01-01 00:30:00", "2024-01-01 01:00:00"])]
+    ['01-01 00:30', '01-01 01:00']
     """
     n = len(times)
     places = sorted({round(k * (n - 1) / (TICKS - 1)) for k in range(TICKS)}) if n else []
-    names = [times[place].removesuffix("+00:00").removesuffix(":00") for place in places]
+    names = [_short(times[place]) for place in places]
     for letters in (7, 10):  # months, days
         short = [name[:letters] for name in names]
         if len(set(short)) == len(short) and (letters == 10 or all(name[7:] == "-01" for name in times)):
             names = short
             break
+    else:
+        names = [name[5:] if len(name) > 10 else name for name in names]
     return [Tick(at=float(place), name=name) for place, name in zip(places, names)]
+
+
+def _short(time: str) -> str:
+    """Without seconds that are none, and the zone, which is UTC."""
+    return time.removesuffix(ZONE).removesuffix(":00")
 
 
 def _bands(line: Line, steps: list[float]) -> list[Series]:

@@ -51,6 +51,8 @@ def notes(config: RunConfig, fitted: Fitted) -> list[str]:
     if fitted.chosen:
         words = ", ".join(f"{name} = {value}" for name, value in fitted.chosen.items())
         found.append(f"{config.model}: {words}, chosen {fitted.chosen_on}")
+    if fitted.unused:
+        found.append(f"{config.model} does not use {fitted.unused}")
     return found
 
 

@@ -26,7 +26,7 @@ def flow_of_values(
     model: Any,
     codec: SeriesCodec,
     horizon: int,
-    quantiles: Callable[[Tensor], tuple[Numbers, Numbers]],
+    quantiles: Callable[[Tensor, Numbers], tuple[Numbers, Numbers]],
     condition: str | None,
 ) -> Flow:
     """A model that is fed the values of one series; `horizon` is what it predicts at once, `condition` the series."""
@@ -51,7 +51,7 @@ def flow_of_values(
     low, high = INTERVALS[80]
 
     def told(y: Tensor, _: Tensor) -> dict[str, Any]:
-        q = codec.decode(quantiles(y[None])[0][:, 0], scale)
+        q = codec.decode(quantiles(y[None], scale[None])[0][:, 0], scale)
         return {"forecast": plain(q[MEDIAN]), "low_80": plain(q[low]), "high_80": plain(q[high])}
 
     def line_of(line: str, place: str) -> Any:

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unrolled.core import task
-from unrolled.core.batch import Batch
+from unrolled.core.batch import TARGET, Batch
 from unrolled.core.errors import DataError, UsageError
-from unrolled.data.examples import Examples
+from unrolled.data.examples import Examples, ragged
 from unrolled.data.files.cell_values import as_series
-from unrolled.data.time_series.histories import History, section_of
-from unrolled.data.time_series.prepare import NAMES, TIMES
+from unrolled.data.time_series.codec import fit_scale
+from unrolled.data.time_series.histories import VALUES, History, section_of
+from unrolled.data.time_series.prepare import NAMES, SCALE, TIMES, judged_from
 from unrolled.data.time_series.table import Series
 from unrolled.data.time_series.windows import Cutter, Spots
 from unrolled.tasks._live import numbers_in
@@ -53,6 +54,23 @@ class Inside(SeriesTask):
         series = Series(name, np.arange(len(values), dtype=np.int64), values, none, none, {}, place)
         section = section_of([(series, codec.encode(series, len(values)))])
         return History(replace(section, columns={**section.columns, BARE: np.array([True])}), 0)
+
+    def scaled_by_past(self, history: History) -> tuple[History, int]:
+        """A series whose scale knows nothing of what is judged, and the first step that is: where the run does not know
+        the series, its scale is fitted on the steps before."""
+        section, i = history
+        if history.name in self.codec.scales:
+            return history, 1
+        codec, begin = self.codec, judged_from(self.codec, history.length)
+        values = section.fields[VALUES][i]
+        found = np.array(fit_scale(codec.unscaled(values[:begin]), values[:begin], codec.scaling, codec.season))
+        again = ((codec.unscaled(values) - found[0]) / found[1]).astype(np.float32)
+        fields = {name: ragged([field[i]]) for name, field in section.fields.items()} | {TARGET: ragged([again])}
+        columns = {
+            name: [column[i]] if isinstance(column, list) else np.asarray(column)[i : i + 1]
+            for name, column in section.columns.items()
+        }
+        return History(Examples(fields, {**columns, SCALE: found[None]}), 0), begin
 
     def times_of(self, section: Examples, i: int, first: int, last: int) -> list[str]:
         """The times of steps first .. last - 1 of a series, those behind its end too; the numbers of bare ones."""

@@ -6,7 +6,6 @@ beginning. Intervals are as wide as forecasts of the validation span show that t
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +18,8 @@ from torch import Tensor
 
 from unrolled.core import task
 from unrolled.core.batch import TARGET
-from unrolled.core.causal import Causal
 from unrolled.core.emission import Distribution, Numeric
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError, UsageError, listed
 from unrolled.core.forward import evaluating, forward, outputs
 from unrolled.core.front import option
 from unrolled.core.opening import JSON, read_text
@@ -48,13 +46,12 @@ from unrolled.objectives.forecasts import LEVELS, Residuals, pinball_sum, widene
 from unrolled.tasks._forecast_config import Config
 from unrolled.tasks._paths import paths
 from unrolled.tasks._prepared import PreparedTask
+from unrolled.tasks._solved import arrays_of, earlier, is_solved, n_steps, reach_of
 
 CODEC = "series.json"
 ROWS = 64  # windows at once
 PATHS = 4096  # that are drawn at once
 MOST_FORECASTS = 1 << 15  # of a split that are evaluated, unless a stride is given
-EARLIER = (0.5, 0.75)  # shares of the training span behind which intervals are also fitted
-CALIBRATED_ON = 200_000  # steps at most that a model is fitted to for this
 CALIBRATED = 2000  # windows of a span at most on which intervals are fitted, a quarter where each is read anew
 EMISSIONS: dict[str, Callable[[int], Numeric]] = {
     "quantiles": Quantiles, "gaussian": Gaussian, "student-t": StudentT, "negative-binomial": NegativeBinomial,
@@ -129,7 +126,7 @@ class SeriesTask(PreparedTask):
         self.reading = SeriesReading.parse(facts["reading"])
         self.spread = float(facts["spread"])
         told = facts["residuals"]
-        self.residuals = None if told is None else Residuals(tuple(told["width"]), tuple(told["quantiles"]))
+        self.residuals = None if told is None else Residuals.from_json(told)
 
     def columns(self) -> dict[str, str]:
         return self.reading.uses()
@@ -213,19 +210,21 @@ class SeriesTask(PreparedTask):
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         train = self.sections["train"]
-        share = task.share_of(_n_steps(train) * self.codec.d_step, limit)
-        return task.Fitted(share, self._solve(model, train, share), "on data before the test span")
+        share = task.share_of(n_steps(train) * self.codec.d_step, limit)
+        beside = self.codec.beside()
+        unused = f"{listed(beside)}; trained models do, such as {option('model', 'gru')}" if beside else ""
+        return task.Fitted(share, self._solve(model, train, share), "on data before the test span", unused)
 
     def _solve(self, model: Any, train: Examples, share: float = 1.0) -> Mapping[str, Any]:
         """Fit to the newest share of each series; what that leaves open is chosen on validation data."""
         sections, units = self.sections, isinstance(model, InUnits)
         last = np.asarray(train.columns[LAST])
-        known = _arrays(train, self.trained, units, last - np.ceil(share * last).astype(np.int64))
+        known = arrays_of(train, self.trained, units, last - np.ceil(share * last).astype(np.int64))
         held_out = []
         if "valid" in sections:
-            first, reach = np.asarray(sections["valid"].columns[FIRST]), _reach(model)
+            first, reach = np.asarray(sections["valid"].columns[FIRST]), reach_of(model)
             begin = np.zeros_like(first) if reach is None else np.maximum(first - reach, 0)
-            held_out = [*zip(_arrays(sections["valid"], self.trained, units, begin), (first - begin).tolist())]
+            held_out = [*zip(arrays_of(sections["valid"], self.trained, units, begin), (first - begin).tolist())]
         return model.solve(known, held_out) or {}
 
     # ---- forecasts
@@ -233,7 +232,7 @@ class SeriesTask(PreparedTask):
     def forecasts(self, model: Any, section: Examples, spots: Spots) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
         """Which of some spots these are, with the outputs [n, D'] there, or paths [n, samples, H D]."""
         cutter = Cutter(section, self.trained, every=False)
-        if _is_solved(model):
+        if is_solved(model):
             yield from self._along(model, cutter, spots)
             return
         if self.stepwise:
@@ -251,7 +250,7 @@ class SeriesTask(PreparedTask):
         order = np.argsort(spots.series, kind="stable")
         series, bounds = np.unique(spots.series[order], return_index=True)
         wanted = np.split(order, bounds[1:])  # spots of each series
-        reach, last = _reach(model), np.array([spots.ends[rows].max() for rows in wanted])
+        reach, last = reach_of(model), np.array([spots.ends[rows].max() for rows in wanted])
         first = np.array([0 if reach is None else max(0, spots.ends[rows].min() - reach) for rows in wanted])
         state = None
         for batch, some, starts in cutter.streams(series, first, last):
@@ -263,9 +262,10 @@ class SeriesTask(PreparedTask):
                 if here.any():
                     yield wanted[k][here], y[b, torch.from_numpy(at[here])].float().cpu()
 
-    def quantiles(self, y: Tensor) -> tuple[Numbers, Numbers]:
-        """Of what `forecasts` gives: quantiles [Q, n, H, D] and means [n, H, D] of the encoded numbers. A model with a
-        closed form gives the numbers themselves, whatever others predict; intervals are those of held-out errors."""
+    def quantiles(self, y: Tensor, scale: Numbers) -> tuple[Numbers, Numbers]:
+        """Of what `forecasts` gives for series of these scales [n, 3, D]: quantiles [Q, n, H, D] and means [n, H, D] of
+        the encoded numbers. A model with a closed form gives the numbers themselves, whatever others predict; intervals
+        are those of held-out errors."""
         H, D = self.codec.horizon, self.codec.d_step
         if y.dim() == 3 and y.shape[1] > 1:
             drawn = y.double().view(*y.shape[:2], H, D)
@@ -278,19 +278,19 @@ class SeriesTask(PreparedTask):
             return told.view(len(LEVELS), -1, H, D).numpy(), sure.mean(y.double()).view(-1, H, D).numpy()
         points = y.double().view(-1, H, D).numpy()
         around = Residuals((1.0,) * H, (0.0,) * len(LEVELS)) if self.residuals is None else self.residuals
-        return around.around(points), points
+        return around.around(points, self.codec.levels(points, scale)), points
 
     def after_training(self, model: Any) -> None:
-        """How wide intervals are, from forecasts of the validation span; of a closed form also of the later half of the
+        """How wide intervals are, from forecasts of the validation span; of a closed form also of the last third of the
         training span: a short span may vary less or more than others."""
         self.spread, self.residuals = 1.0, None
         if "valid" not in self.splits():
             return
         section = self.sections["valid"]
-        y, target = self._judged(model, section, self.origins("valid"))
+        y, target, scale = self._judged(model, section, self.origins("valid"))
         emission = self.emission
         if y.dim() == 3 and y.shape[1] > 1:
-            q = self.quantiles(y)[0]
+            q = self.quantiles(y, scale)[0]
             truth = target.double().reshape(q.shape[1:]).numpy()
             weight = pinball_sum(q, truth) / truth.size
             self.spread = calibration.fit_spread(lambda f: pinball_sum(widened(q, f), truth), weight)
@@ -298,52 +298,24 @@ class SeriesTask(PreparedTask):
             sure = emission.calibrate(y[:, None], target[:, None].nan_to_num(), ~target[:, None].isnan())
             self.spread = sure.spread  # type: ignore[attr-defined]
         else:
-            found, steps = [(y, target)], [_n_steps(section)]
-            for each in self._earlier(model):
+            found, steps = [(y, target, scale)], [n_steps(section)]
+            for each in earlier(model, self.sections["train"], self.codec, self._solve):
                 found.append(self._judged(*each))
-                steps.append(_n_steps(each[1]))
-            errors = torch.cat([t.double() - y.double().view(t.shape) for y, t in found])  # [n, H D]
-            by_step = errors.view(-1, self.codec.horizon, self.codec.d_step).numpy()
-            self.residuals = Residuals.fit(by_step, sum(steps) / self.codec.horizon)
+                steps.append(n_steps(each[1]))
+            shape = (-1, self.codec.horizon, self.codec.d_step)
+            points = torch.cat([y for y, _, _ in found]).double().numpy().reshape(shape)
+            truth = torch.cat([t for _, t, _ in found]).double().numpy().reshape(shape)
+            levels = self.codec.levels(points, np.concatenate([each for _, _, each in found]))
+            self.residuals = Residuals.fit(truth - points, sum(steps) / self.codec.horizon, levels)
 
-    def _judged(self, model: Any, section: Examples, spots: Spots) -> tuple[Tensor, Tensor]:
-        """Outputs of a model for some windows of a span, evenly spread, and the targets [n, H D] there."""
-        spots = spots.some(CALIBRATED if _is_solved(model) else CALIBRATED // 4)
+    def _judged(self, model: Any, section: Examples, spots: Spots) -> tuple[Tensor, Tensor, Numbers]:
+        """Outputs of a model for some windows of a span, evenly spread, the targets [n, H D] there, and the scales
+        [n, 3, D] of their series."""
+        spots = spots.some(CALIBRATED if is_solved(model) else CALIBRATED // 4)
         found = [*self.forecasts(model, section, spots)]
-        rows = np.concatenate([each for each, _ in found])
-        target = torch.from_numpy(targets_of(section, self.codec, spots.at(rows)))
-        return torch.cat([each for _, each in found]), target
-
-    def _earlier(self, model: Any) -> Iterator[tuple[Any, Examples, Spots]]:
-        """Copies of a model with a closed form, each fitted to the beginning of the training span, and spots behind it;
-        what a fit leaves open is chosen on validation data as usual. None where there is too little."""
-        sections = self.sections
-        last = np.asarray(sections["train"].columns[LAST])
-        for share, until in zip(EARLIER, (*EARLIER[1:], 1.0)) if _is_solved(model) else ():
-            begun = (share * last).astype(np.int64)
-            fitted = _span(sections["train"], np.zeros_like(last), begun)
-            behind = _span(sections["train"], begun, (until * last).astype(np.int64))
-            spots = windows.origins(behind, self.codec)
-            copied = copy.deepcopy(model)
-            try:
-                solvable = next(each for each in copied.modules() if isinstance(each, task.Solvable))
-                self._solve(solvable, fitted, task.share_of(_n_steps(fitted), CALIBRATED_ON))
-            except DataError:
-                continue
-            if len(spots):
-                yield copied, behind, spots
-
-
-def _span(section: Examples, first: NDArray[np.int64], last: NDArray[np.int64]) -> Examples:
-    return Examples(section.fields, {**section.columns, FIRST: first, LAST: last})
-
-
-def _n_steps(section: Examples) -> int:
-    return int((np.asarray(section.columns[LAST]) - np.asarray(section.columns[FIRST])).sum())
-
-
-def _is_solved(model: Any) -> bool:
-    return any(isinstance(module, task.Solvable) for module in model.modules())
+        some = spots.at(np.concatenate([each for each, _ in found]))
+        target = torch.from_numpy(targets_of(section, self.codec, some))
+        return torch.cat([each for _, each in found]), target, np.asarray(section.columns[SCALE])[some.series]
 
 
 def targets_of(section: Examples, codec: SeriesCodec, spots: Spots) -> NDArray[np.float32]:
@@ -353,22 +325,3 @@ def targets_of(section: Examples, codec: SeriesCodec, spots: Spots) -> NDArray[n
     known = at < np.asarray(section.columns[LAST])[spots.series][:, None]
     found = field.values[np.where(known, field.offsets[0][spots.series][:, None] + at, 0)]  # [n, H, D]
     return np.where(known[..., None], found, np.float32(np.nan)).reshape(len(spots), -1)
-
-
-def _reach(model: Any) -> int | None:
-    """How many steps a forecast of a closed form depends on; None: on all."""
-    fields = [module.receptive_field for module in model.modules() if isinstance(module, Causal)]
-    return fields[0] if fields else None
-
-
-def _arrays(section: Examples, codec: SeriesCodec, units: bool, begin: NDArray[np.int64]) -> list[Numbers]:
-    """Each series from a step up to the end of its span as inputs [T, d_in], its values encoded or in the units of the
-    data."""
-    cutter, found = Cutter(section, codec, every=False), []
-    scales, D = np.asarray(section.columns[SCALE]), codec.d_step
-    for i, (first, last) in enumerate(zip(begin.tolist(), cutter.limits.tolist())):
-        x = cutter.inputs(i, first, last).astype(np.float64)
-        if units:
-            x[:, :D] = scales[i, 0] + scales[i, 1] * x[:, :D]
-        found.append(x)
-    return found

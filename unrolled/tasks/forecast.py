@@ -35,11 +35,13 @@ from unrolled.tasks._forecast_config import Config as Config
 from unrolled.tasks._forecast_live import flow_of_values
 from unrolled.tasks._inside import Inside, listed, plain
 from unrolled.tasks._series import targets_of
+from unrolled.tasks._solved import is_solved
 
 ALIASES = ("forecasting", "time-series", "timeseries")
 
 DEARER = 10  # times as many fewer forecasts are made while training, where each is drawn many times
 AT_ONCE = 256  # series that are continued together
+DIGITS = 6  # of a standard deviation that an encoded value has
 SHOWN = 3  # horizons before a forecast that pictures show
 PICTURED, TESTED, TABLED = 200, 5, 24  # forecasts that metrics by step are of, that are drawn, and of a table
 
@@ -63,9 +65,9 @@ class Task(Inside):
         section = self.sections["train"]
         found = []
         for i in range(min(n, section.n_examples)):
-            values, times = self._units(section, i), section.fields[TIMES][i]
-            when = [self.codec.written(int(t)) for t in times[:3]]
-            found.append({"series": section.columns[NAMES][i], "times": when, "values": plain(values[:3])})
+            values, name = self._units(section, i, 0, 3), section.columns[NAMES][i]
+            begins = self.codec.written(int(section.fields[TIMES][i][0]))
+            found.append(({"series": name} if name else {}) | {"from": begins, "values": plain(values)})
         return found
 
     def baselines(self) -> list[task.Baseline]:
@@ -111,11 +113,11 @@ class Task(Inside):
     ) -> tuple[dict[str, float], Sums]:
         """The metrics of the forecasts from some spots, and the sums that they come from."""
         sums, codec = Sums(self.codec.horizon), self.codec
-        scales = np.asarray(section.columns[SCALE])
         for rows, y in self.forecasts(model, section, spots):
             some = spots.at(rows)
-            scale = scales[some.series][:, None]  # [n, 1, 3, D]
-            q, mean = self.quantiles(y)
+            scale = _scales(section, some.series)
+            q, mean = self.quantiles(y, scale)
+            scale = scale[:, None]  # [n, 1, 3, D]
             encoded = targets_of(section, codec, some).astype(np.float64).reshape(mean.shape)
             target, told = codec.decode(encoded, scale), codec.decode(q, scale[None])
             sums.add(told, codec.decode(mean, scale), target, scale[:, :, 2], mean - encoded)
@@ -130,7 +132,7 @@ class Task(Inside):
         section, spots = self.sections[split], self.origins(split).some(limit)
         lines: dict[int, dict[str, Any]] = {}
         for rows, y in self.forecasts(model, section, spots):
-            q, _ = self.quantiles(y)
+            q, _ = self.quantiles(y, _scales(section, spots.series[rows]))
             for k, row in enumerate(rows.tolist()):
                 i, end = int(spots.series[row]), int(spots.ends[row])
                 limit_of = int(np.asarray(section.columns[LAST])[i])
@@ -153,7 +155,8 @@ class Task(Inside):
         if self.config.evaluating.backtest is not None:
             found["forecast-3-backtest"] = self._backtest_table(model, section, spots)
         end = History(section, i).length
-        if not self.codec.d_known or len(section.fields[TIMES][i]) >= end + H:
+        free = not self.codec.d_known or (is_solved(model) and self.codec.step is not None)
+        if free or len(section.fields[TIMES][i]) >= end + H:
             line = self._lines(model, section, i, [end])[end]
             first = max(0, end - SHOWN * H)
             before, times = self._units(section, i, first, end)[:, 0], self.times_of(section, i, first, end)
@@ -186,7 +189,7 @@ class Task(Inside):
         """Forecasts of a series from some of its ends, by end."""
         spots, found = Spots(np.full(len(ends), i), np.array(ends)), {}
         for rows, y in self.forecasts(model, section, spots):
-            q, _ = self.quantiles(y)
+            q, _ = self.quantiles(y, _scales(section, spots.series[rows]))
             for k, row in enumerate(rows.tolist()):
                 found[ends[row]] = self._line(section, i, ends[row], q[:, k], self.codec.horizon)
         return found
@@ -226,10 +229,12 @@ class Task(Inside):
             longer = f"train with {option('horizon', n)} for more"
             raise UsageError(f"this run forecasts {self.codec.horizon} steps, not {n}; {longer}")
         for each in (self.history(one) for one in given):
-            self._require_future(each, n)
+            if self.codec.step is None or not is_solved(model):  # which has no use for covariates
+                self._require_future(each, n)
             spot = Spots(np.array([each.number]), np.array([each.length]))
             (_, y) = next(self.forecasts(model, each.section, spot))
-            yield self._line(each.section, each.number, each.length, self.quantiles(y)[0][:, 0], n)
+            q, _ = self.quantiles(y, _scales(each.section, spot.series))
+            yield self._line(each.section, each.number, each.length, q[:, 0], n)
 
     def before(self, given: task.Given, horizon: int) -> tuple[str, list[str], list[float | None]]:
         section, i = history = self.history(given)
@@ -240,16 +245,18 @@ class Task(Inside):
 
     def score(self, model: Any, given: Sequence[task.Given]) -> Iterator[dict[str, Any]]:
         """Of each step of a series but the first, how unexpected it was by what came before: the probability of a value
-        at least as far out, and minus its logarithm as the surprise."""
-        for each in (self.history(one) for one in given):
-            ends = np.arange(1, each.length)
+        at least as far out, and minus its logarithm as the surprise. The first steps of a series that the run does not
+        know give it a scale and are not judged."""
+        for each, begin in (self.scaled_by_past(self.history(one)) for one in given):
+            ends = np.arange(begin, each.length)
             spots = Spots(np.full(len(ends), each.number), ends)
-            expected, p = np.full(len(ends), np.nan), np.full(len(ends), np.nan)
+            expected, p = np.full(each.length - 1, np.nan), np.full(each.length - 1, np.nan)
             values = self._units(each.section, each.number)
             for rows, y in self.forecasts(model, each.section, spots):
-                q, _ = self.quantiles(y)
+                q, _ = self.quantiles(y, _scales(each.section, spots.series[rows]))
                 told = self._told(each.section, each.number, q[:, :, 0, 0, None])[..., 0]  # [Q, n] of the next step
-                expected[rows], p[rows] = told[MEDIAN], tail(told, values[ends[rows], 0])
+                at = ends[rows] - 1
+                expected[at], p[at] = told[MEDIAN], tail(told, values[ends[rows], 0])
             yield {
                 "times": self.times_of(each.section, each.number, 1, each.length),
                 "values": plain(values[1 : each.length]),
@@ -271,9 +278,13 @@ class Task(Inside):
             )
 
     def _units(self, section: Examples, i: int, first: int = 0, last: int | None = None) -> Numbers:
-        """The values [n, D] of a series, or of some of its steps, in the units of the data."""
-        encoded = section.fields[TARGET][i][first:last].astype(np.float64)
-        found: Numbers = self.codec.decode(encoded, np.asarray(section.columns[SCALE])[i])
+        """The values [n, D] of a series, or of some of its steps, in the units of the data and without the digits that
+        an encoded value does not have."""
+        encoded, scale = section.fields[TARGET][i][first:last].astype(np.float64), np.asarray(section.columns[SCALE])[i]
+        found: Numbers = self.codec.decode(encoded, scale)
+        if self.codec.transform == "none":
+            step = 10.0 ** np.floor(np.log10(scale[1]) - DIGITS)  # [D]
+            found = np.round(found / step) * step
         return found
 
     def _told(self, section: Examples, i: int, q: Numbers) -> Numbers:
@@ -299,6 +310,12 @@ class Task(Inside):
 def _is_series(value: Any) -> bool:
     """Whether a value is a series by itself: numbers in a list or an array."""
     return isinstance(value, list | tuple | np.ndarray) and np.ndim(value) > 0
+
+
+def _scales(section: Examples, series: NDArray[np.int64]) -> Numbers:
+    """[n, 3, D]"""
+    found: Numbers = np.asarray(section.columns[SCALE])[series]
+    return found
 
 
 def _enter(ledger: task.Ledger, rows: NDArray[np.int64], error: Numbers, naive: Numbers) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unrolled.core.errors import DataError
+from unrolled.core.errors import DataError, UsageError
 from unrolled.data.files.tables import ListTable
 from unrolled.data.time_series import rows as module
 from unrolled.data.time_series.prepare import open_source
@@ -89,3 +89,31 @@ def test_series_of_a_table_that_is_sorted_and_of_one_that_is_not_are_the_same(tm
         assert sorted(found) == ["a", "b"]
         assert found["b"].values[:, 0].tolist() == [98.0 + k for k in range(7)]
         assert (np.diff(found["a"].stamps) > 0).all()
+
+
+def opened(rows: list[dict[str, Any]]) -> Any:
+    return open_source(rows, SeriesReading())
+
+
+def test_a_column_that_tells_rows_of_one_time_apart_is_that_of_series() -> None:
+    rows = [{"city": c, "date": f"2024-01-0{d}", "sky": "blue", "value": d} for c in "ab" for d in range(1, 5)]
+    found = opened(rows)
+    assert found.reading.id == "city" and [each.name for each in found.series] == ["a", "b"]
+    assert any("'city', chosen by its content" in note for note in found.notes)
+    assert opened([row for row in rows if row["city"] == "a"]).reading.id is None  # one series
+    with pytest.raises(DataError, match="there again, one of 4 such"):  # two columns would do
+        opened([{**row, "town": row["city"]} for row in rows])
+
+
+def test_columns_that_go_on_are_told_of() -> None:
+    rows = [{"date": f"2024-01-0{d}", "value": d if d < 7 else None, "sale": d % 2} for d in range(1, 9)]
+    (told,) = [note for note in opened(rows).notes if "beforehand" in note]
+    assert "sale has values after the last one of value" in told and "future" in told
+    assert not any("beforehand" in note for note in opened(rows[:6]).notes)
+
+
+def test_a_year_and_a_month_in_two_columns_are_refused_with_what_to_do() -> None:
+    rows = [{"year": 2020 + k // 12, "month": k % 12 + 1, "value": k} for k in range(24)]
+    with pytest.raises(UsageError, match="columns 'year' and 'month' hold the time together"):
+        opened(rows)
+    assert opened([{"year": row["value"], "value": row["month"]} for row in rows]).reading.time == "year"

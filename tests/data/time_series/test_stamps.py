@@ -31,6 +31,10 @@ def read(*cells: object, form: str | None = None):
         (["2023-01-02", "2023-01-09", "2023-01-16"], "1 week", "2023-01-23"),
         (["1999", "2000", "2001"], "1 (whole numbers)", "2002"),
         (["2020-12-31", "2021-12-31", "2022-12-31"], "1 year", "2023-12-31"),
+        (["Jan 2024", "Feb 2024", "Mar 2024"], "1 month", "2024-04-01"),
+        (["October-23", "November-23", "December-23"], "1 month", "2024-01-01"),
+        (["30-Dec-2023", "31-Dec-2023", "1-Jan-2024"], "1 day", "2024-01-02"),
+        (["May 5, 2024 9:00", "May 5, 2024 10:00", "May 5, 2024 11:00"], "1 hour", "2024-05-05 12:00:00"),
     ],
 )
 def test_stamps_as_people_write_them(cells: list[str], step: str, following: str) -> None:
@@ -132,3 +136,26 @@ def test_no_step_leads_beyond_the_calendar() -> None:
     for step in (Step(1, "months"), Step(40 * DAY, "microseconds")):
         with pytest.raises(DataError, match="beyond the year 9999"):
             step.after(last, 3)
+
+
+def test_years_of_two_digits_are_told() -> None:
+    assert read("Sept-98", "Oct-98").note == "times such as 'Sept-98' are read as 1998-09-01"
+    assert read("Sep 1998", "Oct 1998").note == ""
+    with pytest.raises(DataError, match="'Smarch 2024'"):
+        read("Jan 2024", "Smarch 2024")
+
+
+def test_days_without_weekends_are_business_days() -> None:
+    days = np.arange("2024-01-01", "2024-03-01", dtype="datetime64[D]")
+    week = days[np.is_busday(days)].astype("datetime64[us]").astype(np.int64)
+    step = step_of([week], "times")
+    assert step == Step(1, "business days") and str(step) == "1 business day"
+    assert step_of([days.astype("datetime64[us]").astype(np.int64)], "times") == Step(DAY, "microseconds")
+    assert step_of([week[:10]], "times") == Step(DAY, "microseconds")  # too short to tell
+    assert step.after(int(week[0]), len(week) - 1) == week[1:].tolist()
+    assert step.between(int(week[3]), week).tolist() == [k - 3 for k in range(len(week))]
+    saturday = int(days[5].astype("datetime64[us]").astype(np.int64))
+    assert step.between(int(week[0]), np.array([saturday])).tolist() == [4.5]
+    assert step.seasons() == (5, 260)
+    noon = week + DAY // 2
+    assert step.moved(int(noon[4]), 1) == noon[5]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from unrolled.core.errors import DataError
 from unrolled.core.front import option
 from unrolled.core.opening import json_text, parse_json
 from unrolled.data.files.cell_values import shown
-from unrolled.data.time_series.stamps import AT_ONCE, DAY, SECOND, Stamps, Step, months_of, written
+from unrolled.data.time_series.stamps import AT_ONCE, DAY, SECOND, Stamps, Step, StepOf, months_of, written
 from unrolled.data.time_series.table import Series
 
 Transform = Literal["none", "log"]
@@ -107,6 +107,11 @@ class SeriesCodec:
         own = self.d_step * (1 + self.observed) + len(self.past) + self.d_calendar
         return own + self.horizon * self.d_known + self.d_static
 
+    def beside(self) -> list[str]:
+        """What there is beside the values: covariates by name, the calendar, gaps between times."""
+        found = [str(each[0]) for each in (*self.past, *self.known, *self.static)] + list(self.calendar)
+        return found + (["the gaps between times"] if self.gaps is not None else [])
+
     # ---- there and back
 
     def encode(self, series: Series, n: int, fitted: int | None = None) -> Encoded:
@@ -142,12 +147,21 @@ class SeriesCodec:
                 f"{series.place}: the logarithm needs numbers above 0, but a value{of} is {low:g}; use "
                 f"{option('transform', 'none')}"
             )
-        return np.log(values)
+        return self.unscaled(values)
+
+    def unscaled(self, values: Numbers) -> Numbers:
+        """Values before they are scaled."""
+        return np.log(values) if self.transform == "log" else values
 
     def decode(self, values: Any, scale: Any) -> Any:
         """Encoded values [.., D] with the scale [.., 3, D] of their series, in the units of the data."""
         found = scale[..., 0, :] + scale[..., 1, :] * values
         return np.exp(found) if self.transform == "log" else found
+
+    def levels(self, values: Numbers, scale: Numbers) -> Numbers | None:
+        """How far encoded values [n, H, D] are from 0 of the data, with the scales [n, 3, D] of their series; None:
+        they are logarithms, in which proportions are differences."""
+        return None if self.transform == "log" else values + (scale[:, 0] / scale[:, 1])[:, None]
 
     def _known(self, series: Series) -> NDArray[np.float32]:
         found = _standardised(series.known, self.known)
@@ -200,7 +214,7 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
         (str(name), tuple(map(float, how)) if isinstance(how[0], float) else tuple(map(str, how)))
         for name, how in values["static"]
     )
-    if step is not None and (step[1] not in ("months", "microseconds", "numbers") or not int(step[0]) > 0):
+    if step is not None and (step[1] not in get_args(StepOf) or not int(step[0]) > 0):
         raise ValueError("the step is not valid")
     numbers = {key: int(values[key]) for key in ("horizon", "lookback", "season")}
     if not all(0 < number < 10**6 for number in numbers.values()):

@@ -13,6 +13,7 @@ from unrolled.data.files.cell_values import shown
 from unrolled.data.time_series.stamps import AT_ONCE, UNITS, Step, step_of
 from unrolled.data.time_series.table import Series, SeriesTable
 
+DAYS = {Step(1, "business days"), Step(UNITS["day"], "microseconds")}
 MOST_MISSING = 0.5  # of the steps of a series; more is another frequency
 
 
@@ -27,6 +28,9 @@ def on_grid(table: SeriesTable) -> tuple[list[Series], Step | None]:
         _explain(table)
     assert step is not None
     _one_frequency(table, step)
+    if step.of == "business days":
+        note = "the step is 1 business day (Monday to Friday), because no time is on a weekend"
+        table.notes[f"{table.name}: {note}"] = None
     found = [_filled(each, step, table) for each in table.series]
     left_out = sum(len(new.stamps) - len(old.stamps) for new, old in zip(found, table.series))
     if left_out:
@@ -71,7 +75,7 @@ def _first_gap(series: Series) -> int:
 
 
 def _filled(series: Series, step: Step, table: SeriesTable) -> Series:
-    if step.of != "months" and _are_even(series.stamps, step.size):
+    if step.of in ("microseconds", "numbers") and _are_even(series.stamps, step.size):
         return series
     at = step.between(int(series.stamps[0]), series.stamps)  # [T]
     numbers = np.rint(at).astype(np.int64)
@@ -118,7 +122,7 @@ def _one_frequency(table: SeriesTable, step: Step) -> None:
     """Refuse series whose own step is another."""
     for each in table.series:
         own = step_of([each.stamps], table.column.are) if len(each.stamps) > 2 else step
-        if own != step:
+        if own != step and {own, step} != DAYS:  # of which some have weekends
             raise DataError(
                 f"{each.place}: series {shown(each.name)} has a step of {own or 'no one length'}, others have {step}; "
                 "give series of one frequency"

@@ -14,7 +14,7 @@ from unrolled.core.batch import TARGET
 from unrolled.core.errors import DataError
 from unrolled.core.opening import read_bytes, read_json
 from unrolled.core.outside import write_new
-from unrolled.data.examples import Examples, Ragged, offsets_of
+from unrolled.data.examples import Examples, Ragged, offsets_of, ragged
 from unrolled.data.time_series.codec import Encoded, SeriesCodec
 from unrolled.data.time_series.prepare import (
     CALENDAR,
@@ -31,6 +31,7 @@ from unrolled.data.time_series.prepare import (
 )
 from unrolled.data.time_series.table import Series
 
+VALUES = "units"  # a field: values as they were given, of series whose scale may have to be another
 ARRAYS, FACTS = "histories.safetensors", "histories.json"
 FEW = 200_000  # numbers of all series that are kept whole
 LARGEST = 1 << 30  # bytes
@@ -125,4 +126,5 @@ def section_of(series: Sequence[tuple[Series, Encoded]], first: Sequence[int] | 
     last = np.array([len(each.values) for each in encoded], np.int64)
     begin = np.zeros_like(last) if first is None else np.array(first, np.int64)
     fields = fields_of(encoded, [each.stamps for each, _ in series])
+    fields[VALUES] = ragged([each.values[:n] for (each, _), n in zip(series, last.tolist())])
     return Examples(fields, {**columns_of(encoded, [each.name for each, _ in series]), FIRST: begin, LAST: last})

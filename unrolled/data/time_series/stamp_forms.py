@@ -4,6 +4,7 @@
 |---|---|---|
 | ISO 8601 | 2024-05-31, 2024-05-31 12:00, 2024-05-31T12:00:00+02:00, 2024-W22 | microseconds since 1970, zones in UTC |
 | year and month, quarter | 2024-05, 2024Q2 | the first day of it |
+| with the name of a month | Jan 2024, January 2024, Jan-24, 31 Jan 2024, Jan 31, 2024 | likewise; in English |
 | with slashes, dots or dashes | 31/12/2024, 12/31/2024, 31.12.2024 | likewise; the whole column tells day from month |
 | whole numbers | 1749, 17 | as they are: years or steps |
 | numbers that are times | 1704067200, 1704067200000, 20240531, 202405 | since 1970 in UTC, or a date, and reported |
@@ -37,6 +38,20 @@ _QUARTER = re.compile(r"(\d{4})[- ]?[Qq]([1-4])")
 _NUMBERS = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})(?:[ T](.+))?")
 _YEAR_FIRST = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(\D.*)?")
 _ONE_DIGIT = re.compile(r"(\d{4}-\d{2}-\d{2})[ T](\d:\d{2}(:\d{2})?)")
+_NAMES = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+          "december")  # fmt: skip
+_MONTHS = {name[:n]: k + 1 for k, name in enumerate(_NAMES) for n in (3, len(name))} | {"sept": 9}
+_B, _Y, _D, _BETWEEN = r"(?P<b>[A-Za-z]{3,9})\.?", r"(?P<y>\d{4}|'?\d\d)", r"(?P<d>\d{1,2})", r"[ /.,-]{1,2}"
+_NAMED = [
+    re.compile(form + r"(?P<rest>[ T]\d{1,2}:.+)?")
+    for form in (
+        f"{_B}{_BETWEEN}{_Y}",
+        rf"(?P<y>\d{{4}}){_BETWEEN}{_B}",
+        f"{_D}{_BETWEEN}{_B}{_BETWEEN}{_Y}",
+        f"{_B} {_D}{_BETWEEN}{_Y}",
+    )
+]
+CENTURY = 69  # years of two digits from here on are of the last century, as for strptime
 
 
 class Form(NamedTuple):
@@ -100,7 +115,7 @@ def _form_of(cells: Sequence[Any], place: Place) -> Form:
         return _form_of_numbers(cells)
     found = [_NUMBERS.fullmatch(cell.strip()) if isinstance(cell, str) else None for cell in cells]
     if found[0] is None and not any(found):
-        return Form(None)
+        return Form(None, _note_on_years(str(cells[0]).strip()))
     separators = [None if at is None else at[2] for at in found]
     other = next((i for i, separator in enumerate(separators) if separator != separators[0]), None)
     if other is not None:
@@ -226,6 +241,28 @@ def _hint(cell: Any) -> str:
     return f"write it as 2024-05-31 or 2024-05-31 12:00, or give its format with {option('time_format')}"
 
 
+def _named(text: str) -> str | None:
+    """A time with the name of a month, with its number instead; None: it has none.
+
+    >>> _named("Jan 2024"), _named("31-Dec-99"), _named("May 5, 2024 9:30"), _named("Mon 2024")
+    ('2024-01-01', '1999-12-31', '2024-05-05 09:30', None)
+    """
+    for form in _NAMED:
+        if (found := form.fullmatch(text)) and (month := _MONTHS.get(found["b"].lower())) is not None:
+            year, parts = found["y"].lstrip("'"), found.groupdict()
+            whole = int(year) + (0 if len(year) == 4 else 1900 if int(year) >= CENTURY else 2000)
+            rest = (parts["rest"] or "").strip(" T")
+            clock = f" {rest:0>{len(rest) + (rest[1:2] == ':')}}" if rest else ""
+            return f"{whole:04}-{month:02}-{int(parts.get('d') or 1):02}{clock}"
+    return None
+
+
+def _note_on_years(text: str) -> str:
+    """What is made of a year of two digits."""
+    named = _named(text)
+    return f"times such as {shown(text)} are read as {named}" if named and named[:4] not in text else ""
+
+
 def _from_text(text: str, day_first: bool) -> datetime:
     """
     >>> _from_text("2024Q2", False), _from_text("31.12.2024", True)
@@ -235,7 +272,9 @@ def _from_text(text: str, day_first: bool) -> datetime:
         return datetime(int(found[1]), int(found[2]), 1)
     if found := _QUARTER.fullmatch(text):
         return datetime(int(found[1]), 3 * int(found[2]) - 2, 1)
-    if found := _YEAR_FIRST.fullmatch(text):
+    if (named := _named(text)) is not None:
+        text = named
+    elif found := _YEAR_FIRST.fullmatch(text):
         text = f"{found[1]}-{int(found[2]):02}-{int(found[3]):02}{found[4] or ''}"
     elif found := _NUMBERS.fullmatch(text):
         day, month = (found[1], found[3]) if day_first else (found[3], found[1])

@@ -1,6 +1,7 @@
 """Time stamps of a column: how far apart they are, and which come next (stamp_forms.py: how they are written).
 
-Months, quarters and years are steps of the calendar; everything else is a fixed number of microseconds.
+Months, quarters and years are steps of the calendar, and so are business days (Monday to Friday); everything else is a
+fixed number of microseconds.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ Stamps = NDArray[np.int64]
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
 EPOCH = datetime(1970, 1, 1)
+MONDAY = -3 * DAY  # 1970 began on a Thursday
+WEEKDAYS = 5
+WEEKENDS = 3  # without any stamp, so that days are business days
 AT_ONCE = 1 << 20  # stamps that are looked at together
 UNITS = {"week": 7 * DAY, "day": DAY, "hour": 3600 * SECOND, "minute": 60 * SECOND, "second": SECOND,
          "millisecond": 1000, "microsecond": 1}  # fmt: skip
@@ -32,13 +36,19 @@ SEASONS: dict[str, tuple[int, ...]] = {
 """Steps after which a series of one step a unit may repeat itself."""
 
 
+StepOf = Literal["months", "business days", "microseconds", "numbers"]
+
+
 class Step(NamedTuple):
-    """From one stamp to the next: a number of months, of microseconds, or of whole numbers that are no times."""
+    """From one stamp to the next: a number of months, of business days, of microseconds, or of numbers that are no
+    times."""
 
     size: int
-    of: Literal["months", "microseconds", "numbers"]
+    of: StepOf
 
     def __str__(self) -> str:
+        if self.of == "business days":
+            return "1 business day"
         if self.of == "numbers":
             return f"{self.size}" if self.size != 1 else "1 (whole numbers)"
         units = CALENDAR if self.of == "months" else UNITS
@@ -58,6 +68,8 @@ class Step(NamedTuple):
 
     def moved(self, stamp: int, n: int) -> int:
         """The stamp n steps on; a month keeps the day where it has it, its last day otherwise."""
+        if self.of == "business days":
+            return stamp + DAY * (_day_of_business(business_days_of(np.array([stamp], np.int64))[0] + n) - stamp // DAY)
         if self.of != "months":
             return stamp + n * self.size
         then = datetime_of(stamp)
@@ -70,12 +82,17 @@ class Step(NamedTuple):
 
     def between(self, first: int, stamps: Stamps) -> NDArray[np.float64]:
         """How many steps the stamps are behind the first; a whole number where they are on the grid."""
+        if self.of == "business days":
+            first_day = business_days_of(np.array([first], np.int64))[0]
+            return business_days_of(stamps) - first_day + (stamps - first) % DAY / DAY
         if self.of != "months":
             return (stamps - first) / self.size
         return (months_of(stamps) - months_of(np.array([first], np.int64))[0]) / self.size
 
     def seasons(self) -> tuple[int, ...]:
         """Steps after which such series may repeat themselves."""
+        if self.of == "business days":
+            return (WEEKDAYS, 52 * WEEKDAYS)
         if self.of == "numbers":
             return ()
         units = CALENDAR if self.of == "months" else UNITS
@@ -138,11 +155,34 @@ def months_of(stamps: Stamps) -> Stamps:
     return stamps.view("datetime64[us]").astype("datetime64[M]").astype(np.int64)
 
 
+def business_days_of(stamps: Stamps) -> NDArray[np.float64]:
+    """The business day of each stamp, counted from Monday, 29 December 1969; between two of them on a weekend.
+
+    >>> business_days_of(np.array([0, DAY, 2 * DAY, 3 * DAY, 4 * DAY])).tolist()
+    [3.0, 4.0, 4.5, 4.5, 5.0]
+    """
+    weeks, days = np.divmod((stamps - MONDAY) // DAY, 7)
+    return np.asarray(WEEKDAYS * weeks + np.minimum(days, WEEKDAYS - 0.5))
+
+
+def _day_of_business(number: float) -> int:
+    """Days since 1970 of a business day; of half of one the first before it."""
+    weeks, days = divmod(int(number // 1), WEEKDAYS)
+    return 7 * weeks + days + MONDAY // DAY
+
+
+def are_business_days(series: Sequence[Stamps]) -> bool:
+    """Whether all stamps are on weekdays, some weekends long."""
+    parts = (stamps[begin : begin + AT_ONCE] for stamps in series for begin in range(0, len(stamps), AT_ONCE))
+    longest = max(int(stamps[-1] - stamps[0]) for stamps in series)
+    return longest >= WEEKENDS * 7 * DAY and not any(bool((business_days_of(part) % 1).any()) for part in parts)
+
+
 def step_of(series: Sequence[Stamps], are: str) -> Step | None:
     """The step that all series have in common, gaps left aside; None: they are spaced irregularly.
 
     Each series is sorted and without copies. The step is the most frequent difference, and every other one must be a
-    multiple of it.
+    multiple of it. Days of which none is on a weekend are business days.
     """
     series = [stamps for stamps in series if len(stamps) > 1]
     if not series:
@@ -153,6 +193,8 @@ def step_of(series: Sequence[Stamps], are: str) -> Step | None:
     size = int(gaps[int(counts.argmax())])
     if bool((gaps % size).any()):
         return None
+    if are == "times" and size == DAY and are_business_days(series):
+        return Step(1, "business days")
     return Step(size, "numbers" if are == "numbers" else "microseconds")
 
 

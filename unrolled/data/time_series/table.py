@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, MissingColumn, UsageError, some
 from unrolled.core.front import option
@@ -23,6 +24,7 @@ from unrolled.data.time_series.stamps import Column
 TIMES = ("ds", "date", "datetime", "timestamp", "time", "month", "year", "day", "week", "quarter", "period", "hour")
 IDS = ("unique_id", "series_id", "series", "item_id", "id", "item", "store", "station", "sensor", "group")
 LOOKED_AT = 1000  # rows, to find out what a column holds
+LOOKED_THROUGH = 200_000  # rows, to find out which column tells series apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,16 +65,20 @@ def open_series(table: Table, reading: SeriesReading, target_needed: bool = True
         notes[f"{table.name}: {column.note}"] = None
     if column.form is not None:
         found = found.updated({"time_format": column.form})
-    for what, was, now in (("time", reading.time, found.time), ("id", reading.id, found.id)):
+    for what, was, now in (("times", reading.time, found.time), ("series", reading.id, found.id)):
         if was is None and now is not None:
-            notes[
-                f"{table.name}: the column of {'times' if what == 'time' else 'series'} is '{now}', chosen by name"
-            ] = None
+            how = "name" if now.lower() in (TIMES if what == "times" else IDS) else "its content"
+            notes[f"{table.name}: the column of {what} is '{now}', chosen by {how}"] = None
     if found.time is None and len(names) > 1:
         notes[f"{table.name}: there is no column of times, so the rows are the steps, in their order"] = None
-    if reading.target is None:
-        notes[f"{table.name}: the target is {some(names_of(found.target))}, chosen because it holds numbers"] = None
+    chosen = names_of(found.target)
+    if reading.target is None and len(chosen) == 1:
+        notes[f"{table.name}: the target is {chosen[0]}, chosen because it holds numbers"] = None
+    elif reading.target is None:
+        notes[f"{table.name}: the targets are {some(chosen)}, chosen because they hold numbers"] = None
     series = list(rows.series(notes))
+    if reading.target is None:
+        _tell_of_future(table, series, chosen, notes)
     if found.channels == "separate" and len(names_of(found.target)) > 1:
         series = [one for each in series for one in _apart(each, names_of(found.target), found.id is not None)]
     if target_needed and not any(each.n_known for each in series):
@@ -80,6 +86,22 @@ def open_series(table: Table, reading: SeriesReading, target_needed: bool = True
             f"{table.name}: there are no numbers in {some(names_of(found.target))}, so there is nothing to learn"
         )
     return SeriesTable(table, series, found, column, notes)
+
+
+def _tell_of_future(table: Table, series: Sequence[Series], names: Sequence[str], notes: dict[str, None]) -> None:
+    """Columns that go on where others have ended may be known of the future."""
+    ends = np.array([[_n_known(values) for values in each.values.T] for each in series])  # [n, D]
+    ended = (ends < ends.max(1, keepdims=True)).all(0) if len(series) else np.zeros(len(names), bool)
+    if ended.any() and (ends[:, ~ended] == ends.max(1, keepdims=True)).all():
+        of, more = ([name for name, is_over in zip(names, ended) if is_over == over] for over in (True, False))
+        options = f"{option('target', ','.join(of))} {option('future', ','.join(more))}"
+        have = f"{some(more)} {'has' if len(more) == 1 else 'have'} values after the last one of {some(of)}"
+        notes[f"{table.name}: {have}; if they are known beforehand, give {options}"] = None
+
+
+def _n_known(values: NDArray[np.float64]) -> int:
+    seen = np.flatnonzero(~np.isnan(values))
+    return int(seen[-1]) + 1 if len(seen) else 0
 
 
 # ---- which columns
@@ -97,6 +119,11 @@ def settled(table: Table, names: Sequence[str], reading: SeriesReading) -> Serie
         n for wanted in (reading.target, reading.past, reading.future, reading.static) for n in names_of(wanted, names)
     }
     free = {name.lower(): name for name in reversed(names) if name not in taken}
+    if reading.time is None and (both := year_and_month(free.values(), kinds)):
+        raise UsageError(
+            f"{table.name}: columns '{both[0]}' and '{both[1]}' hold the time together; write it in one column, such "
+            f"as 2024-05, or name another one with {option('series.time')}"
+        )
     time = reading.time or next((free[name] for name in TIMES if name in free), None)
     if time is None:  # or the only column that looks like times
         dates = [name for name in names if name not in taken and kinds[name] == "times"]
@@ -111,6 +138,8 @@ def settled(table: Table, names: Sequence[str], reading: SeriesReading) -> Serie
     )
     if reading.id is None and series is not None and not _comes_again(table, series):
         series = None
+    if series is None and time is not None:
+        series = _identifies(table, time, [name for name in free.values() if kinds[name] == "other"])
     used = taken | {time, series}
     if reading.target is not None:
         target: Names | None = as_names(names_of(reading.target, names))
@@ -120,6 +149,29 @@ def settled(table: Table, names: Sequence[str], reading: SeriesReading) -> Serie
             _explain_no_target(table, [name for name in names if name not in used], names)
         target = as_names(left)
     return reading.updated({"target": target, "time": time, "id": series})
+
+
+def year_and_month(names: Iterable[str], kinds: Mapping[str, str]) -> list[str]:
+    """The columns of numbers that are a time together; none where another column may be one."""
+    free = {name.lower(): name for name in names}
+    both = [free[name] for name in ("year", "month") if name in free and kinds[free[name]] == "numbers"]
+    return both if len(both) == 2 and not any(name in free for name in TIMES[: TIMES.index("month")]) else []
+
+
+def _identifies(table: Table, time: str, texts: Sequence[str]) -> str | None:
+    """The one column of texts that tells rows of the same time apart."""
+    if not texts:
+        return None
+    rows = [cells for _, cells in islice(table.rows([time, *texts]), LOOKED_THROUGH)]
+    if len({cells[0] for cells in rows}) == len(rows):
+        return None
+    found = [
+        name
+        for i, name in enumerate(texts, 1)
+        if len({(cells[0], cells[i]) for cells in rows}) == len(rows)
+        and 2 * len({cells[i] for cells in rows}) <= len(rows)
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _explain_no_target(table: Table, left: Sequence[str], names: Sequence[str]) -> None:

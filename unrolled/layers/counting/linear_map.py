@@ -16,7 +16,8 @@ All f are linear in x, so the moments of the windows (autoregression.py), transf
 one of `STRENGTHS` with the least squared error on held-out windows or, where there are none, with the least
 generalised cross-validation (RSS / N) / (1 - p / N)^2, p the effective number of parameters of an output.
 
-Where training series are too short for L, fewer of the newest values are read: as many as there are windows.
+L is given, or the best of several, likewise. Where training series are too short for it, fewer of the newest values are
+read: as many as there are windows.
 
 Zeng, Chen, Zhang & Xu (2023), "Are Transformers Effective for Time Series Forecasting?"; Hoerl & Kennard (1970);
 Golub, Heath & Wahba (1979).
@@ -41,6 +42,7 @@ from unrolled.layers.counting.held import held_after, hold, nothing_held
 
 STRENGTHS = (1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
 AVERAGED = 25  # values of the moving average of d-linear
+NEARLY = 0.98  # as many windows
 TINY = 1e-200  # a variance of a direction that is none
 
 
@@ -87,23 +89,28 @@ class WindowMap(Causal):
 
 
 class RidgeMap(WindowMap):
-    """A window map that is fitted by ridge regression, in the best of some forms."""
+    """A window map that is fitted by ridge regression, with the best of some lengths and in the best of some forms."""
 
-    def __init__(self, d_step: int, horizon: int, length: int, forms: Sequence[str]) -> None:
-        super().__init__(d_step, horizon, length)
-        self.forms = forms
+    def __init__(self, d_step: int, horizon: int, lengths: Sequence[int], forms: Sequence[str]) -> None:
+        super().__init__(d_step, horizon, max(lengths))
+        self.lengths, self.forms = lengths, forms
 
     def solve(self, spans: Sequence[Span], held_out: Sequence[Span] = ()) -> dict[str, Any]:
         """Fit to all whole windows of the spans; what was chosen."""
-        data = [held(span) for span in spans]
-        L, H = longest([len(z) for z in data], self.length, self.horizon), self.horizon
-        windows = _windows(data, L, H)
-        assert windows is not None
-        others = _windows([_reaching(span, L) for span in held_out], L, H)
-        found = [_best(form, _features(form, L, H), windows, others) for form in self.forms]
+        data, H = [held(span) for span in spans], self.horizon
+        most = longest([len(z) for z in data], self.length, H)
+        found, known, judged = [], None, None
+        for L in sorted({min(length, most) for length in self.lengths}, reverse=True):
+            known, judged = (
+                _windows(data, L, H, known),
+                _windows([_reaching(span, L) for span in held_out], L, H, judged),
+            )
+            assert known is not None
+            found += [_best(form, _features(form, L, H), known, judged) for form in self.forms]
         best = min(found, key=lambda fit: fit.miss)
         self.set_map(best.W, best.b)
-        chosen: dict[str, Any] = {"form": best.form} if len(found) > 1 else {}
+        L = best.W.shape[2]
+        chosen: dict[str, Any] = {"form": best.form} if len(self.forms) > 1 else {}
         return chosen | {"ridge": best.strength} | ({"length": L} if self.length > L else {})
 
 
@@ -153,10 +160,14 @@ class Windows(NamedTuple):
     C: Array  # [S, D, S, D]
 
 
-def _windows(data: Sequence[Array], L: int, H: int) -> Windows | None:
+def _windows(data: Sequence[Array], L: int, H: int, longer: Windows | None = None) -> Windows | None:
+    """Of the ends of `longer` ones, where these are nearly all."""
     data = [z for z in data if len(z) >= L + H]
     if not data:
         return None
+    n = sum(len(z) - L - H + 1 for z in data)
+    if longer is not None and longer.N / n >= NEARLY:
+        return Windows(longer.N, longer.mean[-L - H :], longer.C[-L - H :, :, -L - H :])
     N, sums, products, offset = moments(data, L + H)
     mean = sums / N
     return Windows(N, mean + offset, products / N - mean[:, :, None, None] * mean)
