@@ -15,7 +15,7 @@ from unrolled.data.reading import Kind, Reading
 from unrolled.data.sources.open_labelled import open_labelled
 
 
-def inputs_of(source: Any, reading: Reading, kind: Kind) -> Iterable[Labelled]:
+def inputs_of(source: Any, reading: Reading, kind: Kind, bags: bool = False) -> Iterable[Labelled]:
     """The inputs of whatever holds examples, by the columns that a saved run read; a list of bare inputs has none."""
     inputs_only = reading.updated({"group": None, "part": None})
     if isinstance(source, str | PathLike) or table_of(source) is not None:
@@ -27,7 +27,7 @@ def inputs_of(source: Any, reading: Reading, kind: Kind) -> Iterable[Labelled]:
     if isinstance(source, tuple) and len(source) in (1, 2) and not isinstance(source[0], str):
         return open_labelled(source, bare(inputs_only), "none")
     values = values_of(source)
-    if kind == "series" and values and not any(isinstance(value, str) for value in values):
+    if kind == "series" and not bags and values and not any(isinstance(value, str) for value in values):
         return open_labelled((values,), bare(inputs_only), "none")
     return labelled(values)
 
