@@ -30,10 +30,6 @@ def in_bags(source: LabelledSource) -> LabelledSource:
     """The bags of instances, in the order in which they first appear; a source of bags stays as it is."""
     if source.bags:
         return source
-    if source.reading.bag is None:
-        raise UsageError(
-            f"{source.name}: {option('bag')} names a column or an array of bags, but this data has no columns"
-        )
     bags = _Bags(source)
     return replace(source, read=bags.read, bags=True)
 
@@ -66,6 +62,10 @@ class _Bags:
     def read(self) -> Iterator[Labelled]:
         n, first = 0, None
         for rows in self._grouped():
+            if rows[0].bag is None:
+                raise UsageError(
+                    f"{self.source.name}: {option('bag')} names a column or an array of bags, but this data has none"
+                )
             n, first = n + 1, first or rows[0]
             yield _joined(rows)
         if n == 1 and first is not None and self.source.answers != "none":
