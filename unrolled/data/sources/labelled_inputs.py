@@ -10,7 +10,7 @@ from typing import Any
 from unrolled.core.errors import Misused
 from unrolled.data.files.cell_values import in_brief
 from unrolled.data.files.in_memory import table_of, values_of
-from unrolled.data.labelled import Labelled, LabelledSource
+from unrolled.data.labelled import Bag, Labelled, LabelledSource
 from unrolled.data.reading import Kind, Reading
 from unrolled.data.sources.open_labelled import open_labelled
 
@@ -42,9 +42,13 @@ def labelled(values: Sequence[Any], first: int = 1) -> list[Labelled]:
     return [Labelled(value, None, f"example {i}", None, "all") for i, value in enumerate(values, start=first)]
 
 
+def _brief(value: Any) -> str:
+    return f"{len(value)} instances: {in_brief(value[0], 60)}" if isinstance(value, Bag) else in_brief(value)
+
+
 def first_labelled(opened: LabelledSource, n: int) -> list[dict[str, Any]]:
     """The first examples for people: what is read, what is to be predicted, where it is."""
     return [
-        {"input": in_brief(each.input), "target": in_brief(each.answer), "place": each.place}
+        {"input": _brief(each.input), "target": in_brief(each.answer), "place": each.place}
         for each in islice(opened, n)
     ]

@@ -123,16 +123,17 @@ def open_rows(source: Any, reading: Reading, answers: Answers) -> LabelledSource
 def open_columns(table: Table, reading: Reading, answers: Answers) -> LabelledSource:
     """A table by its columns: which layout, which columns, what kind of input."""
     names = table.columns()
+    _there(table, names, "bag", reading.bag)
+    if lists := bags_are_cells(table, reading):
+        reading = reading.updated({"column": as_names([str(reading.bag)])})
+    elif reading.bag is not None and names_of(reading.column) == [reading.bag]:  # found in lists, before
+        reading = reading.updated({"column": None})
     target = _targets(table, names, reading, answers)
     reading = _with_order(table, reading, target, answers)
     apart_by = {"group": reading.group, "part": reading.part, "id": reading.id, "reading.time": reading.time,
-                "bag": reading.bag}  # fmt: skip
+                "bag": None if lists else reading.bag}  # fmt: skip
     for setting, wanted in apart_by.items():
         _there(table, names, setting, wanted)
-    if lists := bags_are_cells(table, reading):
-        reading = reading.updated({"column": as_names([str(apart_by.pop("bag"))])})
-    elif reading.bag is not None and names_of(reading.column) == [reading.bag]:  # found in lists, before
-        reading = reading.updated({"column": None})
     apart = set(apart_by.values())
     others = [name for name in names if name not in apart and name not in target]
     layout: str = reading.layout
@@ -186,7 +187,7 @@ def _targets(table: Table, names: list[str], reading: Reading, answers: Answers)
     by_name = {name.lower(): name for name in reversed(names)}
     guess = next((by_name[name] for name in TARGETS[answers] if name in by_name), None)
     inputs = names_of(reading.column, names)
-    taken = {*inputs, reading.group, reading.part, reading.id, reading.time}
+    taken = {*inputs, reading.group, reading.part, reading.id, reading.time, reading.bag}
     left = [name for name in names if name not in taken and name.lower() not in INPUTS]
     if guess is None and len(left) == 1 and len(names) > 1:
         guess = left[0]
@@ -202,7 +203,7 @@ def target_by_content(table: Table, reading: Reading) -> tuple[str, str] | None:
     """The column of classes or of numbers beside the only column of texts, and which they are; None: there is none."""
     names = table.columns()
     inputs = names_of(reading.column, names)
-    taken = {reading.group, reading.part, reading.id, reading.time}
+    taken = {reading.group, reading.part, reading.id, reading.time, reading.bag}
     free = [name for name in names if name not in taken and name not in inputs and name.lower() not in IDS]
     kinds = kinds_in(table, [*inputs, *free])
     by_name = {name.lower(): name for name in reversed(free)}
