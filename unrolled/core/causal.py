@@ -100,7 +100,8 @@ class Encoder(nn.Module):
 
     x [B, S, D] and mask [B, S] (True = real) -> y [B, S', D'] and its mask; images and strides change S. What stands
     in the padding, NaN included, changes nothing. As for causal layers, B = 0, an x of another width than d_in, a mask
-    of another shape and an output that is the input itself are handled here.
+    of another shape and an output that is the input itself are handled here. Models of bags read x [B, I, T] or
+    [B, I, T, D] with a mask [B, I, T].
     """
 
     d_in: int | None = None  # the width of x; None: any, or tokens
@@ -110,7 +111,8 @@ class Encoder(nn.Module):
     def __call__(self, x: Tensor, mask: Any) -> tuple[Tensor, Tensor]:
         if self.d_in is not None and x.dim() == 3 and x.size(2) != self.d_in:
             raise UsageError(wrong_width(self, x, self.d_in))
-        if mask is not None and mask.shape != x.shape[:2]:
+        in_bags = x.dim() - x.is_floating_point() == 3  # [B, I, T], or numbers [B, I, T, D]
+        if mask is not None and mask.shape != x.shape[:2] and not (in_bags and mask.shape == x.shape[:3]):
             raise UsageError(f"the mask has shape {list(mask.shape)}, which does not match x of shape {list(x.shape)}")
         if x.shape[0] == 0:
             row = x.new_zeros(1, *x.shape[1:]), mask.new_ones(1, *mask.shape[1:])

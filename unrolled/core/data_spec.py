@@ -31,10 +31,10 @@ class BuiltinSpec:
     licence: str
     size: str
     """about how large it is, in words"""
-    holds: Literal["text", "rows", "labelled", "pairs", "pictures", "series"]
+    holds: Literal["text", "rows", "labelled", "bags", "pairs", "pictures", "series"]
     """what `read` gives: one text or the paths of texts; rows with named values, of texts or of series along time;
-    otherwise an iterator of `Made`, of
-    series [T, D] with their targets, texts with their translations, or pictures [H, W, 3] with their captions"""
+    otherwise an iterator of `Made`, of series [T, D] or bags (lists of texts) with their targets, texts with their
+    translations, or pictures [H, W, 3] with their captions"""
     use: str
     """the tasks that it is for, as the end of a sentence: use it with .."""
     read: Callable[[Any], Any]
@@ -42,7 +42,8 @@ class BuiltinSpec:
     settings: type[Config] = Config
     """what may follow the name; `examples` and `length` say how much is made"""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """of rows: the names of the column of text and, as `target`, of the class"""
+    """of rows: the names of the column of text and, as `target`, of the class; of bags the same and, as `bag`, of the
+    bag, by which other data is then read"""
     answers: Literal["class", "numbers", "series"] | None = None
     """of series: what their targets are; None: they have none"""
 

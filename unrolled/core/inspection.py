@@ -32,6 +32,8 @@ class QuestionSpec:
     """applies(run): why the question does not apply to this run; None: it does."""
     aliases: tuple[str, ...] = ()
     """Other names that users may type."""
+    bags: bool = False
+    """Whether it can be asked of a run that reads bags; most look at the positions of one sequence."""
 
     def __post_init__(self) -> None:
         for name, why in _faults(self):

@@ -17,6 +17,7 @@ from unrolled.core.errors import UsageError, listed, nearest
 Kind = Literal["causal", "encoder", "conditional", "memory"]
 Reads = Literal["embedded", "tokens", "numbers", "units", "counts", "tf-idf"]
 Where = Literal["next", "each", "whole", "regions", "horizon"]
+Bags = Literal["none", "also", "only"]
 Preset = Literal["quick", "standard", "thorough"]
 Targets = Literal["tokens", "bits", "class", "classes", "numbers", "tags", "series", "horizon", "pattern"]
 
@@ -60,6 +61,7 @@ class Asks(NamedTuple):
     source: Literal["tokens", "numbers"] | None = None
     targets: str | None = None
     spelt: bool = False  # a token comes with the letters that it is spelt with
+    bags: bool | None = None  # examples are bags of sequences
 
 
 class SourcePorts(NamedTuple):
@@ -107,6 +109,8 @@ class Ports(NamedTuple):
     next steps of a series."""
     readout: str = "last"
     """How a whole sequence is read off the positions of a body."""
+    pooling: str = ""
+    """Of bags, how they are read off what is read of their instances: the name of a readout; empty: there are none."""
     letters: int = 0
     """Different letters, where a token comes with those it is spelt with: x [B, T, 1 + L]."""
     source: SourcePorts | None = None
@@ -125,7 +129,7 @@ class Ports(NamedTuple):
     def asks(self, accepts: tuple[str, ...]) -> Asks:
         """What is asked, without sizes."""
         source = None if self.source is None else self.source.offers
-        return Asks(accepts, self.answers, self.offers, source, self.targets, bool(self.letters))
+        return Asks(accepts, self.answers, self.offers, source, self.targets, bool(self.letters), bool(self.pooling))
 
 
 class WrongField(UsageError):
@@ -164,6 +168,8 @@ class ModelSpec:
     than positions: for each region."""
     owns_head: bool = False
     """Its output is as wide as the targets."""
+    bags: Bags = "none"
+    """Of a model that owns its head: whether it reads bags, x [B, I, T], too, or these only."""
     closed_form: tuple[Targets, ...] = ()
     """Kinds of targets for which its `solve` gives the weights in closed form, without gradient descent."""
     preset: Preset = "thorough"
@@ -192,7 +198,7 @@ class ModelSpec:
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "kind": get_args(Kind), "preset": PRESETS, "reads": get_args(Reads), "reads_source": get_args(Reads),
-    "outputs": get_args(Where), "closed_form": get_args(Targets),
+    "outputs": get_args(Where), "closed_form": get_args(Targets), "bags": get_args(Bags),
 }  # fmt: skip
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "make": ("config", "sizes"), "resize": ("config", "width"), "under": ("config",),
@@ -207,7 +213,7 @@ def _faults(spec: ModelSpec) -> Iterator[tuple[str, str]]:
             yield name, _invalid(spec, name, "a text")
     for name, choices in CHOICES.items():
         value = getattr(spec, name)
-        one = name in ("kind", "preset")
+        one = name in ("kind", "preset", "bags")
         some = [value] if one or not isinstance(value, tuple) else list(value)
         wrong = [each for each in some if each not in choices]
         if wrong or isinstance(value, str) != one or (not some and name != "closed_form"):
@@ -305,6 +311,10 @@ def misfit(spec: ModelSpec, asks: Asks) -> str | None:
         return f"it reads {_words(spec.reads)}, but the input of the task is {asks.input}"
     if spec.kind == "conditional" and reading(spec.reads_source, asks.source) is None:
         return f"it reads {_words(spec.reads_source)}, but the source of the task is {asks.source}"
+    if asks.bags and spec.owns_head and spec.bags == "none":
+        return "it reads single sequences, but the examples are bags of them"
+    if asks.bags is False and spec.bags == "only":
+        return "it reads bags of sequences, but the examples are single sequences"
     alone = spec.owns_head and asks.where not in ("next", "horizon") and asks.targets is not None
     if alone and asks.targets not in spec.closed_form:
         return f"it has a closed form for {listed(spec.closed_form)}, but the targets are {asks.targets}"

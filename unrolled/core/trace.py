@@ -31,6 +31,16 @@ def trace() -> Iterator[Seen]:
         _seen.reset(token)
 
 
+@contextmanager
+def silent() -> Iterator[None]:
+    """A block whose notes nobody collects: those of layers that read parts of what is looked at, some at a time."""
+    token = _seen.set(None)
+    try:
+        yield
+    finally:
+        _seen.reset(token)
+
+
 def tracing() -> bool:
     """True inside `trace()`: a fast path that does not have the value at hand asks before making it."""
     return _seen.get() is not None

@@ -13,7 +13,8 @@ from unrolled.core.opening import shortened
 BUILTIN = "builtin:"
 HOLDS = {
     "text": "text", "rows": "rows of texts", "labelled": "series with targets, no text", "pairs": "pairs of texts",
-    "pictures": "pictures with captions", "series": "series along time, one row for each time",
+    "bags": "bags of texts with classes", "pictures": "pictures with captions",
+    "series": "series along time, one row for each time",
 }  # fmt: skip
 
 

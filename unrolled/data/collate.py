@@ -65,11 +65,13 @@ def pad(field: Ragged, rows: Whole, filling: int = EMPTY) -> tuple[NDArray[Any],
 
 
 def _pad_bags(bags: Ragged, filling: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    flat, real = pad(bags.inside, np.arange(len(bags.inside)), filling)  # [instances, T]
     places = np.arange(bags.lengths.max(initial=0)) < bags.lengths[:, None]  # [B, I]
-    values = np.full((*places.shape, *flat.shape[1:]), filling if flat.dtype.kind == "i" else 0, flat.dtype)
-    mask = np.zeros((*places.shape, real.shape[1]), bool)  # [B, I, T]
-    values[places], mask[places] = flat, real
+    lengths = np.zeros(places.shape, np.int64)
+    lengths[places] = bags.inside.lengths
+    mask = np.arange(lengths.max(initial=0)) < lengths[..., None]  # [B, I, T]
+    ids = bags.values.dtype.kind in "iu"
+    values = np.full((*mask.shape, *bags.values.shape[1:]), filling if ids else 0, np.int64 if ids else np.float32)
+    values[mask] = bags.values  # both in the order of bags, instances and steps
     return values, mask
 
 

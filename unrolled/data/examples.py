@@ -25,11 +25,15 @@ ROWS = "rows"  # the number of an example in its data
 ENDS = "ends"  # False where a sequence was cut because it was too long, so that no <stop> follows; absent: all end
 KINDS = "kinds"  # what sort of held-out example each is, where figures tell such apart
 REFERENCES = "references"  # the texts that written ones are judged by
+SHORT = 64  # steps in the mean, up to which sequences are taken all at once rather than one by one
 
 
 def offsets_of(lengths: Iterable[int]) -> Whole:
     """Where sequences of these lengths begin when they stand after each other, and where the last one ends."""
-    return np.cumsum([0, *lengths]).astype(np.int64)
+    found = np.fromiter(lengths, np.int64)
+    offsets = np.zeros(len(found) + 1, np.int64)
+    np.cumsum(found, out=offsets[1:])
+    return offsets
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,10 @@ class Ragged:
     def __iter__(self) -> Iterator[NDArray[Any]]:
         return (self[i] for i in range(len(self)))
 
+    def instances(self, i: int) -> Iterator[NDArray[Any]]:
+        """The sequences of a bag."""
+        return (self.inside[j] for j in range(*self.offsets[0][i : i + 2].tolist()))
+
     @property
     def lengths(self) -> Whole:
         """[n] steps of each sequence, or instances of each bag."""
@@ -75,14 +83,22 @@ class Ragged:
 
     def take(self, chosen: Whole) -> Ragged:
         """Some sequences or bags, copied, in the order given."""
-        spans = [self.offsets[0][i : i + 2] for i in chosen]
-        outer = offsets_of(self.lengths_at(chosen))
+        lengths = self.lengths_at(chosen)
+        outer = offsets_of(lengths)
+        if len(self.offsets) == 1 and lengths.sum() > SHORT * max(len(chosen), 1):
+            spans = [self.offsets[0][i : i + 2] for i in chosen]
+            return Ragged(np.concatenate([*(self.values[a:b] for a, b in spans), self.values[:0]]), (outer,))
+        numbers = np.repeat(self.offsets[0][chosen] - outer[:-1], lengths) + np.arange(outer[-1])  # of what is taken
         if len(self.offsets) == 1:
-            parts = [self.values[first:last] for first, last in spans]
-            return Ragged(np.concatenate([*parts, self.values[:0]]), (outer,))
-        numbers = np.concatenate([*(np.arange(first, last) for first, last in spans), outer[:0]])
+            return Ragged(self.values[numbers], (outer,))
         inside = self.inside.take(numbers)
         return Ragged(inside.values, (outer, *inside.offsets))
+
+    def thinned(self, rows: Whole, chosen: Sequence[Whole]) -> Ragged:
+        """Some bags with some of their instances, those that are chosen in each."""
+        numbers = np.concatenate([first + own for first, own in zip(self.offsets[0][rows], chosen)])
+        inside = self.inside.take(numbers)
+        return Ragged(inside.values, (offsets_of(map(len, chosen)), *inside.offsets))
 
     def first(self, n: int) -> Ragged:
         """The first n sequences, as a view."""

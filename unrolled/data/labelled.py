@@ -6,13 +6,14 @@
 | words | a list of words | | numbers | an array [n] |
 | series | an array [T, D] | | tags; series | a list, one tag a word; an array [T, D'] |
 
+A bag is an input that holds several of these, its instances, in a `Bag`.
 A source is read as often as needed, always in the same order, and every example is checked on the way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,10 @@ from unrolled.core.front import option
 from unrolled.data.files.cell_values import LARGEST
 from unrolled.data.given_splits import ALL, settled
 from unrolled.data.reading import Answers, Kind, Reading
+
+
+class Bag(tuple[Any, ...]):
+    """The instances of a bag, each an input."""
 
 
 class Labelled(NamedTuple):
@@ -37,6 +42,8 @@ class Labelled(NamedTuple):
     """of a series in a long table"""
     series: str | None = None
     """of a window: the place of the series that it was cut from"""
+    bag: str | None = None
+    """of an instance: the bag that it is in"""
 
 
 @dataclass
@@ -54,6 +61,8 @@ class LabelledSource:
     typed: bool = False
     """whether texts and numbers are distinguished, as in JSON or a data frame; in a .csv file and in names all is
     text"""
+    bags: bool = False
+    """whether every input is a Bag, whose instances are of `kind`"""
 
     def __iter__(self) -> Iterator[Labelled]:
         first: Labelled | None = None
@@ -65,20 +74,21 @@ class LabelledSource:
             raise DataError(f"{self.name}: there are no examples in it, so there is nothing to learn from")
 
 
+def instances_of(value: Any) -> tuple[Any, ...]:
+    """The instances of a bag; any other input is one by itself."""
+    return value if isinstance(value, Bag) else (value,)
+
+
 def check(example: Labelled, kind: Kind, answers: Answers, first: Labelled) -> None:
     """One example by itself and beside the first."""
     place = example.place
-    if kind == "text" and not example.input.strip():
-        raise DataError(f"{place}: the text is empty; fill it in or remove it")
-    if kind == "words" and (not example.input or not all(example.input)):
-        raise DataError(f"{place}: the text has no words; fill it in or remove it")
-    if kind == "series":
-        check_series(example.input, place)
-        if example.input.shape[1] != first.input.shape[1]:
-            raise DataError(
-                f"{place}: the series has {example.input.shape[1]} channels, but the first ({first.place}) has "
-                f"{first.input.shape[1]}; all series need the same number"
-            )
+    if isinstance(example.input, Bag):
+        if not example.input:
+            raise DataError(f"{place}: the bag is empty; give it an instance or remove it")
+        for number, each in enumerate(example.input, start=1):
+            _check_input(each, f"{place}, instance {number}", kind, first)
+    else:
+        _check_input(example.input, place, kind, first)
     if answers == "class" and not example.answer.strip():
         raise DataError(f"{place}: the class is empty; fill it in or remove the example")
     if answers == "numbers" and example.answer.shape != first.answer.shape:
@@ -93,6 +103,21 @@ def check(example: Labelled, kind: Kind, answers: Answers, first: Labelled) -> N
             raise DataError(
                 f"{place}: the target has shape {list(example.answer.shape)} and the input "
                 f"{list(example.input.shape)}; both need the same number of steps"
+            )
+
+
+def _check_input(value: Any, place: str, kind: Kind, first: Labelled) -> None:
+    if kind == "text" and not value.strip():
+        raise DataError(f"{place}: the text is empty; fill it in or remove it")
+    if kind == "words" and (not value or not all(value)):
+        raise DataError(f"{place}: the text has no words; fill it in or remove it")
+    if kind == "series":
+        check_series(value, place)
+        before = instances_of(first.input)[0].shape[1]
+        if value.shape[1] != before:
+            raise DataError(
+                f"{place}: the series has {value.shape[1]} channels, but the first ({first.place}) has {before}; all "
+                "series need the same number"
             )
 
 
@@ -117,7 +142,7 @@ def join_parts(parts: Mapping[str, LabelledSource], name: str) -> LabelledSource
             f"{name}: the splits hold different kinds of data, {listed(sorted(kinds))}; they must be the same"
         )
     first = next(iter(parts.values()))
-    result = LabelledSource(name, first.kind, first.answers, lambda: read(), {}, first.reading, first.typed)
+    result = replace(first, name=name, read=lambda: read(), notes={})
 
     def read() -> Iterator[Labelled]:
         for part, source in parts.items():

@@ -30,10 +30,10 @@ from unrolled.data.codecs.labels import (
 from unrolled.data.codecs.text import Codec
 from unrolled.data.codecs.word_list import WordListCodec
 from unrolled.data.config import DataConfig
-from unrolled.data.examples import INPUT, ROWS, Examples, Ragged, lengths_of
+from unrolled.data.examples import INPUT, ROWS, Examples, Ragged, lengths_of, offsets_of, ragged
 from unrolled.data.files.passes import Steady
 from unrolled.data.given_splits import PARTS
-from unrolled.data.labelled import Labelled, LabelledSource
+from unrolled.data.labelled import Bag, Labelled, LabelledSource, instances_of
 from unrolled.data.prepared import Prepared
 from unrolled.data.reading import Fold, Kind
 from unrolled.data.sides import WHOLE, Scan, scan_examples, sides
@@ -91,16 +91,18 @@ def prepare_labelled(
     facts = {
         "source": source.name,
         "kind": source.kind,
+        **({"bags": True} if source.bags else {}),
         "targets": source.answers,
         **facts,
         "outputs": answers.size,
         "classes": _class_counts(answers, sections) if isinstance(answers, ClassCodec) else None,
-        "lengths": lengths_of([section.lengths(INPUT) for section in sections.values()]),
+        **_lengths(sections, source.bags),
         "truncated": truncated,
-        "split": {part: {"examples": s.n_examples, "steps": len(s.values(INPUT))} for part, s in sections.items()},
+        "split": {part: _counted(section, source.bags) for part, section in sections.items()},
         "notes": [*source.notes, *facts["notes"], *_more_notes(facts, truncated, config), *_unseen(answers, sections)],
     }
-    told = {"kind": source.kind, "answers": source.answers, "reading": source.reading.model_dump(mode="json")}
+    told = {"kind": source.kind, "answers": source.answers, "reading": source.reading.model_dump(mode="json"),
+            **({"bags": True} if source.bags else {})}  # fmt: skip
     codecs = {"inputs": inputs, "answers": answers}
     return Prepared(sections, codecs, facts, _fingerprint(scan, side, names), told)
 
@@ -129,8 +131,8 @@ def unspaced(text: str, tokens: str) -> str:
 def fit_inputs(
     kind: Kind, examples: Iterable[Labelled], config: DataConfig, letters: int, least: int, name: str
 ) -> InputCodec:
-    """The codec of the inputs, from the examples of the training split."""
-    inputs = (example.input for example in examples)
+    """The codec of the inputs, from the examples of the training split; of bags, from their instances."""
+    inputs = (value for example in examples for value in instances_of(example.input))
     if kind == "text":
         return Codec.fit((spaced(text, config.tokens) for text in inputs), config)
     if kind == "words":
@@ -155,6 +157,33 @@ def encode_input(inputs: InputCodec, value: Any, place: str) -> NDArray[Any]:
     return ids.astype(np.int32)
 
 
+def encode_bag(inputs: InputCodec, bag: Bag, place: str) -> Ragged:
+    """The instances of a bag, each as `encode_input` gives it."""
+    if isinstance(inputs, NumberScaler):
+        found = inputs.encode(np.concatenate(bag), place)
+        return Ragged(found, (offsets_of(map(len, bag)),))
+    if isinstance(inputs, Codec):
+        try:
+            ids, lengths = inputs.encode_all([spaced(text, inputs.kind) for text in bag])
+        except DataError as error:
+            raise DataError(f"{place}: {error}") from None
+        return Ragged(ids.astype(np.int32), (offsets_of(lengths),))
+    return ragged([encode_input(inputs, words, f"{place}, instance {i}") for i, words in enumerate(bag, start=1)])
+
+
+def _encoded(inputs: InputCodec, value: Any, place: str) -> NDArray[Any] | Ragged:
+    return encode_bag(inputs, value, place) if isinstance(value, Bag) else encode_input(inputs, value, place)
+
+
+def _longest(x: NDArray[Any] | Ragged) -> int:
+    return int(x.lengths.max()) if isinstance(x, Ragged) else len(x)
+
+
+def _first(x: NDArray[Any] | Ragged, n: int) -> NDArray[Any] | Ragged:
+    """The first n steps, of a bag those of each instance."""
+    return ragged([each[:n] for each in x]) if isinstance(x, Ragged) else x[:n]
+
+
 def encode_examples(
     examples: Sequence[Labelled], inputs: InputCodec, answers: AnswerCodec | None, rows: Sequence[int] | None = None
 ) -> Examples:
@@ -162,7 +191,7 @@ def encode_examples(
     found = _Part()
     for row, example in zip(range(len(examples)) if rows is None else rows, examples):
         target = None if answers is None else answers.encode(example.answer, example.place)
-        found.add(encode_input(inputs, example.input, example.place), target, row, _aligned(answers))
+        found.add(_encoded(inputs, example.input, example.place), target, row, _aligned(answers))
     return found.examples(_aligned(answers))
 
 
@@ -177,8 +206,8 @@ class _Part:
     def __init__(self) -> None:
         self.inputs, self.targets, self.rows = Growing(), Growing(), array("q")
 
-    def add(self, x: NDArray[Any], y: Any, row: int, aligned: bool) -> None:
-        self.inputs.add(x)
+    def add(self, x: NDArray[Any] | Ragged, y: Any, row: int, aligned: bool) -> None:
+        self.inputs.add_bag(x) if isinstance(x, Ragged) else self.inputs.add(x)
         self.rows.append(row)
         if y is not None:
             self.targets.add(y if aligned else np.asarray(y)[None])
@@ -202,15 +231,15 @@ def _encode(
     for row, (example, number) in enumerate(zip(_drained(examples), side)):
         if number < 0:
             continue
-        x, y = encode_input(inputs, example.input, example.place), answers.encode(example.answer, example.place)
+        x, y = _encoded(inputs, example.input, example.place), answers.encode(example.answer, example.place)
         limit = config.max_length
-        if limit is not None and len(x) > limit:
+        if limit is not None and (longest := _longest(x)) > limit:
             if config.too_long == "error":
                 raise DataError(
-                    f"{example.place}: this example has {len(x)} steps, more than max_length = {limit}; choose "
+                    f"{example.place}: this example has {longest} steps, more than max_length = {limit}; choose "
                     f"{option('too_long', 'truncate')} or a larger {option('max_length')}"
                 )
-            x, y, truncated = x[:limit], y[:limit] if aligned else y, truncated + 1
+            x, y, truncated = _first(x, limit), y[:limit] if aligned else y, truncated + 1
         seen = isinstance(answers, SetCodec) and names[number] == "train"  # it has no class that training never showed
         held[number].add(x, y[: answers.size] if seen else y, row, aligned)
     found = {part: held[names.index(part)] for part in PARTS if part in names}
@@ -227,6 +256,20 @@ def _drained(examples: Iterable[Labelled]) -> Iterator[Labelled]:
     examples.reverse()
     while examples:
         yield examples.pop()
+
+
+def _lengths(sections: Mapping[str, Examples], bags: bool) -> dict[str, dict[str, float]]:
+    """Of the sequences, and how many of them bags have."""
+    fields = [section.fields[INPUT] for section in sections.values()]
+    if not bags:
+        return {"lengths": lengths_of([field.lengths for field in fields])}
+    steps = [field.inside.lengths for field in fields]
+    return {"lengths": lengths_of(steps), "instances": lengths_of([field.lengths for field in fields])}
+
+
+def _counted(section: Examples, bags: bool) -> dict[str, int]:
+    n = {"instances": len(section.fields[INPUT].inside)} if bags else {}
+    return {"examples": section.n_examples, **n, "steps": len(section.values(INPUT))}
 
 
 def _class_counts(codec: ClassCodec, sections: Mapping[str, Examples]) -> dict[str, dict[str, int]]:

@@ -119,9 +119,13 @@ class Reading(Config):
     part: Name | None = None
     """A column with the split of each row: train, valid or test."""
 
-    layout: Literal["auto", "cells", "wide", "long"] = "auto"
-    """How a table holds inputs: one input per cell, one series per row (wide), or one series in the rows of each id
-    (long)."""
+    layout: Literal["auto", "cells", "wide", "long", "vector"] = "auto"
+    """How a table holds inputs: one input per cell, one series per row (wide), one series in the rows of each id
+    (long), or one step per row with a channel per column (vector)."""
+
+    bag: Name | None = None
+    """Examples are bags: the column that says in which bag the instance of each row is, or one whose cells are lists of
+    instances; of arrays the same, or the offsets of bags."""
 
     id: Name | None = None
     """The column that identifies the series of a long table."""
@@ -162,7 +166,7 @@ class Reading(Config):
     def uses(self) -> dict[str, str]:
         """What the columns that are named are used for."""
         named = {"input": self.column, "target": self.target, "group": self.group, "split": self.part,
-                 "series": self.id, "time": self.time}  # fmt: skip
+                 "series": self.id, "time": self.time, "bag": self.bag}  # fmt: skip
         return {name: use for use, wanted in named.items() for name in names_of(wanted)}
 
 

@@ -4,6 +4,7 @@ from one integer; for figures every example or token once.
     StreamRows    a stream in rows that follow one another
     Windows       windows of a stream in a random order
     Pooled        separate examples, those of about equal length together
+    PooledBags    bags, of which some instances are drawn anew each time
     Bucketed      sources and targets, both of about equal length together, as many as fit into so many tokens
 
 The order is a function of (seed, epoch).
@@ -23,10 +24,11 @@ from unrolled.core.batch import SOURCE, TARGET, Batch
 from unrolled.core.errors import DataError
 from unrolled.core.front import option
 from unrolled.data.collate import NEXT, Form, collate, collate_spans, n_targets
-from unrolled.data.examples import Examples, Whole
+from unrolled.data.examples import Examples, Ragged, Whole
 
 POOL = 100  # batches that are sorted by length together: short padding, and still a random order
 EXACT, WIDER = 8, 1.15  # buckets: every length up to the first by itself, then by this factor
+INSTANCES = 1 << 14  # of bags, padding included, that are evaluated together
 WARM_UP = 256  # tokens of context before a row of an evaluation that carries its state
 
 
@@ -221,7 +223,10 @@ class Epochs(Sampler):
         epoch, i = divmod(step, self.steps_per_epoch)
         order, batches = self._drawn(epoch)
         first, last = self.cuts[batches[i] : batches[i] + 2]
-        return collate(self.examples, order[first:last], self.form)
+        return self._collated(order[first:last], epoch)
+
+    def _collated(self, rows: Whole, epoch: int) -> Batch:
+        return collate(self.examples, rows, self.form)
 
     def _draw(self, random: np.random.Generator, order: Callable[[np.random.Generator], Whole]) -> tuple[Whole, Whole]:
         return order(random), random.permutation(self.steps_per_epoch)
@@ -240,7 +245,7 @@ class Pooled(Epochs):
     """
 
     def __init__(self, examples: Examples, batch_size: int, form: Form, seed: int = 0) -> None:
-        lengths, n = examples.lengths(form.x), examples.n_examples
+        lengths, n = self._lengths(examples.fields[form.x]), examples.n_examples
         if n == 0:
             raise DataError(f"this split has no examples; give more data or another {option('split')}")
         self.batch_size = size = min(batch_size, n)
@@ -248,15 +253,59 @@ class Pooled(Epochs):
         super().__init__(examples, form, seed, cuts, lambda random: pooled(random.permutation(n), lengths, size))
         if batch_size > n:
             self.notes.append(f"the batch size is {n} instead of {batch_size}: there are no more examples")
-        steps = n_targets(examples, form.ahead) if form.ahead is not None else int(lengths.sum())
+        steps = n_targets(examples, form.ahead) if form.ahead is not None else self._steps(examples.fields[form.x])
         self.tokens_per_step = max(1, round(steps / self.steps_per_epoch))
+
+    def _lengths(self, field: Ragged) -> Whole:
+        return field.lengths
+
+    def _steps(self, field: Ragged) -> int:
+        """Of all sequences, as they are read in an epoch."""
+        return len(field.values)
+
+
+class PooledBags(Pooled):
+    """Bags, of each of which at most so many instances are read at a time: a draw from (seed, epoch, bag)."""
+
+    def __init__(self, examples: Examples, batch_size: int, form: Form, instances: int, seed: int = 0) -> None:
+        self.instances = instances
+        super().__init__(examples, batch_size, form, seed)
+
+    def _lengths(self, field: Ragged) -> Whole:
+        return np.minimum(field.lengths, self.instances)
+
+    def _steps(self, field: Ragged) -> int:
+        return round(len(field.values) * self._lengths(field).sum() / len(field.inside))
+
+    def _collated(self, rows: Whole, epoch: int) -> Batch:
+        bags = self.examples.fields[self.form.x]
+        chosen = [self._drawn_from(int(n), epoch, int(row)) for row, n in zip(rows, bags.lengths_at(rows))]
+        columns = {TARGET: self.examples.values(TARGET)[rows]} if TARGET in self.examples.columns else {}
+        drawn = Examples({self.form.x: bags.thinned(rows, chosen)}, columns)
+        return replace(collate(drawn, np.arange(len(rows)), self.form), rows=torch.from_numpy(np.array(rows, np.int64)))
+
+    def _drawn_from(self, n: int, epoch: int, row: int) -> Whole:
+        if n <= self.instances:
+            return np.arange(n)
+        random = np.random.default_rng((self.seed, epoch, row))
+        return np.sort(random.choice(n, self.instances, replace=False, shuffle=False))
 
 
 def pooled_batches(examples: Examples, batch_size: int, form: Form) -> Iterator[Batch]:
-    """Every example once for figures, those of about equal length together; `rows` says which is which."""
-    order = pooled(np.arange(examples.n_examples), examples.lengths(form.x), batch_size)
-    for start in range(0, len(order), batch_size):
-        yield collate(examples, order[start : start + batch_size], form)
+    """Every example once for figures, those of about equal length together; `rows` says which is which.
+
+    Of bags, whose instances are all read, no more together than have so many instances, but at least one.
+    """
+    field = examples.fields[form.x]
+    order = pooled(np.arange(examples.n_examples), field.lengths, batch_size)
+    start = 0
+    while start < len(order):
+        rows = order[start : start + batch_size]
+        if len(field.offsets) > 1:
+            width = np.maximum.accumulate(field.lengths_at(rows)) * np.arange(1, len(rows) + 1)
+            rows = rows[: max(1, int((width <= INSTANCES).sum()))]
+        yield collate(examples, rows, form)
+        start += len(rows)
 
 
 # ---- sources and targets

@@ -21,7 +21,7 @@ from unrolled.core.front import option
 from unrolled.data.codecs.labels import CLASS_CODECS
 from unrolled.data.config import DataConfig
 from unrolled.data.given_splits import given_among, how_split, notes_on, own_shares
-from unrolled.data.labelled import Labelled
+from unrolled.data.labelled import Bag, Labelled
 from unrolled.data.reading import Answers, Fold
 from unrolled.data.split import by_position, fold_shares, grouped, row_key, stratified, together
 
@@ -55,7 +55,7 @@ def scan_examples(examples: Iterable[Labelled], seed: int, answers: Answers) -> 
     series_of: dict[str, int] = {}
     counts: Counter[str] = Counter()
     for example in examples:
-        content = "\n".join(example.input) if isinstance(example.input, list) else example.input
+        content = _content(example.input)
         answer = example.answer
         keys.append(row_key(content, None, seed))
         pairs.append(row_key(content, str(answer.tolist() if isinstance(answer, np.ndarray) else answer), seed))
@@ -88,6 +88,17 @@ def scan_examples(examples: Iterable[Labelled], seed: int, answers: Answers) -> 
         windows,
         _whole_answers(whole, windows, seed) if answers == "series" else None,
     )
+
+
+def _content(value: Any) -> Any:
+    """An input as a text or an array, equal where inputs are; of a bag whatever the order of its instances."""
+    if not isinstance(value, Bag):
+        return "\n".join(value) if isinstance(value, list) else value
+    found = [_content(each) for each in value]
+    if isinstance(found[0], str):
+        return "\n\n".join(sorted(found))
+    rows = sorted(each.astype(np.float32).tobytes() for each in found)  # of equal steps: [T, D] in the order of bytes
+    return np.frombuffer(b"".join(rows), np.float32)
 
 
 def _whole_answers(

@@ -3,7 +3,8 @@
     alpha^(t) = softmax over tau of s(z_q^(t), z_k^(tau)),        sum over tau of alpha_tau^(t) = 1        eq. (7.20)
 
 Row t of a picture is alpha^(t) (Fig. 7.11): a grid of tokens for self-attention, target by source for attention to a
-source. The entropy of a row is 0 when it looks at one position only and log n when it looks at n alike.
+source. The entropy of a row is 0 when it looks at one position only and log n when it looks at n alike. Of a run that
+reads bags, the weights of its pooling are told: which instances count.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from torch import Tensor
 from unrolled.core import config
 from unrolled.core.errors import UsageError
 from unrolled.core.inspection import QuestionSpec
+from unrolled.inspect.tools.bags import weights_of_instances, why_no_weights
 from unrolled.inspect.tools.looking import Look, glance, look_at, models_where, reads_whole, rounded, vocabulary_of
 from unrolled.pictures.alignment import is_of_source
 from unrolled.pictures.answer import Answer
@@ -36,6 +38,8 @@ class Config(config.Config):
 
 
 def applies(run: Run) -> str | None:
+    if run.task.ports().pooling:
+        return why_no_weights(run)
     if glance(run).seen["attention"]:
         return None
     attending = models_where(lambda _, seen: bool(seen["attention"]))
@@ -43,6 +47,8 @@ def applies(run: Run) -> str | None:
 
 
 def ask(run: Run, value: Any, config: Config) -> Answer:
+    if run.task.ports().pooling:
+        return weights_of_instances(run, value)
     look = look_at(run, value, config.length)
     layers = [weights[0].double().cpu() for weights in look.seen["attention"]]  # [H, T, S] each
     number = config.layer or len(layers)
@@ -150,5 +156,9 @@ def _reading(heads: list[dict[str, Any]], off: float) -> str:
 
 
 QUESTION = QuestionSpec(
-    summary="Which positions does each position attend to, by layer and head?", config=Config, ask=ask, applies=applies
+    summary="Which positions does each position attend to, by layer and head? Which instances of a bag count?",
+    config=Config,
+    ask=ask,
+    applies=applies,
+    bags=True,
 )

@@ -243,5 +243,6 @@ QUESTION = QuestionSpec(
     config=Config,
     ask=ask,
     applies=applies,
+    bags=True,
     aliases=("weights", "size"),
 )

@@ -112,5 +112,6 @@ MODEL = ModelSpec(
     reads=("tokens",),
     outputs=("whole",),
     owns_head=True,
+    bags="also",
     closed_form=("class", "classes"),
 )

@@ -60,5 +60,6 @@ MODEL = ModelSpec(
     reads=("tokens", "numbers"),
     outputs=("whole",),
     owns_head=True,
+    bags="also",
     closed_form=("class", "classes", "numbers"),
 )

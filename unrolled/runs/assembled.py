@@ -4,6 +4,7 @@
     Started          the same, started by a class: decoder, (head)
     EncoderDecoder   with a source: encoder, decoder, head
     Reader           the whole is read first: (embedding), body, (readout), (head)
+    BagReader        bags of sequences: (embedding), body, (readout), pooling, head
     FromLast etc.    a forecast: a decoder, or a reader of windows, whose outputs are relative to a level
     Recaller         a memory, whose states are updated until they stand still
 
@@ -26,6 +27,7 @@ from unrolled.layers.attention.readout import readout_named
 from unrolled.layers.counting.bag_of_words import Bag
 from unrolled.layers.memory.recaller import Recaller
 from unrolled.layers.parts.assembled import Decoder, Reader
+from unrolled.layers.parts.bags import BagReader
 from unrolled.layers.parts.char_words import SpeltWords
 from unrolled.layers.parts.conditioning import Started
 from unrolled.layers.parts.dropout import WordDropout
@@ -99,8 +101,17 @@ def _reader(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Encoder:
     body = make(Sizes(width, ports.d_out))
     each = ports.answers == "each"
     readout = None if each or isinstance(embedding, Bag) else readout_named(ports.readout, body.d_out)
-    head = nn.Linear(body.d_out if readout is None else readout.d_out, ports.d_out)
+    width = body.d_out if readout is None else readout.d_out
+    pooling = readout_named(ports.pooling, width) if ports.pooling else None
+    head = nn.Linear(width if pooling is None else pooling.d_out, ports.d_out)
     before, behind = _dropout(head, ends), _dropout(head, ends)
+    if pooling is not None:
+        if pooling.ordered:
+            raise UsageError(
+                f"invalid value pooling = {ports.pooling}: the instances of a bag have no order; expected a readout "
+                "that needs none, such as mean, max, attention or hopfield"
+            )
+        return BagReader(embedding, body, readout, pooling, head, before=before, behind=behind)
     delay = ports.delay if each and isinstance(body, Causal) else 0
     return Reader(embedding, body, readout, head, before=before, behind=behind, delay=delay)
 

@@ -276,7 +276,9 @@ class Run:
     def unanswered(self, question: str) -> str | None:
         """Why a question does not apply to this run; None: it does."""
         with discover.questions.own_mistakes(), discover.models.own_mistakes():
-            why = discover.question(question).applies(self)
+            spec = discover.question(question)
+            alone = "this run reads bags of sequences, of which it looks at no single position"
+            why = alone if self.task.ports().pooling and not spec.bags else spec.applies(self)
         if why is not None and not isinstance(why, str):
             raise UsageError(f"applies of the question '{question}' must return None or the reason, found {why!r}")
         return why

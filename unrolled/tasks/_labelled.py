@@ -5,18 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
-from pydantic import AfterValidator, Field
 from torch import Tensor
 
-from unrolled.core import config, discover, task
+from unrolled.core import task
 from unrolled.core.batch import TARGET, Batch
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import UsageError
 from unrolled.core.flow import Flow
 from unrolled.core.forward import outputs
 from unrolled.core.front import option
@@ -30,46 +27,31 @@ from unrolled.data.collate import BESIDE
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import INPUT, Examples
 from unrolled.data.files.beside import with_beside
-from unrolled.data.files.cell_values import as_series, as_words, shown
 from unrolled.data.files.in_memory import is_standard_input
 from unrolled.data.labelled import Labelled, LabelledSource
-from unrolled.data.labelled_prepare import (
-    InputCodec,
-    encode_examples,
-    encode_input,
-    prepare_labelled,
-    unspaced,
-)
+from unrolled.data.labelled_prepare import InputCodec, encode_bag, encode_examples, encode_input, prepare_labelled
 from unrolled.data.look import Look
 from unrolled.data.prepared import Prepared, kept, n_values, settings_of, used
 from unrolled.data.reading import Answers, Kind, Reading
-from unrolled.data.sampler import Pooled, pooled_batches
+from unrolled.data.sampler import Pooled, PooledBags, pooled_batches
 from unrolled.data.sources.labelled_guess import guess_answers
 from unrolled.data.sources.labelled_inputs import bare, first_labelled, inputs_of, labelled
 from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.data.sources.rows_beside import labelled_rows
 from unrolled.layers.counting.bag_of_words import Bag
 from unrolled.tasks._explained import explained
-from unrolled.tasks._live import flow_of, numbers_in
+from unrolled.tasks._inputs import Inputs
+from unrolled.tasks._labelled_config import Config
+from unrolled.tasks._live import flow_of
 from unrolled.tasks._prepared import PreparedTask
 from unrolled.tasks._told import OfExamples
 
 EVALUATION_ROWS = 64
-AT_ONCE = 256  # examples that are predicted together
 INPUTS, ANSWERS = "inputs.json", "answers.json"
 POINTS = 1000  # that a picture shows at most
 PLURAL = {"class": "classes", "classes": "sets of classes"}  # the others are plurals already
 FEW, SHORT = 2000, 2000  # series, and steps of each, whose nearest neighbours are looked for
-
-Readout = Annotated[str, AfterValidator(config.NameIn(discover.readouts))]
-
-
-class Config(config.Config):
-    """What all of them can be told."""
-
-    reading: Reading = Reading()
-    letters: int = Field(0, ge=0, le=64)
-    """Number of letters of each word that are read in addition to it, for inputs of words; 0: none."""
+BAGS = 100  # that an evaluation in training reads at least, however many tokens they have
 
 
 def _where(answers: str) -> Literal["each", "whole"]:
@@ -93,6 +75,7 @@ class LabelledTask(PreparedTask):
         self.inputs: InputCodec
         self.answers: AnswerCodec
         self.kind: Kind = "text"
+        self.bags = False
         self.answers_are: Answers = self.KINDS[0]
         self.reading: Reading = self._asked_reading()
         self.temperature = 1.0  # what logits are divided by
@@ -102,6 +85,7 @@ class LabelledTask(PreparedTask):
     def _asked_reading(self) -> Reading:
         given = self.config.reading
         told = {name: value for name in ("column", "part") if (value := getattr(self.data, name)) is not None}
+        self.config.require_use(given.bag is not None or None)
         return given.updated({name: value for name, value in told.items() if getattr(given, name) is None})
 
     # ---- data
@@ -115,8 +99,8 @@ class LabelledTask(PreparedTask):
         found = kept(source, self._asked(), lambda: self._prepared(source))
         self.prepared = replace(found, sections=used(found.sections, self.data, n_values))
         self.inputs, self.answers = found.codecs["inputs"], found.codecs["answers"]
-        self.kind, self.answers_are = found.told["kind"], found.told["answers"]
-        self.reading = Reading.parse(found.told["reading"])
+        self._recall_data(found.told)
+        self.config.require_use(self.bags)
 
     def _asked(self) -> dict[str, Any]:
         """All that decides what is prepared from a source, as JSON values."""
@@ -182,11 +166,15 @@ class LabelledTask(PreparedTask):
         self._offered = found.codec if found and isinstance(found.codec, Codec | WordListCodec) else None
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": self.kind, "answers": self.answers_are, "reading": self.reading.model_dump(mode="json")}
+        told = {"kind": self.kind, "answers": self.answers_are, "reading": self.reading.model_dump(mode="json")}
+        return {**told, "bags": True} if self.bags else told
 
     def recall(self, facts: Mapping[str, Any]) -> None:
+        self._recall_data(facts)
+
+    def _recall_data(self, facts: Mapping[str, Any]) -> None:
         told = OfExamples.among(facts)
-        self.kind, self.answers_are, self.reading = told.kind, told.answers, told.reading
+        self.kind, self.answers_are, self.reading, self.bags = told.kind, told.answers, told.reading, told.bags
 
     def columns(self) -> dict[str, str]:
         return self.reading.uses()
@@ -199,11 +187,12 @@ class LabelledTask(PreparedTask):
     def ports(self) -> Ports:
         n_tokens, d_in = (0, self.inputs.size) if self.kind == "series" else (self.inputs.size, None)
         letters = self.inputs.n_letters if isinstance(self.inputs, WordListCodec) and self.config.letters else 0
-        where, readout = _where(self.answers_are), self._readout()
-        return Ports(n_tokens, self.answers.size, 0, d_in, where, readout, letters, targets=self.answers_are)
+        where, readout, pooling = _where(self.answers_are), self._readout(), self.config.pooled_by if self.bags else ""
+        targets = self.answers_are
+        return Ports(n_tokens, self.answers.size, 0, d_in, where, readout, pooling, letters, targets=targets)
 
     def asks(self) -> Asks:
-        return Asks(self.ACCEPTS, _where(self.answers_are))
+        return Asks(self.ACCEPTS, _where(self.answers_are), bags=True if self.reading.bag is not None else None)
 
     def _readout(self) -> str:
         return "last"
@@ -214,11 +203,16 @@ class LabelledTask(PreparedTask):
         return self.emission.loss(y[:, 0], batch.y) if whole else super().loss(y, batch)
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
-        return Pooled(self.sections["train"], batching.batch_size, BESIDE, seed)
+        section = self.sections["train"]
+        if not self.bags:
+            return Pooled(section, batching.batch_size, BESIDE, seed)
+        return PooledBags(section, batching.batch_size, BESIDE, self.config.drawn, seed)
 
     def neighbours(self) -> list[task.Baseline]:
         """What is hard to beat where series are few and short: the nearest neighbour, and fixed filters."""
         section = self.sections["train"]
+        if self.bags:
+            return []
         fits = self.kind == "series" and section.n_examples <= FEW and int(section.lengths(INPUT).max()) <= SHORT
         return (
             [task.Baseline("nearest neighbour", "nearest", {}), task.Baseline("MiniRocket", "minirocket", {})]
@@ -229,7 +223,8 @@ class LabelledTask(PreparedTask):
     def look_at_training(self, model: Any) -> None:
         for layer in model.modules():
             if isinstance(layer, Bag):
-                layer.count_documents(self.sections["train"].fields[INPUT])
+                found = self.sections["train"].fields[INPUT]
+                layer.count_documents(found.inside if self.bags else found)
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         """Settings that a model leaves open are chosen on validation data; with folds, whose scores that would
@@ -263,63 +258,50 @@ class LabelledTask(PreparedTask):
 
     # ---- examples, one by one
 
+    def value_of(self, value: Any, place: str) -> Any:
+        """An input as it is; a line of text where words or numbers are wanted, cut into them."""
+        return self.read_as.taken(value, place)
+
     def example(self, value: Any) -> tuple[Batch, list[str]]:
         section = encode_examples(labelled([self.value_of(value, "the input")]), self.inputs, None)
         batch = next(iter(pooled_batches(section, 1, BESIDE)))
-        return batch, self.names_of(section.at(INPUT, 0))
+        return batch, self.read_as.names(section, 0)
 
     def explained(self, y: Tensor, at: int) -> task.Explained:
         return explained(self.answers, self.emission, y, at)
 
-    def names_of(self, x: np.ndarray) -> list[str]:
-        """A name for each position of an encoded input."""
-        if self.kind == "series":
-            return [str(t) for t in range(len(x))]
-        words = x[:, 0] if x.ndim > 1 else x
-        return [self.inputs.name(int(token)) for token in words]  # type: ignore[union-attr]
-
-    def value_of(self, value: Any, place: str) -> Any:
-        """An input as it is; a line of text where words or numbers are wanted, cut into them."""
-        if self.kind == "text":
-            if not isinstance(value, str):
-                raise DataError(f"{place}: found {shown(value)}, expected text")
-            if not value.strip():
-                raise DataError(f"{place}: the text is empty; fill it in or remove it")
-            return value
-        if self.kind == "words":
-            words = as_words(value, place)
-            if not words:
-                raise DataError(f"{place}: the text has no words; fill it in or remove it")
-            return words
-        return as_series(numbers_in(value, place) if isinstance(value, str) else value, place)
+    @property
+    def read_as(self) -> Inputs:
+        """How inputs are taken from users and shown to them."""
+        return Inputs(self.inputs, self.kind, self.bags, self.reading.layout == "wide")
 
     def input_of(self, line: Mapping[str, Any]) -> Any:
-        value = line["input"]
-        return np.asarray(value, np.float64) if self.kind == "series" else value
+        return self.read_as.of_line(line["input"])
 
-    def shown(self, x: np.ndarray) -> Any:
+    def shown(self, section: Examples, i: int) -> Any:
         """An encoded input as JSON shows it, and as `example` takes it again."""
-        if self.kind == "series":
-            return np.asarray(self.inputs.decode(x)).round(6).tolist()  # type: ignore[union-attr]
-        if self.kind == "words":
-            return self.names_of(x)
-        return unspaced(str(self.inputs.decode(x)), self.data.tokens)  # type: ignore[union-attr]
+        return self.read_as.shown(section, i)
 
     def read(self, source: Any) -> Iterator[list[task.Given]]:
         lines = (Labelled(line.rstrip("\n"), None, f"line {n}", None, "all") for n, line in enumerate(sys.stdin, 1))
         found = lines if is_standard_input(source) else self._inputs_in(source)
-        given = (self._given(each, number) for number, each in enumerate(found, 1))
-        while some := list(islice(given, AT_ONCE)):
-            yield some
+        number = 0
+        for some in self.read_as.some_at_a_time(found):
+            yield [self._given(each, i) for i, each in enumerate(some, number + 1)]
+            number += len(some)
 
     def _inputs_in(self, source: Any) -> Iterable[Labelled]:
         """The inputs of other data, found as in training."""
-        return inputs_of(source, self.reading, self.kind)
+        return inputs_of(source, self.reading, self.kind, self.bags)
 
     def _given(self, each: Labelled, number: int) -> task.Given:
         """An input that can be read, or an error that says where it stands."""
-        value, names = self.value_of(each.input, each.place), {str(self.reading.id): each.id} if each.id else {}
-        encode_input(self.inputs, value, each.place)
+        value = self.value_of(each.input, each.place)
+        names = {str(self.reading.bag if self.bags else self.reading.id): each.id} if each.id else {}
+        if self.bags:
+            encode_bag(self.inputs, value, each.place)
+        else:
+            encode_input(self.inputs, value, each.place)
         return task.Given(value, None, names, number, each.place)
 
     def rows_in(self, path: Path) -> task.Rows | None:
@@ -349,7 +331,7 @@ class LabelledTask(PreparedTask):
 
     def first_of(self, split: str, limit: int) -> Examples:
         """The first examples of a part."""
-        return self.sections[split].first(limit)
+        return self.read_as.first(self.sections[split], limit)
 
     def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
         examples = list(self._opened(source, self.answers_are))
@@ -366,8 +348,10 @@ class LabelledTask(PreparedTask):
         self, model: Any, split: str, limit: int | None = None, ledger: task.Ledger | None = None
     ) -> dict[str, float]:
         section = self.sections[split]
-        some = section if limit is None else section.share(min(1.0, limit / len(section.values(INPUT))))
-        return self.measure(model, some, ledger)
+        share = 1.0 if limit is None else min(1.0, limit / len(section.values(INPUT)))
+        if self.bags:
+            share = max(share, min(1.0, BAGS / section.n_examples))
+        return self.measure(model, section.share(share), ledger)
 
     def measure(self, model: Any, section: Examples, ledger: task.Ledger | None) -> dict[str, float]:
         raise NotImplementedError

@@ -32,6 +32,7 @@ class OfExamples(Record):
     kind: Kind
     answers: Answers
     reading: Reading
+    bags: bool = False
 
 
 class OfClasses(Record):

@@ -25,7 +25,7 @@ from unrolled.core.metric import Metric
 from unrolled.core.tokens import NO_ANSWER
 from unrolled.data.codecs.labels import ClassCodec
 from unrolled.data.config import DataConfig
-from unrolled.data.examples import INPUT, Examples
+from unrolled.data.examples import Examples
 from unrolled.data.reading import Answers
 from unrolled.emissions.bits import Bits
 from unrolled.emissions.categorical import Categorical
@@ -33,6 +33,7 @@ from unrolled.objectives import answers, calibration, classes
 from unrolled.pictures import predictions
 from unrolled.tasks import _labelled
 from unrolled.tasks._confusion import confusion_pictures
+from unrolled.tasks._labelled_config import Readout, WholeConfig
 from unrolled.tasks._told import OfClasses
 
 ALIASES = ("classification", "sentiment", "text-classification")
@@ -41,8 +42,8 @@ SHOWN = 30  # classes that a picture of confusions shows
 TOLD = ("p_target", "nats")  # of a target
 
 
-class Config(_labelled.Config):
-    readout: _labelled.Readout = "mean"
+class Config(WholeConfig):
+    readout: Readout = "mean"
     """How the outputs at all positions are reduced to one vector: the last one, first and last, their mean or maximum,
     or a mean weighted by attention or by a learned query."""
     class_weights: float = Field(0.0, ge=0, le=1)
@@ -102,6 +103,8 @@ class Task(_labelled.LabelledTask):
         found = [task.Baseline("class frequencies", "prior", {})]
         if self.kind != "series" and not self.config.letters and self.answers_are == "class":
             found.append(task.Baseline("naive Bayes", "naive-bayes", {}))
+        if self.kind == "series" and self.bags:
+            found.append(task.Baseline("SVM on minimum and maximum", "min-max-svm", {}))
         if self.kind != "series" and not self.config.letters:
             weighted = {"class_weights": self.config.class_weights} if self.config.class_weights else {}
             found.append(task.Baseline("logistic regression", "logistic", weighted))
@@ -203,7 +206,7 @@ class Task(_labelled.LabelledTask):
         for i, found in enumerate(map(self._answer, logits)):
             true = self.answers.decode(some.at(TARGET, i))
             true = list(true) if isinstance(true, tuple) else true
-            read = self.shown(some.at(INPUT, i))
+            read = self.shown(some, i)
             line = {"input": read, "target": true, **found, "right": found["prediction"] == true}
             loss = float(nats[i])
             told = {"p_target": math.exp(-loss), "nats": loss} if not math.isnan(loss) else dict.fromkeys(TOLD)

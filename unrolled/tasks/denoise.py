@@ -145,7 +145,7 @@ class Task(_labelled.LabelledTask):
             target = self.answers.decode(some.at(TARGET, i))
             error = self.answers.encode(np.array(said["prediction"]), split) - some.at(TARGET, i)  # [T, D]
             yield {
-                "input": self.shown(some.at(INPUT, i)),
+                "input": self.shown(some, i),
                 "target": target.round(DECIMALS).tolist(),
                 **said,
                 "error": float(np.square(error).mean()),

@@ -17,18 +17,19 @@ from torch import Tensor
 from unrolled.core import task
 from unrolled.core.batch import TARGET
 from unrolled.data.codecs.labels import NumberScaler
-from unrolled.data.examples import INPUT, Examples
+from unrolled.data.examples import Examples
 from unrolled.data.reading import names_of
 from unrolled.emissions.point import Distance, Point
 from unrolled.objectives import numbers
 from unrolled.pictures import predictions
 from unrolled.tasks import _labelled
+from unrolled.tasks._labelled_config import Readout, WholeConfig
 
 ALIASES = ("regression",)
 
 
-class Config(_labelled.Config):
-    readout: _labelled.Readout = "last"
+class Config(WholeConfig):
+    readout: Readout = "last"
     """How the outputs at all positions are reduced to one vector: the last one, first and last, their mean or maximum,
     or a mean weighted by attention or by a learned query."""
     loss: Distance = "l2"
@@ -81,7 +82,7 @@ class Task(_labelled.LabelledTask):
         targets = self._numbers(some.values(TARGET))
         for i, (said, target) in enumerate(zip(self._numbers(self.answers_to(model, some)), targets)):
             yield {
-                "input": self.shown(some.at(INPUT, i)),
+                "input": self.shown(some, i),
                 "target": _plain(target),
                 "prediction": _plain(said),
                 "error": float((said - target).square().mean()),

@@ -123,7 +123,7 @@ class Task(_labelled.LabelledTask):
         nats = self.emission.losses(logp, y.masked_fill(y >= self.answers.size, NO_ANSWER))  # [N]
         for i, (start, stop) in enumerate(zip(some.fields[INPUT].offsets[0][:-1], some.fields[INPUT].offsets[0][1:])):
             yield {
-                "input": self.shown(some.at(INPUT, i)),
+                "input": self.shown(some, i),
                 "target": self.answers.decode(some.at(TARGET, i)),
                 **self._answer(logp[start:stop]),
                 "nats": _mean(nats[start:stop][y[start:stop] < self.answers.size]),

@@ -72,6 +72,11 @@ class Codec:
         check_text(text)
         return self._encode(text)
 
+    def encode_all(self, texts: Sequence[str]) -> tuple[Ids, list[int]]:
+        """The ids of many texts after each other, and how many each has."""
+        found = [self.encode(text) for text in texts]
+        return np.concatenate([*found, np.empty(0, np.int64)]), [len(ids) for ids in found]
+
     def decode(self, ids: Iterable[int]) -> str:
         """The text of some ids; special tokens are left out, broken UTF-8 becomes a replacement mark."""
         return b"".join(self._table[int(token)] for token in ids).decode("utf-8", "replace")
@@ -191,6 +196,9 @@ class CharCodec(Codec):
 
     def _encode(self, text: str) -> Ids:
         return self._id_of[np.minimum(code_points(text), len(self._id_of) - 1)]
+
+    def encode_all(self, texts: Sequence[str]) -> tuple[Ids, list[int]]:
+        return self.encode("".join(texts)), [len(text) for text in texts]
 
     def unknown(self, text: str) -> list[str]:
         return list(dict.fromkeys(c for c, token in zip(text, self.encode(text)) if token == UNKNOWN))

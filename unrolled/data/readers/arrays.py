@@ -7,6 +7,8 @@
 | x with offsets | [N] or [N, D], and [n+1] | series of unequal lengths after each other |
 | y | [n], [n, k], or like x | classes, numbers, sets of classes as zeros and ones, clean series, tags of words |
 | rate | one number | x is sound at this many samples a second |
+| what `bag` names | [n], or [m+1] | the bag of each of n instances; or offsets of m bags, with y [m] |
+| | x itself | a list of bags, each a list of instances, with y [m] |
 
 Names that end with _train, _valid and _test (x_train, y_train, ...) are parts. `column`, `target` and `group` name
 other arrays.
@@ -17,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +27,14 @@ from numpy.typing import NDArray
 from unrolled.core.data_spec import ReaderSpec
 from unrolled.core.errors import DataError, MissingColumn, Misused, UsageError, some
 from unrolled.core.front import option
-from unrolled.data.files.cell_values import as_class, as_classes, as_number, as_series, as_words, shown
+from unrolled.data.files.cell_values import as_class, as_classes, as_number, as_words, shown
 from unrolled.data.files.in_memory import as_array
 from unrolled.data.files.missing_values import fill
 from unrolled.data.files.npz import load_npz
 from unrolled.data.given_splits import PARTS
 from unrolled.data.labelled import Labelled, LabelledSource, join_parts
 from unrolled.data.reading import Answers, ImageReading, Kind, Names, Reading, as_names, names_of
+from unrolled.data.sources.bags import in_bags, vector_or_series
 
 INPUT_ARRAYS = ("x", "X", "data", "inputs", "images")
 ANSWER_ARRAYS = ("y", "Y", "labels", "label", "target", "targets")
@@ -56,6 +59,8 @@ def open_arrays(source: Any, name: str, reading: Reading, answers: Answers) -> L
         return _open(dict(source), name, reading, answers)
     shared = {key: source[key] for key in ("rate",) if key in source}
     opened = {p: _open(arrays | shared, f"{name}, {p}", reading, answers) for p, arrays in given.items()}
+    if reading.bag is not None:
+        opened = {part: in_bags(each) for part, each in opened.items()}
     return join_parts(opened, name)
 
 
@@ -71,7 +76,8 @@ def _of_part(source: Mapping[str, Any], part: str) -> dict[str, Any]:
 
 def _open(arrays: dict[str, Any], name: str, reading: Reading, answers: Answers) -> LabelledSource:
     x_name = _find(arrays, reading.column, INPUT_ARRAYS, name, "column", "the inputs")
-    x = _cut(arrays[x_name], arrays.get("offsets"), f"{name}, array '{x_name}'")
+    bags = _bags(arrays, x_name, reading, name) if reading.bag is not None else None
+    x = _cut(arrays[x_name], arrays.get("offsets"), f"{name}, array '{x_name}'") if bags is None else bags.x
     y: Any = None
     y_name: str | None = None
     if answers != "none":
@@ -81,6 +87,7 @@ def _open(arrays: dict[str, Any], name: str, reading: Reading, answers: Answers)
             y = _cut(y, arrays["offsets"], f"{name}, array '{y_name}'")
         if not isinstance(y, list | tuple) and np.ndim(y) == 0:
             raise DataError(f"{name}, array '{y_name}': found a single value, expected one for each of {len(x)} inputs")
+        y = y if bags is None else bags.spread(y)
         if len(y) != len(x):
             raise DataError(f"{name}: found {len(x)} inputs and {len(y)} targets; give one target for each input")
     group = None if reading.group is None else arrays[_find(arrays, reading.group, (), name, "group", "the groups")]
@@ -96,7 +103,8 @@ def _open(arrays: dict[str, Any], name: str, reading: Reading, answers: Answers)
             value = view(values, place)
             here = f"{name}, array '{y_name}', example {i}"
             answer = None if y is None else _answer(y[i], answers, reading, here, view_answer)
-            yield Labelled(value, answer, place, None if group is None else str(group[i]))
+            own = None if group is None else str(group[i])
+            yield Labelled(value, answer, place, own, bag=None if bags is None else bags.of[i])
 
     settled = reading.updated({"column": as_names([x_name])} | ({"target": as_names([y_name])} if y_name else {}))
     return LabelledSource(name, kind, answers, read, {}, settled, typed=True)
@@ -171,9 +179,54 @@ def _view(x: Any, rate: Any, reading: Reading, name: str) -> Any:
         return lambda values, place: as_sequence(np.asarray(values), reading.images, place)
 
     def plain(values: Any, place: str) -> NDArray[np.float64]:
-        return fill(as_series(values, place), reading.missing, place)
+        wide = reading.bag is None or reading.layout == "wide"
+        return fill(vector_or_series(values, place, wide), reading.missing, place)
 
     return plain
+
+
+class _Instances(NamedTuple):
+    """The instances of all bags, and the name of the bag that each is in."""
+
+    x: Any
+    of: list[str]
+    n: int  # bags, where their number is told otherwise than by their names
+
+    def spread(self, y: Any) -> Any:
+        """Targets of bags as targets of instances; those of instances as they are."""
+        return y if len(y) != self.n or self.n == len(self.of) else [y[int(bag)] for bag in self.of]
+
+
+def _bags(arrays: Mapping[str, Any], x_name: str, reading: Reading, name: str) -> _Instances:
+    bag = _find(arrays, reading.bag, (), name, "bag", "the bags")
+    here, x = f"{name}, array '{bag}'", arrays[x_name]
+    if bag == x_name:
+        sizes = [len(_as_bag(each, f"{here}, example {i}")) for i, each in enumerate(x)]
+        return _Instances([value for each in x for value in each], _numbered(sizes), len(sizes))
+    given = np.asarray(as_array(arrays[bag]))
+    found = _cut(x, None, f"{name}, array '{x_name}'")
+    if given.ndim == 1 and len(given) == len(found):
+        return _Instances(found, [as_class(each, f"{here}, instance {i}") for i, each in enumerate(given)], -1)
+    if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) < 2 or given[0] != 0 or given[-1] != len(found):
+        raise DataError(
+            f"{here}: expected the bag of each of the {len(found)} instances, or offsets from 0 to {len(found)}"
+        )
+    sizes = np.diff(given).tolist()
+    if min(sizes) < 1:
+        raise DataError(f"{here}: bag {int(np.argmin(sizes))} is empty or the offsets decrease; remove it")
+    return _Instances(found, _numbered(sizes), len(sizes))
+
+
+def _as_bag(value: Any, here: str) -> Any:
+    if isinstance(value, str) or np.ndim(np.asarray(value, object)) == 0:
+        raise DataError(f"{here}: found {shown(value)}, expected a list of instances")
+    if len(value) == 0:
+        raise DataError(f"{here}: the bag is empty; give it an instance or remove it")
+    return value
+
+
+def _numbered(sizes: Sequence[int]) -> list[str]:
+    return [str(bag) for bag, size in enumerate(sizes) for _ in range(size)]
 
 
 def _is_image(first: NDArray[Any], reading: Reading) -> bool:

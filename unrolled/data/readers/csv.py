@@ -1,4 +1,4 @@
-"""Tables with a comma, or in .tsv files a tab, between cells."""
+"""Tables with a comma, or in .tsv files a tab, between cells; .data is how the UCI repository calls such files."""
 
 from __future__ import annotations
 
@@ -15,5 +15,8 @@ def open_csv(file: TextFile) -> CsvTable:
 
 
 READER = ReaderSpec(
-    summary="a table: a header line, then one row per line", suffixes=(".csv", ".tsv"), gives="table", read=open_csv
+    summary="a table: a header line, then one row per line",
+    suffixes=(".csv", ".tsv", ".data"),
+    gives="table",
+    read=open_csv,
 )

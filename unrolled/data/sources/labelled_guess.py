@@ -47,7 +47,7 @@ def _guess(look: Look, reading: Reading) -> Answers | None:
     if look.table is None and look.lines:
         return answers_in(look.lines)
     if look.table is not None:
-        _require_columns(look.table, target=reading.target, column=reading.column)
+        _require_columns(look.table, target=reading.target, column=reading.column, bag=reading.bag)
     tried = {answers: _answers(look, reading, answers) for answers in _order(reading)}
     best = max(tried, key=lambda answers: tried[answers].fits)
     found = tried[best].answers

@@ -10,12 +10,12 @@ from typing import Any
 from unrolled.core.errors import Misused
 from unrolled.data.files.cell_values import in_brief
 from unrolled.data.files.in_memory import table_of, values_of
-from unrolled.data.labelled import Labelled, LabelledSource
+from unrolled.data.labelled import Bag, Labelled, LabelledSource
 from unrolled.data.reading import Kind, Reading
 from unrolled.data.sources.open_labelled import open_labelled
 
 
-def inputs_of(source: Any, reading: Reading, kind: Kind) -> Iterable[Labelled]:
+def inputs_of(source: Any, reading: Reading, kind: Kind, bags: bool = False) -> Iterable[Labelled]:
     """The inputs of whatever holds examples, by the columns that a saved run read; a list of bare inputs has none."""
     inputs_only = reading.updated({"group": None, "part": None})
     if isinstance(source, str | PathLike) or table_of(source) is not None:
@@ -27,7 +27,7 @@ def inputs_of(source: Any, reading: Reading, kind: Kind) -> Iterable[Labelled]:
     if isinstance(source, tuple) and len(source) in (1, 2) and not isinstance(source[0], str):
         return open_labelled(source, bare(inputs_only), "none")
     values = values_of(source)
-    if kind == "series" and values and not any(isinstance(value, str) for value in values):
+    if kind == "series" and not bags and values and not any(isinstance(value, str) for value in values):
         return open_labelled((values,), bare(inputs_only), "none")
     return labelled(values)
 
@@ -42,9 +42,13 @@ def labelled(values: Sequence[Any], first: int = 1) -> list[Labelled]:
     return [Labelled(value, None, f"example {i}", None, "all") for i, value in enumerate(values, start=first)]
 
 
+def _brief(value: Any) -> str:
+    return f"{len(value)} instances: {in_brief(value[0], 60)}" if isinstance(value, Bag) else in_brief(value)
+
+
 def first_labelled(opened: LabelledSource, n: int) -> list[dict[str, Any]]:
     """The first examples for people: what is read, what is to be predicted, where it is."""
     return [
-        {"input": in_brief(each.input), "target": in_brief(each.answer), "place": each.place}
+        {"input": _brief(each.input), "target": in_brief(each.answer), "place": each.place}
         for each in islice(opened, n)
     ]

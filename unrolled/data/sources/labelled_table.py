@@ -5,11 +5,15 @@
 | cells | an example | the cell of one column: a text, a list of words, a list of numbers |
 | wide | an example | a series along the row, one column a step |
 | long | a step | the rows of one id, one column a channel |
+| vector | an example | one step, one column a channel |
+
+With a column of bags a row (long: a series) is an instance of one; where its cells are lists, each is a bag.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -42,9 +46,17 @@ from unrolled.data.files.missing_values import fill
 from unrolled.data.files.tables import ListTable, Table, frame_table
 from unrolled.data.files.text_file import TextFile
 from unrolled.data.formats import open_table
-from unrolled.data.given_splits import ALL, given_part
+from unrolled.data.given_splits import given_part
 from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.reading import Answers, Kind, Names, Reading, as_names, names_of
+from unrolled.data.sources.bags import (
+    are_vectors,
+    as_bag,
+    bags_are_cells,
+    first_instance,
+    numbers_among,
+    vector_or_series,
+)
 from unrolled.data.sources.long_table import read_long
 from unrolled.data.sources.row_values import answer_of, step_value
 
@@ -111,29 +123,38 @@ def open_rows(source: Any, reading: Reading, answers: Answers) -> LabelledSource
 def open_columns(table: Table, reading: Reading, answers: Answers) -> LabelledSource:
     """A table by its columns: which layout, which columns, what kind of input."""
     names = table.columns()
+    _there(table, names, "bag", reading.bag)
+    if lists := bags_are_cells(table, reading):
+        reading = reading.updated({"column": as_names([str(reading.bag)])})
+    elif reading.bag is not None and names_of(reading.column) == [reading.bag]:  # found in lists, before
+        reading = reading.updated({"column": None})
     target = _targets(table, names, reading, answers)
     reading = _with_order(table, reading, target, answers)
-    apart_by = {"group": reading.group, "part": reading.part, "id": reading.id, "reading.time": reading.time}
+    apart_by = {"group": reading.group, "part": reading.part, "id": reading.id, "reading.time": reading.time,
+                "bag": None if lists else reading.bag}  # fmt: skip
     for setting, wanted in apart_by.items():
         _there(table, names, setting, wanted)
     apart = set(apart_by.values())
     others = [name for name in names if name not in apart and name not in target]
-    layout = _layout(table, reading, others, answers) if reading.layout == "auto" else reading.layout
+    layout: str = reading.layout
+    if layout == "auto":
+        layout = "cells" if lists else _layout(table, reading, others, answers)
     inputs = _inputs(table, reading, others, layout)
     kind: Kind = "series"
     if layout == "cells":
-        kind = _kind_of(next(table.rows(inputs), (0, ("",)))[1][0], answers)
+        first = next(table.rows(inputs), (0, ("",)))[1][0]
+        kind = _kind_of(first_instance(first) if lists else first, answers)
     settled = reading.updated({"column": as_names(inputs), "target": as_names(target), "layout": layout})
 
     def read() -> Iterator[Labelled]:
-        if layout == "cells":
+        if layout == "cells" or lists:
             return _cells(table, inputs, target, settled, answers, kind)
-        if layout == "wide":
+        if layout in ("wide", "vector"):
             return _wide(table, inputs, target, settled, answers)
         return read_long(table, inputs, target, settled, answers)
 
     typed = not isinstance(table, CsvTable)
-    source = LabelledSource(table.name, kind, answers, read, table.notes, settled, typed)
+    source = LabelledSource(table.name, kind, answers, read, table.notes, settled, typed, bags=lists)
     if reading.column is None:
         source.notes[f"{table.name}: the input is {_listed(inputs)}, chosen by name and content"] = None
     if reading.target is None and target:
@@ -166,7 +187,7 @@ def _targets(table: Table, names: list[str], reading: Reading, answers: Answers)
     by_name = {name.lower(): name for name in reversed(names)}
     guess = next((by_name[name] for name in TARGETS[answers] if name in by_name), None)
     inputs = names_of(reading.column, names)
-    taken = {*inputs, reading.group, reading.part, reading.id, reading.time}
+    taken = {*inputs, reading.group, reading.part, reading.id, reading.time, reading.bag}
     left = [name for name in names if name not in taken and name.lower() not in INPUTS]
     if guess is None and len(left) == 1 and len(names) > 1:
         guess = left[0]
@@ -182,7 +203,7 @@ def target_by_content(table: Table, reading: Reading) -> tuple[str, str] | None:
     """The column of classes or of numbers beside the only column of texts, and which they are; None: there is none."""
     names = table.columns()
     inputs = names_of(reading.column, names)
-    taken = {reading.group, reading.part, reading.id, reading.time}
+    taken = {reading.group, reading.part, reading.id, reading.time, reading.bag}
     free = [name for name in names if name not in taken and name not in inputs and name.lower() not in IDS]
     kinds = kinds_in(table, [*inputs, *free])
     by_name = {name.lower(): name for name in reversed(free)}
@@ -234,6 +255,8 @@ def _layout(table: Table, reading: Reading, others: list[str], answers: Answers)
     """By what was named, else by what stands in the first row."""
     if reading.id is not None or reading.time is not None:
         return "long"
+    if reading.bag is not None and are_vectors(table, reading, others, INPUTS):
+        return "vector"
     if answers == "series":
         first = next(table.rows(others), (0, ()))[1]
         return "cells" if any(isinstance(cell, list | tuple) for cell in first) else "long"
@@ -255,8 +278,10 @@ def _inputs(table: Table, reading: Reading, others: list[str], layout: str) -> l
             wide = f"or use {option('layout', 'wide')}"
             raise UsageError(f"{table.name}: a text must be in one column, not in {_listed(found)}; {wide}")
         return found
-    if layout == "wide":
+    if layout in ("wide", "vector"):
         others = [name for name in others if name.lower() not in IDS]  # a number of the row is no step of a series
+    if layout == "vector":
+        others = numbers_among(table, others)
     if layout != "cells":
         if not others:
             raise UsageError(f"{table.name}: no column is left for the series; it has {_listed(table.columns())}")
@@ -292,34 +317,41 @@ def _kind_of(cell: Any, answers: Answers) -> Kind:
 def _cells(
     table: Table, inputs: list[str], target: list[str], reading: Reading, answers: Answers, kind: Kind
 ) -> Iterator[Labelled]:
-    for number, (value, *answer), group, part in _with_extras(table, [*inputs, *target], reading):
+    vectors = partial(vector_or_series, wide=reading.layout == "wide")
+    instance = vectors if kind == "series" else partial(_input, kind=kind)
+    for number, (value, *answer), extras in _with_extras(table, [*inputs, *target], reading):
         place = table.place(number)
-        content = _input(value, kind, f"{place}, column '{inputs[0]}'")
-        yield Labelled(content, answer_of(answer, target, answers, reading, place), place, group, part)
+        here = f"{place}, column '{inputs[0]}'"
+        content = as_bag(value, here, instance) if [reading.bag] == inputs else _input(value, here, kind)
+        yield Labelled(content, answer_of(answer, target, answers, reading, place), place, **extras)
 
 
 def _wide(table: Table, inputs: list[str], target: list[str], reading: Reading, answers: Answers) -> Iterator[Labelled]:
-    for number, cells, group, part in _with_extras(table, [*inputs, *target], reading):
+    vector = reading.layout == "vector"
+    for number, cells, extras in _with_extras(table, [*inputs, *target], reading):
         place = table.place(number)
-        steps = [step_value(cell, reading.missing, place, name) for name, cell in zip(inputs, cells)]
-        values = fill(np.array(steps)[:, None], reading.missing, place)  # [T, 1]
-        yield Labelled(values, answer_of(cells[len(inputs) :], target, answers, reading, place), place, group, part)
+        steps = np.array([step_value(cell, reading.missing, place, name) for name, cell in zip(inputs, cells)])
+        values = fill(steps[None] if vector else steps[:, None], reading.missing, place)  # [1, D] or [T, 1]
+        yield Labelled(values, answer_of(cells[len(inputs) :], target, answers, reading, place), place, **extras)
 
 
 def _with_extras(
     table: Table, columns: list[str], reading: Reading
-) -> Iterator[tuple[int, tuple[Any, ...], str | None, str]]:
-    """The rows of some columns, with the group and the part of each."""
-    extras = [name for name in (reading.group, reading.part) if name is not None]
-    for number, cells in table.rows([*columns, *extras]):
-        own, more = cells[: len(columns)], list(islice(cells, len(columns), None))
+) -> Iterator[tuple[int, tuple[Any, ...], dict[str, Any]]]:
+    """The rows of some columns, with the group, the part and the bag of each."""
+    bag = None if reading.bag in columns else reading.bag
+    wanted = {"group": (reading.group, as_class), "part": (reading.part, given_part), "bag": (bag, as_class)}
+    named = [(what, name, read) for what, (name, read) in wanted.items() if name is not None]
+    for number, cells in table.rows([*columns, *(name for _, name, _ in named)]):
         place = table.place(number)
-        group = as_class(more.pop(0), f"{place}, column '{reading.group}'") if reading.group is not None else None
-        part = given_part(more.pop(0), f"{place}, column '{reading.part}'") if reading.part is not None else ALL
-        yield number, own, group, part
+        extras = {
+            what: read(cell, f"{place}, column '{name}'")
+            for (what, name, read), cell in zip(named, cells[len(columns) :])
+        }
+        yield number, cells[: len(columns)], extras
 
 
-def _input(cell: Any, kind: Kind, here: str) -> Any:
+def _input(cell: Any, here: str, kind: Kind) -> Any:
     if kind == "words":
         return as_words(cell, here)
     if kind == "series":

@@ -31,6 +31,7 @@ class _Series:
         self.answer: Any = None
         self.group: str | None = None
         self.part = ALL
+        self.bag: str | None = None
 
 
 def read_long(
@@ -42,7 +43,8 @@ def read_long(
             f"{table.name}: name the column that identifies the series of a long table with {option('id')}"
         )
     found: dict[str, _Series] = {}
-    extras = [name for name in (reading.id, reading.time, reading.group, reading.part) if name is not None]
+    named = (reading.id, reading.time, reading.group, reading.part, reading.bag)
+    extras = [name for name in named if name is not None]
     columns = [*inputs, *target, *extras]
     for number, cells in table.rows(columns):
         place = table.place(number)
@@ -58,7 +60,7 @@ def read_long(
     for name, series in found.items():
         place = table.name if reading.id is None else f"{table.place(series.first)}, {reading.id} {shown(name)}"
         own = None if reading.id is None else name
-        yield _example(table, series, reading, answers, place)._replace(id=own)
+        yield _example(table, series, reading, answers, place)._replace(id=own, bag=series.bag)
 
 
 def steps_of(table: Table, reading: Reading) -> tuple[list[str], list[tuple[int, int]]]:
@@ -110,6 +112,11 @@ def _add_extras(series: _Series, more: dict[str, Any], reading: Reading, place: 
         if len(series.lines) > 1 and part != series.part:
             raise DataError(f"{place}, column '{reading.part}': a series cannot be in two splits")
         series.part = part
+    if reading.bag is not None:
+        bag = as_class(more[reading.bag], f"{place}, column '{reading.bag}'")
+        if len(series.lines) > 1 and bag != series.bag:
+            raise DataError(f"{place}, column '{reading.bag}': a series cannot be in two bags")
+        series.bag = bag
 
 
 def _time(cell: Any, here: str) -> float:

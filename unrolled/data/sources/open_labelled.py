@@ -15,12 +15,13 @@ from unrolled.data.files.tables import ListTable
 from unrolled.data.files.text_file import TextFile, named_path, unpacked
 from unrolled.data.formats import ending_of, reader_of, suffixes_of
 from unrolled.data.given_splits import PARTS, named_by_split, opened_alike, part_in, sources_by_split
-from unrolled.data.labelled import Labelled, LabelledSource, join_parts
+from unrolled.data.labelled import Bag, Labelled, LabelledSource, join_parts
 from unrolled.data.readers.arrays import open_arrays
 from unrolled.data.readers.conll import open_tagged
 from unrolled.data.readers.image import open_idx, open_images
 from unrolled.data.readers.sound import open_clips
 from unrolled.data.reading import Answers, Reading
+from unrolled.data.sources.bags import in_bags
 from unrolled.data.sources.labelled_table import open_columns, open_rows, open_table_file
 from unrolled.data.sources.labelled_text import open_folder, open_lines
 from unrolled.data.sources.pairs_files import LANGUAGES, SOURCES, TABBED, TARGETS
@@ -57,6 +58,11 @@ def _open(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
         parts = opened_alike(sources, lambda each: _open(each, reading, answers),
                              lambda each, first: _open(each, _as_in(first, each, reading), answers))  # fmt: skip
         return join_parts(parts, name)
+    alone = _open_one(source, reading, answers)
+    return alone if reading.bag is None else in_bags(alone)
+
+
+def _open_one(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
     if isinstance(source, str | os.PathLike):
         return _open_path(named_path(source), reading, answers)
     if isinstance(source, Mapping | tuple):
@@ -65,7 +71,7 @@ def _open(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
 
 
 def _open_builtin(source: str, answers: Answers) -> LabelledSource:
-    found = asked(source, "labelled", "rows")
+    found = asked(source, "labelled", "rows", "bags")
     spec = found.spec
     if spec.holds == "rows":
         reading = Reading(column=spec.columns["text"], target=spec.columns["target"])
@@ -73,11 +79,17 @@ def _open_builtin(source: str, answers: Answers) -> LabelledSource:
     if answers not in (spec.answers, "none"):
         raise UsageError(f"{source}: the targets are {spec.answers}, not {answers}")
 
+    bags = spec.holds == "bags"
+
     def read() -> Iterator[Labelled]:
         for x, y, place, part, _ in found.read():
-            yield Labelled(x, None if answers == "none" else y, f"{source}, {place}", None, part)
+            value = Bag(x) if bags else x
+            yield Labelled(value, None if answers == "none" else y, f"{source}, {place}", None, part)
 
-    return LabelledSource(source, "series", answers, read)
+    if not bags:
+        return LabelledSource(source, "series", answers, read)
+    named = Reading(bag=spec.columns["bag"], column=spec.columns["text"], target=spec.columns["target"])
+    return LabelledSource(source, "text", answers, read, {}, named, bags=True)
 
 
 def _as_in(first: LabelledSource, source: Any, reading: Reading) -> Reading:

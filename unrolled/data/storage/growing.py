@@ -27,17 +27,27 @@ class Growing:
 
     def __init__(self) -> None:
         self._lengths = array("q")
+        self._bags = array("q")  # instances of each, where sequences are added in bags
         self._waiting = bytearray()
         self._file: IO[bytes] | None = None
         self._like: NDArray[Any] = np.empty(0, np.int32)
 
     def __len__(self) -> int:
-        return len(self._lengths)
+        return len(self._bags) or len(self._lengths)
 
     def add(self, values: NDArray[Any]) -> None:
+        self._put(values)
+        self._lengths.append(len(values))
+
+    def add_bag(self, bag: Ragged) -> None:
+        """The instances of a bag."""
+        self._put(bag.values)
+        self._lengths.frombytes(bag.lengths.tobytes())
+        self._bags.append(len(bag))
+
+    def _put(self, values: NDArray[Any]) -> None:
         self._like = values[:0]
         self._waiting += np.ascontiguousarray(values).tobytes()
-        self._lengths.append(len(values))
         if len(self._waiting) > SPILL:
             self._spill()
 
@@ -53,11 +63,12 @@ class Growing:
 
     def ragged(self) -> Ragged:
         """All that was added, as a field; nothing is added after that."""
-        offsets = offsets_of(self._lengths)
-        shape = (int(offsets[-1]), *self._like.shape[1:])
+        ends = offsets_of(self._lengths)
+        offsets = (offsets_of(self._bags), ends) if self._bags else (ends,)
+        shape = (int(ends[-1]), *self._like.shape[1:])
         if self._file is None:
-            return Ragged(np.frombuffer(self._waiting, self._like.dtype).reshape(shape), (offsets,))
+            return Ragged(np.frombuffer(self._waiting, self._like.dtype).reshape(shape), offsets)
         self._spill()
         with self._file as stream:  # the map keeps its own hold of it
             stream.flush()
-            return Ragged(np.memmap(stream, self._like.dtype, mode="c", shape=shape), (offsets,))
+            return Ragged(np.memmap(stream, self._like.dtype, mode="c", shape=shape), offsets)

@@ -9,6 +9,8 @@ zeros.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -18,6 +20,9 @@ from unrolled.core.compose import without_padding
 
 class Readout(nn.Module):
     """The base of all readouts; `d_out` is the width of the vector. Subclasses write `pool` for S >= 1, finite y."""
+
+    ordered: ClassVar[bool] = False
+    """whether the order of positions matters; the instances of a bag have none"""
 
     def __init__(self, d_in: int, d_out: int | None = None) -> None:
         super().__init__()

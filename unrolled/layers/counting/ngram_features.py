@@ -59,7 +59,14 @@ class OfGrams(Stored):
         return "its n-grams are not sorted" if bool((keys.diff() <= 0).any()) else ""
 
     def grams(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """All n-grams of all examples as numbers [M], and the example [M] that each is in."""
+        """All n-grams of all examples as numbers [M], and the example [M] that each is in.
+
+        Those of a bag, x [B, I, T], are those of its instances.
+        """
+        if mask.dim() == 3:
+            real = mask.any(2)  # [B, I]
+            key, instance = self.grams(x[real], mask[real])
+            return key, real.nonzero()[instance, 0]
         B, T = mask.shape
         n = mask.sum(1)  # [B]
         s = x.new_full((B, T + 2), START)  # [B, T + 2]

@@ -18,13 +18,12 @@ import torch
 from torch import Tensor
 
 from unrolled.core.errors import UsageError
-from unrolled.layers.attention.tiled import tiled_attention
+from unrolled.layers.attention.attention import fast
 from unrolled.layers.memory.memory import Memory, blocks
 
 SINGLE, METASTABLE, GLOBAL = "single pattern", "metastable average", "global average"
 MOST_WEIGHT = 0.9  # the patterns that carry so much of the weight are those that a state is an average of
 SURE = 1e-3  # weight of all other patterns, at half of the separation, under the beta that is proposed
-TILE = 1024
 
 
 class Continuous(Memory):
@@ -57,7 +56,7 @@ class Continuous(Memory):
     def _average(self, xi: Tensor, of: Tensor) -> Tensor:
         """sum_n p_n v_n in memory linear in states and patterns."""
         q, k, v = (rows[None, None] for rows in (xi, self.patterns, of))  # [1, 1, n, D]
-        return tiled_attention(q, k, v, scale=float(self.beta), tile=TILE)[0, 0]
+        return fast(q, k, v, float(self.beta))[0, 0]
 
     def weights(self, xi: Tensor) -> Tensor:
         """p = softmax(beta X xi) [B, N]."""

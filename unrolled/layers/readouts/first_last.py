@@ -11,6 +11,8 @@ from unrolled.layers.attention.readout import Readout, at, first_position, last_
 class FirstLast(Readout):
     """[y_1; y_n]: a bidirectional layer has read all, forwards, at the last position and, backwards, at the first."""
 
+    ordered = True
+
     def __init__(self, d_in: int) -> None:
         super().__init__(d_in, 2 * d_in)
 

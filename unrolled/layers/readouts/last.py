@@ -10,6 +10,8 @@ from unrolled.layers.attention.readout import Readout, at, last_position
 class Last(Readout):
     """y_n, n the last real position."""
 
+    ordered = True
+
     def pool(self, y: Tensor, mask: Tensor) -> Tensor:
         return at(y, last_position(mask))
 
