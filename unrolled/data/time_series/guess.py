@@ -61,7 +61,7 @@ def _rise(table: Table, names: list[str]) -> bool:
 
 
 def _few(table: Table, names: list[str]) -> bool:
-    """Whether columns hold few different words, beside series that are told apart by another."""
+    """Whether columns hold few different words, beside series that another column identifies."""
     rows = [cells for _, cells in islice(table.rows(names), ROWS)]
     return all(MANY * len(set(column)) <= len(rows) for column in zip(*rows))
 

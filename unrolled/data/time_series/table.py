@@ -89,7 +89,7 @@ def open_series(table: Table, reading: SeriesReading, target_needed: bool = True
 
 
 def _tell_of_future(table: Table, series: Sequence[Series], names: Sequence[str], notes: dict[str, None]) -> None:
-    """Columns that go on where others have ended may be known of the future."""
+    """Columns that continue where others have ended may be known of the future."""
     ends = np.array([[_n_known(values) for values in each.values.T] for each in series])  # [n, D]
     ended = (ends < ends.max(1, keepdims=True)).all(0) if len(series) else np.zeros(len(names), bool)
     if ended.any() and (ends[:, ~ended] == ends.max(1, keepdims=True)).all():
@@ -159,7 +159,7 @@ def year_and_month(names: Iterable[str], kinds: Mapping[str, str]) -> list[str]:
 
 
 def _identifies(table: Table, time: str, texts: Sequence[str]) -> str | None:
-    """The one column of texts that tells rows of the same time apart."""
+    """The one column of texts that distinguishes rows of the same time."""
     if not texts:
         return None
     rows = [cells for _, cells in islice(table.rows([time, *texts]), LOOKED_THROUGH)]
