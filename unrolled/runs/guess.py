@@ -120,6 +120,14 @@ def task_alone(task: str, settings: Mapping[str, Any]) -> Task:
     return make_task(RunConfig.parse(merge({"task": task}, own)))
 
 
+def prepared_task(task: str, settings: Mapping[str, Any], data: Any) -> Task:
+    """The same, with its data."""
+    found = task_alone(task, settings)
+    with files_as(form_in(settings)):
+        found.prepare(data)
+    return found
+
+
 def _able(given: set[str]) -> tuple[list[str], set[str]]:
     """The tasks that have all settings which only tasks have, and these settings."""
     known = {name: _words(discover.tasks.load(name).Config) for name in discover.tasks.names()}

@@ -127,7 +127,8 @@ def names_before_numbers(kinds: Mapping[str, ColumnKind]) -> list[str]:
 def class_at_an_end(kinds: Mapping[str, ColumnKind]) -> str | None:
     """The last or first column of a table of numbers, where that one has names or a few whole numbers, and each of the
     others has at least twice as many different values."""
-    names = [name for name in kinds if name not in names_before_numbers(kinds)]
+    before = set(names_before_numbers(kinds))
+    names = [name for name in kinds if name not in before]
     ends = [name for name in (names[0], names[-1]) if kinds[name].is_names] if len(names) >= COLUMNS else []
     found = min(ends, key=lambda name: kinds[name].different, default=None)
     others = [kinds[name] for name in names if name != found]

@@ -228,7 +228,7 @@ def _without_names(table: Table, reading: Reading, others: list[str]) -> tuple[R
         table.notes[f"{table.name}: rows of one name in column {group} stay in one split"] = None
     if unused := [name for name in names if name not in (group, reading.group)]:
         table.notes[f"{table.name}: not used, because they name the rows: {_listed(unused)}"] = None
-    return reading.updated({"group": reading.group or group}), [name for name in others if name not in names]
+    return reading.updated({"group": reading.group or group}), [name for name in others if name not in {*names}]
 
 
 def _are_steps(table: Table, id_: str | None, time: str | None, channels: list[str], answers: Answers) -> bool:
