@@ -168,7 +168,7 @@ def test_an_interrupted_comparison_goes_on(done, tmp_path):
 @pytest.mark.parametrize(("source", "task", "change", "says"), [
     ("builtin:unicode-names", "next-token", {}, "folds need a task with given targets"),
     (rows(), "classify", {"seeds": 2}, "combined with seeds or fractions"),
-    (rows(), "classify", {"folds": 1}, "folds"),
+    (rows(), "classify", {"folds": 0}, "folds"),
 ])  # fmt: skip
 def test_what_does_not_go_together_is_refused(source, task, change, says):
     with pytest.raises(UsageError, match=says):

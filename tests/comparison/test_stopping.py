@@ -77,7 +77,7 @@ def test_an_error_where_every_model_failed(
     failing: Any, tmp_path: Path, errors: list[UnrolledError], kind: type[UnrolledError]
 ) -> None:
     failing(*errors)
-    budget = {"steps": None, "time": 600} if isinstance(errors[0], NotTrained) else {}
+    budget = {"steps": None, "time": 600, "folds": 2} if isinstance(errors[0], NotTrained) else {}
     with pytest.raises(UnrolledError, match="no model of this comparison was trained") as caught:
         compare(tmp_path / "out", **budget)
     assert caught.value.exit_code == kind.exit_code

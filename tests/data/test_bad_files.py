@@ -85,7 +85,7 @@ def test_paths(tmp_path):
     (tmp_path / "folder").mkdir()
     assert "the folder is empty; put" in complaint(tmp_path / "folder")
     made(tmp_path / "folder", "a.csv", ROWS)
-    assert "there are no .txt files in this folder, only .csv; name one of these" in complaint(tmp_path / "folder")
+    assert "there are no .txt files in this folder; name one of its files: a.csv" in complaint(tmp_path / "folder")
     made(tmp_path / "folder", "b.txt", "")
     assert "folder: the file is empty" in complaint(tmp_path / "folder")
     assert prepare(made(tmp_path, "ödd näme [1].txt", LINES), DataConfig()).facts["rows"] == 1

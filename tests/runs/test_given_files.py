@@ -226,7 +226,7 @@ def test_a_split_is_given_once(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"holds train and test, but is given as test"):
         prepared({"train": other, "test": tmp_path}, "next-token", {})
     shutil.copy(tmp_path / "train.txt", tmp_path / "train-2.txt")
-    with pytest.raises(UsageError, match="several files are for the same split; put them into folders"):
+    with pytest.raises(UsageError, match="several files are for the same split; name one set"):
         prepared(tmp_path, "next-token", {})
 
 

@@ -453,6 +453,32 @@ ONCE_WRONG: dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]] = {
     "a folder of splits with a page for people": (
         files(text("README.md", "what it is"),
               *(text(f"{part}.csv", "text,label\nx,a\ny,b\n") for part in ("train", "test"))), {}, "classify"),
+    "a lexicon": (table("words.dict", "", lambda i: f"word{i} W {'AH ER'.split()[i % 2]}1 D # note"), {}, "translate"),
+    "a lexicon beside its licence": (
+        files(text("LICENSE", "free\n"), table("w.dict", "", lambda i: f"word{i} W{i % 3} ER1 D")), {}, "translate"),
+    "short lines of words": (table("a.dict", "", lambda i: f"word{i} is near word{i + 1}"), {}, "next-token"),
+    "numbers behind an id": (table("a.dat", "", lambda i: f"{i} 0 1 0 1"), {}, "next-token"),
+    "numbers in a file called data": (
+        table("clean.data", "", lambda i: f"{i * 7 % 97},{i * 3},{i * 11 % 97},{i % 2}."), {}, "classify"),
+    "names and numbers in a file called data": (
+        table("clean.data", "", lambda i: f"B-{i // 4},{i}_c,{i},{i * 3},{i * 7},{i * 11},{i // 4 % 2}.", 120), {},
+        "classify"),
+    "numbers with a name of the class behind": (
+        table("iris.data", "", lambda i: f"5.{i},3.{i % 9},1.{i % 8},0.{i % 7},{['setosa', 'virginica'][i % 2]}"), {},
+        "classify"),
+    "data beside its description": (
+        files(table("s.data", "", lambda i: f"{i},{i * 3},{i * 7},{i % 2}"), text("s.names", "about it\n" * 30)), {},
+        "classify"),
+    "one table and a page for people": (
+        files(text("README.md", "what it is"), table("r.csv", "text,label", lambda i: f"good {i},{'ab'[i % 2]}")), {},
+        "classify"),
+    "bits of which the last is no class": (
+        table("b.data", "", lambda i: ",".join(str(i >> k & 1) for k in range(6))), {}, "next-token"),
+    "arrays without targets": (npz(train_points=SERIES, train_offsets=np.array([0, 20, 40])), {}, ""),
+    "clips after each other, with a target": (
+        npz(audio=np.arange(400.0), offsets=np.arange(0, 401, 10), digit=np.arange(40) % 2), {"target": "digit"},
+        "classify"),
+    "builtin:random-patterns": (of("builtin:random-patterns"), {}, "recall"),
 }  # fmt: skip
 TABLE |= ONCE_WRONG
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import groupby
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ from unrolled.cli.options import Json, With, print_json, require_names, with_opt
 from unrolled.core.config import parse_assignments
 from unrolled.data.config import DataConfig, FilesConfig
 
+MANY = 6  # columns alike beside each other, of which the first and the last are shown
 LETTERS = 8  # of words that a line holds beside each other, such as tokens
 
 
@@ -82,8 +84,11 @@ def _show(facts: dict[str, Any]) -> None:
     facts = dict(facts)
     task, why = facts.pop("task"), facts.pop("guessed")
     print(f"task: {task if why is None else Guessed(task, why)}")
-    for column in facts.pop("columns"):
-        print(f"column {column['name']}: {column['holds']}, {column['use'] or 'not used'}")
+    for (holds, use), alike in groupby(facts.pop("columns"), key=lambda each: (each["holds"], each["use"])):
+        names = [column["name"] for column in alike]
+        shown = [f"columns {names[0]} to {names[-1]}"] if len(names) > MANY else [f"column {name}" for name in names]
+        for each in shown:
+            print(f"{each}: {holds}, {use or 'not used'}")
     for name, value in facts.items():
         if value not in (None, [], {}):
             sys.stdout.write(f"{name.replace('_', ' ')}: {_plain(value)}\n")

@@ -10,7 +10,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unrolled.comparison.budget import LEAST_SHARE, LEFT_OVER, require_time
+from unrolled.comparison import small
+from unrolled.comparison.budget import LEAST_SHARE, LEFT_OVER, Timing, paces_of, require_time, with_threads
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.engine import Engine, Inline, Processes
 from unrolled.comparison.failures import Failure, complete, diverged_before, none_trained
@@ -21,6 +22,7 @@ from unrolled.comparison.plan import (
     baseline_jobs,
     by_model,
     chosen_models,
+    fold_of,
     in_folds,
     model_jobs,
     of_task,
@@ -36,12 +38,11 @@ from unrolled.core import discover
 from unrolled.core.errors import CannotWrite, Interrupted, UsageError
 from unrolled.core.front import option
 from unrolled.core.task import Task
-from unrolled.data.files.file_form import files_as
 from unrolled.data.given_splits import MEMORY, given_sources, names_of_sources, with_given
 from unrolled.data.prepared import shared
 from unrolled.report.page import write_report
 from unrolled.runs.config import given_once
-from unrolled.runs.guess import form_in, guess_task, task_alone
+from unrolled.runs.guess import guess_task, prepared_task
 from unrolled.runs.results import RESULT, read_result
 from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory, first_free
@@ -57,6 +58,7 @@ from unrolled.runs.trust import (
     resume_command,
 )
 from unrolled.training.api import configure
+from unrolled.training.estimate import Pace
 from unrolled.training.progress import clock
 from unrolled.training.signals import StopFlag, stop_at_once
 
@@ -157,9 +159,11 @@ def make_plan(
     if task is None:
         task, guessed = guess_task(given_sources(data)["train"], rest)
     rest = of_task(task, rest)
-    prepared = task_alone(task, rest)
-    with files_as(form_in(rest)):
-        prepared.prepare(data)
+    prepared = prepared_task(task, rest, data)
+    few, wider, notes = small.counted(asked, prepared, rest)
+    if wider:
+        rest |= wider
+        prepared = prepared_task(task, rest, data)
     names = chosen_models(asked, prepared, task, own)
     unused = [name for name in apart if name not in names]
     if unused:
@@ -169,27 +173,32 @@ def make_plan(
         name: configure(task, name, data, look | rest | apart.get(name, {}), own_file=discover.needed(own_file, name))
         for name in names
     }
-    sizes, notes = sizes_of(asked, names, prepared)
+    sizes, of_sizes = sizes_of(asked, names, prepared)
     jobs = [*baseline_jobs(prepared), *model_jobs(asked, names, sizes, apart)]
-    if asked.folds is not None:
-        if prepared.FOLD is None:
-            able = [name for name in discover.tasks.names() if discover.tasks.load(name).Task.FOLD is not None]
-            raise UsageError(f"folds need a task with given targets ({', '.join(able)}), not {task}")
-        jobs = in_folds(jobs, asked.folds, prepared.FOLD)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     named = names_of_sources(data)
-    at_once = 1 if MEMORY in named.values() else min(asked.jobs or min(cores, MOST_AT_ONCE), len(jobs))
+    most = 1 if MEMORY in named.values() else asked.jobs or min(cores, MOST_AT_ONCE)
+    paces: dict[str, Pace] = {}
+    if few is not None and started is not None:
+        with with_threads(_threads(cores // most)):
+            paces = paces_of(prepared, configs, rest)
+        timing = Timing(asked.time - (time.monotonic() - started), len(jobs), _n_trained(jobs), most)
+        asked, notes = small.with_folds(asked, few, paces, timing, notes)
+    if isinstance(asked.folds, int):
+        jobs = in_folds(jobs, asked.folds, fold_of(prepared, task))
+    at_once = min(most, len(jobs))
     held_out, more = _held_out(asked, rest, prepared, _n_trained(jobs) / at_once)
     plan = Plan(
         data=named.pop("train"), given=named, task=task, guessed=guessed, asked=asked, settings=rest | held_out,
-        apart=apart, jobs=jobs,
-        at_once=at_once, threads=int(rest.get("threads") or _threads(cores // at_once)), notes=[*notes, *more],
+        apart=apart, jobs=jobs, at_once=at_once, threads=int(rest.get("threads") or _threads(cores // at_once)),
+        notes=[*of_sizes, *notes, *more],
         own_file=None if own_file is None else str(own_file),
         own_file_sha256=None if own_file is None else fingerprint(own_file),
     )  # fmt: skip
     if started is None:
         return plan
-    short = require_time(plan, prepared, configs, time.monotonic() - started, MEMORY in names_of_sources(data).values())
+    in_memory = MEMORY in names_of_sources(data).values()
+    short = require_time(plan, prepared, configs, time.monotonic() - started, in_memory, paces)
     return plan.model_copy(update={"notes": [*plan.notes, *short]})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
 import torch
 
@@ -25,19 +26,25 @@ BASELINE, RUN = 0.5, 0.5  # seconds of each beside fitting and training: data, m
 
 
 def require_time(
-    plan: Plan, task: Task, configs: Mapping[str, RunConfig], elapsed: float, in_memory: bool
+    plan: Plan,
+    task: Task,
+    configs: Mapping[str, RunConfig],
+    elapsed: float,
+    in_memory: bool,
+    known: Mapping[str, Pace] | None = None,
 ) -> list[str]:
     """Refuse a time in which no model can be trained, with one in which all can; notes on models that have too little.
 
     Of the baselines only what they take at least is known; their share is looked at again when they are done.
+    Paces that are known are not measured again.
     """
     if plan.asked.steps is not None or not plan.n_trained:
         return []
     baselines = [each for each in task.baselines() if any(job.label == each.label for job in plan.jobs)]
     fixed = elapsed + LEFT_OVER + (0.0 if in_memory else STARTING)
     fixed += BASELINE * len(baselines) * plan.n_folds / plan.at_once
-    with _threads(plan.threads):
-        paces = _paces(task, configs, plan.settings)
+    with with_threads(plan.threads):
+        paces = known or paces_of(task, configs, plan.settings)
         if not paces:
             return []
         if _share(plan, fixed) >= _least(paces):  # otherwise it is known already
@@ -61,6 +68,31 @@ def require_time(
     return [f"{few}; {option('time')} of about {in_seconds(needs)} is enough for {ENOUGH} steps of every model"]
 
 
+class Timing(NamedTuple):
+    """How long each run would have with some number of folds, before jobs are made of them."""
+
+    left: float
+    """seconds of the budget"""
+    jobs: int
+    trained: int
+    """of the jobs without folds, those that are trained"""
+    at_once: int
+
+    def share(self, folds: int) -> float:
+        """Seconds of each run."""
+        return (self.left - self._fixed(folds)) / self._rounds(folds) - RUN
+
+    def budget(self, seconds: float, folds: int) -> float:
+        """The time in which each run has so many seconds."""
+        return self._fixed(folds) + self._rounds(folds) * (seconds + RUN)
+
+    def _fixed(self, folds: int) -> float:
+        return LEFT_OVER + STARTING + BASELINE * (self.jobs - self.trained) * folds / self.at_once
+
+    def _rounds(self, folds: int) -> int:
+        return max(1, -(-self.trained * folds // self.at_once))
+
+
 def _share(plan: Plan, fixed: float) -> float:
     """Seconds of each run, where so many are used otherwise."""
     return (plan.asked.time - fixed) / plan.rounds - RUN
@@ -71,7 +103,7 @@ def _least(paces: Mapping[str, Pace]) -> float:
     return max(LEAST_SHARE - RUN, min(pace.needs(LEAST) for pace in paces.values()))
 
 
-def _paces(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str, object]) -> dict[str, Pace]:
+def paces_of(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str, object]) -> dict[str, Pace]:
     """The pace of each trained model that there is time to try; what cannot be built is reported by its run."""
     found: dict[str, Pace] = {}
     begun = time.monotonic()
@@ -88,7 +120,7 @@ def _paces(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str, 
 
 
 @contextmanager
-def _threads(n: int) -> Iterator[None]:
+def with_threads(n: int) -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(n)
     try:

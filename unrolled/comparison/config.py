@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from unrolled.core.config import Record
 from unrolled.runs.config import Seconds
 
+AUTO: Literal["auto"] = "auto"
 SIZES = {"small": 100_000, "medium": 400_000, "large": 1_600_000}  # parameters, all layers counted
 
 
@@ -31,10 +32,11 @@ class CompareConfig(Record):
     size."""
     seeds: int = Field(1, ge=1, le=100)
     """Runs of each model, with seeds 0, 1, ...; the table shows their standard deviation."""
-    folds: int | None = Field(None, ge=2, le=100)
+    folds: Annotated[int, Field(ge=2, le=100)] | Literal["auto"] | None = AUTO
     """Number of folds for cross-validation on all data outside the test split: each model is trained once per fold and
     ranked by its mean validation score, and the models of all folds predict test data as an ensemble (only for tasks
-    with given targets)."""
+    with given targets). auto: 5 or 3 below 2,000 examples, as far as the time budget allows, with a larger test split;
+    none: one validation split."""
     fractions: str = "1"
     """Shares of the training data to train on, such as 0.01,0.1,1, for a learning curve over data size."""
     jobs: int | None = Field(None, ge=1)
@@ -46,9 +48,14 @@ class CompareConfig(Record):
         fractions_of(text)
         return text
 
+    @field_validator("folds", mode="before")
+    @classmethod
+    def _one_fold_is_none(cls, value: Any) -> Any:
+        return None if str(value).strip() == "1" else value
+
     @model_validator(mode="after")
     def _check_folds(self) -> Self:
-        if self.folds is not None and (self.seeds > 1 or len(fractions_of(self.fractions)) > 1):
+        if isinstance(self.folds, int) and (self.seeds > 1 or len(fractions_of(self.fractions)) > 1):
             raise ValueError("folds cannot be combined with seeds or fractions")
         return self
 

@@ -80,9 +80,8 @@ def none_trained(folder: Path, plan: Plan, table: Mapping[str, Any], failed: Map
     shown = [f"{listed(labels)}: {why}" for why, labels in list(causes.items())[:SHOWN]]
     more = f"; and {len(causes) - SHOWN} more in {folder / TABLE}" if len(causes) > SHOWN else ""
     text = f"no model of this comparison was trained ({'; '.join(shown)}{more})"
-    codes = _codes(plan, failed, joined=False) or _codes(plan, failed, joined=True)
-    if any(row["not_trained"] for row in table["rows"]):
-        codes.add(UsageError.exit_code)
+    late = {UsageError.exit_code} if any(row["not_trained"] for row in table["rows"]) else set()
+    codes = _codes(plan, failed, joined=False) | late or _codes(plan, failed, joined=True)
     if codes != {Diverged.exit_code}:
         again = resume_command("compare", folder, plan.data, {"own_file": plan.own_file, **named_beside(plan.given)})
         text += f"; fix the cause, then try again with: {again}"

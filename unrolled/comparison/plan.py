@@ -87,7 +87,7 @@ class Plan(Record):
 
     @property
     def n_folds(self) -> int:
-        return self.asked.folds or 1
+        return max((len(job.members) for job in self.jobs), default=0) or 1
 
     @property
     def rounds(self) -> int:
@@ -206,6 +206,14 @@ def model_jobs(
     return jobs
 
 
+def fold_of(task: Task, name: str) -> str:
+    """The task's group of settings that says which fold is left out."""
+    if task.FOLD is None:
+        able = [each for each in discover.tasks.names() if discover.tasks.load(each).Task.FOLD is not None]
+        raise UsageError(f"folds need a task with given targets ({', '.join(able)}), not {name}")
+    return task.FOLD
+
+
 def in_folds(jobs: list[Job], n: int, setting: str) -> list[Job]:
     """Each run once without each of n folds, and then all of a model together, which is what is shown of it.
 
@@ -250,7 +258,7 @@ def repeat_command(plan: Plan) -> str:
     for name, value in plan.asked:
         if value != getattr(defaults, name):
             flag = {"time": "--budget"}.get(name, f"--{name}")
-            words += [flag, f"{value:g}s" if name == "time" else str(value)]
+            words += [flag, f"{value:g}s" if name == "time" else "none" if value is None else str(value)]
     alone = {f"{model}.{key}": value for model, own in plan.apart.items() for key, value in own.items()}
     for key, value in (plan.settings | alone).items():
         words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]

@@ -49,18 +49,18 @@ def make_table(
         if done:
             measured[label] = [found[job.folder] for job in done]
         rows.append(row)
-    samples, n_units, notes = compare_units(rows, measured, metrics, plan.asked.folds is not None)
+    samples, n_units, notes = compare_units(rows, measured, metrics, plan.n_folds > 1)
     for row in rows:
         ends = interval(samples[row["label"]]) if row["label"] in samples else None
         row["interval"] = None if ends is None else list(ends)
         row["beaten_by"] = _beaten_by(row, rows, metric)
     facts = next(iter(found.values())).read_json("data.json")["facts"] if found else {}
     split = "test" if any("test" in run.read_json("result.json") for run in found.values()) else "valid"
-    asked = plan.asked
+    asked, folds = plan.asked, plan.n_folds if plan.n_folds > 1 else None
     table = {
         "name": folder.name, "data": plan.data, "task": plan.task, "guessed": plan.guessed,
         "score": metric.name, "metrics": [each.to_json() for each in metrics], "figures": list(figures),
-        "criterion": first.get("criterion", metric.name), "split": split, "match": asked.match, "folds": asked.folds,
+        "criterion": first.get("criterion", metric.name), "split": split, "match": asked.match, "folds": folds,
         "budget_seconds": asked.time if asked.steps is None else None, "share_seconds": plan.share,
         "steps": asked.steps, "seeds": list(range(asked.seeds)), "threads": plan.threads, "jobs": plan.at_once,
         "units": n_units or None, "unit": first.get("unit"), "facts": facts, "versions": _versions(found),

@@ -22,13 +22,13 @@ from typing import Any, TypeVar
 from unrolled.core.errors import DataError, UsageError, listed, nearest
 from unrolled.core.front import option
 from unrolled.data.files.cell_values import shown
+from unrolled.data.files.folders import is_about, only_file
 
 ALL = "all"
 MEMORY = "memory"
 PARTS = ("train", "valid", "test")
 _WORDS = {"train": "train", "training": "train", "valid": "valid", "validation": "valid", "val": "valid",
           "dev": "valid", "test": "test", "t10k": "test"}  # fmt: skip
-_FOR_PEOPLE = re.compile(r"\.|(readme|licen[cs]e|copying|changelog)\b|.*\.md$", re.IGNORECASE)  # names of files
 
 Source = TypeVar("Source")
 
@@ -61,9 +61,12 @@ def given_part(value: Any, place: str) -> str:
 
 
 def with_given(data: Any, valid: Any = None, test: Any = None) -> Any:
-    """The data with the sources that are given for validation and test, by split; alone where none is given."""
-    given = {part: source for part, source in (("valid", valid), ("test", test)) if source is not None}
-    return _once(given_sources(data), given) if given else data
+    """The data with the sources that are given for validation and test, by split; alone where none is given.
+
+    A folder that holds one file of data stands for that file.
+    """
+    given = {part: only_file(source) for part, source in (("valid", valid), ("test", test)) if source is not None}
+    return _once(given_sources(only_file(data)), given) if given else only_file(data)
 
 
 def given_sources(data: Any) -> dict[str, Any]:
@@ -149,11 +152,22 @@ def _in_folder(source: Any) -> dict[str, Any] | None:
 
 def named_by_split(folder: Path) -> list[tuple[str, Path]]:
     """What lies in a folder with the split that its name speaks of, training among them; [] where some names do not."""
-    entries = sorted(path for path in folder.iterdir() if not _FOR_PEOPLE.match(path.name))
+    entries = sorted(path for path in folder.iterdir() if not is_about(path))
     parts = [part_in(path.name) for path in entries]
     if None in parts or "train" not in parts or len(set(parts)) < 2:
         return []
     return [(str(part), path) for part, path in zip(parts, entries)]
+
+
+def require_one_for_each(folder: Path) -> None:
+    """Refuse a folder in which several files are for one split: some of them must not be read as training data."""
+    entries = named_by_split(folder)
+    if entries and sources_by_split(folder) is None:
+        one = folder / re.split(r"[-_.]", entries[0][1].name)[0]
+        raise UsageError(
+            f"{folder}: several files are for the same split; name one set, such as {one}, or put the files into "
+            "folders train, valid and test"
+        )
 
 
 # ---- which splits there are

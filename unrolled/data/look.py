@@ -16,6 +16,7 @@ from typing import Any
 from unrolled.core.errors import UnrolledError
 from unrolled.data.builtin_sets import BUILTIN
 from unrolled.data.files.csv_table import CsvTable
+from unrolled.data.files.folders import only_file
 from unrolled.data.files.in_memory import table_of
 from unrolled.data.files.json_values import json_of
 from unrolled.data.files.npz import load_npz
@@ -81,6 +82,7 @@ def look(source: Any) -> Look:
     """What there is to see of whatever was handed over; a look is itself."""
     if isinstance(source, Look):
         return source
+    source = only_file(source)
     if isinstance(source, str) and source.startswith(BUILTIN):
         return Look(source, source, builtin=source.removeprefix(BUILTIN).split(",")[0])
     if isinstance(source, str | os.PathLike):

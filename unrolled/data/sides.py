@@ -132,7 +132,7 @@ def sides(
     if fold.of is not None:
         how = _cross(scan, side, names, fold, config.seed, name)
     left_out = _leave_out(scan, side, names, [part for part in given if fold.of is None or part == "test"], name)
-    facts = {"examples": int((side >= 0).sum()), "dropped": int((~keep).sum()), "split_is": how}
+    facts = {"examples": int((side >= 0).sum()), "dropped": int((~keep).sum()), "split_is": how, "given": given}
     found = _repeats(scan, side, names)
     taken = notes_on(shares, [*given, "valid"] if given and fold.of is not None else given)
     return side, names, facts | found | {"notes": [*found["notes"], *left_out, *taken]}

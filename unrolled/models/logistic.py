@@ -11,7 +11,7 @@ minimum.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -44,7 +44,7 @@ class Config(Base):
 class Logistic(OfGrams):
     """Tokens x [B, T] with mask [B, T] -> logits [B, 1, C]."""
 
-    TABLES = ("keys", "idf", "weight")
+    TABLES: ClassVar[tuple[str, ...]] = ("keys", "idf", "weight")
     idf: Tensor  # [G]
     weight: Tensor  # [G, C]
     bias: Tensor  # [C]
@@ -58,9 +58,17 @@ class Logistic(OfGrams):
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         used, z = self.counts(x, mask, self.bias)  # [U], [B, U]
-        z = F.normalize(z * self.idf[used], dim=1)
+        z = self._normalised(z * self.idf[used], self.keys[used])
         y = z @ self.weight[used] + self.bias  # [B, C]
         return y.unsqueeze(1), mask.new_ones(len(mask), 1)
+
+    def _normalised(self, z: Tensor, keys: Tensor) -> Tensor:
+        """z / |z|, of two sets of n-grams each by its own norm."""
+        second = self.second(keys.cpu().numpy())
+        if second is None:
+            return F.normalize(z, dim=1)
+        of_second = torch.from_numpy(second).to(z.device)
+        return sum((F.normalize(z.masked_fill(~part, 0.0), dim=1) for part in (of_second, ~of_second)), z * 0)
 
     # ---- solving
 
@@ -70,7 +78,8 @@ class Logistic(OfGrams):
         if y.is_floating_point() and not bool(((y == 0) | (y == 1)).all()):
             raise DataError("logistic predicts classes, but these targets are numbers")
         idf = np.log((1 + len(y)) / (1 + np.bincount(counts.indices, minlength=len(keys)))) + 1
-        known, held = Examples(_tfidf(counts, idf), y.numpy()), list(held_out)
+        second = self.second(keys)
+        known, held = Examples(_tfidf(counts, idf, second), y.numpy()), list(held_out)
         weights = None
         if self.config.class_weights and not y.is_floating_point():
             seen = torch.bincount(y, minlength=self.d_out)
@@ -80,7 +89,7 @@ class Logistic(OfGrams):
             others = None
             if held:
                 counts, y = self.count_in(held, keys)
-                others = Examples(_tfidf(counts, idf), y.numpy())
+                others = Examples(_tfidf(counts, idf, second), y.numpy())
             strength = regularised.choose(known, others, self.d_out, weights)
             chosen = {"regularisation": strength}
         found = regularised.minimum(known, self.d_out, weights, strength)
@@ -90,11 +99,13 @@ class Logistic(OfGrams):
         return chosen
 
 
-def _tfidf(counts: Any, idf: Any) -> Any:
-    """z / |z| of sparse counts [n, G]."""
+def _tfidf(counts: Any, idf: Any, second: Any = None) -> Any:
+    """z / |z| of sparse counts [n, G]; of two sets of n-grams each by its own norm."""
     from sklearn.preprocessing import normalize
 
-    return normalize(counts.multiply(idf).tocsr())
+    z = counts.multiply(idf).tocsr()
+    parts = [z] if second is None else [z.multiply(part).tocsr() for part in (second, ~second)]
+    return sum(normalize(part) for part in parts)
 
 
 def make(config: Config, sizes: Sizes) -> Logistic:

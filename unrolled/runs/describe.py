@@ -13,6 +13,7 @@ from unrolled.core.config import Config
 from unrolled.core.errors import UnrolledError, UsageError
 from unrolled.data.files.cell_values import is_gap, is_number
 from unrolled.data.files.file_form import files_as
+from unrolled.data.given_splits import with_given
 from unrolled.data.look import Look, look
 from unrolled.runs.config import full_keys, given_once
 from unrolled.runs.guess import form_in, guess_task, task_alone
@@ -29,7 +30,7 @@ def describe(
 
     Settings of the data and of the task are keyword arguments, as for `unrolled.train`, which parses data the same way.
     """
-    settings = given_once(settings, more)
+    settings, data = given_once(settings, more), with_given(data)
     with files_as(form_in(settings)):
         seen = look(data)
         guessed = guess_task(seen, settings) if task is None else None

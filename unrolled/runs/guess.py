@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
+import numpy as np
 from pydantic import BaseModel
 
 from unrolled.core import discover
@@ -19,6 +21,8 @@ from unrolled.data.files.text_file import named_path
 from unrolled.data.look import Look, look
 from unrolled.runs.build import make_task
 from unrolled.runs.config import RunConfig, full_keys, leaf_paths, no_setting
+
+SHOWN = 8  # arrays that a sentence names
 
 
 class Guessed(NamedTuple):
@@ -47,7 +51,10 @@ def guess_task(data: Any, settings: Mapping[str, Any], model: str | None = None)
     sure = {name: guess for name, guess in guesses.items() if guess is not None}
     if not sure:
         those = f" of {listed(able)}, which have {listed(sorted(told))}," if told else ""
-        raise UsageError(f"cannot guess the task from the data; name one{those} with {option('task')}")
+        arrays = ", ".join(f"{name} {list(np.shape(array))}" for name, array in islice(seen.arrays.items(), SHOWN))
+        target = f", and the array of targets with {option('target')}" if arrays and "target" not in given else ""
+        held = f", whose arrays are {arrays}" if arrays else ""
+        raise UsageError(f"cannot guess the task from {seen.name}{held}; name one{those} with {option('task')}{target}")
     best = max(sure, key=lambda name: sure[name].certainty)
     return Guessed(best, sure[best].why)
 
@@ -111,6 +118,14 @@ def task_alone(task: str, settings: Mapping[str, Any]) -> Task:
             if key.rsplit(".", 1)[-1] not in models:
                 raise UsageError(no_setting(key, [*leaf_paths(RunConfig), *leaf_paths(of_task), *models])) from None
     return make_task(RunConfig.parse(merge({"task": task}, own)))
+
+
+def prepared_task(task: str, settings: Mapping[str, Any], data: Any) -> Task:
+    """The same, with its data."""
+    found = task_alone(task, settings)
+    with files_as(form_in(settings)):
+        found.prepare(data)
+    return found
 
 
 def _able(given: set[str]) -> tuple[list[str], set[str]]:

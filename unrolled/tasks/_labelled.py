@@ -39,6 +39,7 @@ from unrolled.data.sources.labelled_inputs import bare, first_labelled, inputs_o
 from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.data.sources.rows_beside import labelled_rows
 from unrolled.layers.counting.bag_of_words import Bag
+from unrolled.layers.counting.spelling import OfSpelling
 from unrolled.tasks._explained import explained
 from unrolled.tasks._inputs import Inputs
 from unrolled.tasks._labelled_config import Config
@@ -233,6 +234,9 @@ class LabelledTask(PreparedTask):
         share = task.share_of(len(sections["train"].values(INPUT)), limit)
         folded = self.config.reading.fold.of is not None or "valid" not in sections
         held_out = [] if folded else _known(sections["valid"], self.answers.size)
+        for layer in model.modules():
+            if isinstance(layer, OfSpelling):
+                layer.spell(self.inputs.spelling())  # type: ignore[union-attr]
         chosen = model.solve(_known(sections["train"].share(share), self.answers.size), held_out)
         where = "on a share of the training data" if folded else "on validation data"
         return task.Fitted(share, chosen or {}, where)

@@ -58,6 +58,7 @@ class Task(_labelled.LabelledTask):
     FIGURES = ("error", "accuracy", "macro_f1", "mean_recall", "auc", "nats", "calibration_error")
     KINDS = ("class", "classes")
     OBEYS = {"predict": ("n",)}
+    ADVICE = {"linear-text": {}, "hydra": {}}  # of texts and of series: hard to beat where there is little data
 
     config: Config
     answers: ClassCodec

@@ -46,6 +46,7 @@ from unrolled.data.sources.pianoroll import (
     Roll,
     check_roll,
     examples_of_rolls,
+    is_like_roll,
     prepare_rolls,
     read_rolls,
 )
@@ -155,8 +156,8 @@ class Task(_next.NextTask):
 
     @classmethod
     def guess(cls, look: Look, given: Mapping[str, Any]) -> task.Guess | None:  # noqa: ARG003
-        if look.suffix in (".npz", ".mat"):
-            return task.Guess(0.5, f"{look.suffix} files hold piano rolls")
+        if look.suffix in (".npz", ".mat") and all(map(is_like_roll, look.arrays.values())):
+            return task.Guess(0.5, "its arrays are zeros and ones" if look.arrays else "such files hold piano rolls")
         roll = next(iter(look.first.source), None) if isinstance(look.first.source, list) else None
         frames = isinstance(roll, list) and bool(roll) and all(isinstance(frame, list) for frame in roll)
         return task.Guess(0.5, "it lists the keys of each frame") if frames else None

@@ -29,6 +29,7 @@ from unrolled.core.forward import carries, evaluated, evaluating, outputs
 from unrolled.core.front import option
 from unrolled.core.spec import Asks, Ports
 from unrolled.core.tokens import EMPTY, START, STOP, UNKNOWN
+from unrolled.data.builtin_sets import known
 from unrolled.data.codecs.text import Codec
 from unrolled.data.collate import collate
 from unrolled.data.config import DataConfig
@@ -156,9 +157,12 @@ class Task(_next.NextTask):
         return Categorical(self.codec.size, smoothing=self.config.label_smoothing, prior=self._prior, never=never)
 
     @classmethod
-    def guess(cls, look: Look, given: Mapping[str, Any]) -> task.Guess | None:  # noqa: ARG003
+    def guess(cls, look: Look, given: Mapping[str, Any]) -> task.Guess | None:
         if given.get("condition") is not None:
             return task.Guess(0.9, "a condition was given")
+        spec = known(look.builtin)
+        if look.suffix == ".npz" or (spec is not None and spec.holds not in ("text", "rows")):
+            return None
         return task.Guess(0.1, "text can always be continued")
 
     def baselines(self) -> list[task.Baseline]:

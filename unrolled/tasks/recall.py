@@ -26,6 +26,7 @@ from unrolled.core.forward import evaluating
 from unrolled.core.front import option
 from unrolled.core.metric import Metric
 from unrolled.core.spec import Asks, Ports
+from unrolled.data.builtin_sets import known
 from unrolled.data.codecs.patterns import PatternCodec, Scaling
 from unrolled.data.collate import BESIDE
 from unrolled.data.config import DataConfig
@@ -33,6 +34,7 @@ from unrolled.data.examples import INPUT, Examples
 from unrolled.data.files.cell_values import as_series
 from unrolled.data.files.data_uri import bytes_of, to_text
 from unrolled.data.labelled import LabelledSource
+from unrolled.data.look import Look
 from unrolled.data.patterns import NAMES, Asked, Damage, prepare_patterns, queries_of
 from unrolled.data.prepared import Prepared, kept
 from unrolled.data.reading import Kind, Reading
@@ -87,6 +89,12 @@ class Task(PreparedTask):
         self._loaded = False
 
     # ---- data
+
+    @classmethod
+    def guess(cls, look: Look, given: Mapping[str, Any]) -> task.Guess | None:  # noqa: ARG003
+        spec = known(look.builtin)
+        alone = spec is not None and spec.holds == "labelled" and spec.answers is None
+        return task.Guess(0.8, "it is built-in patterns without targets") if alone else None
 
     def prepare(self, source: Any) -> None:
         found = kept(source, self._asked(), lambda: self._prepared(source))

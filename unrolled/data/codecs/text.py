@@ -81,6 +81,10 @@ class Codec:
         """The text of some ids; special tokens are left out, broken UTF-8 becomes a replacement mark."""
         return b"".join(self._table[int(token)] for token in ids).decode("utf-8", "replace")
 
+    def spelling(self) -> list[bytes]:
+        """The bytes that each token stands for; special ones for none."""
+        return list(self._table)
+
     def stream(self) -> TextStream:
         return TextStream(self._table)
 

@@ -84,6 +84,10 @@ class WordListCodec:
     def name(self, token: int) -> str:
         return SPECIALS[token] if token < len(SPECIALS) else self.words[token - len(SPECIALS)]
 
+    def spelling(self) -> list[bytes]:
+        """The bytes that each word stands for, with a space before it; special ones stand for none."""
+        return [b""] * len(SPECIALS) + [f" {word}".encode() for word in self.words]
+
     def unknown(self, words: Sequence[str]) -> list[str]:
         return list(dict.fromkeys(word for word in words if word not in self._id_of))
 

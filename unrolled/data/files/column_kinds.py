@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 from unrolled.core.errors import MissingColumn, UnrolledError, UsageError, some
 from unrolled.core.front import option
@@ -24,6 +25,7 @@ COLUMNS = 4  # of numbers, one of which may be the class of the others
 FEWEST = 10  # rows; of fewer nothing is said
 
 Target = Literal["class", "numbers"]
+_known: WeakKeyDictionary[Table, dict[str, ColumnKind]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class ColumnKind:
     whole: bool
     counts: bool
     """whether they number the rows"""
+    in_runs: bool = False
+    """whether equal ones come several times and stand together"""
 
     @property
     def is_names(self) -> bool:
@@ -66,7 +70,7 @@ def kind_of_cells(cells: Iterable[Any]) -> ColumnKind:
     n = max(len(texts), 1)
     return ColumnKind(
         len(texts), len(set(texts)), sum(map(len, texts)) / n, sum(len(text.split()) for text in texts) / n,
-        numbers, whole, counts,
+        numbers, whole, counts, 1 < len(set(texts)) < n and sum(a != b for a, b in pairwise(texts)) < len(set(texts)),
     )  # fmt: skip
 
 
@@ -78,12 +82,15 @@ def _value(cell: Any) -> float:
 
 
 def kinds_in(table: Table, names: Sequence[str]) -> dict[str, ColumnKind]:
-    """The kinds of some columns, by their first rows, as far as they can be read."""
-    rows: list[tuple[Any, ...]] = []
-    with suppress(UnrolledError):
-        rows.extend(cells for _, cells in islice(table.rows(names), LOOKED_AT))
-    columns = list(zip(*rows)) if rows else [()] * len(names)
-    return {name: kind_of_cells(cells) for name, cells in zip(names, columns)}
+    """The kinds of some columns, by their first rows, as far as they can be read; found once for each table."""
+    known = _known.setdefault(table, {})
+    if new := [name for name in names if name not in known]:
+        rows: list[tuple[Any, ...]] = []
+        with suppress(UnrolledError):
+            rows.extend(cells for _, cells in islice(table.rows(new), LOOKED_AT))
+        columns = list(zip(*rows)) if rows else [()] * len(new)
+        known |= {name: kind_of_cells(cells) for name, cells in zip(new, columns)}
+    return {name: known[name] for name in names}
 
 
 def obvious_text(kinds: Mapping[str, ColumnKind]) -> str | None:
@@ -107,13 +114,29 @@ def target_beside(text: str, kinds: Mapping[str, ColumnKind], others: Collection
     return (numbers[0], "numbers") if not classes and len(numbers) == 1 and len(rest) == 1 else None
 
 
+def names_before_numbers(kinds: Mapping[str, ColumnKind]) -> list[str]:
+    """The first columns of a table of numbers that name its rows or groups of them; none where others hold words too,
+    or where the names are so few that they may be classes."""
+    words = [name for name, kind in kinds.items() if not kind.numbers]
+    names = [name for name in words if kinds[name].words < 2 and kinds[name].letters <= LONG_NAME]
+    many = all(kinds[name].different > FEW_ALONE for name in names)
+    enough = len(kinds) - len(words) >= COLUMNS
+    return names if enough and many and words == names == list(kinds)[: len(names)] else []
+
+
 def class_at_an_end(kinds: Mapping[str, ColumnKind]) -> str | None:
-    """The last or first column of a table of numbers, where only that one has few different whole numbers."""
-    names = list(kinds)
-    if len(names) < COLUMNS or not all(kind.numbers for kind in kinds.values()):
+    """The last or first column of a table of numbers, where that one has names or a few whole numbers, and each of the
+    others has at least twice as many different values."""
+    before = set(names_before_numbers(kinds))
+    names = [name for name in kinds if name not in before]
+    ends = [name for name in (names[0], names[-1]) if kinds[name].is_names] if len(names) >= COLUMNS else []
+    found = min(ends, key=lambda name: kinds[name].different, default=None)
+    others = [kinds[name] for name in names if name != found]
+    if found is None or not all(kind.numbers for kind in others):
         return None
-    few = [name for name in names if kinds[name].is_names]
-    return few[0] if len(few) == 1 and few[0] in (names[0], names[-1]) else None
+    constant = [kind for kind in others if kind.different < 2]  # such as a pixel that is always dark
+    most = min((kind.different for kind in others if kind not in constant), default=0)
+    return found if most >= 2 * kinds[found].different else None
 
 
 def labelled_pair(first: ColumnKind, second: ColumnKind) -> tuple[int, Target] | None:

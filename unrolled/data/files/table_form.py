@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 SEPARATORS = (",", ";", "\t", "|")
+FEWEST, WIDE, MOST = 10, 4, 0.6  # rows, columns and share of numbers, at least, of a table that is not called one
 TOLD = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # a first line that spreadsheets write
 COMMA = re.compile(r"\s*[+-]?\d+,\d+(?:[eE][+-]?\d+)?\s*")
 EITHER = re.compile(r"\s*[+-]?[1-9]\d{0,2}[.,]\d{3}\s*")  # 1,234: decimals, or thousands
@@ -36,6 +37,25 @@ def is_number_like(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_table_of_numbers(lines: Sequence[str]) -> bool:
+    """Whether lines of a file that is not called a table are rows of one: equally many cells, most of them numbers.
+
+    >>> is_table_of_numbers(["a1,x,1,2,3"] * 10), is_table_of_numbers(["well, 1, 2, or 3"] * 10)
+    (True, False)
+    """
+    filled = [line for line in lines if line.strip()]
+    if len(filled) < FEWEST:
+        return False
+    sign = separator_of(filled, ",")
+    try:
+        rows = list(_rows(filled, sign))[:-1]  # the last may be cut
+    except csv.Error:
+        return False
+    cells = [cell for row in rows for cell in row]
+    wide = {len(row) for row in rows} == {len(rows[0])} and len(rows[0]) >= WIDE
+    return wide and sum(map(is_number_like, cells)) >= MOST * len(cells)
 
 
 def _rows(lines: Iterable[str], sign: str) -> Iterator[list[str]]:

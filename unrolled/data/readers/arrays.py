@@ -75,7 +75,8 @@ def _of_part(source: Mapping[str, Any], part: str) -> dict[str, Any]:
 
 
 def _open(arrays: dict[str, Any], name: str, reading: Reading, answers: Answers) -> LabelledSource:
-    x_name = _find(arrays, reading.column, INPUT_ARRAYS, name, "column", "the inputs")
+    usual = INPUT_ARRAYS if "offsets" not in arrays else (*INPUT_ARRAYS, *_cut_by(arrays))
+    x_name = _find(arrays, reading.column, usual, name, "column", "the inputs")
     bags = _bags(arrays, x_name, reading, name) if reading.bag is not None else None
     x = _cut(arrays[x_name], arrays.get("offsets"), f"{name}, array '{x_name}'") if bags is None else bags.x
     y: Any = None
@@ -108,6 +109,14 @@ def _open(arrays: dict[str, Any], name: str, reading: Reading, answers: Answers)
 
     settled = reading.updated({"column": as_names([x_name])} | ({"target": as_names([y_name])} if y_name else {}))
     return LabelledSource(name, kind, answers, read, {}, settled, typed=True)
+
+
+def _cut_by(arrays: Mapping[str, Any]) -> list[str]:
+    """The array that is as long as the offsets say, where there is just one such."""
+    offsets = np.asarray(arrays["offsets"])
+    last = offsets[-1] if offsets.ndim == 1 and len(offsets) > 1 else None
+    found = [key for key, array in arrays.items() if key != "offsets" and np.ndim(array) and len(array) == last]
+    return found if len(found) == 1 else []
 
 
 def _kind_of(first: Any) -> Kind:

@@ -12,6 +12,7 @@ from unrolled.core.front import option
 from unrolled.data.builtin_sets import known
 from unrolled.data.files.cell_values import is_number
 from unrolled.data.files.file_names import named_files
+from unrolled.data.files.folders import is_about
 from unrolled.data.files.tables import Table
 from unrolled.data.files.text_file import TextFile
 from unrolled.data.formats import ending_of, suffixes_of
@@ -21,7 +22,7 @@ from unrolled.data.readers.arrays import ANSWER_ARRAYS, open_arrays
 from unrolled.data.reading import Answers, Names, Reading, names_of
 from unrolled.data.sources.labelled_table import TARGETS, open_columns, target_by_content
 from unrolled.data.sources.line_kinds import answers_in
-from unrolled.data.sources.open_labelled import by_ending, is_about, most_of
+from unrolled.data.sources.open_labelled import by_ending, most_of
 
 LOOKED_AT = 300  # examples
 FILES = 3  # of a folder of texts

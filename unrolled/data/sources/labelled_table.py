@@ -46,14 +46,16 @@ from unrolled.data.files.column_kinds import (
     kind_of_cells,
     kinds_in,
     labelled_pair,
+    names_before_numbers,
     obvious_text,
     target_beside,
 )
 from unrolled.data.files.csv_table import CsvTable
 from unrolled.data.files.missing_values import fill
+from unrolled.data.files.table_form import is_table_of_numbers
 from unrolled.data.files.tables import ListTable, Table, frame_table
 from unrolled.data.files.text_file import TextFile
-from unrolled.data.formats import open_table
+from unrolled.data.formats import open_table, reader_of
 from unrolled.data.given_splits import given_part
 from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.reading import Answers, Kind, Names, Reading, as_names, names_of
@@ -76,17 +78,13 @@ TIMES = ("time", "t", "step", "tick", "timestamp", "datetime", "date")
 KNOWN = frozenset({*INPUTS, *IDS, *TIMES, *(name for names in TARGETS.values() for name in names)})
 
 
-def open_table_file(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
-    """The examples in a table file."""
-    table = table_in(path)
-    assert table is not None
-    return open_columns(table, reading, answers)
-
-
 def table_in(path: Path, file: TextFile | None = None) -> Table | None:
-    """A table in a file; numbers without a header line get the column names 1, 2, 3, ... None: it is no table."""
+    """A table in a file, by its ending or, where no reader claims that, by its content; numbers without a header line
+    get the column names 1, 2, 3, ... None: it is no table."""
     file = file or TextFile(path)
     table = open_table(path, file)
+    if reader_of(path) is None and is_table_of_numbers(list(islice(file.lines(), ROWS))):
+        table = CsvTable(file, ",")
     if isinstance(table, CsvTable) and lacks_header(table.first_rows(ROWS)):
         return table.without_header()
     return table
@@ -136,6 +134,8 @@ def open_columns(table: Table, reading: Reading, answers: Answers) -> LabelledSo
         _there(table, names, setting, wanted)
     apart = set(apart_by.values())
     others = [name for name in names if name not in apart and name not in target]
+    if reading.column is None and reading.layout in ("auto", "wide") and reading.bag is None:
+        reading, others = _without_names(table, reading, others)
     layout: str = reading.layout
     if layout == "auto":
         layout = "cells" if lists else _layout(table, reading, others, answers)
@@ -236,6 +236,20 @@ def _with_order(table: Table, reading: Reading, target: list[str], answers: Answ
         if name is not None:
             table.notes[f"{table.name}: column {name} {what}, chosen by name"] = None
     return reading.updated(found)
+
+
+def _without_names(table: Table, reading: Reading, others: list[str]) -> tuple[Reading, list[str]]:
+    """Columns of numbers without those of names before them; rows of one name after each other are a group."""
+    kinds = kinds_in(table, others)
+    names = names_before_numbers(kinds)
+    if not names:
+        return reading, others
+    group = None if reading.group is not None else next((name for name in names if kinds[name].in_runs), None)
+    if group is not None:
+        table.notes[f"{table.name}: rows of one name in column {group} stay in one split"] = None
+    if unused := [name for name in names if name not in (group, reading.group)]:
+        table.notes[f"{table.name}: not used, because they name the rows: {_listed(unused)}"] = None
+    return reading.updated({"group": reading.group or group}), [name for name in others if name not in {*names}]
 
 
 def _are_steps(table: Table, id_: str | None, time: str | None, channels: list[str], answers: Answers) -> bool:

@@ -12,27 +12,32 @@ from unrolled.core import discover
 from unrolled.core.errors import DataError, UsageError, some
 from unrolled.data.bags import in_bags
 from unrolled.data.builtin_sets import BUILTIN, asked
+from unrolled.data.files.folders import is_about
 from unrolled.data.files.tables import ListTable
 from unrolled.data.files.text_file import TextFile, named_path, unpacked
 from unrolled.data.formats import ending_of, reader_of, suffixes_of
-from unrolled.data.given_splits import PARTS, named_by_split, opened_alike, part_in, sources_by_split
+from unrolled.data.given_splits import (
+    PARTS,
+    opened_alike,
+    part_in,
+    require_one_for_each,
+    sources_by_split,
+)
 from unrolled.data.labelled import Bag, Labelled, LabelledSource, join_parts
 from unrolled.data.readers.arrays import open_arrays
 from unrolled.data.readers.conll import open_tagged
 from unrolled.data.readers.image import open_idx, open_images
 from unrolled.data.readers.sound import open_clips
 from unrolled.data.reading import Answers, Reading
-from unrolled.data.sources.labelled_table import open_columns, open_rows, open_table_file
+from unrolled.data.sources.labelled_table import open_columns, open_rows, table_in
 from unrolled.data.sources.labelled_text import open_folder, open_lines
 from unrolled.data.sources.pairs_files import LANGUAGES, SOURCES, TABBED, TARGETS
 from unrolled.data.sources.pieces import in_windows
 
-ABOUT = frozenset({"readme", "license", "licence", "copying", "about", "notice", "changelog", "authors"})
 NO_CLASSES = frozenset({
     "data", "dat", "info", "names", "doc", "docs", "log", "py", "c", "h", "sh", "bin", "idx", "vocab", "model", "cfg",
     "conf", "ini", "yaml", "yml", "toml", "xml", "zip", "tar", "train", "valid", "val", "dev", "test",
 })  # fmt: skip
-PAGES = (".md", ".rst", ".html", ".htm", ".pdf")
 
 
 def open_labelled(source: Any, reading: Reading, answers: Answers) -> LabelledSource:
@@ -105,8 +110,9 @@ def _open_path(path: Path, reading: Reading, answers: Answers) -> LabelledSource
         return join_parts({part: _open_path(file, reading, answers) for part, file in pair.items()}, str(path))
     TextFile(path).require()
     reader = reader_of(path)
-    if reader is not None and reader.gives == "table":
-        return open_table_file(path, reading, answers)
+    table = table_in(path) if reader is None or reader.gives == "table" else None
+    if table is not None:
+        return open_columns(table, reading, answers)
     if answers == "tags" and (reader is None or reader.many):
         return open_tagged([path], path.parent, str(path), reading, answers)
     if reader is not None:
@@ -130,19 +136,12 @@ def _open_folder(folder: Path, reading: Reading, answers: Answers) -> LabelledSo
     entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     if any("-ubyte" in path.name for path in entries):
         return open_idx(folder, reading, answers)
-    if named_by_split(folder):  # and not one file for each, which is a source by split
-        raise UsageError(
-            f"{folder}: several files are for the same split; name one set, such as {_set_name(entries[0])}"
-        )
+    require_one_for_each(folder)
     files = sorted((p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(".")),
                    key=lambda path: path.relative_to(folder).as_posix())  # fmt: skip
     if not files:
         raise DataError(f"{folder}: there is no file in this folder; put examples into it")
     return _open_files(files, folder, str(folder), reading, answers)
-
-
-def _set_name(path: Path) -> Path:
-    return path.with_name(re.split(r"[-_.]", path.name)[0])
 
 
 def most_of(files: Iterable[Path], texts: tuple[str, ...] = (".txt",)) -> tuple[str, list[Path]]:
@@ -151,11 +150,6 @@ def most_of(files: Iterable[Path], texts: tuple[str, ...] = (".txt",)) -> tuple[
     held = {kind: [path for path in files if ending_of(path) in endings] for kind, endings in families.items()}
     kind = max(held, key=lambda each: len(held[each]))
     return kind, held[kind]
-
-
-def is_about(path: Path) -> bool:
-    """Whether a file tells about data and is none: README, LICENSE and the like."""
-    return path.name.lower().lstrip("_").split(".")[0] in ABOUT or ending_of(path) in PAGES
 
 
 def by_ending(files: Iterable[Path]) -> list[Path]:

@@ -18,6 +18,7 @@ from unrolled.data.formats import ending_of, is_table, open_table, suffixes_givi
 from unrolled.data.given_splits import ALL, PARTS, given_part, part_in
 from unrolled.data.pairs import Pair, PairSource, join_parts
 from unrolled.data.reading import PairReading
+from unrolled.data.sources.lexicon import is_lexicon, open_lexicon
 
 SOURCES = ("source", "src", "from", "input", "original", "question")
 TARGETS = ("target", "tgt", "to", "output", "translation", "translated", "answer")
@@ -43,7 +44,7 @@ def open_path(path: Path, reading: PairReading) -> PairSource:
     beside = _beside(path, reading)
     if beside is not None:
         return open_aligned(path, beside, reading)
-    return open_tabbed(path, reading)
+    return open_lexicon(path, reading) if is_lexicon(path) else open_tabbed(path, reading)
 
 
 def open_rows(source: Any, reading: PairReading) -> PairSource:

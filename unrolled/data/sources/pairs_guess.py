@@ -17,6 +17,7 @@ from unrolled.data.given_splits import part_in
 from unrolled.data.look import Look
 from unrolled.data.pairs import Pair, PairSource
 from unrolled.data.reading import PairReading
+from unrolled.data.sources.lexicon import are_entries
 from unrolled.data.sources.open_pairs import open_pairs
 from unrolled.data.sources.pairs_files import LANGUAGES, TABBED, open_columns, sides
 
@@ -36,6 +37,8 @@ def guess_pairs(look: Look, given: Mapping[str, Any]) -> Guess | None:
         return Guess(0.95, "it is built-in pairs") if builtin_holds(look.builtin, "pairs") else None
     if _is_aligned(look):
         return Guess(0.9, "its files are named after sources and targets")
+    if look.table is None and are_entries(look.lines):
+        return Guess(0.85, "its lines are words with their pronunciations")
     try:
         opened = _opened(look.first, reading.updated({"skip_bad": True}))
         found = [] if opened is None else list(islice(opened, LOOKED_AT))

@@ -46,6 +46,7 @@ from unrolled.data.prepared import Prepared
 from unrolled.data.split import row_key, split_rows
 
 KEYS, LOWEST = 88, 21  # of a piano, and the MIDI number of the lowest: A0
+LOOKED_AT = 1000  # frames, to see whether they are zeros and ones
 SUFFIXES = ".npz, .json, .json.gz and .mat"
 
 Roll = NDArray[np.uint8]  # [T, D]
@@ -76,6 +77,12 @@ def check_roll(values: Any, place: str, width: int | None) -> Roll:
         found = roll[frame, key]
         raise DataError(f"{place}, frame {frame}, key {key}: found {found}; a key is off (0) or on (1)")
     return roll.astype(np.uint8)
+
+
+def is_like_roll(values: Any) -> bool:
+    """Whether the beginning of an array may be that of a roll [time, keys], or of several."""
+    first = np.asarray(values[:LOOKED_AT]) if np.ndim(values) in (2, 3) else np.array("")
+    return first.dtype.kind in "buif" and bool(((first == 0) | (first == 1)).all())
 
 
 def check_all(found: Iterable[tuple[str, str, Any]], name: str) -> Rolls:

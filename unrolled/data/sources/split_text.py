@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError
 from unrolled.data.codecs.text import Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.files.tables import Example
-from unrolled.data.given_splits import named_by_split, opened_alike, settled, sources_by_split
+from unrolled.data.given_splits import opened_alike, require_one_for_each, settled, sources_by_split
 from unrolled.data.sources.text import TextSource, open_source
 from unrolled.data.split import row_key
 
@@ -74,7 +74,8 @@ def open_text(source: Any, config: DataConfig) -> TextSource:
     """Whatever was handed over to train on; given splits are kept, and read by the columns of the training data."""
     sources = sources_by_split(source)
     if sources is None:
-        _require_one_each(source)
+        if isinstance(source, str | PathLike) and os.path.isdir(source):
+            require_one_for_each(Path(source))
         return open_source(source, config)
 
     def other(each: Any, first: TextSource) -> TextSource:
@@ -82,12 +83,6 @@ def open_text(source: Any, config: DataConfig) -> TextSource:
         return open_source(each, config.updated(as_there))
 
     return SplitText(opened_alike(sources, lambda each: open_source(each, config), other))
-
-
-def _require_one_each(source: Any) -> None:
-    """A folder of files some of which are for test must not be read as one text."""
-    if isinstance(source, str | PathLike) and os.path.isdir(source) and named_by_split(Path(source)):
-        raise UsageError(f"{source}: several files are for the same split; put them into folders train, valid and test")
 
 
 # ---- what is shown of it

@@ -22,6 +22,7 @@ from unrolled.data.builtin_sets import BUILTIN, asked
 from unrolled.data.config import DataConfig
 from unrolled.data.files.cell_values import as_text
 from unrolled.data.files.column_kinds import choose_column
+from unrolled.data.files.folders import is_about
 from unrolled.data.files.in_memory import as_array
 from unrolled.data.files.tables import Example, FrameTable, ListTable, Table, has_names, table_examples
 from unrolled.data.files.text_file import PIECE, TextFile, named_path, notes_of, unpacked
@@ -319,8 +320,8 @@ def _open_folder(folder: Path, config: DataConfig) -> TextSource:
     )
     texts = [path for path in files if unpacked(path.name.lower()).endswith(".txt")]
     if not texts:
-        found = sorted({path.suffix or "files without a suffix" for path in files})
-        kinds = f"there are no .txt files in this folder, only {some(found)}; name one of these files"
+        found = [path.relative_to(folder).as_posix() for path in files if not is_about(path)]
+        kinds = f"there are no .txt files in this folder; name one of its files: {some(found)}"
         raise DataError(f"{folder}: {kinds if found else 'the folder is empty; put .txt files into it'}")
     others = len(files) - len(texts)
     skipped = f"{others} files in {folder} that are not .txt were skipped" if others else None

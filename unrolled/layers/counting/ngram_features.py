@@ -53,7 +53,7 @@ class OfGrams(Stored):
         self.register_buffer("keys", torch.zeros(0, dtype=torch.long))
 
     def fault(self, tables: dict[str, Tensor]) -> str:
-        keys, *others = (tables[name] for name in self.TABLES)
+        keys, others = tables["keys"], [table for name, table in tables.items() if name != "keys"]
         if keys.dim() != 1 or any(other.shape not in (keys.shape, (len(keys), self.d_out)) for other in others):
             return "the sizes of its tables do not match"
         return "its n-grams are not sorted" if bool((keys.diff() <= 0).any()) else ""
@@ -67,21 +67,11 @@ class OfGrams(Stored):
             real = mask.any(2)  # [B, I]
             key, instance = self.grams(x[real], mask[real])
             return key, real.nonzero()[instance, 0]
-        B, T = mask.shape
-        n = mask.sum(1)  # [B]
-        s = x.new_full((B, T + 2), START)  # [B, T + 2]
-        s[:, 1 : T + 1] = x.masked_fill(~mask, 0)
-        s[torch.arange(B, device=x.device), n + 1] = STOP
-        at = torch.arange(T + 2, device=x.device)  # [T + 2]
-        row = torch.arange(B, device=x.device)[:, None].expand(B, T + 2)
-        one = key = s + 1
-        is_token = (at >= 1) & (at <= n[:, None])  # [B, T + 2]
-        found = [(key[is_token], row[is_token])]
-        for N in range(2, self.longest + 1):
-            key = key[:, :-1] * self.base + one[:, N - 1 :]  # [B, T + 3 - N]
-            real = at[N - 1 :] <= n[:, None] + 1
-            found.append((key[real], row[:, : key.shape[1]][real]))
-        return torch.cat([keys for keys, _ in found]), torch.cat([rows for _, rows in found])
+        return runs(x, mask, self.base, self.longest)
+
+    def second(self, keys: Rows) -> NDArray[np.bool_] | None:
+        """[G] which n-grams are of a second set, where both sets are to count alike; None: there is one set."""
+        return None
 
     def counts(self, x: Tensor, mask: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
         """The n-grams that these examples have [U], as places in `keys`, and how often each has them [B, U]."""
@@ -113,6 +103,26 @@ class OfGrams(Stored):
         pair, counts = np.unique(row * max(len(keys), 1) + number, return_counts=True)
         rows, numbers = np.divmod(pair, max(len(keys), 1))
         return Grams(keys, rows, numbers, counts)
+
+
+def runs(x: Tensor, mask: Tensor, base: int, longest: int, shortest: int = 1) -> tuple[Tensor, Tensor]:
+    """All runs of tokens [B, T] as numbers [M], and the example [M] that each is in; a run of one is never an end."""
+    B, T = mask.shape
+    n = mask.sum(1)  # [B]
+    s = x.new_full((B, T + 2), START)  # [B, T + 2]
+    s[:, 1 : T + 1] = x.masked_fill(~mask, 0)
+    s[torch.arange(B, device=x.device), n + 1] = STOP
+    at = torch.arange(T + 2, device=x.device)  # [T + 2]
+    row = torch.arange(B, device=x.device)[:, None].expand(B, T + 2)
+    one = key = s + 1
+    is_token = (at >= 1) & (at <= n[:, None])  # [B, T + 2]
+    found = [(key[is_token], row[is_token])]
+    for N in range(2, longest + 1):
+        key = key[:, :-1] * base + one[:, N - 1 :]  # [B, T + 3 - N]
+        real = at[N - 1 :] <= n[:, None] + 1
+        found.append((key[real], row[:, : key.shape[1]][real]))
+    found = found[shortest - 1 :]
+    return torch.cat([keys for keys, _ in found]), torch.cat([rows for _, rows in found])
 
 
 def most_frequent(counted: Iterable[Grams], most: int) -> tuple[Rows, Rows]:
