@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,7 +14,7 @@ from unrolled.core.errors import UnrolledError, UsageError
 from unrolled.core.front import option
 from unrolled.core.task import Task
 from unrolled.runs import closed_form
-from unrolled.runs.build import make_model
+from unrolled.runs.build import make_model, make_task
 from unrolled.runs.config import RunConfig
 from unrolled.training.estimate import ENOUGH, LEAST, Pace, closed_form_seconds, enough, in_seconds, pace_of
 
@@ -79,12 +80,20 @@ def _paces(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str, 
     sizes = [task.size(split) for split in task.held_out()]
     kept = sum(min(size, limit) for size in sizes) / max(sum(sizes), 1) if isinstance(limit, int) else 1.0
     for name, config in configs.items():
-        if closed_form.applies(config, task.ports()) or time.monotonic() - begun > MEASURING:
+        own = _for_model(task, config)
+        if closed_form.applies(config, own.ports()) or time.monotonic() - begun > MEASURING:
             continue
         with suppress(UnrolledError, RuntimeError, MemoryError):
-            pace = pace_of(config, task, make_model(config, task))
+            pace = pace_of(config, own, make_model(config, own))
             found[name] = pace._replace(end=pace.end * kept)
     return found
+
+
+def _for_model(task: Task, config: RunConfig) -> Task:
+    """The task with the settings that it has for a model, such as whole sequences for encoder-decoders."""
+    own = copy.copy(task)
+    own.config = make_task(config).config
+    return own
 
 
 @contextmanager
