@@ -38,7 +38,7 @@ def require_time(
     fixed = elapsed + LEFT_OVER + (0.0 if in_memory else STARTING)
     fixed += BASELINE * len(baselines) * plan.n_folds / plan.at_once
     with _threads(plan.threads):
-        paces = _paces(task, configs, plan.settings)
+        paces, tried = _paces(task, configs, plan.settings)
         if not paces:
             return []
         if _share(plan, fixed) >= _least(paces):  # otherwise it is known already
@@ -48,7 +48,7 @@ def require_time(
     least = {name: pace.needs(LEAST) for name, pace in paces.items()}
     wanted = max(LEAST_SHARE, *(pace.needs(ENOUGH) for pace in paces.values()))
     needs = enough(fixed + plan.rounds * (wanted + RUN))
-    if share < _least(paces):
+    if tried and share < _least(paces):  # of models that were not tried, one may be faster
         raise UsageError(
             f"{plan.asked.time:g} s are not enough for {plan.n_trained} runs, {plan.at_once} at a time: each would "
             f"have {in_seconds(max(share, 0.0))}, and the fastest model needs {in_seconds(min(least.values()))} for "
@@ -72,8 +72,11 @@ def _least(paces: Mapping[str, Pace]) -> float:
     return max(LEAST_SHARE - RUN, min(pace.needs(LEAST) for pace in paces.values()))
 
 
-def _paces(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str, object]) -> dict[str, Pace]:
-    """The pace of each trained model that there is time to try; what cannot be built is reported by its run."""
+def _paces(
+    task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str, object]
+) -> tuple[dict[str, Pace], bool]:
+    """The pace of each trained model that there is time to try, and whether all were; what cannot be built is reported
+    by its run."""
     found: dict[str, Pace] = {}
     begun = time.monotonic()
     limit = settings.get("held_out")
@@ -81,12 +84,14 @@ def _paces(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str, 
     kept = sum(min(size, limit) for size in sizes) / max(sum(sizes), 1) if isinstance(limit, int) else 1.0
     for name, config in configs.items():
         own = _for_model(task, config)
-        if closed_form.applies(config, own.ports()) or time.monotonic() - begun > MEASURING:
+        if closed_form.applies(config, own.ports()):
             continue
+        if time.monotonic() - begun > MEASURING:
+            return found, False
         with suppress(UnrolledError, RuntimeError, MemoryError):
             pace = pace_of(config, own, make_model(config, own))
             found[name] = pace._replace(end=pace.end * kept)
-    return found
+    return found, True
 
 
 def _for_model(task: Task, config: RunConfig) -> Task:
