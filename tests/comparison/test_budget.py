@@ -196,3 +196,27 @@ def test_the_live_screen_says_when_the_budget_is_over():
     screen.print(view._draw())
     text = screen.export_text()
     assert "over budget, finishing" in text and "evaluating" in text
+
+
+def test_models_are_tried_with_their_own_settings(monkeypatch):
+    """An encoder-decoder forecasts whole sequences, others all steps at once."""
+    seen = {}
+
+    def pace(config, task, model):
+        seen[config.model] = task.config.by
+        return Pace(0.01, 0.01, 0.01)
+
+    monkeypatch.setattr(budget, "pace_of", pace)
+    settings = {"models": "seq2seq,gru", "horizon": 4, "time": 5000, "threads": 1, "preset": "quick"}
+    make_plan([[k % 7] for k in range(90)], "forecast", settings, None, time.monotonic())
+    assert seen["seq2seq"] == "sequence" and seen["gru"] == "auto"
+
+
+def test_a_model_that_was_not_tried_may_be_faster(monkeypatch):
+    monkeypatch.setattr(budget, "pace_of", lambda *_: Pace(1e4, 1e4, 1e4))
+    settings = {"models": "seq2seq,gru", "horizon": 4, "time": 500, "threads": 1, "preset": "quick"}
+    data = [[k % 7] for k in range(90)]
+    with pytest.raises(UnrolledError, match="are not enough"):
+        make_plan(data, "forecast", settings, None, time.monotonic())
+    monkeypatch.setattr(budget, "MEASURING", -1.0)
+    make_plan(data, "forecast", settings, None, time.monotonic())

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unrolled.comparison import small
-from unrolled.comparison.budget import LEAST_SHARE, LEFT_OVER, Timing, paces_of, require_time, with_threads
+from unrolled.comparison.budget import LEAST_SHARE, LEFT_OVER, Paces, Timing, paces_of, require_time, with_threads
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.engine import Engine, Inline, Processes
 from unrolled.comparison.failures import Failure, complete, diverged_before, none_trained
@@ -58,7 +58,6 @@ from unrolled.runs.trust import (
     resume_command,
 )
 from unrolled.training.api import configure
-from unrolled.training.estimate import Pace
 from unrolled.training.progress import clock
 from unrolled.training.signals import StopFlag, stop_at_once
 
@@ -178,12 +177,12 @@ def make_plan(
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     named = names_of_sources(data)
     most = 1 if MEMORY in named.values() else asked.jobs or min(cores, MOST_AT_ONCE)
-    paces: dict[str, Pace] = {}
+    paces: Paces | None = None
     if few is not None and started is not None:
         with with_threads(_threads(cores // most)):
             paces = paces_of(prepared, configs, rest)
         timing = Timing(asked.time - (time.monotonic() - started), len(jobs), _n_trained(jobs), most)
-        asked, notes = small.with_folds(asked, few, paces, timing, notes)
+        asked, notes = small.with_folds(asked, few, paces.each, timing, notes)
     if isinstance(asked.folds, int):
         jobs = in_folds(jobs, asked.folds, fold_of(prepared, task))
     at_once = min(most, len(jobs))

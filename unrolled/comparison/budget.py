@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,7 +15,7 @@ from unrolled.core.errors import UnrolledError, UsageError
 from unrolled.core.front import option
 from unrolled.core.task import Task
 from unrolled.runs import closed_form
-from unrolled.runs.build import make_model
+from unrolled.runs.build import make_model, make_task
 from unrolled.runs.config import RunConfig
 from unrolled.training.estimate import ENOUGH, LEAST, Pace, closed_form_seconds, enough, in_seconds, pace_of
 
@@ -25,13 +26,21 @@ STARTING = 2.0  # seconds until a process is ready
 BASELINE, RUN = 0.5, 0.5  # seconds of each beside fitting and training: data, model, files
 
 
+class Paces(NamedTuple):
+    """How fast models train."""
+
+    each: Mapping[str, Pace]
+    complete: bool
+    """whether there was time to try every model"""
+
+
 def require_time(
     plan: Plan,
     task: Task,
     configs: Mapping[str, RunConfig],
     elapsed: float,
     in_memory: bool,
-    known: Mapping[str, Pace] | None = None,
+    known: Paces | None = None,
 ) -> list[str]:
     """Refuse a time in which no model can be trained, with one in which all can; notes on models that have too little.
 
@@ -44,7 +53,7 @@ def require_time(
     fixed = elapsed + LEFT_OVER + (0.0 if in_memory else STARTING)
     fixed += BASELINE * len(baselines) * plan.n_folds / plan.at_once
     with with_threads(plan.threads):
-        paces = known or paces_of(task, configs, plan.settings)
+        paces, complete = known or paces_of(task, configs, plan.settings)
         if not paces:
             return []
         if _share(plan, fixed) >= _least(paces):  # otherwise it is known already
@@ -54,7 +63,7 @@ def require_time(
     least = {name: pace.needs(LEAST) for name, pace in paces.items()}
     wanted = max(LEAST_SHARE, *(pace.needs(ENOUGH) for pace in paces.values()))
     needs = enough(fixed + plan.rounds * (wanted + RUN))
-    if share < _least(paces):
+    if complete and share < _least(paces):  # of models that were not tried, one may be faster
         raise UsageError(
             f"{plan.asked.time:g} s are not enough for {plan.n_trained} runs, {plan.at_once} at a time: each would "
             f"have {in_seconds(max(share, 0.0))}, and the fastest model needs {in_seconds(min(least.values()))} for "
@@ -103,7 +112,7 @@ def _least(paces: Mapping[str, Pace]) -> float:
     return max(LEAST_SHARE - RUN, min(pace.needs(LEAST) for pace in paces.values()))
 
 
-def paces_of(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str, object]) -> dict[str, Pace]:
+def paces_of(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str, object]) -> Paces:
     """The pace of each trained model that there is time to try; what cannot be built is reported by its run."""
     found: dict[str, Pace] = {}
     begun = time.monotonic()
@@ -111,12 +120,22 @@ def paces_of(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str
     sizes = [task.size(split) for split in task.held_out()]
     kept = sum(min(size, limit) for size in sizes) / max(sum(sizes), 1) if isinstance(limit, int) else 1.0
     for name, config in configs.items():
-        if closed_form.applies(config, task.ports()) or time.monotonic() - begun > MEASURING:
+        own = _for_model(task, config)
+        if closed_form.applies(config, own.ports()):
             continue
+        if time.monotonic() - begun > MEASURING:
+            return Paces(found, False)
         with suppress(UnrolledError, RuntimeError, MemoryError):
-            pace = pace_of(config, task, make_model(config, task))
+            pace = pace_of(config, own, make_model(config, own))
             found[name] = pace._replace(end=pace.end * kept)
-    return found
+    return Paces(found, True)
+
+
+def _for_model(task: Task, config: RunConfig) -> Task:
+    """The task with the settings that it has for a model, such as whole sequences for encoder-decoders."""
+    own = copy.copy(task)
+    own.config = make_task(config).config
+    return own
 
 
 @contextmanager
