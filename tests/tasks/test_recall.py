@@ -54,7 +54,10 @@ def test_numbers_are_compared_as_they_are_or_by_their_shape(tmp_path: Path) -> N
     assert run.result["test"]["exact"] == 1.0
     found = run.predict([3 * x[4] + 7])[0]  # another level and scale
     assert np.allclose(found["prediction"], x[4], atol=1e-3)
-    with pytest.raises(UsageError, match="this model stores bits"):
+    with pytest.raises(
+        UsageError,
+        match="patterns of bits, but the targets are patterns of numbers; models that fit: continuous-hopfield",
+    ):
         stored(tmp_path / "b", (x,), "classical-hopfield")
     assert stored(tmp_path / "c", (x,), "dense-hopfield", bits="yes").result["test"]["exact"] > 0.5
 
@@ -127,3 +130,23 @@ def test_the_commands(tmp_path: Path) -> None:
         assert drawn.size == (5 * 100, 100)
     refused = run_unrolled("capacity", "--model", "continuous-hopfield", code=2, cwd=tmp_path).stderr
     assert "not a memory of bits" in refused
+
+
+def test_a_comparison_has_the_memories_that_fit() -> None:
+    """All memories are fitted in closed form; those of bits are left out where patterns are numbers. What a comparison
+    prepares is kept once."""
+    from unrolled.comparison.config import CompareConfig
+    from unrolled.comparison.plan import chosen_models
+    from unrolled.data.config import DataConfig
+    from unrolled.data.prepared import shared
+    from unrolled.tasks.recall import Config, Task
+
+    names = []
+    for source in ("builtin:letters", "builtin:digits"):
+        with shared():
+            task, again = Task(Config(), DataConfig()), Task(Config(), DataConfig())
+            task.prepare(source)
+            again.prepare(source)
+            assert again.codec == task.codec
+            names.append(chosen_models(CompareConfig(), task, "recall"))
+    assert names == [["classical-hopfield", "continuous-hopfield", "dense-hopfield"], ["continuous-hopfield"]]

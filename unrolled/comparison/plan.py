@@ -148,13 +148,13 @@ def trained(spec: ModelSpec, asks: Asks) -> bool:
 
 
 def chosen_models(asked: CompareConfig, task: Task, task_name: str, own: str | None = None) -> list[str]:
-    """The models asked for, checked, or those of the preset that fit the task and can be trained, with those that the
-    task advises; and those that every comparison has, or every one of the task."""
+    """The models asked for, checked, or those of the preset that fit the task and can be trained (where none can, all
+    that fit), with those that the task advises; and those that every comparison has, or every one of the task."""
     asks, solved = task.ports().asks(task.asks().accepts), {baseline.model for baseline in task.baselines()}
     specs = {name: discover.model(name) for name in discover.models.names()}
     able = [name for name, spec in specs.items() if name not in solved and misfit(spec, asks) is None]
     advised = {*task.ADVICE, *task.ALWAYS}
-    fitting = [name for name in able if trained(specs[name], asks) or name in advised]
+    fitting = [name for name in able if trained(specs[name], asks) or name in advised] or able  # memories store alone
     if asked.models is not None:
         names = [word.strip() for word in asked.models.split(",") if word.strip()]
         for name in names:

@@ -19,13 +19,16 @@ Reads = Literal["embedded", "tokens", "numbers", "units", "counts", "tf-idf"]
 Where = Literal["next", "each", "whole", "regions", "horizon"]
 Bags = Literal["none", "also", "only"]
 Preset = Literal["quick", "standard", "thorough"]
-Targets = Literal["tokens", "bits", "class", "classes", "numbers", "tags", "series", "horizon", "pattern"]
+Targets = Literal[
+    "tokens", "bits", "class", "classes", "numbers", "tags", "series", "horizon", "pattern", "bit-pattern",
+]  # fmt: skip
 
 PRESETS: tuple[str, ...] = get_args(Preset)
 PREDICTS = {
     "next": "what comes next", "each": "at each position", "whole": "once for a whole sequence",
     "regions": "for each region of the input", "horizon": "the next steps of a series",
 }  # fmt: skip
+TARGETS = {"pattern": "patterns of numbers", "bit-pattern": "patterns of bits"}  # of which the names are no words
 ASKED = {
     "next": "what comes next", "each": "a prediction at each position", "whole": "one prediction for a whole sequence",
     "horizon": "the next steps of a series",
@@ -317,7 +320,8 @@ def misfit(spec: ModelSpec, asks: Asks) -> str | None:
         return "it reads bags of sequences, but the examples are single sequences"
     alone = spec.owns_head and asks.where not in ("next", "horizon") and asks.targets is not None
     if alone and asks.targets not in spec.closed_form:
-        return f"it has a closed form for {listed(spec.closed_form)}, but the targets are {asks.targets}"
+        known, found = [TARGETS.get(each, each) for each in spec.closed_form], str(asks.targets)
+        return f"it has a closed form for {listed(known)}, but the targets are {TARGETS.get(found, found)}"
     return None
 
 

@@ -31,6 +31,7 @@ from unrolled.core.errors import CannotWrite, DataError, UsageError
 from unrolled.core.opening import Opened, open_regular, recorded
 from unrolled.data.builtin_sets import BUILTIN
 from unrolled.data.codecs.labels import AnswerCodec, ClassCodec, answers_from_json
+from unrolled.data.codecs.patterns import PatternCodec
 from unrolled.data.codecs.text import Codec
 from unrolled.data.codecs.vectors import VectorCodec
 from unrolled.data.codecs.word_list import WordListCodec
@@ -281,6 +282,7 @@ _FAMILIES: dict[str, tuple[type, Callable[[str], Any]]] = {
     "words": (WordListCodec, WordListCodec.from_json),
     "targets": (AnswerCodec, answers_from_json),
     "series": (SeriesCodec, SeriesCodec.from_json),
+    "patterns": (PatternCodec, PatternCodec.from_json),
     "vectors": (VectorCodec, lambda text: VectorCodec(answers_from_json(text))),  # type: ignore[arg-type]
 }
 

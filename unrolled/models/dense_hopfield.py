@@ -49,6 +49,6 @@ MODEL = ModelSpec(
     reads=("numbers",),
     outputs=("each",),
     owns_head=True,
-    closed_form=("pattern",),
+    closed_form=("bit-pattern",),
     preset="quick",
 )

@@ -25,6 +25,6 @@ MODEL = ModelSpec(
     reads=("numbers",),
     outputs=("each",),
     owns_head=True,
-    closed_form=("pattern",),
+    closed_form=("pattern", "bit-pattern"),
     preset="quick",
 )

@@ -23,7 +23,6 @@ from unrolled.core import config, task
 from unrolled.core.batch import TARGET, Batch
 from unrolled.core.errors import UsageError
 from unrolled.core.forward import evaluating
-from unrolled.core.front import option
 from unrolled.core.metric import Metric
 from unrolled.core.spec import Asks, Ports
 from unrolled.data.builtin_sets import known
@@ -42,7 +41,7 @@ from unrolled.data.sampler import Pooled
 from unrolled.data.sources.labelled_inputs import first_labelled, inputs_of
 from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.emissions.point import Point
-from unrolled.layers.memory.memory import Recalled, SpinMemory
+from unrolled.layers.memory.memory import Recalled
 from unrolled.layers.memory.recaller import Recaller, damaged
 from unrolled.pictures import recalled as pictures
 from unrolled.tasks._prepared import PreparedTask
@@ -142,11 +141,11 @@ class Task(PreparedTask):
     # ---- the model
 
     def asks(self) -> Asks:
-        return Asks(self.ACCEPTS, "each", "numbers", None, "pattern")
+        return Asks(self.ACCEPTS, "each", "numbers", None, "bit-pattern" if self.config.bits == "yes" else None)
 
     def ports(self) -> Ports:
         d = self.codec.size
-        return Ports(0, d, d_in=d, answers="each", targets="pattern")
+        return Ports(0, d, d_in=d, answers="each", targets="bit-pattern" if self.codec.are_bits else "pattern")
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
         return Pooled(self.sections["train"], batching.batch_size, BESIDE, seed)
@@ -159,9 +158,6 @@ class Task(PreparedTask):
         return [task.Baseline("nearest pattern", "nearest-pattern", {})]
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
-        if isinstance(model.body, SpinMemory) and not self.codec.are_bits:
-            cut = f"set {option('bits', 'yes')} to cut them at their mean, or use continuous-hopfield"
-            raise UsageError(f"this model stores bits, but the patterns are numbers; {cut}")
         train = self.sections["train"]
         keys, values = (torch.from_numpy(train.values(name)) for name in (INPUT, TARGET))
         return task.Fitted(1.0, model.solve(keys, None if torch.equal(keys, values) else values), "by the patterns")
