@@ -56,6 +56,7 @@ from unrolled.runs.trust import (
     paths_among,
     resume_command,
 )
+from unrolled.training import token_choice
 from unrolled.training.api import configure
 from unrolled.training.progress import clock
 from unrolled.training.signals import StopFlag, stop_at_once
@@ -160,11 +161,14 @@ def make_plan(
     prepared = task_alone(task, rest)
     with files_as(form_in(rest)):
         prepared.prepare(data)
+    recipe: list[str] = []
+    if not asked.plain and asked.steps is None:
+        rest, prepared, recipe = token_choice.for_all(task, rest, data, prepared, asked.time)
     names = chosen_models(asked, prepared, task, own)
     unused = [name for name in apart if name not in names]
     if unused:
         raise UsageError(f"there are settings for {', '.join(unused)}, but the models compared are {', '.join(names)}")
-    look = LOOK_OFTEN if asked.steps is None and asked.time < SHORT else {}
+    look = LOOK_OFTEN if asked.plain and asked.steps is None and asked.time < SHORT else {}
     configs = {  # a wrong setting is told now
         name: configure(task, name, data, look | rest | apart.get(name, {}), own_file=discover.needed(own_file, name))
         for name in names
@@ -184,6 +188,7 @@ def make_plan(
         data=named.pop("train"), given=named, task=task, guessed=guessed, asked=asked, settings=rest | held_out,
         apart=apart, jobs=jobs,
         at_once=at_once, threads=int(rest.get("threads") or _threads(cores // at_once)), notes=[*notes, *more],
+        recipe=recipe,
         own_file=None if own_file is None else str(own_file),
         own_file_sha256=None if own_file is None else fingerprint(own_file),
     )  # fmt: skip
@@ -358,8 +363,9 @@ class _Work:
         if job.kind == "model":
             if plan.asked.steps:
                 settings = {"budget.steps": plan.asked.steps} | settings
-            if plan.share is not None and plan.share < SHORT:
-                settings = LOOK_OFTEN | settings
+            if plan.asked.plain:
+                settings["plain"] = True
+                settings = LOOK_OFTEN | settings if plan.share is not None and plan.share < SHORT else settings
         own = discover.needed(self.given.own_file, job.model)
         return {
             "folder": job.folder, "out": str(self.folder / job.folder), "data": self._data(), "task": plan.task,

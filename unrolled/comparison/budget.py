@@ -15,6 +15,8 @@ from unrolled.core.task import Task
 from unrolled.runs import closed_form
 from unrolled.runs.build import make_model
 from unrolled.runs.config import RunConfig
+from unrolled.training import recipe
+from unrolled.training.api import given_keys
 from unrolled.training.estimate import ENOUGH, LEAST, Pace, closed_form_seconds, enough, in_seconds, pace_of
 
 LEAST_SHARE = 5.0  # seconds that a run must have
@@ -37,7 +39,7 @@ def require_time(
     fixed = elapsed + LEFT_OVER + (0.0 if in_memory else STARTING)
     fixed += BASELINE * len(baselines) * plan.n_folds / plan.at_once
     with _threads(plan.threads):
-        paces = _paces(task, configs, plan.settings)
+        paces = _paces(task, configs, plan.settings, plan.asked.plain)
         if not paces:
             return []
         if _share(plan, fixed) >= _least(paces):  # otherwise it is known already
@@ -71,7 +73,9 @@ def _least(paces: Mapping[str, Pace]) -> float:
     return max(LEAST_SHARE - RUN, min(pace.needs(LEAST) for pace in paces.values()))
 
 
-def _paces(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str, object]) -> dict[str, Pace]:
+def _paces(
+    task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str, object], plain: bool
+) -> dict[str, Pace]:
     """The pace of each trained model that there is time to try; what cannot be built is reported by its run."""
     found: dict[str, Pace] = {}
     begun = time.monotonic()
@@ -82,7 +86,8 @@ def _paces(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str, 
         if closed_form.applies(config, task.ports()) or time.monotonic() - begun > MEASURING:
             continue
         with suppress(UnrolledError, RuntimeError, MemoryError):
-            pace = pace_of(config, task, make_model(config, task))
+            smallest = config if plain else recipe.least(config, task, given_keys(config, settings, {}))
+            pace = pace_of(smallest, task, make_model(smallest, task))
             found[name] = pace._replace(end=pace.end * kept)
     return found
 
