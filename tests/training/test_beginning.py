@@ -18,7 +18,7 @@ from tests.training.conftest import SMALL
 from unrolled.core.errors import DataError, Interrupted, UsageError
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.storage.locks import in_use, is_idle
-from unrolled.training import api, loop
+from unrolled.training import api, finishing, loop
 from unrolled.training.progress import Quiet
 from unrolled.training.signals import StopFlag
 
@@ -174,7 +174,11 @@ def send(number: int) -> Callable[..., None]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize(
     ("room", "moment", "error"),
-    [(api.build, "make_task", KeyboardInterrupt), (api, "_baselines", Interrupted), (api, "write_card", Interrupted)],
+    [
+        (api.build, "make_task", KeyboardInterrupt),
+        (api, "_baselines", Interrupted),
+        (finishing, "write_card", Interrupted),
+    ],
 )
 def test_a_signal_before_and_after_the_loop(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: Any, moment: str, error: Any, number: int

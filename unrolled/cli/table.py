@@ -43,7 +43,8 @@ def print_result(run: Any) -> None:
     say(f"{run.result['parameters']:,} parameters{some}, {steps:,} steps, {run.result['seconds']:.0f} s in all")
     if steps and run.result["horizon"] is not None and run.config.budget.steps is None:
         late = f" --schedule-steps {run.result['horizon']}" if run.result["horizon"] != steps else ""
-        say(f"Reproduce this run with: --steps {steps}{late}")
+        again = f"--recipe {run.path}/recipe.toml" if run.result.get("recipe") else f"--steps {steps}{late}"
+        say(f"Reproduce this run with: {again}")
 
 
 def print_figures(title: str, rows: dict[str, dict[str, float]], task: Any) -> None:

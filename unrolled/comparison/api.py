@@ -57,6 +57,7 @@ from unrolled.runs.trust import (
     paths_among,
     resume_command,
 )
+from unrolled.training import token_choice
 from unrolled.training.api import configure
 from unrolled.training.progress import clock
 from unrolled.training.signals import StopFlag, stop_at_once
@@ -163,11 +164,14 @@ def make_plan(
     if wider:
         rest |= wider
         prepared = prepared_task(task, rest, data)
+    recipe: list[str] = []
+    if not asked.plain and asked.steps is None:
+        rest, prepared, recipe = token_choice.for_all(task, rest, data, prepared, asked.time)
     names = chosen_models(asked, prepared, task, own)
     unused = [name for name in apart if name not in names]
     if unused:
         raise UsageError(f"there are settings for {', '.join(unused)}, but the models compared are {', '.join(names)}")
-    look = LOOK_OFTEN if asked.steps is None and asked.time < SHORT else {}
+    look = LOOK_OFTEN if asked.plain and asked.steps is None and asked.time < SHORT else {}
     configs = {  # a wrong setting is told now
         name: configure(task, name, data, look | rest | apart.get(name, {}), own_file=discover.needed(own_file, name))
         for name in names
@@ -180,7 +184,7 @@ def make_plan(
     paces: Paces | None = None
     if few is not None and started is not None:
         with with_threads(_threads(cores // most)):
-            paces = paces_of(prepared, configs, rest)
+            paces = paces_of(prepared, configs, rest, asked.plain)
         timing = Timing(asked.time - (time.monotonic() - started), len(jobs), _n_trained(jobs), most)
         asked, notes = small.with_folds(asked, few, paces.each, timing, notes)
     if isinstance(asked.folds, int):
@@ -190,7 +194,7 @@ def make_plan(
     plan = Plan(
         data=named.pop("train"), given=named, task=task, guessed=guessed, asked=asked, settings=rest | held_out,
         apart=apart, jobs=jobs, at_once=at_once, threads=int(rest.get("threads") or _threads(cores // at_once)),
-        notes=[*of_sizes, *notes, *more],
+        notes=[*of_sizes, *notes, *more], recipe=recipe,
         own_file=None if own_file is None else str(own_file),
         own_file_sha256=None if own_file is None else fingerprint(own_file),
     )  # fmt: skip
@@ -366,8 +370,9 @@ class _Work:
         if job.kind == "model":
             if plan.asked.steps:
                 settings = {"budget.steps": plan.asked.steps} | settings
-            if plan.share is not None and plan.share < SHORT:
-                settings = LOOK_OFTEN | settings
+            if plan.asked.plain:
+                settings["plain"] = True
+                settings = LOOK_OFTEN | settings if plan.share is not None and plan.share < SHORT else settings
         own = discover.needed(self.given.own_file, job.model)
         return {
             "folder": job.folder, "out": str(self.folder / job.folder), "data": self._data(), "task": plan.task,

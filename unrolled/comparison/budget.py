@@ -17,6 +17,8 @@ from unrolled.core.task import Task
 from unrolled.runs import closed_form
 from unrolled.runs.build import make_model, make_task
 from unrolled.runs.config import RunConfig
+from unrolled.training import recipe
+from unrolled.training.api import given_keys
 from unrolled.training.estimate import ENOUGH, LEAST, Pace, closed_form_seconds, enough, in_seconds, pace_of
 
 LEAST_SHARE = 5.0  # seconds that a run must have
@@ -53,7 +55,7 @@ def require_time(
     fixed = elapsed + LEFT_OVER + (0.0 if in_memory else STARTING)
     fixed += BASELINE * len(baselines) * plan.n_folds / plan.at_once
     with with_threads(plan.threads):
-        paces, complete = known or paces_of(task, configs, plan.settings)
+        paces, complete = known or paces_of(task, configs, plan.settings, plan.asked.plain)
         if not paces:
             return []
         if _share(plan, fixed) >= _least(paces):  # otherwise it is known already
@@ -112,7 +114,7 @@ def _least(paces: Mapping[str, Pace]) -> float:
     return max(LEAST_SHARE - RUN, min(pace.needs(LEAST) for pace in paces.values()))
 
 
-def paces_of(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str, object]) -> Paces:
+def paces_of(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str, object], plain: bool) -> Paces:
     """The pace of each trained model that there is time to try; what cannot be built is reported by its run."""
     found: dict[str, Pace] = {}
     begun = time.monotonic()
@@ -126,7 +128,8 @@ def paces_of(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str
         if time.monotonic() - begun > MEASURING:
             return Paces(found, False)
         with suppress(UnrolledError, RuntimeError, MemoryError):
-            pace = pace_of(config, own, make_model(config, own))
+            smallest = config if plain else recipe.least(config, own, given_keys(config, settings, {}))
+            pace = pace_of(smallest, own, make_model(smallest, own))
             found[name] = pace._replace(end=pace.end * kept)
     return Paces(found, True)
 

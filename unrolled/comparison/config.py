@@ -39,6 +39,9 @@ class CompareConfig(Record):
     none: one validation split."""
     fractions: str = "1"
     """Shares of the training data to train on, such as 0.01,0.1,1, for a learning curve over data size."""
+    plain: bool = False
+    """Keep the defaults of settings that are not given, instead of choosing tokens, batch size, learning rate and so on
+    from the data, the speed of this machine and the time budget."""
     jobs: int | None = Field(None, ge=1)
     """Number of runs at the same time; they share the CPU threads evenly. [default: one per core, up to 4]"""
 

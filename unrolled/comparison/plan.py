@@ -79,6 +79,8 @@ class Plan(Record):
     share: float | None = None
     """Seconds of each run."""
     notes: list[str] = []
+    recipe: list[str] = []
+    """What was chosen for all runs from the data, in words."""
 
     @property
     def n_trained(self) -> int:

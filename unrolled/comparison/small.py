@@ -1,4 +1,4 @@
-"""Small data: a test split that is large enough to tell models apart, and folds in place of a small validation split.
+"""Small data: a test split that is large enough to distinguish models, and folds in place of a small validation split.
 
 Decided from what was prepared (examples, class counts, which splits were given), the speed of the models and the time
 budget (docs/decisions/0025-small-data.md). Whatever was asked for stays as it is.

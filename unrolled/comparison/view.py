@@ -199,7 +199,8 @@ class InNotebook(Live):
 def headline(plan: Plan, folder: Path) -> str:
     models = list(dict.fromkeys(job.model for job in plan.jobs if job.kind == "model"))
     task = f"task {Guessed(plan.task, plan.guessed) if plan.guessed else plan.task}"
-    return "\n".join([f"{folder}: {plan.data}, {task}; {', '.join(models)}", *(f"note: {note}" for note in plan.notes)])
+    told = [*(f"recipe: {line}" for line in plan.recipe), *(f"note: {note}" for note in plan.notes)]
+    return "\n".join([f"{folder}: {plan.data}, {task}; {', '.join(models)}", *told])
 
 
 def for_python() -> View:

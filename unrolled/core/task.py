@@ -20,6 +20,7 @@ from unrolled.core.flow import Flow
 from unrolled.core.ledger import Ledger as Ledger
 from unrolled.core.metric import Metric
 from unrolled.core.opening import exists
+from unrolled.core.outline import Outline, TokenLook
 from unrolled.core.spec import Asks, Ports
 
 Model = Causal | Conditional | Encoder
@@ -242,6 +243,14 @@ class Task:
     def held_out(self) -> tuple[str, ...]:
         """The splits that are not trained on, whose metrics are reported."""
         return tuple(split for split in self.splits() if split != "train")
+
+    def outline(self) -> Outline:
+        """What settings can be chosen from, of prepared data."""
+        return Outline()
+
+    def token_look(self) -> TokenLook | None:
+        """By what tokens are chosen, where inputs are texts and the score does not depend on what a token is."""
+        return None
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> Sampler:
         raise NotImplementedError

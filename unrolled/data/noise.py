@@ -23,7 +23,7 @@ from unrolled.core.batch import Batch
 from unrolled.core.errors import DataError
 from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.reading import Noise
-from unrolled.data.sampler import Pooled
+from unrolled.data.sampler import Sampler
 from unrolled.data.sources.pieces import windows_of
 from unrolled.data.split import row_key
 
@@ -76,7 +76,7 @@ def with_noise(clean: LabelledSource, asked: Noise, window: int | None = None) -
 class FreshNoise:
     """Training batches whose noise is drawn anew in every epoch; inputs and answers are on one scale."""
 
-    def __init__(self, batches: Pooled, colour: Colour, snr: float) -> None:
+    def __init__(self, batches: Sampler, colour: Colour, snr: float) -> None:
         self.batches, self.colour, self.snr = batches, colour, snr
         self.steps_per_epoch, self.tokens_per_step = batches.steps_per_epoch, batches.tokens_per_step
         self.notes = batches.notes

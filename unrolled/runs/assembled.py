@@ -35,6 +35,7 @@ from unrolled.layers.parts.embedding import Affine, Borrowed, OneHot, Table, Tie
 from unrolled.layers.parts.encoder_decoder import EncoderDecoder, Halves
 from unrolled.layers.parts.filter import Filter
 from unrolled.layers.parts.levels import Columns, FromInput, FromLast, InUnits, OfWindow, UnitsDecoder
+from unrolled.layers.parts.strided import Strided
 from unrolled.runs.config import Ends
 
 READ_SCALE, FEW = 0.1, 1000
@@ -98,8 +99,10 @@ def _reader(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Encoder:
         whole = make(Sizes(ports.d_in or ports.n_tokens, ports.d_out))
         return Reader(None, whole) if isinstance(whole, Encoder) else Filter(ports.delay, whole)
     embedding, width = _read_input(spec, ports, ends)
-    body = make(Sizes(width, ports.d_out))
     each = ports.answers == "each"
+    if ends.stride > 1 and not each and isinstance(embedding, Table | nn.Linear):
+        embedding = Strided(embedding, width, ends.stride)
+    body = make(Sizes(width, ports.d_out))
     readout = None if each or isinstance(embedding, Bag) else readout_named(ports.readout, body.d_out)
     width = body.d_out if readout is None else readout.d_out
     pooling = readout_named(ports.pooling, width) if ports.pooling else None

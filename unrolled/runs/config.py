@@ -49,7 +49,8 @@ class Budget(Config):
     train_tokens: int | None = Field(None, ge=1)
     """Number of training tokens to process."""
     time: Seconds | None = Field(None, json_schema_extra={"flag": "--budget"})
-    """Wall-clock time such as 90s, 5m or 1h, evaluation included; training stops when it is used up."""
+    """Wall-clock time such as 90s, 5m or 1h, evaluation included; training stops when it is used up. Settings that are
+    not given are then chosen from the data and the speed of this machine, unless --plain is set."""
     horizon: int | None = Field(None, ge=1, json_schema_extra={"flag": "--schedule-steps"})
     """Number of steps that the learning rate schedule is planned for, if it differs from the number of steps taken (a
     time budget that ran late)."""
@@ -105,6 +106,9 @@ class Batching(Config):
     """Positions of a stream per row and step: k1 of truncated back-propagation through time."""
     back: int | None = Field(None, ge=1)
     """How many positions gradients flow back: k2 of truncated back-propagation through time. [default: length]"""
+    chunk: int | None = Field(None, ge=1)
+    """Maximum number of positions of one example per row and step: longer examples are trained in consecutive chunks,
+    the state carried over, where models predict what comes next, otherwise on random crops; none: whole examples."""
     windows: Literal["auto", "carried", "cut", "random"] = "auto"
     """How a stream is cut into windows: consecutive with the state carried over, consecutive with the state reset, or
     at random; auto: carried, unless the model's state grows."""
@@ -136,6 +140,9 @@ class Ends(Config):
     """Width of the embedding."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout on the input vectors and before the head."""
+    stride: int = Field(1, ge=1, le=256)
+    """Number of neighbouring positions that a convolution behind the input layer joins into one, for long inputs of
+    models with one prediction per input (and embedded inputs)."""
     tied: bool = False
     """Tie the weights of the head to the embedding (needs d_embedding equal to the body's output width)."""
     shared: bool = False
@@ -163,6 +170,17 @@ class Start(Config):
     freeze: Annotated[list[str], BeforeValidator(words)] = Field([], json_schema_extra={"flag": "--freeze"})
     """Parts that are not trained, separated by commas: encoder, decoder, embedding, body, head,
     everything-but-the-head, or the start of a parameter name such as encoder.body.layers.0."""
+
+
+class Choice(Config):
+    """What is chosen from the data, the speed of this machine and a time budget; what is chosen has its own place."""
+
+    plain: bool = False
+    """Keep the default of every setting that is not given, instead of choosing it from the data, the speed of this
+    machine and the time budget."""
+    rates: list[Annotated[float, Field(gt=0, le=100)]] = Field([], max_length=10)
+    """Learning rates to try first, such as [0.01, 0.004], each for up to a fifth of the run; the best one on validation
+    data goes on. Empty: lr."""
 
 
 class RunConfig(Record):
@@ -199,6 +217,7 @@ class RunConfig(Record):
     watching: Watching = Watching()
     ends: Ends = Ends()
     start: Start = Start()
+    choice: Choice = Choice()
     seed: int = Field(0, ge=0, lt=2**31)
     """Random seed of initial weights, example order and dropout."""
     device: str = "cpu"

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from unrolled.core import task
-from unrolled.core.batch import TARGET, Batch
+from unrolled.core.batch import Batch
 from unrolled.core.errors import UsageError
 from unrolled.core.flow import Flow
 from unrolled.core.forward import outputs
 from unrolled.core.front import option
+from unrolled.core.outline import Outline, TokenLook
 from unrolled.core.spec import Asks, Ports
-from unrolled.core.tokens import NO_ANSWER
 from unrolled.data.codecs.labels import AnswerCodec, ClassCodec, NumberScaler, load_answers
 from unrolled.data.codecs.text import Codec
 from unrolled.data.codecs.word_list import FILE as WORDS
@@ -30,10 +30,11 @@ from unrolled.data.files.beside import with_beside
 from unrolled.data.files.in_memory import is_standard_input
 from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.labelled_prepare import InputCodec, encode_bag, encode_examples, encode_input, prepare_labelled
+from unrolled.data.long_examples import example_batches, outline_of
 from unrolled.data.look import Look
 from unrolled.data.prepared import Prepared, kept, n_values, settings_of, used
 from unrolled.data.reading import Answers, Kind, Reading
-from unrolled.data.sampler import Pooled, PooledBags, pooled_batches
+from unrolled.data.sampler import PooledBags, pooled_batches
 from unrolled.data.sources.labelled_guess import guess_answers
 from unrolled.data.sources.labelled_inputs import bare, first_labelled, inputs_of, labelled
 from unrolled.data.sources.open_labelled import open_labelled
@@ -42,12 +43,12 @@ from unrolled.layers.counting.bag_of_words import Bag
 from unrolled.layers.counting.spelling import OfSpelling
 from unrolled.tasks._explained import explained
 from unrolled.tasks._inputs import Inputs
+from unrolled.tasks._known import EVALUATION_ROWS, known, token_look
 from unrolled.tasks._labelled_config import Config
 from unrolled.tasks._live import flow_of
 from unrolled.tasks._prepared import PreparedTask
 from unrolled.tasks._told import OfExamples
 
-EVALUATION_ROWS = 64
 INPUTS, ANSWERS = "inputs.json", "answers.json"
 POINTS = 1000  # that a picture shows at most
 PLURAL = {"class": "classes", "classes": "sets of classes"}  # the others are plurals already
@@ -203,10 +204,19 @@ class LabelledTask(PreparedTask):
         whole = _where(self.answers_are) == "whole"
         return self.emission.loss(y[:, 0], batch.y) if whole else super().loss(y, batch)
 
+    def outline(self) -> Outline:
+        whole = _where(self.answers_are) == "whole"
+        return Outline() if self.bags else outline_of(self.sections["train"].lengths(INPUT), joined=whole)
+
+    def token_look(self) -> TokenLook | None:
+        sections = self.sections
+        able = not self.bags and self.kind == "text" and _where(self.answers_are) == "whole" and self._offered is None
+        return token_look(sections) if able and "valid" in sections else None
+
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
         section = self.sections["train"]
         if not self.bags:
-            return Pooled(section, batching.batch_size, BESIDE, seed)
+            return example_batches(section, batching, BESIDE, carried, seed)
         return PooledBags(section, batching.batch_size, BESIDE, self.config.drawn, seed)
 
     def neighbours(self) -> list[task.Baseline]:
@@ -215,11 +225,8 @@ class LabelledTask(PreparedTask):
         if self.bags:
             return []
         fits = self.kind == "series" and section.n_examples <= FEW and int(section.lengths(INPUT).max()) <= SHORT
-        return (
-            [task.Baseline("nearest neighbour", "nearest", {}), task.Baseline("MiniRocket", "minirocket", {})]
-            if fits
-            else []
-        )
+        named = {"nearest neighbour": "nearest", "MiniRocket": "minirocket"}
+        return [task.Baseline(label, model, {}) for label, model in named.items()] if fits else []
 
     def look_at_training(self, model: Any) -> None:
         for layer in model.modules():
@@ -233,11 +240,11 @@ class LabelledTask(PreparedTask):
         sections = self.sections
         share = task.share_of(len(sections["train"].values(INPUT)), limit)
         folded = self.config.reading.fold.of is not None or "valid" not in sections
-        held_out = [] if folded else _known(sections["valid"], self.answers.size)
+        held_out = [] if folded else known(sections["valid"], self.answers.size)
         for layer in model.modules():
             if isinstance(layer, OfSpelling):
                 layer.spell(self.inputs.spelling())  # type: ignore[union-attr]
-        chosen = model.solve(_known(sections["train"].share(share), self.answers.size), held_out)
+        chosen = model.solve(known(sections["train"].share(share), self.answers.size), held_out)
         where = "on a share of the training data" if folded else "on validation data"
         return task.Fitted(share, chosen or {}, where)
 
@@ -359,11 +366,3 @@ class LabelledTask(PreparedTask):
 
     def measure(self, model: Any, section: Examples, ledger: task.Ledger | None) -> dict[str, float]:
         raise NotImplementedError
-
-
-def _known(section: Examples, size: int) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """All examples of a section with their targets, as a closed form takes them: -1 is a class without an output."""
-    found = ((batch.x, batch.mask, batch.y) for batch in pooled_batches(section, EVALUATION_ROWS, BESIDE))
-    numbers = section.values(TARGET).dtype.kind == "f"
-    return [(x, mask, y[..., :size] if numbers else y.masked_fill(y >= size, NO_ANSWER))
-            for x, mask, y in found if mask is not None]  # fmt: skip

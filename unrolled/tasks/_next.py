@@ -21,9 +21,11 @@ from unrolled.core.batch import TARGET, Batch
 from unrolled.core.causal import Causal, Conditional
 from unrolled.core.errors import UsageError
 from unrolled.core.forward import outputs
+from unrolled.core.outline import Outline
 from unrolled.data.collate import Form
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples
+from unrolled.data.long_examples import outline_of
 from unrolled.data.sampler import pooled_batches
 from unrolled.tasks._prepared import PreparedTask
 
@@ -44,6 +46,10 @@ class NextTask(PreparedTask):
     @property
     def form(self) -> Form:
         return Form(TARGET, self.data.ahead)
+
+    def outline(self) -> Outline:
+        train = self.sections["train"]
+        return Outline() if train.is_stream else outline_of(train.lengths(TARGET))
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         train, ahead = self.sections["train"], self.data.ahead

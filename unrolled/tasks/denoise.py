@@ -29,10 +29,10 @@ from unrolled.data.codecs.labels import SeriesScaler
 from unrolled.data.collate import BESIDE
 from unrolled.data.examples import INPUT, Examples, Ragged
 from unrolled.data.labelled import LabelledSource
+from unrolled.data.long_examples import example_batches
 from unrolled.data.look import Look
 from unrolled.data.noise import FreshNoise, with_noise
 from unrolled.data.reading import Answers, Noise
-from unrolled.data.sampler import Pooled
 from unrolled.data.sources.open_labelled import open_labelled
 from unrolled.emissions.point import Point
 from unrolled.objectives import numbers
@@ -106,7 +106,7 @@ class Task(_labelled.LabelledTask):
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
         """Noise that is ours is drawn anew for every batch."""
-        batches = Pooled(self.sections["train"], batching.batch_size, BESIDE, seed)
+        batches = example_batches(self.sections["train"], batching, BESIDE, carried, seed)
         asked = self.config.clean
         return batches if asked.noise is None else FreshNoise(batches, asked.noise, asked.snr)
 

@@ -36,9 +36,9 @@ from unrolled.data.examples import Examples
 from unrolled.data.files.cell_values import as_number
 from unrolled.data.files.in_memory import values_of
 from unrolled.data.files.midi import midi_bytes
+from unrolled.data.long_examples import example_batches
 from unrolled.data.look import Look
 from unrolled.data.prepared import kept, n_values, settings_of, used
-from unrolled.data.sampler import Pooled
 from unrolled.data.sources import pianoroll
 from unrolled.data.sources.pianoroll import (
     KEYS,
@@ -141,7 +141,7 @@ class Task(_next.NextTask):
     # ---- training
 
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
-        return Pooled(self.sections["train"], batching.batch_size, self.form, seed=seed)
+        return example_batches(self.sections["train"], batching, self.form, carried, seed)
 
     def uses(self) -> list[task.Use]:
         return [

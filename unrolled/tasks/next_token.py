@@ -34,9 +34,10 @@ from unrolled.data.codecs.text import Codec
 from unrolled.data.collate import collate
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples, frequencies, ragged
+from unrolled.data.long_examples import example_batches
 from unrolled.data.look import Look
 from unrolled.data.prepare import prepare, prepare_all
-from unrolled.data.sampler import Pooled, StreamRows, Windows, pooled_batches, stream_batches
+from unrolled.data.sampler import StreamRows, Windows, pooled_batches, stream_batches
 from unrolled.data.sources.rows_beside import rows_in
 from unrolled.data.sources.split_text import first_texts
 from unrolled.data.sources.text_inputs import bound, read_inputs
@@ -140,7 +141,7 @@ class Task(_next.NextTask):
     def sampler(self, batching: Any, carried: bool, seed: int) -> task.Sampler:
         train, ahead = self.sections["train"], self.data.ahead
         if not self.is_stream:
-            return Pooled(train, batching.batch_size, self.form, seed=seed)
+            return example_batches(train, batching, self.form, carried, seed)
         if not carried:
             return Windows(train, batching.batch_size, batching.length, ahead=ahead, seed=seed)
         return StreamRows(train, batching.batch_size, batching.length, back=batching.back, ahead=ahead, seed=seed)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,19 +14,15 @@ import torch
 import unrolled
 from unrolled.core import config as configs
 from unrolled.core import discover
-from unrolled.core.causal import Encoder, decoder_of
 from unrolled.core.errors import DataError, Misused, NotTrained, UsageError
-from unrolled.core.forward import start
 from unrolled.core.front import invocation, option
 from unrolled.core.opening import shortened
-from unrolled.core.task import Ledger, Model, Task
+from unrolled.core.task import Model, Task
 from unrolled.data.files.file_form import files_as
 from unrolled.data.given_splits import given_sources, names_of_sources, with_given
 from unrolled.runs import build, closed_form, cost, parts, trust
-from unrolled.runs.asking import uses_of
 from unrolled.runs.baselines import measure_baselines
-from unrolled.runs.card import write_card
-from unrolled.runs.config import RunConfig, Start, assemble, flat, given_once
+from unrolled.runs.config import Ends, RunConfig, Start, assemble, flat, full_keys, given_once, leaf_paths
 from unrolled.runs.device import own_device, pick_device
 from unrolled.runs.guess import chosen
 from unrolled.runs.parts import Frozen
@@ -38,16 +32,15 @@ from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory, first_free, is_free
 from unrolled.runs.storage.locks import in_use
 from unrolled.runs.trust import data_of, fingerprint, is_path, own_file_of, paths_among, resume_training, stopped
-from unrolled.training import starting
+from unrolled.training import race, recipe, starting, token_choice, told
 from unrolled.training.estimate import require_time
-from unrolled.training.loop import WRITING, Loop
+from unrolled.training.finishing import finish
+from unrolled.training.loop import Loop
 from unrolled.training.memory import explain_memory, require_room
 from unrolled.training.precision import choose_precision
-from unrolled.training.progress import Progress, for_python
+from unrolled.training.progress import Progress, Quiet, for_python
+from unrolled.training.schedule import DEFAULT_TIME
 from unrolled.training.signals import stop_at_once
-
-PREDICTIONS = 200  # examples kept in predictions.jsonl
-COST_LENGTH = 128  # positions after which the state is weighed
 
 
 def train(
@@ -98,10 +91,11 @@ def train(
     if "train" not in given_sources(data):
         raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
     config = configure(task, model, data, settings, recipe, own_file, shown)
+    keys = given_keys(config, settings, {} if recipe is None else configs.read_toml(recipe))
     with stop_at_once(), _begun(Path(out) if out is not None else _free_name(config), shown) as run:
         if baselines is not None:
             run.write_json("baselines.json", dict(baselines))
-        return _work(run, config, data, shown, started, resuming=False)
+        return _work(run, config, data, shown, started, keys)
 
 
 @contextmanager
@@ -158,6 +152,16 @@ def configure(
     return config.model_copy(update=facts)
 
 
+def given_keys(config: RunConfig, settings: Mapping[str, Any], recipe: Mapping[str, Any]) -> frozenset[str]:
+    """The full keys of what was given by hand, in a recipe file or by a saved run to start from: it stays so."""
+    own = discover.model(config.model).config, discover.tasks.load(config.task).Config
+    keys = {*full_keys(settings, *own), *flat(recipe)}
+    if config.start.from_run is not None:
+        keys |= {*leaf_paths(Ends, "ends."), *(f"model_settings.{name}" for name in config.model_settings)}
+        keys |= token_choice.GIVEN
+    return frozenset(keys)
+
+
 def versions() -> dict[str, str]:
     return {"unrolled": unrolled.__version__, "torch": torch.__version__, "python": platform.python_version()}
 
@@ -192,7 +196,7 @@ def _resume(
     with stop_at_once(), in_use(path):
         if _is_finished(run):  # by another process, just now
             return load(path, own_file=own_file, trained_on=data)
-        return _work(run, config, data, shown, started, resuming=True)
+        return _work(run, config, data, shown, started, None)
 
 
 def _is_finished(run: RunDirectory) -> bool:
@@ -219,21 +223,24 @@ def _named_again(run: RunDirectory, config: RunConfig, given: Mapping[str, Any])
     return config
 
 
-def _work(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, resuming: bool) -> Run:
+Given = frozenset[str] | None
+"""Which settings were given; None: the run is resumed, and has all of them."""
+
+
+def _work(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, given: Given) -> Run:
     """All there is to do, stoppable at any moment."""
     try:
-        settings = (
-            trust.saved(run.path, config.versions.get("unrolled"), (Misused, NotTrained)) if resuming else nullcontext()
-        )
-        with discover.models.own_mistakes(), settings, files_as(config.files.form()):
-            return _train(run, config, data, shown, started, resuming)
+        known = trust.saved(run.path, config.versions.get("unrolled"), (Misused, NotTrained))
+        with discover.models.own_mistakes(), known if given is None else nullcontext(), files_as(config.files.form()):
+            return _train(run, config, data, shown, started, given)
     except KeyboardInterrupt:
         if not run.has("config.json"):
             raise
         raise stopped("stopped", run.path, config) from None
 
 
-def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, resuming: bool) -> Run:
+def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, given: Given) -> Run:
+    resuming = given is None
     torch.set_num_threads(config.threads or torch.get_num_threads())
     cost.forget_peak()
     task, saved = build.make_task(config), _origin(run, config, resuming)
@@ -242,20 +249,28 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
         starting.offer_own(run, config, task)
     elif saved is not None:
         starting.offer_vocabularies(task, saved.task.vocabularies())
-    if not resuming:
+    words: list[str] = []
+    if given is not None:
         task.prepare(data)
+        config, task, words = token_choice.for_run(config, task, data, given)
     elif not prepare_again(run, config, task, data):
         raise DataError(f"{run.path}: the data has changed since this run started; restore it, or start a new run")
     before = run.read_json("data.json")["facts"].get("notes") if resuming else []
     _told([note for note in task.facts().get("notes", []) if note not in (before or [])], shown)
+    choice = recipe.Chosen(config)
+    if given is not None:
+        left = (config.budget.time or DEFAULT_TIME) - (time.monotonic() - started)
+        choice = recipe.chosen(config, task, given, left)
+        config = choice.config
+        told.add(run, [*words, *choice.words], shown)
     require_room(config, task)
     model = build.make_model(config, task)
     closed_form.require_weights(config, task, model)
     if closed_form.applies(config, task.ports()) and config.start != Start():
-        given = f"{option('from_run')} and {option('freeze')}"
-        raise UsageError(f"the model '{config.model}' is fitted in closed form, not trained: leave out {given}")
+        wrong = f"{option('from_run')} and {option('freeze')}"
+        raise UsageError(f"the model '{config.model}' is fitted in closed form, not trained: leave out {wrong}")
     if not resuming:
-        require_time(config, task, model, time.monotonic() - started)
+        require_time(config, task, model, time.monotonic() - started, choice.pace)
     frozen = parts.freeze(model, config.start.freeze)
     if saved is not None:
         taken = starting.take_weights(model, task, saved)
@@ -272,6 +287,8 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
         run.write_json("data.json", {**task.describe(), "facts": task.facts()})
         run.write_config(config.model_dump(mode="json"))
     baselines = _baselines(run, config, task)
+    with explain_memory(config, task, model):
+        config, started = race.raced(run, config, task, model, frozen, shown, started)
     outcome = _fit(run, config, task, model, frozen, shown, started, resuming)
     finish(run, config, task, model, outcome | {"baselines": baselines}, started)
     done = load(run.path, own_file=discover.joined_file(config.own_file), trained_on=data)
@@ -322,8 +339,10 @@ def _fit(
     loop = Loop(config, task, model, frozen, run, shown, started)
     notes = loop.sampler.notes if resuming else _told(loop.sampler.notes, shown)
     with explain_memory(config, task, model):
-        if resuming:
+        if resuming or starting.began(run):
+            loop.progress = shown if resuming else Quiet()  # behind a race nothing is to be told
             loop.resume()
+            loop.progress, loop.started = shown, min(loop.started, started)  # with what a race took
         loop.train()
     model.load_state_dict(run.read_tensors("model.safetensors"))
     at = loop.at
@@ -342,59 +361,3 @@ def _told(notes: list[str], shown: Progress) -> list[str]:
     for note in notes:
         shown.say(f"note: {note}")
     return notes
-
-
-def finish(
-    run: RunDirectory,
-    config: RunConfig,
-    task: Task,
-    model: Model,
-    outcome: dict[str, Any],
-    started: float,
-) -> None:
-    """The figures on all held-out data, examples, the model card, the seal."""
-    begun = time.monotonic()
-    task.after_training(model)
-    run.write_json("data.json", {**task.describe(), "facts": task.facts()})
-    parts = task.held_out()
-    ledgers = {split: Ledger(task.ranks_by.name, _writing_seconds(config, len(parts) + 1)) for split in parts}
-    before = time.monotonic()
-    figures = {split: task.evaluate(model, split, ledger=ledgers[split]) for split in parts}
-    evaluation = time.monotonic() - before
-    units = {f"{split}.{name}": each for split in parts for name, each in ledgers[split].tensors().items()}
-    run.write_tensors("units.safetensors", units)
-    last = ledgers[parts[-1]]
-    lines = list(task.predictions(model, parts[-1], min(PREDICTIONS, last.n_units) if last.left_out else PREDICTIONS))
-    run.write_lines("predictions.jsonl", lines)
-    for name, picture in task.pictures(model, parts[-1]).items():
-        run.write_json(f"figures/{name}.json", picture.model_dump(mode="json"))
-    result = {"parameters": build.count_parameters(model), **figures, **outcome}
-    result |= {"units": ledgers[parts[-1]].n_units, "unit": ledgers[parts[-1]].unit}
-    result |= {"score": task.ranks_by.name, "metrics": [metric.to_json() for metric in task.metrics()]}
-    result |= {"criterion": task.criterion, "figures": list(task.FIGURES), "how_measured": task.how_measured()}
-    result |= {"uses": uses_of(task, model, config.task), "cost": _costs(config, task, model)}
-    result |= {"emission": json.loads(task.emission.to_json())}
-    now = time.monotonic()
-    result |= {"seconds": round(now - started, 2), "closing_seconds": round(now - begun - evaluation, 2)}
-    write_card(run, config, task, result)
-    run.write_json("result.json", result)  # last, for whoever sees it takes the run as finished
-    run.seal()  # a look at everything; all that was written is sealed already
-
-
-def _writing_seconds(config: RunConfig, n: int) -> float:
-    """How long texts may be written, n times, where a model writes any."""
-    return math.inf if config.budget.time is None else WRITING * config.budget.time / n
-
-
-def _costs(config: RunConfig, task: Task, model: Model) -> dict[str, Any]:
-    """What streaming costs, what training needed."""
-    facts = {**cost.facts(decoder_of(model), config.batching.length), "memory_megabytes": cost.peak_megabytes()}
-    if isinstance(model, Encoder):  # it has no ticks
-        return facts
-    batch, _ = task.example(task.input_of(next(iter(task.predictions(model, task.splits()[-1], 1)))))
-    batch = batch.to(config.device)
-    x = batch.x[:, :COST_LENGTH]
-    decoder, state = start(model, batch)
-    facts["state_bytes"] = cost.state_bytes(decoder, x, state)
-    facts["tick_microseconds"] = cost.tick_microseconds(decoder, x, state)
-    return facts

@@ -22,9 +22,11 @@ from unrolled.runs import closed_form
 from unrolled.runs.build import make_model
 from unrolled.runs.config import Budget, RunConfig
 from unrolled.training.batches import sampler_of
+from unrolled.training.optimiser import OPTIMISERS
 
 LEAST, ENOUGH = 10, 100  # steps that a budget must leave time for, and of one that would do
 ROWS = 8  # one row of so many is tried first
+TRIED = 5  # batches, of which one of middle size is tried
 LONG = 1.0  # seconds; a batch that would take longer is not tried as a whole
 SPARE = 1.2  # of an estimate, so that a budget of it is enough
 CLOSING = 1.0  # seconds for examples, pictures and the model card
@@ -46,7 +48,7 @@ class Pace(NamedTuple):
 def pace_of(config: RunConfig, task: Task, model: Model) -> Pace:
     """The pace of a model, measured on one batch; its weights and gradients are left as they were."""
     sampler = sampler_of(config, task, model)
-    batch = sampler.batch(0).to(config.device)
+    batch = _usual([sampler.batch(step) for step in range(min(TRIED, sampler.steps_per_epoch))]).to(config.device)
     mode = model.training
     model.eval()  # what a model keeps of its batches in training stays as it is
     rows = batch.x.shape[0]
@@ -57,14 +59,35 @@ def pace_of(config: RunConfig, task: Task, model: Model) -> Pace:
     if learning * times < LONG:
         tried = [_seconds(task, model, batch) for _ in range(2)]
         reading, learning, times = min(each[0] for each in tried), min(each[1] for each in tried), 1.0
-    reading, learning = reading * times, learning * times
+    reading, learning = reading * times, learning * times + _moving(config, model)
     model.train(mode)
     size = max(task.size("train"), 1)
     valid, held_out = task.size("valid"), sum(map(task.size, task.held_out()))
-    epoch = sampler.steps_per_epoch * reading  # seconds to read as much as the training data
+    whole, cut = task.outline().positions, sampler.steps_per_epoch * sampler.tokens_per_step
+    epoch = sampler.steps_per_epoch * reading * max(1.0, whole / max(cut, 1))  # seconds to read all training data
     positions = max(batch.x.shape[0] * (batch.x.shape[1] if batch.x.ndim > 1 else 1), 1)
     look = min(epoch * valid / size, reading * config.watching.evaluate_tokens / positions)
     return Pace(learning * config.optimiser.accumulate, look, epoch * held_out / size)
+
+
+def _usual(batches: Sequence[Batch]) -> Batch:
+    """Of some batches the one of middle size."""
+    return sorted(batches, key=lambda batch: batch.x.numel())[len(batches) // 2]
+
+
+def _moving(config: RunConfig, model: Model) -> float:
+    """Seconds in which an optimiser moves the weights, measured at a rate of zero."""
+    optimiser, spent = OPTIMISERS[config.optimiser.optimiser](model, config.optimiser), []
+    for _ in range(3):  # what it remembers is made by the first
+        for weight in optimiser.weights:
+            weight.grad = torch.zeros_like(weight)
+        begun = time.perf_counter()
+        torch.nn.utils.clip_grad_norm_(optimiser.weights, math.inf)
+        optimiser.rate = 0.0
+        optimiser.step()
+        spent.append(time.perf_counter() - begun)
+        optimiser.forget_gradients()
+    return min(spent)
 
 
 def _seconds(task: Task, model: Model, batch: Batch) -> tuple[float, float]:
@@ -82,11 +105,11 @@ def _seconds(task: Task, model: Model, batch: Batch) -> tuple[float, float]:
     return read - begun, end - read
 
 
-def require_time(config: RunConfig, task: Task, model: Model, elapsed: float) -> None:
+def require_time(config: RunConfig, task: Task, model: Model, elapsed: float, known: Pace | None = None) -> None:
     """Refuse a time budget that leaves no time to train, of which so many seconds are used already."""
     if config.budget.time is None or closed_form.applies(config, task.ports()):
         return
-    pace = pace_of(config, task, model)
+    pace = known or pace_of(config, task, model)
     if elapsed + pace.needs(LEAST) > config.budget.time:
         needs = enough(elapsed + pace.needs(ENOUGH))
         raise NotTrained(

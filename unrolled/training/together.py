@@ -17,7 +17,7 @@ from unrolled.runs import build, closed_form
 from unrolled.runs.run import Run, load, own_file_for
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.storage.locks import in_use
-from unrolled.training.api import finish
+from unrolled.training.finishing import finish
 
 
 def join(

@@ -32,7 +32,7 @@ CONFIG = "config.json"
 METRICS = "metrics.jsonl"
 TABLE = "table.json"  # of a comparison, whose runs are folders beside it
 GROWING = (METRICS, "tensorboard", "checkpoints", "inspect", manifest.NAME)
-BEGINNING = {manifest.NAME, "codec", "data.json", "baselines.json", "checkpoints"}  # all there is before config.json
+BEGINNING = {manifest.NAME, "codec", "data.json", "recipe.json", "baselines.json", "checkpoints"}  # before config.json
 
 
 def first_free(place: Path, is_free: Callable[[Path], bool]) -> Path:
