@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from unrolled.core.causal import Causal, Conditional, Encoder, begin, serial_depth
-from unrolled.core.compose import AsEncoder, Each, Residual, Serial, SerialEncoder, without_padding
+from unrolled.core.compose import AsEncoder, Each, Residual, Serial, SerialEncoder, pick, without_padding
 from unrolled.core.errors import UsageError
 from unrolled.layers.recurrent.cells import GRU
 from unrolled.layers.recurrent.recurrent import Recurrent
@@ -225,3 +225,17 @@ def test_holes_in_a_mask_are_refused() -> None:
 def test_serial_depth_of_composed_encoders() -> None:
     assert serial_depth(AsEncoder(Recurrent(GRU(3, 2))), 50) == 50
     assert serial_depth(SerialEncoder(nn.Linear(3, 3), Recurrent(GRU(3, 2)), nn.Dropout(0.1)), 50) == 51
+
+
+@pytest.mark.parametrize(
+    "places",
+    [[[4, 3, 2]] * 2, [[0, 2, 4]] * 2, [[4, 2, 0]] * 2, [[1]] * 2, [[3, 1, 2]] * 2, [[1, 2], [2, 3]], [[2, 2]] * 2],
+)
+def test_outputs_at_places_are_those_of_a_gather(places):
+    y, at = torch.randn(2, 5, 3, requires_grad=True), torch.tensor(places)
+    wanted = y.gather(1, at[..., None].expand(-1, -1, 3))
+    weights = torch.randn(wanted.shape)
+    found = pick(y, at)
+    assert torch.equal(found, wanted)
+    slopes = [torch.autograd.grad((each * weights).sum(), y)[0] for each in (found, wanted)]
+    assert torch.equal(*slopes)

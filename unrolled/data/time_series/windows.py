@@ -75,16 +75,45 @@ class Cutter:
         last step of each, or to some of its steps."""
         length = length or self.codec.lookback
         used = np.minimum(spots.ends, length)  # [B]
-        B, T, H, D = len(spots), int(used.max()), self.codec.horizon, self.codec.d_step
-        x = np.zeros((B, T, self.codec.d_in), np.float32)
+        T = int(used.max())
         back = self._back(T) if self.every else np.zeros(1, np.int64)  # [K] steps before the last
-        y = np.full((B, len(back), H, D), np.nan, np.float32)
-        for b, (i, end, n) in enumerate(zip(spots.series.tolist(), spots.ends.tolist(), used.tolist())):
-            self._fill(x[b, :n], i, end - n, end)
-            some = back[back < n]
-            y[b, : len(some)] = self._targets(i, end - 1 - int(some[-1]), end)[::-1][some]
         mask = np.arange(T) < used[:, None]  # [B, T]
+        x, y = self._read(spots, used, mask), self._targets(spots, used, back)
         return self._batch(x, mask, y, spots, rows, np.maximum(used[:, None] - 1 - back, 0))
+
+    def _read(self, spots: Spots, used: Whole, mask: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """The inputs [B, T, d_in] of the last steps before spots, as many as are used, all windows at once."""
+        codec, D = self.codec, self.codec.d_step
+        x = np.zeros((*mask.shape, codec.d_in), np.float32)
+        first = spots.ends - used  # [B]
+        values = self._at(TARGET, spots.series, first[:, None] + np.arange(mask.shape[1]), mask)  # [B, T, D]
+        missing = np.isnan(values)
+        x[..., :D], at = np.where(missing, np.float32(0), values), D
+        if codec.observed:
+            x[..., D : 2 * D], at = ~missing & mask[..., None], 2 * D
+        if codec.past:
+            past = self._at(PAST, spots.series, first[:, None] + np.arange(mask.shape[1]), mask)
+            x[..., at : at + len(codec.past)] = np.where(mask[..., None], past, np.float32(0))
+        if (at := at + len(codec.past)) < codec.d_in:
+            for b, (i, begin, n) in enumerate(zip(spots.series.tolist(), first.tolist(), used.tolist())):
+                self._beside(x[b, :n], i, begin, begin + n, at)
+        return x
+
+    def _targets(self, spots: Spots, used: Whole, back: Whole) -> NDArray[np.float32]:
+        """The H steps behind the K positions of each window that are so many steps before its last; NaN behind the
+        span, and of positions that a window does not have: [B, K, H, D]."""
+        at = (spots.ends[:, None] - back)[..., None] + np.arange(self.codec.horizon)  # [B, K, H]
+        known = (at < self.limits[spots.series][:, None, None]) & (back < used[:, None])[..., None]
+        return self._at(TARGET, spots.series, at, known)
+
+    def _at(self, name: str, series: Whole, at: Whole, known: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Steps `at` [B, ..] of a field of series [B], NaN where they are not known: [B, .., n]."""
+        field = self.section.fields[name]
+        begun = field.offsets[0][series].reshape(-1, *[1] * (at.ndim - 1))
+        found = np.take(field.values, np.where(known, begun + at, 0), axis=0)
+        if not known.all():
+            found = np.where(known[..., None], found, np.float32(np.nan))
+        return found
 
     def _back(self, length: int) -> Whole:
         """Which steps of a window have targets, counted back from the last: not all where there is much to predict of
@@ -153,14 +182,6 @@ class Cutter:
             at += H * K
         if STATIC in self.section.columns:
             x[:, at:] = np.asarray(self.section.columns[STATIC])[i]
-
-    def _targets(self, i: int, first: int, last: int) -> NDArray[np.float32]:
-        """The H steps behind each of the steps first .. last - 1, NaN behind the span: [n, H, D]."""
-        H = self.codec.horizon
-        ahead = np.full((last - first + H - 1, self.codec.d_step), np.nan, np.float32)
-        known = self.section.fields[TARGET][i][first + 1 : min(last + H, int(self.limits[i]))]
-        ahead[: len(known)] = known
-        return np.lib.stride_tricks.sliding_window_view(ahead, H, axis=0).transpose(0, 2, 1)  # [n, H, D]
 
     def pairs(self, spots: Spots, n: int) -> Batch:
         """Windows as sources, and the n steps behind each to be written: x begins with the last step of the window."""
