@@ -8,7 +8,7 @@ LOOK = comparisons/demo/report.html
 
 ROOM ?= decode
 
-.PHONY: demo look pictures test faults bench reproduce mutants lint docs setup lock clean
+.PHONY: demo look pictures test faults bench reproduce suite mutants lint docs setup lock clean
 
 setup: $(STAMP)
 
@@ -82,6 +82,11 @@ reproduce: $(STAMP)
 	$(BIN)/python -m benchmarks.recall classical once polynomial exponential continuous
 	$(BIN)/python -m benchmarks.forecast
 	$(BIN)/python -m benchmarks.forecast_small
+	$(BIN)/python -m benchmarks.tables
+
+# what a newcomer gets on each data set; needs UNROLLED_DATA; hours; each piece can be run alone, and those with a result are skipped
+suite: $(STAMP)
+	$(BIN)/python -m benchmarks.suite
 	$(BIN)/python -m benchmarks.tables
 
 # small faults in a room, and whether the tests notice them; `make mutants ROOM=layers`, see docs/mutants.md

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import answer_tables, forecast_tables, models_page, recall_tables, writing_tables
+from benchmarks import answer_tables, forecast_tables, models_page, recall_tables, suite_page, writing_tables
 from benchmarks.page import HERE, PAGE, curves, picture, read, read_all, table
 from unrolled.pictures.kinds import Plot
 
@@ -221,7 +221,8 @@ def main() -> None:
         mutants,
     )
     PAGE.write_text(HEAD + "".join(part() for part in parts), encoding="utf-8")
-    for place in (models_page.PAGE, PAGE):
+    suite_page.PAGE.write_text(suite_page.page(), encoding="utf-8")
+    for place in (models_page.PAGE, PAGE, suite_page.PAGE):
         print(f"wrote {place.relative_to(HERE.parent)}")
 
 

@@ -21,8 +21,8 @@ from unrolled.core.batch import TARGET, Batch
 from unrolled.core.outline import Outline
 from unrolled.core.tokens import EMPTY
 from unrolled.data.collate import Form, collate
-from unrolled.data.examples import Examples, Whole
-from unrolled.data.sampler import Pooled, Sampler, pooled, random_of
+from unrolled.data.examples import Examples, Ragged, Whole
+from unrolled.data.sampler import Pooled, Sampler, random_of
 
 
 def outline_of(lengths: Whole, joined: bool = False) -> Outline:
@@ -108,27 +108,22 @@ class Crops(Pooled):
     """At most `length` positions of each example: another stretch of a longer one in every epoch."""
 
     def __init__(self, examples: Examples, batch_size: int, length: int, form: Form, seed: int = 0) -> None:
-        super().__init__(examples, batch_size, form, seed)
         self.length = length
-        self._lengths = examples.lengths(form.x)
-        cut = np.minimum(self._lengths, length)
-        self.tokens_per_step = max(1, round(int(cut.sum()) / self.steps_per_epoch))
-        self._drawn = lru_cache(maxsize=1)(
-            lambda epoch: self._draw(
-                random_of(seed, epoch), lambda random: pooled(random.permutation(len(cut)), cut, self.batch_size)
-            )
-        )
+        super().__init__(examples, batch_size, form, seed)
+
+    def _lengths(self, field: Ragged) -> Whole:
+        return np.minimum(field.lengths, self.length)
+
+    def _steps(self, field: Ragged) -> int:
+        return int(self._lengths(field).sum())
 
     def batch(self, step: int) -> Batch:
         whole = super().batch(step)
         assert whole.rows is not None
+        too_long = self.examples.fields[self.form.x].lengths_at(whole.rows.numpy()) - self.length
         random = np.random.default_rng((self.seed, step, 1))
-        first = (random.random(len(whole.rows)) * (self._spare(whole.rows.numpy()) + 1)).astype(np.int64)
+        first = (random.random(len(whole.rows)) * (np.maximum(too_long, 0) + 1)).astype(np.int64)
         return stretches(whole, first, self.length, aligned=TARGET in self.examples.fields)
-
-    def _spare(self, rows: Whole) -> Whole:
-        """By how much examples are too long."""
-        return np.maximum(self._lengths[rows] - self.length, 0)
 
 
 def stretches(batch: Batch, first: Whole, length: int, aligned: bool = True) -> Batch:

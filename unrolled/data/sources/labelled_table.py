@@ -134,7 +134,7 @@ def open_columns(table: Table, reading: Reading, answers: Answers) -> LabelledSo
         _there(table, names, setting, wanted)
     apart = set(apart_by.values())
     others = [name for name in names if name not in apart and name not in target]
-    if reading.column is None and reading.layout in ("auto", "wide") and reading.bag is None:
+    if reading.column is None and reading.layout in ("auto", "wide", "vector"):
         reading, others = _without_names(table, reading, others)
     layout: str = reading.layout
     if layout == "auto":

@@ -16,13 +16,7 @@ from unrolled.data.files.folders import is_about
 from unrolled.data.files.tables import ListTable
 from unrolled.data.files.text_file import TextFile, named_path, unpacked
 from unrolled.data.formats import ending_of, reader_of, suffixes_of
-from unrolled.data.given_splits import (
-    PARTS,
-    opened_alike,
-    part_in,
-    require_one_for_each,
-    sources_by_split,
-)
+from unrolled.data.given_splits import PARTS, opened_alike, part_in, require_one_for_each, sources_by_split
 from unrolled.data.labelled import Bag, Labelled, LabelledSource, join_parts
 from unrolled.data.readers.arrays import open_arrays
 from unrolled.data.readers.conll import open_tagged

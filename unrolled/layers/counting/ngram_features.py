@@ -65,8 +65,12 @@ class OfGrams(Stored):
         """
         if mask.dim() == 3:
             real = mask.any(2)  # [B, I]
-            key, instance = self.grams(x[real], mask[real])
+            key, instance = self.grams_of_rows(x[real], mask[real])
             return key, real.nonzero()[instance, 0]
+        return self.grams_of_rows(x, mask)
+
+    def grams_of_rows(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """The same of sequences [B, T]."""
         return runs(x, mask, self.base, self.longest)
 
     def second(self, keys: Rows) -> NDArray[np.bool_] | None:

@@ -68,7 +68,7 @@ class OfSpelling(OfGrams):
         found[row, place] = letters[real]
         return found, torch.arange(found.shape[1], device=x.device) < n[:, None]
 
-    def grams(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def grams_of_rows(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """All n-grams of all examples as numbers [M], and the example [M] that each is in."""
         text, real = self.text(x, mask)
         keys, rows = runs(text + STOP + 1, real, BASE, self.longest, min(SHORTEST, self.longest))
