@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError
+from unrolled.data.bags import as_bag, vector_or_series
 from unrolled.data.examples import INPUT, Examples
 from unrolled.data.files.cell_values import as_series, as_words, shown
 from unrolled.data.labelled import Bag, Labelled
 from unrolled.data.labelled_prepare import InputCodec, unspaced
 from unrolled.data.reading import Kind
-from unrolled.data.sources.bags import as_bag, vector_or_series
 from unrolled.tasks._live import numbers_in
 
 AT_ONCE, INSTANCES = 256, 100_000  # examples, and of bags instances, that are predicted together

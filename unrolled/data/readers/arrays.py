@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from unrolled.core.data_spec import ReaderSpec
 from unrolled.core.errors import DataError, MissingColumn, Misused, UsageError, some
 from unrolled.core.front import option
+from unrolled.data.bags import in_bags, vector_or_series
 from unrolled.data.files.cell_values import as_class, as_classes, as_number, as_words, shown
 from unrolled.data.files.in_memory import as_array
 from unrolled.data.files.missing_values import fill
@@ -34,7 +35,6 @@ from unrolled.data.files.npz import load_npz
 from unrolled.data.given_splits import PARTS
 from unrolled.data.labelled import Labelled, LabelledSource, join_parts
 from unrolled.data.reading import Answers, ImageReading, Kind, Names, Reading, as_names, names_of
-from unrolled.data.sources.bags import in_bags, vector_or_series
 
 INPUT_ARRAYS = ("x", "X", "data", "inputs", "images")
 ANSWER_ARRAYS = ("y", "Y", "labels", "label", "target", "targets")

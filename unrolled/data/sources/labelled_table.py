@@ -22,6 +22,14 @@ import numpy as np
 
 from unrolled.core.errors import DataError, MissingColumn, Misused, UsageError, some
 from unrolled.core.front import option
+from unrolled.data.bags import (
+    are_vectors,
+    as_bag,
+    bags_are_cells,
+    first_instance,
+    numbers_among,
+    vector_or_series,
+)
 from unrolled.data.files.cell_values import (
     as_class,
     as_series,
@@ -49,14 +57,6 @@ from unrolled.data.formats import open_table
 from unrolled.data.given_splits import given_part
 from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.reading import Answers, Kind, Names, Reading, as_names, names_of
-from unrolled.data.sources.bags import (
-    are_vectors,
-    as_bag,
-    bags_are_cells,
-    first_instance,
-    numbers_among,
-    vector_or_series,
-)
 from unrolled.data.sources.long_table import read_long
 from unrolled.data.sources.row_values import answer_of, step_value
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from unrolled.core import discover
 from unrolled.core.errors import DataError, UsageError, some
+from unrolled.data.bags import in_bags
 from unrolled.data.builtin_sets import BUILTIN, asked
 from unrolled.data.files.tables import ListTable
 from unrolled.data.files.text_file import TextFile, named_path, unpacked
@@ -21,7 +22,6 @@ from unrolled.data.readers.conll import open_tagged
 from unrolled.data.readers.image import open_idx, open_images
 from unrolled.data.readers.sound import open_clips
 from unrolled.data.reading import Answers, Reading
-from unrolled.data.sources.bags import in_bags
 from unrolled.data.sources.labelled_table import open_columns, open_rows, open_table_file
 from unrolled.data.sources.labelled_text import open_folder, open_lines
 from unrolled.data.sources.pairs_files import LANGUAGES, SOURCES, TABBED, TARGETS

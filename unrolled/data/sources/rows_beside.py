@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from unrolled.core.task import Rows
+from unrolled.data.bags import bags_are_cells
 from unrolled.data.files.csv_table import Headerless
 from unrolled.data.files.tables import Table
 from unrolled.data.reading import Reading
-from unrolled.data.sources.bags import bags_are_cells
 from unrolled.data.sources.labelled_table import table_in
 from unrolled.data.sources.long_table import steps_of
 
