@@ -80,6 +80,7 @@ reproduce: $(STAMP)
 	$(BIN)/python -m benchmarks.answers
 	$(BIN)/python -m benchmarks.writing
 	$(BIN)/python -m benchmarks.recall classical once polynomial exponential continuous
+	$(BIN)/python -m benchmarks.bags
 	$(BIN)/python -m benchmarks.forecast
 	$(BIN)/python -m benchmarks.forecast_small
 	$(BIN)/python -m benchmarks.tables

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from benchmarks import answer_tables, forecast_tables, models_page, recall_tables, suite_page, writing_tables
+from benchmarks import (
+    answer_tables,
+    bag_tables,
+    forecast_tables,
+    models_page,
+    recall_tables,
+    suite_page,
+    writing_tables,
+)
 from benchmarks.page import HERE, PAGE, curves, picture, read, read_all, table
 from unrolled.pictures.kinds import Plot
 
@@ -217,6 +225,7 @@ def main() -> None:
         answer_tables.report,
         writing_tables.report,
         recall_tables.memories,
+        bag_tables.bags,
         memory,
         mutants,
     )

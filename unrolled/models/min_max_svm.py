@@ -77,8 +77,8 @@ class MinMaxSvm(Stored):
 
 
 def box(x: Tensor, mask: Tensor) -> Tensor:
-    """The least and the largest of each number of a bag: [B, I, T, D] -> [B, 2 D]."""
-    flat, real = x.flatten(1, 2), mask.flatten(1)[..., None]  # [B, I T, D], [B, I T, 1]
+    """The least and the largest of each number of a bag: [B, I, T, D], or [B, T, D] of vectors -> [B, 2 D]."""
+    flat, real = x.flatten(1, -2), mask.flatten(1)[..., None]  # [B, I T, D], [B, I T, 1]
     least = flat.masked_fill(~real, torch.inf).amin(1)
     return torch.cat([least, flat.masked_fill(~real, -torch.inf).amax(1)], dim=1)
 
