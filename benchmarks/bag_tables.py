@@ -16,8 +16,8 @@ def bags() -> str:
     rows = [row for piece, name in NAMES.items() if (found := read(f"bags-{piece}")) for row in _rows(found, name)]
     text = ""
     if rows:
-        text += "Sequences with a motif in positive bags, 400 bags split 60/20/20, AUC and accuracy on test data; of several "
         text += (
+            "Sequences with a motif in positive bags, 400 bags split 60/20/20, AUC and accuracy on test data; of several "
             "seeds the mean and, in brackets, each. The last column: of the sequences with the largest weights in new "
         )
         text += "bags, as many as have the motif, the share that has it.\n\n"
