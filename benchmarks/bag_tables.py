@@ -16,19 +16,20 @@ def bags() -> str:
     rows = [row for piece, name in NAMES.items() if (found := read(f"bags-{piece}")) for row in _rows(found, name)]
     text = ""
     if rows:
-        text += "Sequences with a motif in positive bags, 400 bags split 60/20/20, AUC and accuracy on test data; of several "
         text += (
+            "Sequences with a motif in positive bags, 400 bags split 60/20/20, AUC and accuracy on test data; of several "
             "seeds the mean and, in brackets, each. The last column: of the sequences with the largest weights in new "
+            "bags, as many as have the motif, the share that has it.\n\n"
         )
-        text += "bags, as many as have the motif, the share that has it.\n\n"
         text += table(["sequences with the motif", "pooling", "AUC", "accuracy", "found by weight"], rows) + "\n"
     if musk := read("bags-musk1"):
         own = [[label, f"{100 * value:.1f} %"] for label, value in musk["mean"].items()]
         own.append(["iterated-discrim APR (Dietterich et al. 1997)", "92.4 %"])
         text += (
             "\nmusk1, 92 molecules as bags of 2 to 40 vectors: accuracy, the mean of five 10-fold cross-validations "
+            "with fixed settings; nothing is selected on the folds.\n\n"
         )
-        text += "with fixed settings; nothing is selected on the folds.\n\n" + table(["model", "accuracy"], own) + "\n"
+        text += table(["model", "accuracy"], own) + "\n"
     if large := read("bags-large"):
         text += f"\n{large['protocol']}: {large['peak_megabytes']:,} MB at most, "
         text += f"{large['processor_seconds']:,} processor seconds.\n"

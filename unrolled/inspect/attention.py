@@ -4,7 +4,7 @@
 
 Row t of a picture is alpha^(t) (Fig. 7.11): a grid of tokens for self-attention, target by source for attention to a
 source. The entropy of a row is 0 when it looks at one position only and log n when it looks at n alike. Of a run that
-reads bags, the weights of its pooling are told: which instances count.
+reads bags, these are the weights of its pooling: which instances count.
 """
 
 from __future__ import annotations

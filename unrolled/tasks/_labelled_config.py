@@ -23,7 +23,7 @@ class Config(config.Config):
     """Number of letters of each word that are read in addition to it, for inputs of words; 0: none."""
 
     def require_use(self, bags: bool | None) -> None:
-        """Refuse bags, and what is told of them, where they do not apply; None: it is not known whether there are."""
+        """Refuse bags, and settings of them, where they do not apply; None: it is not known whether there are."""
         if bags:
             raise UsageError(
                 f"{option('bag')} and data of bags are for tasks with one target for a whole example: classify, regress"
