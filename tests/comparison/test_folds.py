@@ -225,7 +225,7 @@ def test_a_model_that_is_solved_is_solved_again_on_all_folds(tmp_path):
     members, run = in_two("nearest", tmp_path, {})
     assert run.config.members == 1
     run.task.prepare("builtin:maximum,length=8,examples=60")
-    known = run.task._found().sections["train"]
+    known = run.task.sections["train"]
     assert known.n_examples == 48
     for i in (0, 20, 47):  # each of them is its own nearest neighbour, in whatever fold it was
         series = run.task.inputs.decode(known.at(INPUT, i))
