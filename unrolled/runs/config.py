@@ -180,7 +180,7 @@ class Choice(Config):
     machine and the time budget."""
     rates: list[Annotated[float, Field(gt=0, le=100)]] = Field([], max_length=10)
     """Learning rates to try first, such as [0.01, 0.004], each for up to a fifth of the run; the best one on validation
-    data goes on. Empty: lr."""
+    data continues. Empty: lr."""
 
 
 class RunConfig(Record):

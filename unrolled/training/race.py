@@ -1,7 +1,7 @@
-"""A race of learning rates: the same run begun with several, of which the best on validation data goes on.
+"""A race of learning rates: the same run begun with several, of which the best on validation data continues.
 
     after 2 evaluations (a tenth of the run)     the worst of the rates is given up
-    after 4 evaluations (a fifth)                the best of the others goes on, from where it is
+    after 4 evaluations (a fifth)                the best of the others continues, from where it is
 
 A rate that leads after a tenth may end far behind (docs/decisions/0013), so that only the last one is dropped there.
 Until then the rate is flat behind the warm-up, whatever the length of the run, so that the winner is, bit for bit, a
@@ -89,7 +89,7 @@ class Race:
         self.started = started - sum(used)  # of a race that was stopped
 
     def winner(self) -> tuple[float, str]:
-        """The rate that goes on, and what is to be said of it."""
+        """The rate that continues, and notes on it."""
         rates = list(self.config.choice.rates)
         known: dict[float, tuple[float, int]] = {}
         for rung in RUNGS:
@@ -114,7 +114,7 @@ class Race:
         return best, f"learning rate {best:g}, chosen by {self.task.criterion} on validation data ({told})"
 
     def _is_late(self, first: bool) -> bool:
-        """Whether there is no time to go on: all that others will cost is known from the first of them."""
+        """Whether there is no time to continue: all that others will cost is known from the first of them."""
         if self.config.budget.time is None:
             return False
         spent, found = time.monotonic() - self.started, self._found(self.config.choice.rates[0])

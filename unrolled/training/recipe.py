@@ -226,7 +226,7 @@ class _Choice:
 
 
 def _told(now: RunConfig, before: RunConfig) -> Iterator[tuple[str, Any, Any]]:
-    """What is told of a choice, with the values now and before."""
+    """What is reported of a choice, with the values now and before."""
     for words, group, name in (
         ("stride", "ends", "stride"), ("width of token vectors", "ends", "d_embedding"),
         ("chunks of", "batching", "chunk"), ("batch size", "batching", "batch_size"),
