@@ -256,7 +256,7 @@ def _resized(config: RunConfig, task: Task, width: int, given: Collection[str]) 
 def _round(steps: float) -> int:
     """
     >>> _round(3.4), _round(47), _round(1234)
-    (5, 50, 1200)
+    (5, 45, 1200)
     """
     unit = 5 if steps < 100 else 10 if steps < 1000 else 100
     return max(5, round(steps / unit) * unit)
