@@ -281,8 +281,8 @@ class SeriesTask(PreparedTask):
         return around.around(points, self.codec.levels(points, scale)), points
 
     def after_training(self, model: Any) -> None:
-        """How wide intervals are, from forecasts of the validation span; of a closed form also of the last third of the
-        training span: a short span may vary less or more than others."""
+        """How wide intervals are, from forecasts of the validation span; of a closed form also of the later half of
+        the training span, or the last third of a short one: a short span may vary less or more than others."""
         self.spread, self.residuals = 1.0, None
         if "valid" not in self.splits():
             return

@@ -18,7 +18,9 @@ from unrolled.data.time_series.codec import SeriesCodec
 from unrolled.data.time_series.prepare import FIRST, LAST, SCALE
 from unrolled.data.time_series.windows import Cutter, Spots
 
-EARLIER = (2 / 3, 5 / 6)  # shares of the training span behind which intervals are also fitted
+EARLIER = (1 / 2, 3 / 4)  # shares of the training span behind which intervals are also fitted
+IF_SHORT = (2 / 3, 5 / 6)  # where half of it is not enough for a fit like that of the whole
+ENOUGH = 10  # seasons, and horizons
 CALIBRATED_ON = 200_000  # steps at most that a model is fitted to for this
 
 Numbers = NDArray[np.float64]
@@ -56,7 +58,9 @@ def earlier(model: Any, train: Examples, codec: SeriesCodec, solve: Solve) -> It
     """Copies of a model with a closed form, each fitted to the beginning of the training span, and spots behind it;
     what a fit leaves open is chosen on validation data as usual. None where there is too little."""
     last = np.asarray(train.columns[LAST])
-    for share, until in zip(EARLIER, (*EARLIER[1:], 1.0)) if is_solved(model) else ():
+    enough = EARLIER[0] * n_steps(train) >= ENOUGH * max(codec.season, codec.horizon)
+    shares = EARLIER if enough else IF_SHORT
+    for share, until in zip(shares, (*shares[1:], 1.0)) if is_solved(model) else ():
         begun = (share * last).astype(np.int64)
         fitted, behind = _span(train, np.zeros_like(last), begun), _span(train, begun, (until * last).astype(np.int64))
         spots = windows.origins(behind, codec)

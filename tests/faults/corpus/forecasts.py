@@ -90,7 +90,7 @@ WRITTEN = [
     refused("both orders", "", with_row(("12/31/2024", 3), rows=days(day_first)), LINE, "other way"),
     refused("two formats", "", with_row(("21/1/2024", 3)), LINE, "'21/1/2024'", "2024-01-01"),
     refused("years of two digits", "", table(days(lambda d: d.strftime("%d/%m/%y"))), "line 2", "--time-format"),
-    refused("names of months", "", table(days(lambda d: d.strftime("%d %b %Y"))), "line 2", "--time-format"),
+    taken("names of months", "", table(days(lambda d: d.strftime("%d %b %Y"))), step="1 day"),
     refused("a zone by name", "", table([(f"{h} CET", 1) for h in HOURS]), "line 2", "CET"),
     refused("one date with a zone", "", with_row(("2024-01-21T00:00+02:00", 3)), LINE, "time zone"),
     refused("a fifth quarter", "", with_row(("2005Q5", 3), rows=QUARTERS), LINE, "2005Q5"),
@@ -145,7 +145,7 @@ SPACED = [
         "1 week",
         "1 day",
     ),
-    refused("two series, no id", "", of_two(), "line 3, column 'date'", "--id"),
+    taken("two series, no id", "", of_two(), "shop"),
     refused(
         "a series without a name",
         "id=shop",
@@ -163,7 +163,7 @@ SPACED = [
     ),
     taken("daylight saving with zones", "", table(SPRING), step="1 hour", missing=0),
     taken(
-        "days of work", "", table([row for row, day in zip(days(), DAYS) if day.weekday() < 5]), "missing", step="1 day"
+        "days of work", "", table([row for row, day in zip(days(), DAYS) if day.weekday() < 5]), step="1 business day"
     ),
     taken("no times at all", "", table([(f"w{i}", i % 7) for i in range(N)], "word,value"), "the rows are the steps"),
 ]

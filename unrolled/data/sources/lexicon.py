@@ -45,13 +45,15 @@ def entry_of(line: str) -> Entry | None:
 
 
 def are_entries(lines: Sequence[str]) -> bool:
-    """Whether lines are words with their sounds: words that nearly all differ, followed by a few short signs again and
-    again, which are no words of the first column."""
+    """Whether lines are words with their sounds: words that nearly all differ, followed by more or fewer of a few short
+    signs again and again, which are no words of the first column."""
     found = [entry for line in lines[:LOOKED_AT] if (entry := entry_of(line))]
     sounds = [sound for entry in found for sound in entry.sounds]
     words, known = {entry.word for entry in found}, set(sounds)
     first = sum(not entry.is_again for entry in found)
     if len(found) < LEAST or not all(entry.sounds for entry in found) or len(words) < DIFFERENT * first:
+        return False
+    if len({len(entry.sounds) for entry in found}) == 1:  # columns
         return False
     few = 1 < len(known) <= SOUNDS * len(sounds) and sum(map(len, sounds)) <= LETTERS * len(sounds)
     numbers = sum(map(is_number, known)) > len(known) / 2 or sum(map(is_number, words)) > len(words) / 2
