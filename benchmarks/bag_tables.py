@@ -18,9 +18,9 @@ def bags() -> str:
     if rows:
         text += (
             "Sequences with a motif in positive bags, 400 bags split 60/20/20, AUC and accuracy on test data; of "
-            "several seeds the mean and, in brackets, each. The last column: of the sequences with the largest weights "
+            "several seeds the mean and each. The last column: of the sequences with the largest weights in new "
+            "bags, as many as have the motif, the share that has it.\n\n"
         )
-        text += "in new bags, as many as have the motif, the share that has it.\n\n"
         text += table(["sequences with the motif", "pooling", "AUC", "accuracy", "found by weight"], rows) + "\n"
     if musk := read("bags-musk1"):
         own = [[label, f"{100 * value:.1f} %"] for label, value in musk["mean"].items()]

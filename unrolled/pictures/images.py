@@ -13,7 +13,6 @@ from unrolled.pictures.png import pixels_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ACROSS = 5  # images in a row
 SIDE = 1.25  # inches of an image
 LETTERS = 20  # of a caption in a line
 
@@ -34,7 +33,7 @@ def draw_images(picture: Images) -> Figure:
     from matplotlib.figure import Figure
 
     n = len(picture.images)
-    across = min(max(n, 1), ACROSS)
+    across = min(max(n, 1), picture.across)
     down = -(-n // across) or 1
     captions = ["\n".join(textwrap.wrap(phrase(each, 6 * LETTERS), LETTERS)[:4]) for each in picture.captions]
     most = max((caption.count("\n") + 1 for caption in captions if caption), default=0)

@@ -140,6 +140,8 @@ class Images(Base):
     captions: list[str]
     images: Annotated[list[Annotated[str, Field(pattern=PATTERN)]], AfterValidator(checked)]
     """Each image as a data URI (`unrolled.pictures.png`); empty: no image."""
+    across: int = Field(5, ge=1, le=20)
+    """How many are in a row."""
 
 
 Picture = Plot | Heatmap | Bars | Tokens | Table | Texts | Images

@@ -11,7 +11,7 @@ def strips(frames: Sequence[Mapping[str, str]], split: str) -> Images:
     """Each query with the states that follow and the stored pattern, side by side; images as data URIs by caption."""
     return Images(
         title="Recall", captions=[name for shown in frames for name in shown],
-        images=[image for shown in frames for image in shown.values()],
+        images=[image for shown in frames for image in shown.values()], across=max(map(len, frames)),
         alt=f"Queries of the {split} data, their states after one update and at the end, and the stored patterns.",
     )  # fmt: skip
 
