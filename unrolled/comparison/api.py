@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unrolled.comparison import small
-from unrolled.comparison.budget import LEAST_SHARE, LEFT_OVER, Paces, Timing, paces_of, require_time, with_threads
+from unrolled.comparison.budget import (
+    LEAST_SHARE,
+    LEFT_OVER,
+    Paces,
+    Timing,
+    paces_of,
+    require_time,
+    share_of_cores,
+    with_threads,
+)
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.engine import Engine, Inline, Processes
 from unrolled.comparison.failures import Failure, complete, diverged_before, none_trained
@@ -183,7 +192,7 @@ def make_plan(
     most = 1 if MEMORY in named.values() else asked.jobs or min(cores, MOST_AT_ONCE)
     paces: Paces | None = None
     if few is not None and started is not None:
-        with with_threads(_threads(cores // most)):
+        with with_threads(share_of_cores(cores // most)):
             paces = paces_of(prepared, configs, rest, asked.plain)
         timing = Timing(asked.time - (time.monotonic() - started), len(jobs), _n_trained(jobs), most)
         asked, notes = small.with_folds(asked, few, paces.each, timing, notes)
@@ -193,7 +202,7 @@ def make_plan(
     held_out, more = _held_out(asked, rest, prepared, _n_trained(jobs) / at_once)
     plan = Plan(
         data=named.pop("train"), given=named, task=task, guessed=guessed, asked=asked, settings=rest | held_out,
-        apart=apart, jobs=jobs, at_once=at_once, threads=int(rest.get("threads") or _threads(cores // at_once)),
+        apart=apart, jobs=jobs, at_once=at_once, threads=int(rest.get("threads") or share_of_cores(cores // at_once)),
         notes=[*of_sizes, *notes, *more], recipe=recipe,
         own_file=None if own_file is None else str(own_file),
         own_file_sha256=None if own_file is None else fingerprint(own_file),
@@ -203,12 +212,6 @@ def make_plan(
     in_memory = MEMORY in names_of_sources(data).values()
     short = require_time(plan, prepared, configs, time.monotonic() - started, in_memory, paces)
     return plan.model_copy(update={"notes": [*plan.notes, *short]})
-
-
-def _threads(most: int) -> int:
-    """Threads of each run: an even share of the cores, and no more than OMP_NUM_THREADS where that is set."""
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    return max(1, min(most, int(limit)) if limit.isdecimal() and int(limit) > 0 else most)
 
 
 def _n_trained(jobs: Sequence[Job]) -> int:

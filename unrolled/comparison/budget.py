@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -139,6 +140,12 @@ def _for_model(task: Task, config: RunConfig) -> Task:
     own = copy.copy(task)
     own.config = make_task(config).config
     return own
+
+
+def share_of_cores(most: int) -> int:
+    """Threads of each run: an even share of the cores, and no more than OMP_NUM_THREADS where that is set."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, min(most, int(limit)) if limit.isdecimal() and int(limit) > 0 else most)
 
 
 @contextmanager

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,12 +26,14 @@ from unrolled.core.task import Task
 from unrolled.runs.config import Budget
 from unrolled.runs.trust import named_beside
 
+LONGEST = 255  # bytes of the name of a folder
 PATIENCE = 8  # evaluations without a better score, where runs may end early
 
 
 def plain(name: str) -> str:
     """The name of a folder within the comparison, and of no other."""
-    if not name or Path(name).name != name or name.startswith(".") or "\0" in name or "\\" in name:
+    odd = not name or Path(name).name != name or name.startswith(".") or "\0" in name or "\\" in name
+    if odd or len(os.fsencode(name)) > LONGEST:
         raise ValueError(f"'{shortened(name)}' is not a folder of this comparison")
     return name
 

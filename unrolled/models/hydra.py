@@ -51,8 +51,8 @@ class Hydra(Encoder):
         w = w - w.mean(-1, keepdim=True)
         self.register_buffer("filters", w / w.abs().sum(-1, keepdim=True))
         few = (d_in + 1) // 2 if d_in > 2 else d_in
-        rank = torch.rand(R, 2, G, d_in).argsort(-1).argsort(-1)
-        self.register_buffer("channels", (rank < few).float())
+        rank = torch.rand(R, 2, G, d_in, device="cpu").argsort(-1).argsort(-1)  # not on paper: that loads the compiler
+        self.register_buffer("channels", (rank < few).float().to(w.device))
         self.norm = nn.LayerNorm(4 * R * G * K)
         self.perceptron = perceptron(config, 4 * R * G * K)
         self.d_in, self.d_out = d_in, self.perceptron.d_out

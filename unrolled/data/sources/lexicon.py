@@ -53,7 +53,7 @@ def are_entries(lines: Sequence[str]) -> bool:
     first = sum(not entry.is_again for entry in found)
     if len(found) < LEAST or not all(entry.sounds for entry in found) or len(words) < DIFFERENT * first:
         return False
-    if len({len(entry.sounds) for entry in found}) == 1:  # columns
+    if len({len(entry.sounds) for entry in found}) == 1 and not all(map(str.strip, lines)):  # sentences in columns
         return False
     few = 1 < len(known) <= SOUNDS * len(sounds) and sum(map(len, sounds)) <= LETTERS * len(sounds)
     numbers = sum(map(is_number, known)) > len(known) / 2 or sum(map(is_number, words)) > len(words) / 2
