@@ -11,17 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unrolled.comparison import small
-from unrolled.comparison.budget import (
-    LEAST_SHARE,
-    LEFT_OVER,
-    Paces,
-    Timing,
-    paces_of,
-    require_time,
-    share_of_cores,
-    with_threads,
-)
+from unrolled.comparison.budget import LEAST_SHARE, LEFT_OVER, Paces, Timing, paces_of, require_time
 from unrolled.comparison.config import CompareConfig
+from unrolled.comparison.cores import share_of_cores, with_threads
 from unrolled.comparison.engine import Engine, Inline, Processes
 from unrolled.comparison.failures import Failure, complete, diverged_before, none_trained
 from unrolled.comparison.files import read_plan, require_named, write_plan, write_table

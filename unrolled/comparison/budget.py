@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
-import torch
-
+from unrolled.comparison.cores import with_threads
 from unrolled.comparison.plan import Plan
 from unrolled.core.errors import UnrolledError, UsageError
 from unrolled.core.front import option
@@ -140,19 +138,3 @@ def _for_model(task: Task, config: RunConfig) -> Task:
     own = copy.copy(task)
     own.config = make_task(config).config
     return own
-
-
-def share_of_cores(most: int) -> int:
-    """Threads of each run: an even share of the cores, and no more than OMP_NUM_THREADS where that is set."""
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    return max(1, min(most, int(limit)) if limit.isdecimal() and int(limit) > 0 else most)
-
-
-@contextmanager
-def with_threads(n: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(n)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -47,12 +47,13 @@ class Hydra(Encoder):
     def __init__(self, config: Config, d_in: int) -> None:
         super().__init__()
         R, G, K = config.n_dilations, config.n_groups, config.n_filters
-        w = torch.randn(R, 2, G, K, WIDTH)
+        place = torch.empty(0).device  # computing on paper would load the compiler
+        w = torch.randn(R, 2, G, K, WIDTH, device="cpu")
         w = w - w.mean(-1, keepdim=True)
-        self.register_buffer("filters", w / w.abs().sum(-1, keepdim=True))
+        self.register_buffer("filters", (w / w.abs().sum(-1, keepdim=True)).to(place))
         few = (d_in + 1) // 2 if d_in > 2 else d_in
-        rank = torch.rand(R, 2, G, d_in, device="cpu").argsort(-1).argsort(-1)  # not on paper: that loads the compiler
-        self.register_buffer("channels", (rank < few).float().to(w.device))
+        rank = torch.rand(R, 2, G, d_in, device="cpu").argsort(-1).argsort(-1)
+        self.register_buffer("channels", (rank < few).float().to(place))
         self.norm = nn.LayerNorm(4 * R * G * K)
         self.perceptron = perceptron(config, 4 * R * G * K)
         self.d_in, self.d_out = d_in, self.perceptron.d_out
