@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from unrolled.comparison import small
+from unrolled.comparison import api, small
 from unrolled.comparison.api import make_plan
-from unrolled.comparison.budget import Timing
+from unrolled.comparison.budget import Paces, Timing
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.small import Counts, larger_test, with_folds
 from unrolled.core.errors import UsageError
@@ -71,15 +71,22 @@ def test_a_budget_that_is_named_is_enough():
     assert timing._replace(left=named).share(3) == pytest.approx(8.0)
 
 
+@pytest.fixture(autouse=True)
+def steady(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models that are as fast on a busy machine."""
+    monkeypatch.setattr(api, "paces_of", lambda *_: Paces({"dan": FAST}, True))
+
+
 def plan(tmp_path: Path, n: int = 90, **settings: Any) -> Any:
     path = tmp_path / "rows.jsonl"
     path.write_text("\n".join(map(json.dumps, rows(n))), encoding="utf-8")
     usual = {"models": "dan", "threads": 1, "tokens": "word", "jobs": 1}
+    settings = {"time": 6000} | settings  # of which a busy machine uses some before anything is decided
     return make_plan(path, "classify", usual | settings, started=time.monotonic())
 
 
 def test_small_data_gets_folds_and_a_larger_test_split(tmp_path):
-    found = plan(tmp_path, time=600)
+    found = plan(tmp_path)
     assert found.n_folds == found.asked.folds == 5
     assert found.settings["split"] == "65/10/25"
     assert {job.folder for job in found.jobs if job.members} >= {"dan", "memoryless"}
@@ -88,27 +95,27 @@ def test_small_data_gets_folds_and_a_larger_test_split(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"steps": 5}, {"seeds": 2}, {"fractions": "0.5,1"}, {"folds": None}, {"folds": 1}]
+    "settings", [{"steps": 5}, {"seeds": 2}, {"fractions": "0.5,1"}, {"folds": None}, {"folds": 1}, {"plain": True}]
 )
 def test_what_is_asked_for_stays(tmp_path, settings):
-    found = plan(tmp_path, time=600, **settings)
+    found = plan(tmp_path, **settings)
     assert found.n_folds == 1
     assert "split" not in found.settings
     assert not found.notes
 
 
 def test_folds_and_splits_that_are_given_win(tmp_path):
-    assert plan(tmp_path, time=600, folds=4).n_folds == 4
-    assert "split" not in plan(tmp_path, time=600, folds=4).settings
-    assert plan(tmp_path, time=600, split="60/20/20").settings["split"] == "60/20/20"
+    assert plan(tmp_path, folds=4).n_folds == 4
+    assert "split" not in plan(tmp_path, folds=4).settings
+    assert plan(tmp_path, split="60/20/20").settings["split"] == "60/20/20"
 
 
 def test_more_data_and_other_tasks_are_as_before(tmp_path, monkeypatch):
     monkeypatch.setattr(small, "SMALL", 80)
-    found = plan(tmp_path, time=600)
+    found = plan(tmp_path)
     assert (found.n_folds, found.asked.folds, found.notes) == (1, "auto", [])
     (tmp_path / "text.txt").write_text("some words\n" * 300, encoding="utf-8")
-    settings = {"models": "elman", "threads": 1, "jobs": 1, "time": 600}
+    settings = {"models": "elman", "threads": 1, "jobs": 1, "time": 6000}
     assert make_plan(tmp_path / "text.txt", "next-token", settings, started=time.monotonic()).n_folds == 1
 
 

@@ -37,7 +37,8 @@ class Counts(NamedTuple):
 
 def is_automatic(asked: CompareConfig) -> bool:
     """Whether anything is to be chosen: a number of steps or of runs is a promise of what is done."""
-    return asked.folds == AUTO and asked.steps is None and asked.seeds == 1 and asked.fractions == "1"
+    once = asked.steps is None and asked.seeds == 1 and asked.fractions == "1"
+    return asked.folds == AUTO and not asked.plain and once
 
 
 def counted(
