@@ -114,7 +114,7 @@ SLOW = {"elman": 4.0, "gru": 40.0, "tcn": 400.0}
 def paced(monkeypatch, of=SLOW):
     """Models take so many seconds a step; baselines take none."""
     monkeypatch.setattr(budget, "pace_of", lambda config, *_: Pace(of.get(config.model, 4.0), 1.0, 2.0))
-    monkeypatch.setattr(budget, "closed_form_seconds", lambda *_: 0.0)
+    monkeypatch.setattr(budget, "closed_forms", lambda *_: estimate.ClosedForms(0.0, 0.0, 0))
 
 
 def test_a_comparison_without_time_to_train_is_refused_before_the_first_run(monkeypatch, clock, tmp_path):

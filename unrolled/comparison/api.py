@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unrolled.comparison import small
-from unrolled.comparison.budget import LEAST_SHARE, LEFT_OVER, Paces, Timing, paces_of, require_time
+from unrolled.comparison.budget import LEAST_SHARE, LEFT_OVER, Paces, Timing, held_out_limit, paces_of, require_time
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.cores import share_of_cores, with_threads
 from unrolled.comparison.engine import Engine, Inline, Processes
@@ -38,7 +38,6 @@ from unrolled.comparison.worker import ENDS
 from unrolled.core import discover
 from unrolled.core.errors import CannotWrite, Interrupted, UsageError
 from unrolled.core.front import option
-from unrolled.core.task import Task
 from unrolled.data.given_splits import MEMORY, given_sources, names_of_sources, with_given
 from unrolled.data.prepared import shared
 from unrolled.report.page import write_report
@@ -66,7 +65,6 @@ from unrolled.training.signals import StopFlag, stop_at_once
 MOST_AT_ONCE = 4
 SHORT = 300.0  # seconds; a shorter run is looked at more often, on less, so that there is a curve to see
 LOOK_OFTEN = {"evaluate_every": 100, "evaluate_tokens": 30_000}
-LEAST_HELD_OUT, HELD_OUT_RATE = 20_000, 1000  # tokens, and tokens per second of a run's share: what all can afford
 OVER = 0.05  # share of the budget by which it may be exceeded without a note
 
 
@@ -191,7 +189,7 @@ def make_plan(
     if isinstance(asked.folds, int):
         jobs = in_folds(jobs, asked.folds, fold_of(prepared, task))
     at_once = min(most, len(jobs))
-    held_out, more = _held_out(asked, rest, prepared, _n_trained(jobs) / at_once)
+    held_out, more = held_out_limit(asked, rest, prepared, _n_trained(jobs) / at_once)
     plan = Plan(
         data=named.pop("train"), given=named, task=task, guessed=guessed, asked=asked, settings=rest | held_out,
         apart=apart, jobs=jobs, at_once=at_once, threads=int(rest.get("threads") or share_of_cores(cores // at_once)),
@@ -202,28 +200,11 @@ def make_plan(
     if started is None:
         return plan
     in_memory = MEMORY in names_of_sources(data).values()
-    short = require_time(plan, prepared, configs, time.monotonic() - started, in_memory, paces)
-    return plan.model_copy(update={"notes": [*plan.notes, *short]})
+    return require_time(plan, prepared, configs, time.monotonic() - started, in_memory, paces)
 
 
 def _n_trained(jobs: Sequence[Job]) -> int:
     return sum(job.kind == "model" and not job.members for job in jobs)
-
-
-def _held_out(
-    asked: CompareConfig, settings: Mapping[str, Any], task: Task, rounds: float
-) -> tuple[dict[str, int], list[str]]:
-    """A limit to the held-out data that leaves time to train, the same for all; and what is to be said about it."""
-    if asked.steps is not None or {"held_out", "data.held_out"} & set(settings):
-        return {}, []
-    most = max(LEAST_HELD_OUT, round(HELD_OUT_RATE * asked.time / rounds))
-    larger = [part for part in task.held_out() if task.size(part) > most]
-    if not larger:
-        return {}, []
-    where = " and ".join(larger)
-    return {"held_out": most}, [
-        f"scores are computed on {most:,} {task.UNIT} of {where}; {option('held_out')} changes that"
-    ]
 
 
 def _free_name(plan: Plan) -> Path:

@@ -6,8 +6,9 @@ import copy
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.cores import with_threads
 from unrolled.comparison.plan import Plan
 from unrolled.core.errors import UnrolledError, UsageError
@@ -18,13 +19,15 @@ from unrolled.runs.build import make_model, make_task
 from unrolled.runs.config import RunConfig
 from unrolled.training import recipe
 from unrolled.training.api import given_keys
-from unrolled.training.estimate import ENOUGH, LEAST, Pace, closed_form_seconds, enough, in_seconds, pace_of
+from unrolled.training.estimate import ENOUGH, LEAST, Pace, closed_forms, enough, in_seconds, pace_of
 
 LEAST_SHARE = 5.0  # seconds that a run must have
 LEFT_OVER = 4.0  # seconds kept for the table and the report
 MEASURING, FITTING = 2.5, 1.0  # seconds, about, in which models and baselines are tried
 STARTING = 2.0  # seconds until a process is ready
+BASELINES = 0.25  # share of the time in which all baselines are fitted
 BASELINE, RUN = 0.5, 0.5  # seconds of each beside fitting and training: data, model, files
+LEAST_HELD_OUT, HELD_OUT_RATE = 20_000, 1000  # tokens, and tokens per second of a run's share: what all can afford
 
 
 class Paces(NamedTuple):
@@ -42,24 +45,27 @@ def require_time(
     elapsed: float,
     in_memory: bool,
     known: Paces | None = None,
-) -> list[str]:
+) -> Plan:
     """Refuse a time in which no model can be trained, with one in which all can; notes on models that have too little.
 
-    Of the baselines only what they take at least is known; their share is looked at again when they are done.
-    Paces that are known are not measured again.
+    Baselines are fitted to as much of the training data as they have time for, unless the comparison is plain. Paces
+    that are known are not measured again.
     """
     if plan.asked.steps is not None or not plan.n_trained:
-        return []
+        return plan
+    limit: int | None = None
     baselines = [each for each in task.baselines() if any(job.label == each.label for job in plan.jobs)]
     fixed = elapsed + LEFT_OVER + (0.0 if in_memory else STARTING)
     fixed += BASELINE * len(baselines) * plan.n_folds / plan.at_once
     with with_threads(plan.threads):
         paces, complete = known or paces_of(task, configs, plan.settings, plan.asked.plain)
         if not paces:
-            return []
+            return plan
         if _share(plan, fixed) >= _least(paces):  # otherwise it is known already
-            own = next(iter(configs.values()))
-            fixed += closed_form_seconds(own, task, baselines, FITTING) * plan.n_folds / plan.at_once
+            own, times = next(iter(configs.values())), plan.n_folds / plan.at_once
+            solved = closed_forms(own, task, baselines, FITTING)
+            limit = None if plan.asked.plain else solved.limit(BASELINES * plan.asked.time / times)
+            fixed += solved.seconds * times if limit is None else BASELINES * plan.asked.time
     share = _share(plan, fixed)
     least = {name: pace.needs(LEAST) for name, pace in paces.items()}
     wanted = max(LEAST_SHARE, *(pace.needs(ENOUGH) for pace in paces.values()))
@@ -71,11 +77,23 @@ def require_time(
             f"{LEAST} steps and its metrics; use a {option('time')} of about {in_seconds(needs)}, or fewer models or "
             f"seeds ({option('models')}, {option('seeds')})"
         )
+    plan = plan if limit is None else _with_limit(plan, limit)
     slow = [name for name, seconds in least.items() if seconds > share]
     if not slow:
-        return []
+        return plan
     few = f"{', '.join(slow)} {'has' if len(slow) == 1 else 'have'} too little time for {LEAST} steps"
-    return [f"{few}; {option('time')} of about {in_seconds(needs)} is enough for {ENOUGH} steps of every model"]
+    note = f"{few}; {option('time')} of about {in_seconds(needs)} is enough for {ENOUGH} steps of every model"
+    return plan.model_copy(update={"notes": [*plan.notes, note]})
+
+
+def _with_limit(plan: Plan, tokens: int) -> Plan:
+    """The plan with baselines that are fitted to so many tokens, which they say themselves."""
+    limited = {"budget.train_tokens": tokens}
+    jobs = [
+        job if job.kind == "model" or job.members else job.model_copy(update={"settings": {**job.settings, **limited}})
+        for job in plan.jobs
+    ]
+    return plan.model_copy(update={"jobs": jobs})
 
 
 class Timing(NamedTuple):
@@ -101,6 +119,22 @@ class Timing(NamedTuple):
 
     def _rounds(self, folds: int) -> int:
         return max(1, -(-self.trained * folds // self.at_once))
+
+
+def held_out_limit(
+    asked: CompareConfig, settings: Mapping[str, Any], task: Task, rounds: float
+) -> tuple[dict[str, int], list[str]]:
+    """A limit to the held-out data that leaves time to train, the same for all; and what is to be said about it."""
+    if asked.steps is not None or {"held_out", "data.held_out"} & set(settings):
+        return {}, []
+    most = max(LEAST_HELD_OUT, round(HELD_OUT_RATE * asked.time / rounds))
+    larger = [part for part in task.held_out() if task.size(part) > most]
+    if not larger:
+        return {}, []
+    where = " and ".join(larger)
+    return {"held_out": most}, [
+        f"scores are computed on {most:,} {task.UNIT} of {where}; {option('held_out')} changes that"
+    ]
 
 
 def _share(plan: Plan, fixed: float) -> float:

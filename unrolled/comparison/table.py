@@ -64,7 +64,7 @@ def make_table(
         "budget_seconds": asked.time if asked.steps is None else None, "share_seconds": plan.share,
         "steps": asked.steps, "seeds": list(range(asked.seeds)), "threads": plan.threads, "jobs": plan.at_once,
         "units": n_units or None, "unit": first.get("unit"), "facts": facts, "versions": _versions(found),
-        "command": command, "notes": [*plan.notes, *notes], "finished": finished, "rows": rows,
+        "command": command, "recipe": plan.recipe, "notes": [*plan.notes, *notes], "finished": finished, "rows": rows,
         "failures": {folder: failure.model_dump() for folder, failure in failed.items()},
     }  # fmt: skip
     rows.sort(key=lambda row: rank(table, row))
@@ -94,7 +94,7 @@ def _row(
         "runs": [run.path.name for run in runs], "score": None, "spread": None, "valid": None,
         "valid_of_runs": [], "figures": {}, "parameters": None, "steps": None,
         "training_seconds": None, "tokens_per_second": None, **dict.fromkeys(NAMES),
-        "failed": why[0] if why else None if runs else "not run yet",
+        "recipe": [], "failed": why[0] if why else None if runs else "not run yet",
     }  # fmt: skip
     if not runs:
         return row
@@ -105,6 +105,7 @@ def _row(
     if "valid" in results[0]:
         row["valid_of_runs"] = [result.get("left_out", result["valid"][score]) for result in results]
         row["valid"] = _mean(row["valid_of_runs"])
+    row["recipe"] = results[0].get("recipe", [])
     row["parameters"] = results[0]["parameters"]
     row["steps"] = round(_mean(result["steps"] for result in results))
     for name in ("training_seconds", "tokens_per_second"):

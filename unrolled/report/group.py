@@ -53,6 +53,11 @@ class Group:
         """The runs of a row that can be read, by seed."""
         return [self.runs[name] for name in row.get("runs") or [] if name in self.runs]
 
+    @property
+    def recipe(self) -> list[str]:
+        """What was chosen for all runs, in words."""
+        return lines_of(self.table.get("recipe"))
+
     def first_runs(self) -> list[tuple[str, RunFacts]]:
         """One run per model, of its best row: what pictures and examples are shown of."""
         found: dict[str, tuple[str, RunFacts]] = {}
@@ -61,6 +66,11 @@ class Group:
             if runs and (is_larger(row, self.rows) or row.get("model") not in found):
                 found[str(row.get("model") or row["label"])] = (row["label"], runs[0])
         return list(found.values())
+
+
+def lines_of(found: Any) -> list[str]:
+    """A list of sentences, if it is one."""
+    return list(map(str, found)) if isinstance(found, list) else []
 
 
 def is_larger(row: dict[str, Any], rows: list[dict[str, Any]]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from unrolled import data
 from unrolled.core.config import Config
-from unrolled.report.group import Group
+from unrolled.report.group import Group, lines_of
 from unrolled.report.read import RunFacts
 from unrolled.runs import uses
 from unrolled.runs.config import RunConfig, flat
@@ -68,6 +68,9 @@ def setting_rows(group: Group) -> tuple[list[str], list[tuple[str, list[str]]]]:
     keys = sorted({key for values in each for key in values})
     rows = [(key, [values.get(key, "") for values in each]) for key in keys]
     rows.sort(key=lambda row: (row[0].startswith("model."), len(set(row[1])) > 1, row[0]))
+    told = ["; ".join(lines_of(run.result.get("recipe"))) for _, run in runs]
+    if any(told):
+        rows.insert(0, ("chosen", told))
     return [label for label, _ in runs], rows
 
 

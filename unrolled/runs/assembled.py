@@ -42,6 +42,8 @@ READ_SCALE, FEW = 0.1, 1000
 """The initial size of token vectors of a reader where there are more than a few tokens: a word that is seen only
 some times then moves far enough to count. Letters are seen often, and begin with vectors of size 1."""
 
+STRIDED = 32  # width of the vectors that a strided convolution reads: there are many of them
+
 Make = Callable[[Sizes], Any]
 Input = tuple[nn.Module | None, int]
 """The input layer and its width; None: the body reads what the task gives."""
@@ -98,10 +100,11 @@ def _reader(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Encoder:
     if spec.owns_head:  # it is fitted to the input as it is
         whole = make(Sizes(ports.d_in or ports.n_tokens, ports.d_out))
         return Reader(None, whole) if isinstance(whole, Encoder) else Filter(ports.delay, whole)
-    embedding, width = _read_input(spec, ports, ends)
     each = ports.answers == "each"
+    narrow = ends.updated({"d_embedding": min(ends.d_embedding, STRIDED)})
+    embedding, width = _read_input(spec, ports, ends if each or ends.stride == 1 else narrow)
     if ends.stride > 1 and not each and isinstance(embedding, Table | nn.Linear):
-        embedding = Strided(embedding, width, ends.stride)
+        embedding, width = Strided(embedding, width, ends.d_embedding, ends.stride), ends.d_embedding
     body = make(Sizes(width, ports.d_out))
     readout = None if each or isinstance(embedding, Bag) else readout_named(ports.readout, body.d_out)
     width = body.d_out if readout is None else readout.d_out

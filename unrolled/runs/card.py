@@ -87,7 +87,7 @@ def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[st
         table=_table(config.model, result, task.FIGURES),
         verdict=_verdict(config.model, result),
         unit=task.UNIT,
-        notes="".join(f"\n- {as_text(note)}" for note in result.get("notes", [])),
+        notes="".join(f"\n- {as_text(note)}" for note in [*result.get("notes", []), *result.get("recipe", [])]),
         chosen=chosen,
         repeat=repeat.format(
             data=_as_code(data_words(config.source)),

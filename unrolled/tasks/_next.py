@@ -72,8 +72,10 @@ class NextTask(PreparedTask):
     def measure(
         self, model: Causal | Conditional, section: Examples, limit: int | None, ledger: task.Ledger | None = None
     ) -> dict[str, float]:
-        """The figures of a section, or of about `limit` positions of it."""
+        """The figures of a section, or of about `limit` positions of it: of examples some that are evenly spread."""
         sums = Sums()
+        if limit is not None and not section.is_stream:
+            section = section.share(limit / max(len(section.values(TARGET)), 1))
         for batch, y in outputs(model, self.batches(model, section)):
             nats = self.emission.losses(y, batch.y, batch.y_mask).double()  # [B, T]
             sums.update({"nats": float(nats.sum()), "tokens": batch.n_targets, **self.counted(batch, y, nats)})

@@ -30,7 +30,8 @@ TRIED = 5  # batches, of which one of middle size is tried
 LONG = 1.0  # seconds; a batch that would take longer is not tried as a whole
 SPARE = 1.2  # of an estimate, so that a budget of it is enough
 CLOSING = 1.0  # seconds for examples, pictures and the model card
-FITTED_TO = 2_000  # tokens that a closed form is tried on
+FITTED_TO, MORE = 2_000, 10  # tokens that a closed form is tried on, and how many times as many
+FEWEST = 50_000  # tokens that a closed form is fitted to, if there are so many
 
 
 class Pace(NamedTuple):
@@ -120,19 +121,54 @@ def require_time(config: RunConfig, task: Task, model: Model, elapsed: float, kn
         )
 
 
-def closed_form_seconds(config: RunConfig, task: Task, baselines: Sequence[Baseline], at_most: float) -> float:
-    """Seconds that baselines take at least: that of fitting them to a little of the training data, of which some are
-    tried for so long at most."""
+def closed_form_seconds(
+    config: RunConfig, task: Task, baselines: Sequence[Baseline], at_most: float, tokens: int = FITTED_TO
+) -> float:
+    """Seconds in which baselines are fitted to so many tokens of the training data, of which some are tried for so
+    long at most."""
     begun, before, done = time.perf_counter(), task.describe(), 0
     for baseline in baselines:
         if time.perf_counter() - begun > at_most:
             break
         settings = {"model": baseline.model, "model_settings": dict(baseline.settings)}
-        chosen = config.model_copy(update={**settings, "budget": Budget(train_tokens=FITTED_TO)})
+        chosen = config.model_copy(update={**settings, "budget": Budget(train_tokens=tokens)})
         closed_form.fit(chosen, task, make_model(chosen, task))
         task.recall(before)
         done += 1
     return (time.perf_counter() - begun) * len(baselines) / max(done, 1)
+
+
+class ClosedForms(NamedTuple):
+    """What all baselines take: some seconds, and some more for each token that they are fitted to."""
+
+    fixed: float
+    each: float
+    tokens: int
+
+    @property
+    def seconds(self) -> float:
+        return self.fixed + self.each * self.tokens
+
+    def limit(self, seconds: float) -> int | None:
+        """To how many tokens they can be fitted in so many seconds, at least FEWEST; None: to all there are.
+
+        >>> ClosedForms(1.0, 1e-5, 50_000).limit(10), ClosedForms(1.0, 1e-5, 5_000_000).limit(10)
+        (None, 900000)
+        """
+        most = max(FEWEST, round((seconds - self.fixed) / max(self.each, 1e-12)))
+        return most if most < self.tokens else None
+
+
+def closed_forms(config: RunConfig, task: Task, baselines: Sequence[Baseline], at_most: float) -> ClosedForms:
+    """The pace of the baselines, from fits to a little of the training data and to ten times as much."""
+    tokens = min(task.outline().positions or task.size("train"), closed_form.TOKENS)
+    few = closed_form_seconds(config, task, baselines, at_most)
+    if tokens <= MORE * FITTED_TO:
+        return ClosedForms(few, 0.0, tokens)
+    few = min(few, closed_form_seconds(config, task, baselines, at_most))  # without what is done only once
+    more = closed_form_seconds(config, task, baselines, at_most, MORE * FITTED_TO)
+    each = max(more - few, 0.0) / ((MORE - 1) * FITTED_TO)
+    return ClosedForms(max(few - each * FITTED_TO, 0.0), each, tokens)
 
 
 def enough(seconds: float) -> float:

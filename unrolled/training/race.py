@@ -19,7 +19,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from unrolled.core.errors import Diverged, UsageError
+from unrolled.core.errors import Diverged, Interrupted, UsageError
 from unrolled.core.front import option
 from unrolled.core.task import Model, Task
 from unrolled.runs.config import RunConfig
@@ -27,6 +27,7 @@ from unrolled.runs.parts import Frozen
 from unrolled.runs.storage import atomic
 from unrolled.runs.storage.checkpoint import Checkpoints
 from unrolled.runs.storage.directory import RunDirectory
+from unrolled.runs.trust import stopped
 from unrolled.training import told
 from unrolled.training.loop import Loop
 from unrolled.training.progress import Progress
@@ -143,6 +144,8 @@ class Race:
             loop.train()
         except Diverged:
             atomic.remove_directory(place)
+        except Interrupted:  # which names this directory, but it is the run that is resumed
+            raise stopped("stopped and saved while learning rates are compared", self.run.path, self.config) from None
 
     def _found(self, rate: float) -> tuple[int, float, float] | None:
         """The step up to which a rate is trained, its best score and the seconds it took."""

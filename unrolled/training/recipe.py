@@ -30,15 +30,15 @@ from unrolled.training.race import rates_around
 
 READ = 300  # positions that a body reads of a long input, about, when neighbours are joined
 WIDEST_STRIDE = 32
-CUT = 2048  # positions of an input, before they are joined, beyond which crops are drawn; at least READ are read
+CUT = 2048  # positions of an input, before they are joined, beyond which crops are drawn
 LONG = 2.0  # examples are cut where they have so many times the positions of a chunk
 NARROW = 64  # width of token vectors where many tokens are seen seldom
 EPOCH = 8  # batches of an epoch, at least, where data is small
 SMALLEST = 4  # rows
 WANTED, FEW = 400, 100  # steps for which batches, and then the model, are made smaller
 WIDTHS, FEWER = (128, 96, 64, 48, 32), 0.8  # of a narrower model, and its share of the parameters at most
-GAIN = 0.8  # what a smaller batch or model must save, to be worth it: of the time of a step
-LOOKS = 20  # evaluations in training, of which RUNGS are those of a race
+GAIN = 0.85  # what a smaller batch or model must save, to be worth it: of the time of a step
+LOOKS, FEW_LOOKS = 20, 8  # evaluations in training, with a race and without
 RATES, RACED = (1.0, 2.5, 0.4), 600  # times the advised rate; raced in runs of so many steps
 HASTE = 2.0  # times the default rate in shorter runs, which a race would cost more than it gains
 LOOKING, FINAL = 0.10, 0.05  # shares of the time for them, and for the metrics at the end
@@ -138,8 +138,8 @@ class _Choice:
         if outline.cut and self.task.ports().answers == "next":
             if outline.mean > LONG * batching.length or outline.longest > LONG**3 * batching.length:
                 self.set("batching", "chunk", batching.length)
-        elif outline.cut and outline.longest > (most := max(CUT, READ * self.config.ends.stride)):
-            self.set("batching", "chunk", most)
+        elif outline.cut and outline.longest > CUT:
+            self.set("batching", "chunk", CUT)
 
     def sizes(self) -> None:
         """A batch with which small data has several steps an epoch; and where steps are too few, smaller steps."""
@@ -187,12 +187,13 @@ class _Choice:
     def evaluation(self) -> None:
         """Evaluations that take no more than their share of the time."""
         assert self.pace is not None
-        each = LOOKING * self.seconds / LOOKS
+        looks = LOOKS if self._expected() >= RACED else FEW_LOOKS
+        each = LOOKING * self.seconds / looks
         if self.pace.look > each:
             tokens = self.config.watching.evaluate_tokens
             self.set("watching", "evaluate_tokens", max(1000, round(tokens * each / self.pace.look, -3)))
             self.pace = self.pace._replace(look=each)
-        self.set("watching", "evaluate_every", _round(self._expected() / LOOKS))
+        self.set("watching", "evaluate_every", _round(self._expected() / looks))
 
     def rates(self) -> None:
         """A race, where a run is long enough for it; otherwise a larger one than models have by default."""
@@ -218,7 +219,8 @@ class _Choice:
         now, before, looking = self.config, self.before, self.config.watching
         found = [f"{words} {new}" for words, new, old in _told(now, before) if new != old]
         if now.model_settings != before.model_settings:
-            counts = [count_parameters(make_model(each, self.task)) for each in (now, before)]
+            wider = now.model_copy(update={"model_settings": before.model_settings})
+            counts = [count_parameters(make_model(each, self.task)) for each in (now, wider)]
             found.append(f"{counts[0]:,} parameters instead of {counts[1]:,}")
         passes = f"{self.repeats:.1f}" if self.repeats < 10 else f"{self.repeats:.0f}"
         steps = f"about {_round(self._expected()):,} steps, {passes} passes over the training data"
