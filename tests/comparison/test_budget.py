@@ -50,7 +50,7 @@ def timed(monkeypatch, clock, slow):
     given = {}
 
     def perform(order, data, tell):
-        if order["kind"] == "model":
+        if order["trained"]:
             seconds = given[order["model"]] = seconds_of(order["budget"], clock.now)
             clock.now += seconds + order["budget"]["rest"] + slow.get(order["model"], 0.0)
         tell({"event": "done", "rest": 3.0})
@@ -220,3 +220,31 @@ def test_a_model_that_was_not_tried_may_be_faster(monkeypatch):
         make_plan(data, "forecast", settings, None, time.monotonic())
     monkeypatch.setattr(budget, "MEASURING", -1.0)
     make_plan(data, "forecast", settings, None, time.monotonic())
+
+
+def test_closed_forms_among_the_models_have_no_share_and_come_before_what_is_trained(monkeypatch, clock, tmp_path):
+    order, given = [], timed(monkeypatch, clock, {})
+    perform = engine.perform
+    monkeypatch.setattr(engine, "perform", lambda each, *rest: (order.append(each["model"]), perform(each, *rest)))
+    series = [float(i % 12) for i in range(200)]
+    settings = {"models": "gru,linear-map", "horizon": 3, "threads": 1, "time": 404}
+    with pytest.raises(UnrolledError, match="no model of this comparison was trained"):
+        unrolled.compare(series, task="forecast", out=tmp_path / "out", settings=settings)
+    solved = ("ar", "ets", "linear-map", "theta")
+    assert not set(solved) & set(given)
+    assert max(order.index(name) for name in solved) < min(order.index(name) for name in given)
+    n = len(given)
+    assert given["gru"] == pytest.approx(400 / n - 3.0)
+
+
+def test_baselines_that_took_longer_than_estimated_leave_less_to_train_and_refuse_nothing(monkeypatch, clock, tmp_path):
+    given = timed(monkeypatch, clock, {})
+    perform = engine.perform
+
+    def late(order, data, tell):
+        clock.now += 0.0 if order["trained"] else 250.0
+        perform(order, data, tell)
+
+    monkeypatch.setattr(engine, "perform", late)
+    compare(tmp_path / "out")
+    assert given and all(seconds == 1.0 for seconds in given.values())

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unrolled.comparison import small
-from unrolled.comparison.budget import LEAST_SHARE, LEFT_OVER, Paces, Timing, held_out_limit, paces_of, require_time
+from unrolled.comparison.budget import LEFT_OVER, Paces, Timing, held_out_limit, paces_of, require_time, with_solved
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.cores import share_of_cores, with_threads
 from unrolled.comparison.engine import Engine, Inline, Processes
@@ -26,6 +26,7 @@ from unrolled.comparison.plan import (
     fold_of,
     in_folds,
     model_jobs,
+    n_trained,
     of_task,
     own_budget,
     repeat_command,
@@ -34,7 +35,7 @@ from unrolled.comparison.plan import (
 from unrolled.comparison.saved import Comparison
 from unrolled.comparison.table import make_table
 from unrolled.comparison.view import View, for_python
-from unrolled.comparison.worker import ENDS
+from unrolled.comparison.worker import ENDS, LEAST
 from unrolled.core import discover
 from unrolled.core.errors import CannotWrite, Interrupted, UsageError
 from unrolled.core.front import option
@@ -176,7 +177,7 @@ def make_plan(
         for name in names
     }
     sizes, of_sizes = sizes_of(asked, names, prepared)
-    jobs = [*baseline_jobs(prepared), *model_jobs(asked, names, sizes, apart)]
+    jobs = [*baseline_jobs(prepared), *with_solved(model_jobs(asked, names, sizes, apart), prepared, configs)]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     named = names_of_sources(data)
     most = 1 if MEMORY in named.values() else asked.jobs or min(cores, MOST_AT_ONCE)
@@ -184,12 +185,12 @@ def make_plan(
     if few is not None and started is not None:
         with with_threads(share_of_cores(cores // most)):
             paces = paces_of(prepared, configs, rest, asked.plain)
-        timing = Timing(asked.time - (time.monotonic() - started), len(jobs), _n_trained(jobs), most)
+        timing = Timing(asked.time - (time.monotonic() - started), len(jobs), n_trained(jobs), most)
         asked, notes = small.with_folds(asked, few, paces.each, timing, notes)
     if isinstance(asked.folds, int):
         jobs = in_folds(jobs, asked.folds, fold_of(prepared, task))
     at_once = min(most, len(jobs))
-    held_out, more = held_out_limit(asked, rest, prepared, _n_trained(jobs) / at_once)
+    held_out, more = held_out_limit(asked, rest, prepared, n_trained(jobs) / at_once)
     plan = Plan(
         data=named.pop("train"), given=named, task=task, guessed=guessed, asked=asked, settings=rest | held_out,
         apart=apart, jobs=jobs, at_once=at_once, threads=int(rest.get("threads") or share_of_cores(cores // at_once)),
@@ -201,10 +202,6 @@ def make_plan(
         return plan
     in_memory = MEMORY in names_of_sources(data).values()
     return require_time(plan, prepared, configs, time.monotonic() - started, in_memory, paces)
-
-
-def _n_trained(jobs: Sequence[Job]) -> int:
-    return sum(job.kind == "model" and not job.members for job in jobs)
 
 
 def _free_name(plan: Plan) -> Path:
@@ -241,14 +238,17 @@ class _Work:
         self.stopped = False
 
     def all(self) -> None:
-        """Baselines first, for every run is set beside them; then the models."""
+        """Baselines first, for every run is set beside them; then models in closed form, and those that are trained
+        in the time that is left."""
         self.view.begin(self.plan, self.folder, self.started)
         with StopFlag() as flag:
             try:
-                self._phase("baseline", flag)
+                jobs = self.plan.jobs
+                self._phase([job for job in jobs if job.kind == "baseline"], flag)
+                self._phase([job for job in jobs if job.kind == "model" and job.solved], flag)
                 if not self.stopped:
                     self._share()
-                    self._phase("model", flag)
+                    self._phase([job for job in jobs if job.kind == "model" and not job.solved], flag)
             finally:
                 self.engine.close()
                 self.view.end()
@@ -268,13 +268,13 @@ class _Work:
         named = {"own_file": self.given.own_file, **named_beside(self.plan.given)}
         return resume_command("compare", self.folder, self.plan.data, named)
 
-    def _phase(self, kind: str, flag: StopFlag) -> None:
-        """All runs of a kind; those of one model's folds before they are joined."""
+    def _phase(self, all_jobs: Sequence[Job], flag: StopFlag) -> None:
+        """Some runs; those of one model's folds before they are joined."""
         for joined in (False, True):
-            jobs = [job for job in self.plan.jobs if job.kind == kind and bool(job.members) is joined]
+            jobs = [job for job in all_jobs if bool(job.members) is joined]
             self._do(jobs, flag)
-            if kind == "baseline":  # every run is set beside them, so one whose process was killed is tried once more
-                killed = [job for job in jobs if job.folder in self.failed and self.failed[job.folder].was_killed]
+            killed = [job for job in jobs if job.folder in self.failed and self.failed[job.folder].was_killed]
+            if killed and jobs[0].kind == "baseline":  # every run is set beside them, so they are tried once more
                 for job in killed:
                     del self.failed[job.folder]
                 self._do(killed, flag)
@@ -310,16 +310,11 @@ class _Work:
     def _share(self) -> None:
         """Divide what is left of the time; the share is kept, so that a resumed comparison stays fair."""
         plan = self.plan
-        if plan.asked.steps is not None or plan.share is not None:
-            return
         n = plan.n_trained
-        share = (plan.asked.time - (time.monotonic() - self.started) - LEFT_OVER) / plan.rounds
-        if share < LEAST_SHARE:
-            raise UsageError(
-                f"{plan.asked.time:.0f} s are not enough for {n} runs, {plan.at_once} at a time: each would get "
-                f"{max(share, 0):.1f} s; give a longer {option('time')}, or fewer models or seeds "
-                f"({option('models')}, {option('seeds')})"
-            )
+        if plan.asked.steps is not None or plan.share is not None or not n:
+            return
+        left = plan.asked.time - (time.monotonic() - self.started) - LEFT_OVER
+        share = max(LEAST, left / plan.rounds)  # in which some may not be trained, which they say
         self.plan = plan.model_copy(update={"share": round(share, 2)})
         write_plan(self.folder, self.plan)
         self.view.say(f"{n} runs, {plan.at_once} at a time, {share:.0f} s each on {plan.threads} thread(s)")
@@ -329,7 +324,7 @@ class _Work:
 
         What runs do after their figures is expected to take as long as it did so far, on this machine under its load.
         """
-        plan, trained = self.plan, [order for order in orders if order["kind"] == "model" and not order["members"]]
+        plan, trained = self.plan, [order for order in orders if order["trained"]]
         if plan.asked.steps is not None or plan.share is None:
             return orders
         rounds = -(-len(trained) // plan.at_once)
@@ -352,7 +347,7 @@ class _Work:
         own = discover.needed(self.given.own_file, job.model)
         return {
             "folder": job.folder, "out": str(self.folder / job.folder), "data": self._data(), "task": plan.task,
-            "kind": job.kind, "model": job.model, "settings": settings, "own_file": own and str(own),
+            "trained": job.trained, "model": job.model, "settings": settings, "own_file": own and str(own),
             "members": [str(self.folder / member) for member in job.members],
             "baselines": {} if job.kind == "baseline" else self._baselines(job.fold),
         }  # fmt: skip

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.cores import with_threads
-from unrolled.comparison.plan import Plan
+from unrolled.comparison.plan import Job, Plan
 from unrolled.core.errors import UnrolledError, UsageError
 from unrolled.core.front import option
-from unrolled.core.task import Task
+from unrolled.core.task import Baseline, Task
 from unrolled.runs import closed_form
 from unrolled.runs.build import make_model, make_task
 from unrolled.runs.config import RunConfig
@@ -54,18 +54,20 @@ def require_time(
     if plan.asked.steps is not None or not plan.n_trained:
         return plan
     limit: int | None = None
-    baselines = [each for each in task.baselines() if any(job.label == each.label for job in plan.jobs)]
+    fitted = [each for each in task.baselines() if any(job.label == each.label for job in plan.jobs)]
+    solved = {name: config for name, config in configs.items() if _is_solved(task, config)}
+    fitted += [Baseline(name, name, config.model_settings) for name, config in solved.items()]
     fixed = elapsed + LEFT_OVER + (0.0 if in_memory else STARTING)
-    fixed += BASELINE * len(baselines) * plan.n_folds / plan.at_once
+    fixed += BASELINE * len(fitted) * plan.n_folds / plan.at_once
     with with_threads(plan.threads):
         paces, complete = known or paces_of(task, configs, plan.settings, plan.asked.plain)
         if not paces:
             return plan
         if _share(plan, fixed) >= _least(paces):  # otherwise it is known already
             own, times = next(iter(configs.values())), plan.n_folds / plan.at_once
-            solved = closed_forms(own, task, baselines, FITTING)
-            limit = None if plan.asked.plain else solved.limit(BASELINES * plan.asked.time / times)
-            fixed += solved.seconds * times if limit is None else BASELINES * plan.asked.time
+            forms = closed_forms(own, task, fitted, FITTING)
+            limit = None if plan.asked.plain else forms.limit(BASELINES * plan.asked.time / times)
+            fixed += forms.seconds * times if limit is None else BASELINES * plan.asked.time
     share = _share(plan, fixed)
     least = {name: pace.needs(LEAST) for name, pace in paces.items()}
     wanted = max(LEAST_SHARE, *(pace.needs(ENOUGH) for pace in paces.values()))
@@ -87,10 +89,10 @@ def require_time(
 
 
 def _with_limit(plan: Plan, tokens: int) -> Plan:
-    """The plan with baselines that are fitted to so many tokens, which they say themselves."""
+    """The plan with closed forms that are fitted to so many tokens, which they say themselves."""
     limited = {"budget.train_tokens": tokens}
     jobs = [
-        job if job.kind == "model" or job.members else job.model_copy(update={"settings": {**job.settings, **limited}})
+        job if job.trained or job.members else job.model_copy(update={"settings": {**job.settings, **limited}})
         for job in plan.jobs
     ]
     return plan.model_copy(update={"jobs": jobs})
@@ -127,7 +129,7 @@ def held_out_limit(
     """A limit to the held-out data that leaves time to train, the same for all; and what is to be said about it."""
     if asked.steps is not None or {"held_out", "data.held_out"} & set(settings):
         return {}, []
-    most = max(LEAST_HELD_OUT, round(HELD_OUT_RATE * asked.time / rounds))
+    most = max(LEAST_HELD_OUT, round(HELD_OUT_RATE * asked.time / max(rounds, 1.0)))
     larger = [part for part in task.held_out() if task.size(part) > most]
     if not larger:
         return {}, []
@@ -155,9 +157,9 @@ def paces_of(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str
     sizes = [task.size(split) for split in task.held_out()]
     kept = sum(min(size, limit) for size in sizes) / max(sum(sizes), 1) if isinstance(limit, int) else 1.0
     for name, config in configs.items():
-        own = _for_model(task, config)
-        if closed_form.applies(config, own.ports()):
+        if _is_solved(task, config):
             continue
+        own = _for_model(task, config)
         if time.monotonic() - begun > MEASURING:
             return Paces(found, False)
         with suppress(UnrolledError, RuntimeError, MemoryError):
@@ -165,6 +167,15 @@ def paces_of(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str
             pace = pace_of(smallest, own, make_model(smallest, own))
             found[name] = pace._replace(end=pace.end * kept)
     return Paces(found, True)
+
+
+def with_solved(jobs: Iterable[Job], task: Task, configs: Mapping[str, RunConfig]) -> list[Job]:
+    """Jobs of models, told apart: those in closed form have no share of the time."""
+    return [job.model_copy(update={"solved": _is_solved(task, configs[job.model])}) for job in jobs]
+
+
+def _is_solved(task: Task, config: RunConfig) -> bool:
+    return closed_form.applies(config, _for_model(task, config).ports())
 
 
 def _for_model(task: Task, config: RunConfig) -> Task:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -52,8 +52,14 @@ class Job(Record):
     fraction: float = 1.0
     settings: dict[str, Any] = {}
     fold: int | None = None
+    solved: bool = False
+    """Whether it is fitted in closed form, like baselines: it has no share of the time."""
     members: list[Folder] = []
     """Folders of the runs whose predictions this one combines; it is not trained itself."""
+
+    @property
+    def trained(self) -> bool:
+        return self.kind == "model" and not self.members and not self.solved
 
 
 DECIDED = {"model": "models", "seed": "seeds", "fraction": "fractions", "data.fraction": "fractions"}
@@ -87,8 +93,8 @@ class Plan(Record):
 
     @property
     def n_trained(self) -> int:
-        """Runs that are trained; those that join others are not."""
-        return sum(job.kind == "model" and not job.members for job in self.jobs)
+        """Runs that are trained; those in closed form and those that join others are not."""
+        return n_trained(self.jobs)
 
     @property
     def n_folds(self) -> int:
@@ -98,6 +104,10 @@ class Plan(Record):
     def rounds(self) -> int:
         """How many runs each process trains one after the other."""
         return -(-self.n_trained // self.at_once)
+
+
+def n_trained(jobs: Iterable[Job]) -> int:
+    return sum(job.trained for job in jobs)
 
 
 def by_model(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
