@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -100,7 +101,7 @@ def test_a_run_without_time_for_a_step_says_what_it_needs(monkeypatch, clock, tm
         return found
 
     monkeypatch.setattr(Task, "evaluate", slow)
-    settings = {"time": 10, "examples": "stream", "threads": 1}
+    settings = {"time": 10, "examples": "stream", "threads": 1, "plain": True}
     with pytest.raises(NotTrained, match="no training steps were run") as caught:
         unrolled.train(WORDS, "next-token", "elman", out=tmp_path / "run", settings=settings, baselines={})
     assert caught.value.needs > 60 if needs is None else caught.value.needs == needs
@@ -138,10 +139,22 @@ def test_the_budget_that_is_named_is_enough(monkeypatch, clock, tmp_path):
     assert make_plan(WORDS, None, {**SETTINGS, "time": 60 * minutes}, started=clock.now).notes == []
 
 
-def test_models_that_have_too_little_time_are_noted(monkeypatch, clock):
+def test_models_that_have_too_little_time_are_left_out_and_others_have_theirs(monkeypatch, clock, tmp_path):
     paced(monkeypatch)
-    plan = make_plan(WORDS, None, {**SETTINGS, "time": 600}, started=clock.now)
-    assert any("gru, tcn have too little time for 10 steps" in note for note in plan.notes)
+    given = timed(monkeypatch, clock, {})
+    with pytest.raises(UnrolledError, match="no model of this comparison was trained"):
+        unrolled.compare(WORDS, out=tmp_path / "out", settings={**SETTINGS, "time": 604})
+    assert given == {name: pytest.approx(297.0) for name in ("elman", "memoryless")}
+    table = json.loads((tmp_path / "out" / "table.json").read_text())
+    told = {row["model"]: row["not_trained"] for row in table["rows"] if row["kind"] == "model"}
+    assert "needs about" in told["gru"] and "needs about" in told["tcn"] and told["elman"] is None
+    assert any("gru, tcn are not trained: there is no time for 50 steps" in note for note in table["notes"])
+
+
+def test_a_plain_comparison_leaves_out_only_what_cannot_be_trained(monkeypatch, clock):
+    paced(monkeypatch, {"elman": 4.0, "gru": 8.0, "tcn": 800.0})
+    plan = make_plan(WORDS, None, {**SETTINGS, "time": 600, "plain": True}, started=clock.now)
+    assert any("tcn is not trained: there is no time for 10 steps" in note for note in plan.notes)
     assert make_plan(WORDS, None, {**SETTINGS, "steps": 5}, started=clock.now).notes == []
 
 

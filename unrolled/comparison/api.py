@@ -234,7 +234,7 @@ class _Work:
         self.started = started
         self.failed = diverged_before(folder)
         self.rests: list[float] = []  # seconds that each run so far took after its figures
-        self.needs: dict[str, float] = {}  # seconds that runs would need which were not trained
+        self.needs = {job.folder: job.needs for job in plan.jobs if job.needs is not None}  # of runs without time
         self.stopped = False
 
     def all(self) -> None:
@@ -243,7 +243,7 @@ class _Work:
         self.view.begin(self.plan, self.folder, self.started)
         with StopFlag() as flag:
             try:
-                jobs = self.plan.jobs
+                jobs = [job for job in self.plan.jobs if job.needs is None]
                 self._phase([job for job in jobs if job.kind == "baseline"], flag)
                 self._phase([job for job in jobs if job.kind == "model" and job.solved], flag)
                 if not self.stopped:

@@ -24,6 +24,7 @@ from unrolled.training.estimate import ENOUGH, LEAST, Pace, closed_forms, enough
 LEAST_SHARE = 5.0  # seconds that a run must have
 LEFT_OVER = 4.0  # seconds kept for the table and the report
 MEASURING, FITTING = 2.5, 1.0  # seconds, about, in which models and baselines are tried
+RANKED = 50  # steps of a run, at least, that is worth its time
 STARTING = 2.0  # seconds until a process is ready
 BASELINES = 0.25  # share of the time in which all baselines are fitted
 BASELINE, RUN = 0.5, 0.5  # seconds of each beside fitting and training: data, model, files
@@ -46,7 +47,7 @@ def require_time(
     in_memory: bool,
     known: Paces | None = None,
 ) -> Plan:
-    """Refuse a time in which no model can be trained, with one in which all can; notes on models that have too little.
+    """Refuse a time in which no model can be trained, with one in which all can; models that are too slow are left out.
 
     Baselines are fitted to as much of the training data as they have time for, unless the comparison is plain. Paces
     that are known are not measured again.
@@ -80,12 +81,25 @@ def require_time(
             f"seeds ({option('models')}, {option('seeds')})"
         )
     plan = plan if limit is None else _with_limit(plan, limit)
-    slow = [name for name, seconds in least.items() if seconds > share]
-    if not slow:
+    steps = LEAST if plan.asked.plain else RANKED
+    plan, late = _without_late(plan, {name: pace.needs(steps) for name, pace in paces.items()}, fixed)
+    if not late:
         return plan
-    few = f"{', '.join(slow)} {'has' if len(slow) == 1 else 'have'} too little time for {LEAST} steps"
+    few = f"{', '.join(late)} {'is' if len(late) == 1 else 'are'} not trained: there is no time for {steps} steps"
     note = f"{few}; {option('time')} of about {in_seconds(needs)} is enough for {ENOUGH} steps of every model"
     return plan.model_copy(update={"notes": [*plan.notes, note]})
+
+
+def _without_late(plan: Plan, needs: Mapping[str, float], fixed: float) -> tuple[Plan, list[str]]:
+    """The plan without models that cannot have the seconds they need, the slowest first; others have their time."""
+    late: list[str] = []
+    for name in sorted(needs, key=lambda name: -needs[name]):
+        if needs[name] <= _share(plan, fixed) or len(late) + 1 == len(needs):
+            break
+        late.append(name)
+        jobs = [job.model_copy(update={"needs": needs[name]}) if job.model == name else job for job in plan.jobs]
+        plan = plan.model_copy(update={"jobs": jobs})
+    return plan, [name for name in needs if name in late]
 
 
 def _with_limit(plan: Plan, tokens: int) -> Plan:

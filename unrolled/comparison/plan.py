@@ -54,12 +54,14 @@ class Job(Record):
     fold: int | None = None
     solved: bool = False
     """Whether it is fitted in closed form, like baselines: it has no share of the time."""
+    needs: float | None = None
+    """Seconds that it would need, where there is no time for it: then it is not run."""
     members: list[Folder] = []
     """Folders of the runs whose predictions this one combines; it is not trained itself."""
 
     @property
     def trained(self) -> bool:
-        return self.kind == "model" and not self.members and not self.solved
+        return self.kind == "model" and not self.members and not self.solved and self.needs is None
 
 
 DECIDED = {"model": "models", "seed": "seeds", "fraction": "fractions", "data.fraction": "fractions"}
