@@ -335,8 +335,8 @@ def test_pictures_are_drawn(run: Run) -> None:
 
 
 def test_a_limit_of_held_out_data_is_told_in_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unrolled.comparison.api.LEAST_HELD_OUT", 10)
-    monkeypatch.setattr("unrolled.comparison.api.HELD_OUT_RATE", 0)
+    monkeypatch.setattr("unrolled.comparison.budget.LEAST_HELD_OUT", 10)
+    monkeypatch.setattr("unrolled.comparison.budget.HELD_OUT_RATE", 0)
     plan = make_plan(rows(120), "classify", {"models": "dan", "time": 60, "split": "60/20/20"})
     assert plan.notes == ["scores are computed on 10 examples of valid and test; held_out=... changes that"]
     task = make_task(configure("classify", "dan", "memory", plan.settings))

@@ -18,11 +18,13 @@ from unrolled.comparison.engine import Engine, Inline, Processes
 from unrolled.comparison.failures import Failure, complete, diverged_before, none_trained
 from unrolled.comparison.files import read_plan, require_named, write_plan, write_table
 from unrolled.comparison.plan import (
+    ENSEMBLE,
     Job,
     Plan,
     baseline_jobs,
     by_model,
     chosen_models,
+    ensemble_jobs,
     fold_of,
     in_folds,
     model_jobs,
@@ -189,6 +191,7 @@ def make_plan(
         asked, notes = small.with_folds(asked, few, paces.each, timing, notes)
     if isinstance(asked.folds, int):
         jobs = in_folds(jobs, asked.folds, fold_of(prepared, task))
+    jobs += ensemble_jobs(asked)
     at_once = min(most, len(jobs))
     held_out, more = held_out_limit(asked, rest, prepared, n_trained(jobs) / at_once)
     plan = Plan(
@@ -249,6 +252,7 @@ class _Work:
                 if not self.stopped:
                     self._share()
                     self._phase([job for job in jobs if job.kind == "model" and not job.solved], flag)
+                    self._phase([job for job in jobs if job.kind == ENSEMBLE], flag)
             finally:
                 self.engine.close()
                 self.view.end()
@@ -300,7 +304,7 @@ class _Work:
                 self.needs[event["folder"]] = event["needs"]
             self.stopped = self.stopped or event["event"] == "stopped"
             self.view.event(event)
-            if event["event"] in ENDS and jobs[0].kind == "model":
+            if event["event"] in ENDS and jobs[0].kind != "baseline":
                 self._save(finished=False)
         self.stopped = self.stopped or flag.asked
 
@@ -313,7 +317,7 @@ class _Work:
         n = plan.n_trained
         if plan.asked.steps is not None or plan.share is not None or not n:
             return
-        left = plan.asked.time - (time.monotonic() - self.started) - LEFT_OVER
+        left = plan.asked.time - (time.monotonic() - self.started) - LEFT_OVER - plan.for_ensemble
         share = max(LEAST, left / plan.rounds)  # in which some may not be trained, which they say
         self.plan = plan.model_copy(update={"share": round(share, 2)})
         write_plan(self.folder, self.plan)
@@ -344,13 +348,23 @@ class _Work:
             if plan.asked.plain:
                 settings["plain"] = True
                 settings = LOOK_OFTEN | settings if plan.share is not None and plan.share < SHORT else settings
-        own = discover.needed(self.given.own_file, job.model)
+        own = self.given.own_file if job.kind == ENSEMBLE else discover.needed(self.given.own_file, job.model)
         return {
             "folder": job.folder, "out": str(self.folder / job.folder), "data": self._data(), "task": plan.task,
             "trained": job.trained, "model": job.model, "settings": settings, "own_file": own and str(own),
             "members": [str(self.folder / member) for member in job.members],
+            "candidates": self._candidates() if job.kind == ENSEMBLE else None,
             "baselines": {} if job.kind == "baseline" else self._baselines(job.fold),
         }  # fmt: skip
+
+    def _candidates(self) -> dict[str, Any]:
+        """What an ensemble is made of: all runs on all data, with those of their folds, and in how many seconds."""
+        done = [job for job in self.plan.jobs if job.fold is None and job.kind != ENSEMBLE and self._is_done(job)]
+        most = max((job.fraction for job in done), default=1.0)
+        runs = [job for job in done if job.fraction == most]
+        folds = [[str(self.folder / member) for member in job.members] for job in runs]
+        seconds = None if self.plan.asked.steps is not None else self.plan.for_ensemble
+        return {"runs": [str(self.folder / job.folder) for job in runs], "folds": folds, "seconds": seconds}
 
     def _data(self) -> str | dict[str, str]:
         """What is in an order: names, or that the data is in this process."""

@@ -58,7 +58,7 @@ def require_time(
     fitted = [each for each in task.baselines() if any(job.label == each.label for job in plan.jobs)]
     solved = {name: config for name, config in configs.items() if _is_solved(task, config)}
     fitted += [Baseline(name, name, config.model_settings) for name, config in solved.items()]
-    fixed = elapsed + LEFT_OVER + (0.0 if in_memory else STARTING)
+    fixed = elapsed + LEFT_OVER + plan.for_ensemble + (0.0 if in_memory else STARTING)
     fixed += BASELINE * len(fitted) * plan.n_folds / plan.at_once
     with with_threads(plan.threads):
         paces, complete = known or paces_of(task, configs, plan.settings, plan.asked.plain)
@@ -106,7 +106,9 @@ def _with_limit(plan: Plan, tokens: int) -> Plan:
     """The plan with closed forms that are fitted to so many tokens, which they say themselves."""
     limited = {"budget.train_tokens": tokens}
     jobs = [
-        job if job.trained or job.members else job.model_copy(update={"settings": {**job.settings, **limited}})
+        job.model_copy(update={"settings": {**job.settings, **limited}})
+        if job.solved or job.kind == "baseline"
+        else job
         for job in plan.jobs
     ]
     return plan.model_copy(update={"jobs": jobs})
@@ -184,7 +186,7 @@ def paces_of(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str
 
 
 def with_solved(jobs: Iterable[Job], task: Task, configs: Mapping[str, RunConfig]) -> list[Job]:
-    """Jobs of models, told apart: those in closed form have no share of the time."""
+    """Jobs of models; those in closed form are marked, for they have no share of the time."""
     return [job.model_copy(update={"solved": _is_solved(task, configs[job.model])}) for job in jobs]
 
 

@@ -42,6 +42,9 @@ class CompareConfig(Record):
     plain: bool = False
     """Keep the defaults of settings that are not given, instead of choosing tokens, batch size, learning rate and so on
     from the data, the speed of this machine and the time budget."""
+    ensemble: bool = True
+    """Add a row that combines models and baselines, with weights fitted on validation data, where that is better there
+    than each alone."""
     jobs: int | None = Field(None, ge=1)
     """Number of runs at the same time; they share the CPU threads evenly. [default: one per core, up to 4]"""
 

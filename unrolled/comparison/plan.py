@@ -27,6 +27,7 @@ from unrolled.runs.config import Budget
 from unrolled.runs.trust import named_beside
 
 LONGEST = 255  # bytes of the name of a folder
+ENSEMBLE, COMBINING = "ensemble", 0.08  # the folder and kind of a combination of all runs, and its share of the time
 PATIENCE = 8  # evaluations without a better score, where runs may end early
 
 
@@ -46,7 +47,7 @@ class Job(Record):
 
     folder: Folder
     label: str
-    kind: str  # model or baseline
+    kind: str  # model, baseline or ensemble
     model: str
     seed: int = 0
     fraction: float = 1.0
@@ -97,6 +98,11 @@ class Plan(Record):
     def n_trained(self) -> int:
         """Runs that are trained; those in closed form and those that join others are not."""
         return n_trained(self.jobs)
+
+    @property
+    def for_ensemble(self) -> float:
+        """Seconds that are kept for a combination of all runs."""
+        return COMBINING * self.asked.time if any(job.kind == ENSEMBLE for job in self.jobs) else 0.0
 
     @property
     def n_folds(self) -> int:
@@ -186,6 +192,11 @@ def chosen_models(asked: CompareConfig, task: Task, task_name: str, own: str | N
     if not wanted:
         raise UsageError(f"no model fits the task '{task_name}'")
     return list(dict.fromkeys(wanted))
+
+
+def ensemble_jobs(asked: CompareConfig) -> list[Job]:
+    """A run that combines the others, when they are done."""
+    return [Job(folder=ENSEMBLE, label=ENSEMBLE, kind=ENSEMBLE, model=ENSEMBLE)] if asked.ensemble else []
 
 
 def baseline_jobs(task: Task) -> list[Job]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from unrolled.comparison.failures import Failure, of_other_data
-from unrolled.comparison.plan import Job, Plan
+from unrolled.comparison.plan import ENSEMBLE, Job, Plan
 from unrolled.comparison.statistics import interval, is_better
 from unrolled.comparison.units import compare_units
 from unrolled.comparison.verdict import make_verdict
@@ -44,6 +44,8 @@ def make_table(
     for label in dict.fromkeys(job.label for job in plan.jobs):
         jobs = [job for job in plan.jobs if job.label == label]
         done = [job for job in jobs if job.folder in found and (job.members or job.fold is None)]
+        if jobs[0].kind == ENSEMBLE and not done and not any(job.folder in failed for job in jobs):
+            continue  # none was better
         row = _row(jobs, [found[job.folder] for job in done], failed, metric.name, figures)
         row["not_trained"] = _not_trained(jobs, plan, needs or {})
         if done:
@@ -136,7 +138,7 @@ def _best(values: Any) -> float | None:
 
 def _beaten_by(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], metric: Metric) -> list[str]:
     """The baselines that a model does not beat."""
-    if row["kind"] != "model" or row["score"] is None:
+    if row["kind"] == "baseline" or row["score"] is None:
         return []
     return [
         other["label"]

@@ -23,7 +23,7 @@ from unrolled.core.front import speak_to
 from unrolled.core.outside import explained
 
 Event = dict[str, Any]
-ENDS = ("done", "failed", "untrained", "stopped")  # the last event of an order is one of these
+ENDS = ("done", "failed", "untrained", "none better", "stopped")  # the last event of an order is one of these
 LEAST = 1.0  # seconds of a run, however late it is
 OFTEN = 0.2  # seconds between two reports of progress
 LEAVING = 60.0  # seconds that a worker of a comparison that was killed may need to save and leave
@@ -76,6 +76,7 @@ def with_rest(budget: Event, rest: float) -> Event:
 def perform(order: Event, data: Any, tell: Callable[[Event], None]) -> None:
     """Train the run of an order, or resume it; whatever goes wrong is reported, and stops no other run."""
     from unrolled.data.prepared import shared
+    from unrolled.training.ensemble import NoneBetter
     from unrolled.training.signals import stop_at_once
 
     try:
@@ -86,6 +87,8 @@ def perform(order: Event, data: Any, tell: Callable[[Event], None]) -> None:
         raise Interrupted(f"{order['folder']} was stopped") from None
     except NotTrained as error:
         tell({"event": "untrained", "needs": error.needs})
+    except NoneBetter as error:
+        tell({"event": "none better", "why": str(error)})
     except Exception as error:
         found = explained(error) or UnrolledError(f"internal error: {type(error).__name__}: {error}")
         tell({"event": "failed", "why": str(found), "code": found.exit_code})
@@ -99,6 +102,7 @@ def _perform(order: Event, data: Any, tell: Callable[[Event], None]) -> float:
     from unrolled.runs.storage.locks import wait_until_idle
     from unrolled.runs.trust import is_path
     from unrolled.training.api import train
+    from unrolled.training.ensemble import combine
     from unrolled.training.together import join
 
     out = Path(order["out"])
@@ -109,6 +113,10 @@ def _perform(order: Event, data: Any, tell: Callable[[Event], None]) -> float:
             raise DataError(f"{len(missing)} of its {len(order['members'])} folds did not finish")
         source = order["data"] if data is None else data
         run = join(order["members"], source, out, own_file=order["own_file"], baselines=order["baselines"])
+    elif found := order.get("candidates"):
+        given = {"own_file": order["own_file"], "baselines": order["baselines"], "seconds": found["seconds"]}
+        folds = found["folds"] if all(found["folds"]) else ()
+        run = combine(found["runs"], order["data"] if data is None else data, out, folds=folds, **given)
     elif (out / "config.json").exists():
         again = {key: value for key, value in order["settings"].items() if is_path(key)}
         run = train(resume=out, data=data, own_file=order["own_file"], settings=again, progress=Reporter(tell))

@@ -96,6 +96,9 @@ class ForecastPorts(NamedTuple):
     season: int = 1
     """steps in a season of the series"""
 
+    def shape(self) -> dict[str, Any]:
+        return {name: value for name, value in self._asdict().items() if name != "rescale"}
+
 
 class Ports(NamedTuple):
     """What a task asks of a model: how wide its input and output are, and how many classes may start it.
@@ -128,6 +131,11 @@ class Ports(NamedTuple):
     @property
     def offers(self) -> Literal["tokens", "numbers"]:
         return "tokens" if self.d_in is None else "numbers"
+
+    def shape(self) -> dict[str, Any]:
+        """All but what outputs mean: equal where one model fits wherever the other does."""
+        told = self._asdict()
+        return {**told, "forecast": None} if self.forecast is None else {**told, "forecast": self.forecast.shape()}
 
     def asks(self, accepts: tuple[str, ...]) -> Asks:
         """What is asked, without sizes."""

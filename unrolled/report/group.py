@@ -112,7 +112,7 @@ def _from_runs(runs: list[RunFacts]) -> Group:
     rows.sort(key=lambda row: (row["score"] is None, metrics[0].loss(row["score"] or 0.0)))
     scores = {row["label"]: row["score"] for row in rows if row["kind"] == "baseline" and row["score"] is not None}
     for row in rows:
-        if row["kind"] == "model" and row["score"] is not None:
+        if row["kind"] != "baseline" and row["score"] is not None:
             row["beaten_by"] = [label for label, score in scores.items() if _reaches(metrics[0], score, row)]
     source = str(first.config.get("source") or "?")
     table = {

@@ -21,7 +21,13 @@ def measure_baselines(config: RunConfig, task: Task, measure: Callable[[Model], 
     """
     results, before = {}, task.describe()
     for baseline in task.baselines():
-        own = {"model": baseline.model, "model_settings": dict(baseline.settings), "members": 1, "budget": Budget()}
+        own = {
+            "model": baseline.model,
+            "model_settings": dict(baseline.settings),
+            "members": 1,
+            "ensemble": [],
+            "budget": Budget(),
+        }
         chosen = config.model_copy(update=own)
         model = make_model(chosen, task)
         closed_form.fit(chosen, task, model)

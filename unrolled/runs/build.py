@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from unrolled.core.task import Model, Task
 from unrolled.layers.counting.autoregression import Autoregression
 from unrolled.layers.memory.memory import Memory
 from unrolled.layers.parts.encoder_decoder import Halves
-from unrolled.layers.parts.ensemble import Mix, Together
+from unrolled.layers.parts.ensemble import Mix, Together, together
 from unrolled.runs.assembled import assemble
 from unrolled.runs.config import RunConfig
 
@@ -83,6 +83,10 @@ def make_model(config: RunConfig, task: Task) -> Model:
 
 def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...], mix: Mix = average) -> Model:
     """A model whose input and output fit the task; its initial weights are a function of the seed."""
+    if config.ensemble:
+        each = [config.model_copy(update={"ensemble": [], **member.as_run()}) for member in config.ensemble]
+        parts = [build(one, ports, accepts, mix if one.combine == "mixture" else average) for one in each]
+        return cast(Model, together(parts, mix, [member.weight for member in config.ensemble]))
     if config.members > 1:
         alone = config.model_copy(update={"members": 1})
         members: Any = [build(alone, ports, accepts) for _ in range(config.members)]

@@ -49,6 +49,9 @@ ALONE = """    unrolled train {data} --recipe {path}/recipe.toml{more}
 TOGETHER = """    unrolled compare {data} --task {task} --models {model} --folds {members}{more}
 
 An ensemble of {members} models, each trained without one of {members} folds"""
+MIXED = """    unrolled compare {data} --task {task}{more}
+
+An ensemble of models of that comparison and their weights, which validation data gave them: {parts}"""
 
 
 def as_text(value: object) -> str:
@@ -70,22 +73,24 @@ def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[st
     """README.md and recipe.toml of a run directory."""
     left_out = {"versions", "source", "own_file", "own_file_sha256", "from_run_sha256", "from_vocabularies"}
     chosen, repeat = f"step {result.get('best_step', 0)} of {result.get('steps', 0)}", ALONE
-    if config.members > 1:
+    if config.ensemble:
+        chosen, repeat = "of each model alone", MIXED
+    elif config.members > 1:
         chosen, repeat = "of each model on its own fold; the metrics there are means", TOGETHER
     else:
         recipe = config.model_copy(update={"budget": _as_steps(config, result)})
         run.write_text("recipe.toml", RunConfig.parse(recipe.model_dump(exclude=left_out)).to_toml())
     uses = commands(config.model_dump(), result, run.path.name)
     text = CARD.format(
-        title=as_text(f"{config.model} on {config.source}"),
-        model=_as_code(config.model).replace("`", "'"),
+        title=as_text(f"{config.title} on {config.source}"),
+        model=_as_code(config.title).replace("`", "'"),
         task=config.task,
         parameters=result["parameters"],
         some=_beginning(config, result),
         version=config.versions.get("unrolled"),
         torch=config.versions.get("torch"),
-        table=_table(config.model, result, task.FIGURES),
-        verdict=_verdict(config.model, result),
+        table=_table(config.title, result, task.FIGURES),
+        verdict=_verdict(config.title, result),
         unit=task.UNIT,
         notes="".join(f"\n- {as_text(note)}" for note in [*result.get("notes", []), *result.get("recipe", [])]),
         chosen=chosen,
@@ -95,6 +100,7 @@ def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[st
             task=config.task,
             model=_as_code(config.model),
             members=config.members,
+            parts=as_text(", ".join(f"{member.run} {member.weight:.2f}" for member in config.ensemble)),
             more=_as_code(own_words(config.own_file)),
         ),
         uses="\n".join(f"    {_as_code(command)}" for _, command in uses),

@@ -21,7 +21,7 @@ TOKENS = 5_000_000  # the most that models are fitted to unless told otherwise
 
 def applies(config: RunConfig, ports: Ports) -> bool:
     """Whether the model of a run is fitted in closed form; models that answer together were trained before."""
-    return config.members == 1 and ports.targets in discover.model(config.model).closed_form
+    return config.is_alone and ports.targets in discover.model(config.model).closed_form
 
 
 def require_weights(config: RunConfig, task: Task, model: Model) -> None:

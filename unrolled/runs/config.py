@@ -183,6 +183,23 @@ class Choice(Config):
     data continues. Empty: lr."""
 
 
+class Member(Record):
+    """One of several models that predict together: what it is built from, and its weight."""
+
+    run: str = ""
+    """The name of its run in the comparison."""
+    weight: float = Field(ge=0, le=1)
+    model: str
+    model_settings: dict[str, Any] = {}
+    ends: Ends = Ends()
+    members: int = Field(1, ge=1, le=100)
+    combine: Literal["outputs", "mixture"] = "outputs"
+
+    def as_run(self) -> dict[str, Any]:
+        """The fields of the config of a run with this model."""
+        return {name: value for name, value in self if name not in ("run", "weight")}
+
+
 class RunConfig(Record):
     """A run: task, model, data, training, seed."""
 
@@ -205,6 +222,9 @@ class RunConfig(Record):
     combine: Literal["outputs", "mixture"] = "outputs"
     """How an ensemble predicts: by the mean of the outputs, as in runs saved without this setting, or by mixing
     predictions."""
+    ensemble: list[Member] = Field([], max_length=100)
+    """Models of other runs that predict together, with the weights that validation data gave them; `model` is the one
+    with the largest. Empty: a run of its own."""
     from_vocabularies: list[str] = []
     """Parts whose vocabulary came from there."""
     task_settings: dict[str, Any] = {}
@@ -226,6 +246,17 @@ class RunConfig(Record):
     """Number of CPU threads; recorded, because results with another number differ in the last digits."""
     versions: dict[str, str] = {}
     """Versions that the run was made with."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether one model predicts, not several together."""
+        return self.members == 1 and not self.ensemble
+
+    @property
+    def title(self) -> str:
+        """The model in words."""
+        names = dict.fromkeys(member.model for member in self.ensemble)
+        return f"ensemble of {listed(names)}" if names else self.model
 
 
 def assemble(

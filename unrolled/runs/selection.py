@@ -58,14 +58,14 @@ def read_table(path: Path) -> dict[str, Any]:
 
 
 def select(table: Table) -> Selected | None:
-    """The model that the validation scores select, and of its seeds the run with the best one; no baseline.
+    """The model or ensemble that the validation scores select, and of its seeds the run with the best one; no baseline.
 
     >>> gru = {"kind": "model", "valid": 0.2, "valid_of_runs": [0.3, 0.1], "runs": ["gru-0", "gru-1"], "score": 0.5}
     >>> select({"rows": [gru, {"kind": "model", "valid": 0.3, "runs": ["tcn-0"], "score": 0.1}]}).run
     'gru-1'
     """
     models = [
-        row for row in table["rows"] if row.get("kind") == "model" and row["runs"] and row.get("valid") is not None
+        row for row in table["rows"] if row.get("kind") != "baseline" and row["runs"] and row.get("valid") is not None
     ]
     if not models:
         return None

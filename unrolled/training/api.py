@@ -142,7 +142,7 @@ def configure(
     advice = {**spec.recipe, **of_task.Task.FOR_KIND.get(spec.kind, {}), **of_task.Task.ADVICE.get(model, {})}
     advice |= {} if saved is None else starting.inherited(saved, model)
     config = assemble(settings, values, advice, spec.config, of_task.Config)
-    if config.members > 1 or config.combine != "outputs":
+    if not config.is_alone or config.combine != "outputs":
         raise UsageError(f"ensembles are trained with: {invocation('compare', {'folds': 5}, 'DATA')}")
     given = names_of_sources(data)
     facts: dict[str, Any] = {"task": task, "model": model, "source": given.pop("train"), "given": given}

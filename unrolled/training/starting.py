@@ -16,7 +16,6 @@ from torch import nn
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.task import Task, Vocabulary
-from unrolled.layers.parts.ensemble import Together
 from unrolled.runs import parts
 from unrolled.runs.build import make_task
 from unrolled.runs.config import RunConfig
@@ -69,8 +68,9 @@ def offer_own(run: RunDirectory, config: RunConfig, task: Task) -> None:
 
 def take_weights(model: nn.Module, task: Task, saved: Run) -> parts.Taken:
     """Copy what fits; nothing that fits is an error."""
-    if isinstance(saved.model, Together):
-        raise UsageError(f"{saved.path}: this is an ensemble of {saved.config.members} models; start from one of them")
+    if not saved.config.is_alone:
+        n = len(saved.config.ensemble) or saved.config.members
+        raise UsageError(f"{saved.path}: this is an ensemble of {n} models; start from one of them")
     taken = parts.take(model, saved.model, task.vocabularies(), saved.task.vocabularies())
     if not taken.took:
         reasons = "; ".join(f"{name} is {why}" for name, why in list(taken.left.items())[:3])

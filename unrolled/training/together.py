@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from unrolled.core.errors import DataError
-from unrolled.core.task import Fitted
+from unrolled.core.task import Fitted, Model, Task
 from unrolled.data.files.file_form import files_as
 from unrolled.layers.parts.ensemble import Together
 from unrolled.runs import build, closed_form
+from unrolled.runs.config import RunConfig
 from unrolled.runs.run import Run, load, own_file_for
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.storage.locks import in_use
@@ -45,7 +46,7 @@ def join(
     with files_as(config.files.form()):
         task.prepare(data)
     for run in runs:
-        if run.task.ports() != task.ports():
+        if run.task.ports().shape() != task.ports().shape():
             raise DataError(f"{run.path}: this run was trained on other data than the others; train it again")
     model = build.make_model(config, task)
     fitted = Fitted()
@@ -58,13 +59,26 @@ def join(
     outcome = _outcome([run.result for run in runs]) | {"baselines": dict(baselines or {})}
     outcome |= {"notes": closed_form.notes(config, fitted), "chosen": dict(fitted.chosen)} if solved else {}
     outcome["left_out"] = left_out([_curve(run, task.criterion) for run in runs])
+    return saved(out, config, task, model, outcome, started, own_file)
+
+
+def saved(
+    out: str | Path,
+    config: RunConfig,
+    task: Task,
+    model: Model,
+    outcome: dict[str, Any],
+    started: float,
+    own_file: str | Path | None,
+) -> Run:
+    """A model that was not trained by itself as a run like any other, with its figures on all held-out data."""
     with in_use(Path(out)):
         is_finished = (Path(out) / "result.json").exists()
         directory = RunDirectory.create(out, overwrite=not is_finished)  # what an interrupted comparison left of it
         task.save_codec(directory.path / "codec")
         directory.seal()
         directory.write_config(config.model_dump(mode="json"))
-        directory.write_json("baselines.json", dict(baselines or {}))
+        directory.write_json("baselines.json", outcome["baselines"])
         directory.write_tensors("model.safetensors", model.state_dict())
         finish(directory, config, task, model, outcome, started)
     return load(out, own_file=own_file_for(out, own_file))
