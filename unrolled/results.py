@@ -160,13 +160,15 @@ class RunResult(TypedDict, total=False):
     cost: Cost
     uses: list[Use]
     notes: list[str]
+    recipe: list[str]
+    weights: dict[str, float]  # of an ensemble, by the name of a run
 
 
 class Row(TypedDict):
     """Of `comparison.rows`: a model or a baseline; numbers are means over its runs."""
 
     label: str
-    kind: Literal["model", "baseline"]
+    kind: Literal["model", "baseline", "ensemble"]
     model: str
     fraction: float  # of the training data
     runs: list[str]  # folders: `comparison.run(folder)`
@@ -179,6 +181,8 @@ class Row(TypedDict):
     beaten_by: list[str]  # baselines
     parameters: int | None
     steps: int | None
+    recipe: list[str]  # settings that were chosen from the data
+    weights: dict[str, float]  # of an ensemble, by the folder of a run
     training_seconds: float | None
     tokens_per_second: float | None
     receptive_field: int | None

@@ -27,7 +27,7 @@ from unrolled.training import estimate, loop
 from unrolled.training.estimate import Pace
 
 WORDS = [" ".join(["one two three four five six seven eight"[i % 7 :] for i in range(300)])]
-SETTINGS = {"models": "elman,gru,tcn", "examples": "stream", "threads": 1}
+SETTINGS = {"models": "elman,gru,tcn", "examples": "stream", "threads": 1, "ensemble": False}
 
 
 class Clock:
@@ -240,7 +240,7 @@ def test_closed_forms_among_the_models_have_no_share_and_come_before_what_is_tra
     perform = engine.perform
     monkeypatch.setattr(engine, "perform", lambda each, *rest: (order.append(each["model"]), perform(each, *rest)))
     series = [float(i % 12) for i in range(200)]
-    settings = {"models": "gru,linear-map", "horizon": 3, "threads": 1, "time": 404}
+    settings = {"models": "gru,linear-map", "horizon": 3, "threads": 1, "time": 404, "ensemble": False}
     with pytest.raises(UnrolledError, match="no model of this comparison was trained"):
         unrolled.compare(series, task="forecast", out=tmp_path / "out", settings=settings)
     solved = ("ar", "ets", "linear-map", "theta")

@@ -24,6 +24,7 @@ from unrolled.training.together import join, left_out
 K = 2
 STEPS, EVERY = 12, 4
 SETTINGS = {
+    "ensemble": False,
     "models": "dan", "steps": STEPS, "evaluate_every": EVERY, "folds": K, "tokens": "word", "vocabulary": 60,
     "d_embedding": 8, "split": "60/20/20", "lr": 0.02, "warmup": 1, "threads": 1, "batch_size": 16, "jobs": 1,
 }  # fmt: skip

@@ -186,7 +186,7 @@ def paces_of(task: Task, configs: Mapping[str, RunConfig], settings: Mapping[str
 
 
 def with_solved(jobs: Iterable[Job], task: Task, configs: Mapping[str, RunConfig]) -> list[Job]:
-    """Jobs of models; those in closed form are marked, for they have no share of the time."""
+    """Jobs of models; those in closed form are marked: they have no share of the time."""
     return [job.model_copy(update={"solved": _is_solved(task, configs[job.model])}) for job in jobs]
 
 

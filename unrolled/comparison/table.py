@@ -52,6 +52,7 @@ def make_table(
             measured[label] = [found[job.folder] for job in done]
         rows.append(row)
     samples, n_units, notes = compare_units(rows, measured, metrics, plan.n_folds > 1)
+    notes = [*notes, *(_mixed(row) for row in rows if row["weights"])]
     for row in rows:
         ends = interval(samples[row["label"]]) if row["label"] in samples else None
         row["interval"] = None if ends is None else list(ends)
@@ -96,7 +97,7 @@ def _row(
         "runs": [run.path.name for run in runs], "score": None, "spread": None, "valid": None,
         "valid_of_runs": [], "figures": {}, "parameters": None, "steps": None,
         "training_seconds": None, "tokens_per_second": None, **dict.fromkeys(NAMES),
-        "recipe": [], "failed": why[0] if why else None if runs else "not run yet",
+        "recipe": [], "weights": {}, "failed": why[0] if why else None if runs else "not run yet",
     }  # fmt: skip
     if not runs:
         return row
@@ -107,7 +108,7 @@ def _row(
     if "valid" in results[0]:
         row["valid_of_runs"] = [result.get("left_out", result["valid"][score]) for result in results]
         row["valid"] = _mean(row["valid_of_runs"])
-    row["recipe"] = results[0].get("recipe", [])
+    row["recipe"], row["weights"] = results[0].get("recipe", []), results[0].get("weights", {})
     row["parameters"] = results[0]["parameters"]
     row["steps"] = round(_mean(result["steps"] for result in results))
     for name in ("training_seconds", "tokens_per_second"):
@@ -116,6 +117,12 @@ def _row(
     row |= {name: costs[0].get(name) for name in ("receptive_field", "serial_depth")}
     row |= {name: _best(cost.get(name) for cost in costs) for name in ("tick_microseconds", "memory_megabytes")}
     return row
+
+
+def _mixed(row: Mapping[str, Any]) -> str:
+    """What an ensemble is made of."""
+    parts = [f"{run} {weight:.0%}" for run, weight in row["weights"].items()]
+    return f"{row['label']}: {', '.join(parts)}, by weights fitted on validation data"
 
 
 def _not_trained(jobs: Sequence[Job], plan: Plan, needs: Mapping[str, float]) -> str | None:

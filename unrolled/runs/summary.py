@@ -28,13 +28,14 @@ def source_words(source: str) -> str:
 
 def in_words(directory: RunDirectory, config: RunConfig) -> str:
     """What the run is, how good it is, what it took."""
-    first = f"Run {directory.path}: {config.model} on {source_words(config.source)}, task {config.task}"
+    first = f"Run {directory.path}: {config.title} on {source_words(config.source)}, task {config.task}"
     try:
         result = read_result(directory)
     except UnrolledError:
         return f"{first}\n  no results: training has not finished, or the directory is no longer available"
-    steps = f"{result['steps']:,} steps" if result.get("steps") else "fitted in closed form"
-    return f"{first}\n  {_score(config.model, result)}\n  {result['parameters']:,} parameters, {steps}"
+    solved = f"{len(config.ensemble)} runs together" if config.ensemble else "fitted in closed form"
+    steps = f"{result['steps']:,} steps" if result.get("steps") else solved
+    return f"{first}\n  {_score(config.title, result)}\n  {result['parameters']:,} parameters, {steps}"
 
 
 def _score(model: str, result: Mapping[str, Any]) -> str:
@@ -58,7 +59,7 @@ def in_html(directory: RunDirectory, config: RunConfig) -> str:
     except UnrolledError:
         return fragment([words], [])
     pictures = saved_pictures(directory.path, [])
-    return fragment([words], [score_table(config.model, result), *pictures[:MOST_PICTURES]])
+    return fragment([words], [score_table(config.title, result), *pictures[:MOST_PICTURES]])
 
 
 def score_table(model: str, result: Mapping[str, Any]) -> Table:

@@ -63,7 +63,7 @@ class NoneBetter(UnrolledError):
 
 
 class Fold(NamedTuple):
-    """A validation part, and the models that have not seen it, by the number of their run."""
+    """Validation data, and the models that have not seen it, by the number of their run."""
 
     task: Task
     models: Mapping[int, Any]
