@@ -26,16 +26,16 @@ from benchmarks.pieces import RESULTS, place
 
 SETS: dict[str, str] = {  # below UNROLLED_DATA, and what the program asks for
     "air-passengers": "small-series/AirPassengers.csv",
-    "arrow-head": "ucr/ArrowHead",
-    "basic-motions": "ucr/BasicMotions",
+    "arrow-head": "ucr/ArrowHead_TRAIN.ts --test ucr/ArrowHead_TEST.ts",
+    "basic-motions": "ucr/BasicMotions_TRAIN.ts --test ucr/BasicMotions_TEST.ts",
     "cmudict": "cmudict",
     "emoji": "emoji-captions",
     "enwiki": "enwiki-slice",
     "ett": "ett",
     "fsdd": "fsdd/fsdd_idx0-19.npz --target digit",
-    "gun-point": "ucr/GunPoint",
+    "gun-point": "ucr/GunPoint_TRAIN.ts --test ucr/GunPoint_TEST.ts",
     "heart-rate": "small-series/heart_rate.csv",
-    "italy-power": "ucr/ItalyPowerDemand",
+    "italy-power": "ucr/ItalyPowerDemand_TRAIN.ts --test ucr/ItalyPowerDemand_TEST.ts",
     "jsb": "polymusic/JSB_Chorales.mat",
     "masc": "masc-pos/masc_tagged.zip",
     "milk": "small-series/monthly-milk.csv",
@@ -47,7 +47,7 @@ SETS: dict[str, str] = {  # below UNROLLED_DATA, and what the program asks for
     "names18": "names18",
     "nottingham": "polymusic/Nottingham.mat",
     "pendigits": "pendigits",
-    "pickup-gesture": "ucr/PickupGestureWiimoteZ",
+    "pickup-gesture": "ucr/PickupGestureWiimoteZ_TRAIN.ts --test ucr/PickupGestureWiimoteZ_TEST.ts",
     "shakespeare": "tinyshakespeare",
     "sunspots": "small-series/monthly-sunspots.csv",
     "tatoeba": "tatoeba-eng-fra",
@@ -78,6 +78,7 @@ def source_of(name: str, folder: Path) -> list[str]:
     if data.startswith("builtin:"):
         return [data, *options]
     path = place(data)
+    options = [str(place(word)) if "/" in word else word for word in options]
     if path.suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
             archive.extractall(folder / path.stem)

@@ -148,13 +148,13 @@ def test_models_that_have_too_little_time_are_left_out_and_others_have_theirs(mo
     table = json.loads((tmp_path / "out" / "table.json").read_text())
     told = {row["model"]: row["not_trained"] for row in table["rows"] if row["kind"] == "model"}
     assert "needs about" in told["gru"] and "needs about" in told["tcn"] and told["elman"] is None
-    assert any("gru, tcn are not trained: there is no time for 50 steps" in note for note in table["notes"])
+    assert any("gru, tcn are not trained: there is too little time" in note for note in table["notes"])
 
 
 def test_a_plain_comparison_leaves_out_only_what_cannot_be_trained(monkeypatch, clock):
     paced(monkeypatch, {"elman": 4.0, "gru": 8.0, "tcn": 800.0})
     plan = make_plan(WORDS, None, {**SETTINGS, "time": 600, "plain": True}, started=clock.now)
-    assert any("tcn is not trained: there is no time for 10 steps" in note for note in plan.notes)
+    assert any("tcn is not trained: there is too little time" in note for note in plan.notes)
     assert make_plan(WORDS, None, {**SETTINGS, "steps": 5}, started=clock.now).notes == []
 
 
@@ -261,3 +261,13 @@ def test_baselines_that_took_longer_than_estimated_leave_less_to_train_and_refus
     monkeypatch.setattr(engine, "perform", late)
     compare(tmp_path / "out")
     assert given and all(seconds == 1.0 for seconds in given.values())
+
+
+def test_of_models_that_were_not_named_some_are_trained_for_longer(monkeypatch, clock):
+    paced(monkeypatch, {"memoryless": 0.05, "elman": 0.1, "gru": 0.2, "lstm": 0.2, "tcn": 0.3, "transformer": 0.4})
+    settings = {"examples": "stream", "threads": 1, "ensemble": False, "time": 160}
+    plan = make_plan(WORDS, None, settings, started=clock.now)
+    late = [job.model for job in plan.jobs if job.needs is not None]
+    assert late == ["tcn", "transformer"] and plan.n_trained == 4
+    named = make_plan(WORDS, None, settings | {"models": "elman,gru,lstm,tcn,transformer"}, started=clock.now)
+    assert named.n_trained == 6

@@ -25,6 +25,7 @@ LEAST_SHARE = 5.0  # seconds that a run must have
 LEFT_OVER = 4.0  # seconds kept for the table and the report
 MEASURING, FITTING = 2.5, 1.0  # seconds, about, in which models and baselines are tried
 RANKED = 50  # steps of a run, at least, that is worth its time
+WORTH, SOME = 150, 4  # steps that are better than a further model, where so many models were not asked for by name
 STARTING = 2.0  # seconds until a process is ready
 BASELINES = 0.25  # share of the time in which all baselines are fitted
 BASELINE, RUN = 0.5, 0.5  # seconds of each beside fitting and training: data, model, files
@@ -81,25 +82,35 @@ def require_time(
             f"seeds ({option('models')}, {option('seeds')})"
         )
     plan = plan if limit is None else _with_limit(plan, limit)
-    steps = LEAST if plan.asked.plain else RANKED
-    plan, late = _without_late(plan, {name: pace.needs(steps) for name, pace in paces.items()}, fixed)
+    late: list[str] = []
+    for steps, fewest in _worth(plan):
+        needs_of = {name: pace.needs(steps) for name, pace in paces.items() if name not in late}
+        plan, more = _without_late(plan, needs_of, fixed, fewest)
+        late = [name for name in paces if name in {*late, *more}]
     if not late:
         return plan
-    few = f"{', '.join(late)} {'is' if len(late) == 1 else 'are'} not trained: there is no time for {steps} steps"
+    few = f"{', '.join(late)} {'is' if len(late) == 1 else 'are'} not trained: there is too little time"
     note = f"{few}; {option('time')} of about {in_seconds(needs)} is enough for {ENOUGH} steps of every model"
     return plan.model_copy(update={"notes": [*plan.notes, note]})
 
 
-def _without_late(plan: Plan, needs: Mapping[str, float], fixed: float) -> tuple[Plan, list[str]]:
+def _worth(plan: Plan) -> list[tuple[int, int]]:
+    """How many steps a model must be able to make, and how many models stay even if they cannot."""
+    if plan.asked.plain:
+        return [(LEAST, 1)]
+    return [(RANKED, 1)] if plan.asked.models is not None else [(RANKED, 1), (WORTH, SOME)]
+
+
+def _without_late(plan: Plan, needs: Mapping[str, float], fixed: float, fewest: int) -> tuple[Plan, list[str]]:
     """The plan without models that cannot have the seconds they need, the slowest first; others have their time."""
     late: list[str] = []
     for name in sorted(needs, key=lambda name: -needs[name]):
-        if needs[name] <= _share(plan, fixed) or len(late) + 1 == len(needs):
+        if needs[name] <= _share(plan, fixed) or len(needs) - len(late) <= fewest:
             break
         late.append(name)
         jobs = [job.model_copy(update={"needs": needs[name]}) if job.model == name else job for job in plan.jobs]
         plan = plan.model_copy(update={"jobs": jobs})
-    return plan, [name for name in needs if name in late]
+    return plan, late
 
 
 def _with_limit(plan: Plan, tokens: int) -> Plan:

@@ -34,6 +34,6 @@ MODEL = ModelSpec(
     reference="Graves & Schmidhuber 2005; eqs (7.14), (7.16)-(7.17)",
     aliases=("bidirectional-lstm", "blstm"),
     outputs=("each", "whole"),
-    preset="quick",
+    preset="standard",
     resize=Config.resized,
 )

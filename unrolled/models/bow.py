@@ -32,7 +32,7 @@ MODEL = ModelSpec(
     aliases=("bag-of-words", "mlp"),
     reads=("counts",),
     outputs=("whole",),
-    preset="quick",
+    preset="standard",
     recipe={"lr": 1e-3},
     resize=Config.resized,
 )

@@ -32,7 +32,7 @@ MODEL = ModelSpec(
     reference="Spärck Jones 1972; Poliak 2024, lecture 26",
     reads=("tf-idf",),
     outputs=("whole",),
-    preset="quick",
+    preset="standard",
     recipe={"lr": 1e-3},
     resize=Config.resized,
 )
