@@ -107,7 +107,7 @@ def combine(
         if metric.loss(mean_figures(figures)[metric.name]) <= best:  # its criterion is better
             shares = {runs[i]: share for i, share in found.shares.items()}
             config = _config(shares)
-            outcome = _outcome(config, baselines) | (_of_folds(figures, shares, metric.name) if folds else {})
+            outcome = _outcome(shares, baselines) | (_of_folds(figures, shares, metric.name) if folds else {})
             return saved(out, config, task, _loaded(config, task, runs), outcome, started, own_file)
     raise NoneBetter(f"no combination is better than {first.path.name} on validation data")
 
@@ -157,9 +157,15 @@ def _mix(task: Task) -> Callable[[Tensor, Tensor], Tensor]:
     return lambda ys, weights: task.emission.mix(ys, weights)
 
 
-def _outcome(config: RunConfig, baselines: Mapping[str, Any] | None) -> dict[str, Any]:
-    shares = {member.run: round(member.weight, 4) for member in config.ensemble}
-    return {"baselines": dict(baselines or {}), "steps": 0, "training_seconds": 0.0, "weights": shares}
+def _outcome(shares: Mapping[Run, float], baselines: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The weights, and the work of all members."""
+    order = sorted(shares, key=lambda run: -shares[run])
+    return {
+        "weights": {run.path.name: round(shares[run], 4) for run in order},
+        "baselines": dict(baselines or {}),
+        "steps": sum(run.result["steps"] for run in order),
+        "training_seconds": round(sum(run.result["training_seconds"] for run in order), 2),
+    }
 
 
 def _of_folds(figures: Sequence[dict[str, float]], shares: Mapping[Run, float], score: str) -> dict[str, Any]:
