@@ -27,7 +27,7 @@ from unrolled.runs.config import Budget
 from unrolled.runs.trust import named_beside
 
 LONGEST = 255  # bytes of the name of a folder
-ENSEMBLE, COMBINING = "ensemble", 0.08  # the folder and kind of a combination of all runs, and its share of the time
+ENSEMBLE, COMBINING = "ensemble", 0.12  # the folder and kind of a combination of all runs, and its share of the time
 PATIENCE = 8  # evaluations without a better score, where runs may end early
 
 

@@ -19,17 +19,17 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from unrolled.core.causal import Causal, Conditional, Encoder, Selective, decoder_of
-from unrolled.core.compose import least, pick
+from unrolled.core.causal import Encoder, decoder_of
+from unrolled.core.compose import least
 from unrolled.core.errors import UnrolledError
 from unrolled.core.forward import carries
-from unrolled.core.state import State
 from unrolled.core.task import Task
 from unrolled.data.files.file_form import files_as
 from unrolled.layers.parts.ensemble import kind_of, together
 from unrolled.runs import build
 from unrolled.runs.config import Member, RunConfig
 from unrolled.runs.run import Run, load, own_file_for
+from unrolled.training.heard import Outputs, once
 from unrolled.training.together import mean_figures, saved
 
 MOST = 10  # runs that are tried, the best on validation data
@@ -38,8 +38,8 @@ FIRST, STEPS = 0.1, (0.03, 0.2, 0.35, 0.5)  # shares that a run is given first, 
 KEPT = 100_000_000  # numbers that are kept of all outputs
 TRIED = 3  # mixtures that are evaluated on all validation data
 GAIN = 1e-3  # share of the criterion by which a further member must improve it
-SEARCHING = 1 / 3  # share of the time in which mixtures are compared; the rest is for the final figures
-PART = 20_000  # tokens of validation data, about, by which mixtures are compared
+SEARCHING = 0.4  # share of the time in which mixtures are compared; the rest is for the final figures
+PART = 8_000  # tokens of validation data, about, by which mixtures are compared
 
 
 class Mixture(NamedTuple):
@@ -199,8 +199,18 @@ def _mixtures(folds: Sequence[Fold], deadline: float | None, afford: float) -> I
         ]
         tried.append((heard, [i for i in group if all(i in fold.models for fold in heard)], limit))
     for value in (by_likelihood, by_criterion):
-        found = [mixture for some in tried for mixture in _greedy(*some, deadline, value) if len(mixture.shares) > 1]
+        found = [
+            mixture
+            for some in tried
+            for mixture in _greedy(*some, deadline, value)
+            if len(mixture.shares) > 1 and _seconds(mixture, some[0]) <= afford
+        ]
         yield from sorted(found, key=lambda mixture: mixture.value)[:TRIED]
+
+
+def _seconds(mixture: Mixture, folds: Sequence[Fold]) -> float:
+    """What the final figures of a mixture take."""
+    return float(sum(fold.models[i].needs for fold in folds for i in mixture.shares))
 
 
 def _heard(models: Mapping[int, Any], task: Task, limit: int, deadline: float | None, afford: float) -> dict[int, Any]:
@@ -214,13 +224,12 @@ def _heard(models: Mapping[int, Any], task: Task, limit: int, deadline: float | 
     for i, model in models.items():
         if len(known) > 1 and _is_late(deadline):
             break
-        own, begun = _once(model, _Outputs(task.emission.d_out), shortest, grows), time.monotonic()
+        own, begun = once(model, Outputs(task.emission.d_out), shortest, grows), time.monotonic()
         with suppress(UnrolledError):
             task.evaluate(own, "valid", limit)
-            needs = whole * (time.monotonic() - begun)
-            if needs <= afford:
+            own.needs = whole * (time.monotonic() - begun)
+            if own.needs <= afford:
                 known[i] = own
-                afford -= needs
     return known
 
 
@@ -271,81 +280,3 @@ def _greedy(
 
 def _is_late(deadline: float | None) -> bool:
     return deadline is not None and time.monotonic() > deadline
-
-
-class _Outputs:
-    """Outputs that were computed once, call by call, and are given again."""
-
-    def __init__(self, width: int) -> None:
-        self.width = width
-        self.all: list[tuple[Tensor, Any]] = []
-        self.next = 0
-        self.complete = False
-
-    def of(self, compute: Callable[[], tuple[Tensor, Any]], keep_second: bool) -> tuple[Tensor, Any]:
-        if not self.complete:
-            y, second = compute()
-            if y.shape[-1] != self.width:
-                raise UnrolledError(f"outputs of width {y.shape[-1]} cannot be mixed with others of {self.width}")
-            self.all.append((y, second if keep_second else None))
-            return y, second
-        self.next += 1
-        return self.all[self.next - 1]
-
-    def rewind(self) -> None:
-        self.next, self.complete = 0, True
-
-
-class _HeardEncoder(Encoder):
-    """An encoder that reads every input once."""
-
-    def __init__(self, model: Encoder, outputs: _Outputs, max_length: int | None) -> None:
-        super().__init__()
-        self.model, self.max_length, self.outputs = model, max_length, outputs
-        self.rewind = self.outputs.rewind
-
-    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        return self.outputs.of(lambda: self.model(x, mask), keep_second=True)
-
-
-class _HeardCausal(Causal):
-    """A causal model that reads every input once; afterwards it has no state."""
-
-    def __init__(self, model: Causal, outputs: _Outputs, max_length: int | None, state_grows: bool) -> None:
-        super().__init__()
-        self.model, self.outputs, self.max_length, self.state_grows = model, outputs, max_length, state_grows
-        self.d_out, self.rewind = model.d_out, self.outputs.rewind
-
-    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        return self.outputs.of(lambda: self.model(x, state), keep_second=False)
-
-    def at(self, x: Tensor, places: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        def compute() -> tuple[Tensor, State]:
-            if isinstance(self.model, Selective):
-                return self.model.at(x, places, state)
-            y, after = self.model(x, state)
-            return pick(y, places), after
-
-        return self.outputs.of(compute, keep_second=False)
-
-
-class _HeardConditional(Conditional):
-    """A conditional model whose decoder reads every input once."""
-
-    def __init__(self, model: Conditional, outputs: _Outputs, max_length: int | None, state_grows: bool) -> None:
-        super().__init__()
-        self.model, self.d_out, self.max_source = model, model.d_out, model.max_source
-        self.outputs = outputs
-        self.decoder = _HeardCausal(model.decoder, outputs, max_length, state_grows)
-        self.rewind = self.outputs.rewind
-
-    def condition(self, source: Any, mask: Tensor | None) -> State:
-        return None if self.outputs.complete else self.model.condition(source, mask)
-
-
-def _once(model: Any, outputs: _Outputs, max_length: int | None, state_grows: bool) -> Any:
-    """A model that computes its outputs once."""
-    if isinstance(model, Encoder):
-        return _HeardEncoder(model, outputs, max_length)
-    kind = _HeardConditional if isinstance(model, Conditional) else _HeardCausal
-    return kind(model, outputs, max_length, state_grows)
