@@ -267,10 +267,12 @@ def assemble(
     task_config: type[BaseModel],
 ) -> RunConfig:
     """Defaults, then what the model's file advises, then a recipe file, then what was given by hand."""
+    advice, given = full_keys(model_recipe, model_config, task_config), full_keys(values, model_config, task_config)
+    if any(key.startswith("budget.") for key in (*given, *flat(recipe))):  # one measure: that which was given
+        advice = {key: value for key, value in advice.items() if not key.startswith("budget.")}
     chosen: dict[str, Any] = {}
-    for layer in (full_keys(model_recipe, model_config, task_config), recipe):
+    for layer in (advice, recipe, given):
         chosen = merge(chosen, flat(layer))
-    chosen = merge(chosen, full_keys(values, model_config, task_config))
     config = RunConfig.parse(chosen)
     own = parse_settings(model_config, config.model_settings, "model")
     of_task = parse_settings(task_config, config.task_settings, "task")

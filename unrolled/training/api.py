@@ -257,6 +257,7 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
         raise DataError(f"{run.path}: the data has changed since this run started; restore it, or start a new run")
     before = run.read_json("data.json")["facts"].get("notes") if resuming else []
     _told([note for note in task.facts().get("notes", []) if note not in (before or [])], shown)
+    config = config if given is None else recipe.looking(config, task, given)
     choice = recipe.Chosen(config)
     if given is not None:
         left = (config.budget.time or DEFAULT_TIME) - (time.monotonic() - started)

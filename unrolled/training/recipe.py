@@ -78,6 +78,15 @@ def chosen(config: RunConfig, task: Task, given: Collection[str], seconds: float
     return Chosen(config)
 
 
+def looking(config: RunConfig, task: Task, given: Collection[str]) -> RunConfig:
+    """With an evaluation after each epoch, where the task wants it so and no number of steps was given."""
+    if task.LOOKS != "epoch" or "watching.evaluate_every" in given:
+        return config
+    steps = sampler_of(config, task, make_model(config, task)).steps_per_epoch
+    each = max(1, round(steps / config.optimiser.accumulate))
+    return config.model_copy(update={"watching": config.watching.updated({"evaluate_every": each})})
+
+
 def least(config: RunConfig, task: Task, given: Collection[str]) -> RunConfig:
     """The same with steps as small as they would be made where time is short, for an estimate of what is possible."""
     if not applies(config, task):
