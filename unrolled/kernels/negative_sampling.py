@@ -23,12 +23,12 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from unrolled.kernels.negative_sampling_compiled import TOLD, compiled
+
 Numbers = NDArray[np.float32]
 Words = NDArray[np.int32]
 Told = tuple[float, int]
 Loop = Callable[[Numbers, Numbers, Words, Words, float, float], Told]
-
-TOLD = 8  # the loss is measured at one of so many positions
 
 
 def reference(vectors: Numbers, outputs: Numbers, x: Words, y: Words, rate: float, out_rate: float) -> Told:
@@ -65,8 +65,6 @@ def loop() -> Loop:
     """The fastest form there is."""
     if not is_compiled():
         return reference
-    from unrolled.kernels.negative_sampling_compiled import compiled
-
     found: Loop = compiled()
     return found
 

@@ -1,4 +1,4 @@
-"""The loop of negative sampling, compiled by numba (the extra [fast]); imported only where numba is installed."""
+"""The loop of negative sampling, compiled by numba (the extra [fast]), which is imported when it is asked for."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.kernels.negative_sampling import TOLD
-
+TOLD = 8  # the loss is measured at one of so many positions
 SIGNATURE = "Tuple((f8, i8))(f4[:, ::1], f4[:, ::1], i4[:, :, ::1], i4[:, ::1], f8, f8)"
 
 
