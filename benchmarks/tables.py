@@ -8,6 +8,7 @@ from benchmarks import (
     forecast_tables,
     models_page,
     recall_tables,
+    word_tables,
     suite_page,
     writing_tables,
 )
@@ -226,6 +227,7 @@ def main() -> None:
         writing_tables.report,
         recall_tables.memories,
         bag_tables.bags,
+        word_tables.words,
         memory,
         mutants,
     )
