@@ -8,8 +8,8 @@ from benchmarks import (
     forecast_tables,
     models_page,
     recall_tables,
-    word_tables,
     suite_page,
+    word_tables,
     writing_tables,
 )
 from benchmarks.page import HERE, PAGE, curves, picture, read, read_all, table
