@@ -250,9 +250,19 @@ class Task(task.Task):
         return WordVectors(self.codec.words, table[len(SPECIALS) :])
 
     def uses(self) -> list[task.Use]:
-        near = task.Use("words near a word", "neighbours", ("WORD",))
-        alike = task.Use("how similar two words are", "similarity", ("WORD", "WORD"))
-        return [near, alike, task.Use("a is to b as c is to which word", "analogy", ("WORD", "WORD", "WORD"))]
+        a, b, c = (self._shown_words() * 3)[:3]
+        near, alike = task.Use("words near a word", "neighbours", (a,)), "how similar two words are"
+        which = task.Use("a is to b as c is to which word", "analogy", (a, b, c))
+        return [
+            near,
+            task.Use(alike, "similarity", (a, b)),
+            which,
+            task.Use("words that fit", "predict", ("NEW_DATA",)),
+        ]
+
+    def _shown_words(self) -> list[str]:
+        """Frequent words that are not very short, if there are such."""
+        return [word for word in self.codec.words if len(word) > 3][:SHOWN] or self.codec.words[:SHOWN]
 
     def read(self, source: Any) -> Iterator[list[task.Given]]:
         return read_inputs(source, self.data, self.column)
@@ -292,9 +302,8 @@ class Task(task.Task):
         if not isinstance(model, ContextWords):
             return {}
         vectors = self.word_vectors(model)
-        chosen = [word for word in vectors.words if len(word) > 3][:SHOWN] or vectors.words[:SHOWN]
         rows: list[list[Any]] = []
-        for word in chosen:
+        for word in self._shown_words():
             near = vectors.neighbours(word, NEAR)
             rows.append([word, ", ".join(f"{each['word']} ({each['cosine']:.2f})" for each in near)])
         return {

@@ -202,7 +202,11 @@ class _Choice:
             tokens = self.config.watching.evaluate_tokens
             self.set("watching", "evaluate_tokens", max(1000, round(tokens * each / self.pace.look, -3)))
             self.pace = self.pace._replace(look=each)
-        self.set("watching", "evaluate_every", _round(self._expected() / looks))
+        steps = _round(self._expected() / looks)
+        if self.task.LOOKS == "epoch":  # more often, where that takes no more than its share of the time
+            most = LOOKING * self.seconds / max(self.pace.look, 1e-6)
+            steps = min(steps, max(self._sampler().steps_per_epoch, _round(self._expected() / most)))
+        self.set("watching", "evaluate_every", steps)
 
     def rates(self) -> None:
         """A race, where a run is long enough for it; otherwise a larger one than models have by default."""
