@@ -73,6 +73,7 @@ class Task(task.Task):
     UNIT = "words"
     TYPED = True
     LOOKS = "epoch"
+    MIXES = False
 
     config: Config
     data: DataConfig
