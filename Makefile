@@ -67,6 +67,7 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.beam
 	$(BIN)/python -m benchmarks.autoregression
 	test -z "$$PEER_PYTHON" || $(BIN)/python -m benchmarks.forecast_speed
+	test -z "$$PEER_PYTHON" || $(BIN)/python -m benchmarks.word_vectors
 	test -z "$$UNROLLED_DATA" || $(BIN)/python -m benchmarks.forecast_large
 	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.recall speed

@@ -9,6 +9,7 @@ from benchmarks import (
     models_page,
     recall_tables,
     suite_page,
+    word_tables,
     writing_tables,
 )
 from benchmarks.page import HERE, PAGE, curves, picture, read, read_all, table
@@ -226,6 +227,7 @@ def main() -> None:
         writing_tables.report,
         recall_tables.memories,
         bag_tables.bags,
+        word_tables.words,
         memory,
         mutants,
     )

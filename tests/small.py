@@ -29,6 +29,12 @@ DATA: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "noise": ("denoise", (SERIES + SERIES[::-1], SERIES), {}),
     "series along time": ("forecast", HOURS, {"horizon": 3, "lookback": 8, "by": "direct"}),
     "series by rollout": ("forecast", HOURS, {"horizon": 3, "lookback": 8, "by": "rollout", "samples": 5}),
+    "words in contexts": ("word-vectors", LINES, {"window": 2, "negatives": 2, "min_count": 1, "subsample": 0.1}),
+    "words in contexts, together": (
+        "word-vectors",
+        [" ".join(LINES)],
+        {"examples": "stream", "method": "cbow", "min_count": 1},
+    ),
     "patterns": ("recall", (np.sign(SERIES[:12, :5]),), {}),
     "pairs": ("translate", [(t, t[::-1]) for t in LINES], {"target_dropout": 0.2, "teacher": 0.8}),
     "pictures": ("caption", (PICTURES, [WORDS[i % 10] for i in range(30)]), {}),

@@ -27,6 +27,7 @@ MODULES = {
 
 ORDER = [
     {"core"},
+    {"kernels"},
     {"layers", "data", "objectives", "decode", "pictures"},
     {"emissions", "nn", "errors", "results"},  # the last three: what users import
     {"models", "tasks", "verbs"},

@@ -11,8 +11,8 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-EXTRAS = [need for needs in PROJECT["optional-dependencies"].values() for need in needs]
-DIRECT = [Requirement(need) for need in [*PROJECT["dependencies"], *EXTRAS]]
+EXTRAS = {name: [*map(Requirement, needs)] for name, needs in PROJECT["optional-dependencies"].items()}
+DIRECT = [*map(Requirement, PROJECT["dependencies"]), *EXTRAS.pop("dev")]
 LOCK = (ROOT / "requirements.lock").read_text()
 PINS = dict(re.findall(r"^([a-z0-9._-]+)==([^ ;]+)", LOCK, re.MULTILINE))
 
@@ -22,6 +22,13 @@ def test_a_direct_dependency_has_both_bounds_and_is_locked(need: Requirement) ->
     assert {one.operator for one in need.specifier} == {">=", "<"}
     pins = {"torch": "2.13.0"} | PINS
     assert need.specifier.contains(pins[need.name])
+
+
+@pytest.mark.parametrize("name", EXTRAS)
+def test_an_extra_has_both_bounds_and_is_not_installed_with_the_rest(name: str) -> None:
+    for need in EXTRAS[name]:
+        assert {one.operator for one in need.specifier} == {">=", "<"}
+        assert need.name not in PINS
 
 
 def test_the_lock_has_a_hash_for_every_version_and_no_torch() -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from unrolled.runs.describe import describe
     from unrolled.runs.run import Run, load
     from unrolled.runs.session import Session
+    from unrolled.runs.vectors import vectors
     from unrolled.training.api import train
 
 __version__ = "0.1.0"
@@ -30,6 +31,7 @@ _lazy = {
     "load": "unrolled.runs.run",
     "Run": "unrolled.runs.run",
     "Session": "unrolled.runs.session",
+    "vectors": "unrolled.runs.vectors",
 }
 _modules = ("errors", "nn", "results", "sklearn", "testing")
 
@@ -46,6 +48,7 @@ __all__ = [
     "sklearn",
     "testing",
     "train",
+    "vectors",
     "write_report",
 ]
 

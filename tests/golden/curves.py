@@ -40,6 +40,7 @@ MODELS = {
     "caption": ("encdec", "seq2seq", "nearest-target"),
     "recognise": ("seq2seq", "encdec", "bilstm", "gru"),
     "forecast": ("gru", "tcn", "linear-map", "ets"),
+    "word-vectors": ("word2vec", "ppmi", "prior"),
     "recall": ("classical-hopfield", "dense-hopfield", "continuous-hopfield"),
 }  # fmt: skip
 UNFIT = {

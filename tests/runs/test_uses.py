@@ -22,7 +22,7 @@ from unrolled.runs.uses import data_words, own_words
 
 QUICK = {"steps": 2, "batch_size": 8, "warmup": 1, "threads": 1, "d_embedding": 8, "split": "60/20/20"}
 UNITS = {"classify": "examples", "regress": "examples", "tag": "words", "denoise": "steps", "next-frame": "frames",
-         "forecast": "numbers", "recall": "queries"}  # fmt: skip
+         "forecast": "numbers", "recall": "queries", "word-vectors": "words"}  # fmt: skip
 
 
 def lines(path: Path, *text: str) -> Path:
@@ -101,6 +101,7 @@ CASES: dict[str, tuple[str, str, Any, dict[str, Any]]] = {
     "regress": ("regress", "gru", series_data, {"model.d_state": 4, "layout": "wide", "target": "level"}),
     "tag": ("tag", "bigru", words_data, {"model.d_state": 4}),
     "denoise": ("denoise", "gru", noisy_data, {"model.d_state": 4}),
+    "word-vectors": ("word-vectors", "word2vec", text_data, {"subsample": 0.0}),
     "recall": ("recall", "dense-hopfield", bits_data, {}),
     "translate": ("translate", "seq2seq", pairs_data, {"model.d_state": 4}),
     "caption": ("caption", "encdec", pictures_data, {"tokens": "word", "encoder.d_first": 4}),

@@ -52,7 +52,7 @@ def write(
     out: str,
     data: str,
     found: Iterator[tuple[Given, Result]],
-    task: Task,
+    task: Task | None,
     quote_formulas: bool = False,
     rows: Callable[[Result], list[Result]] | None = None,
 ) -> None:
@@ -125,9 +125,9 @@ def _own_rows(found: Iterator[Result]) -> Iterator[list[Any]]:
         yield [_cell(value) for value in row.values()]
 
 
-def _rows(data: str, said: Iterator[Result], task: Task) -> Iterator[list[Any]]:
+def _rows(data: str, said: Iterator[Result], task: Task | None) -> Iterator[list[Any]]:
     """The rows of a table with the predictions in columns behind; the header, where it has one, first."""
-    rows = None if data == "-" else task.rows_in(Path(data))
+    rows = None if data == "-" or task is None else task.rows_in(Path(data))
     if rows is None:
         raise UsageError(
             f"'{data}' is not a table, so its rows cannot be copied; write a .jsonl file, or give a .csv file"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -18,6 +19,9 @@ Withs = Annotated[
     typer.Option("--with", help="Your own Python file that defines the verb or the run's model; may be repeated."),
 ]
 Prompt = Annotated[str, typer.Argument(help="The input to continue.", metavar="prompt")]
+Words = Annotated[list[str], typer.Argument(help="One or more words.", metavar="WORD")]
+RunOrFile = Annotated[str, typer.Argument(help="A run directory, a comparison, or a file of word vectors.")]
+INPUTS: dict[str, Any] = {"examples": Data, "prompt": Prompt, "words": Words}
 TAKEN = {"run", "inputs", "with", "device", "out", "json", "help"}  # what every verb has
 
 
@@ -28,7 +32,7 @@ def command_of(name: str) -> Callable[..., None]:
         raise UsageError(
             f"the setting '{min(clash)}' of the verb '{name}' clashes with an option that all verbs have; rename it"
         )
-    alone = spec.takes == "prompt"
+    alone = spec.takes != "examples"
 
     def run_verb(
         run: RunPath,
@@ -39,17 +43,26 @@ def command_of(name: str) -> Callable[..., None]:
         json: Json = False,
         values: dict[str, Any] = {},  # noqa: B006
     ) -> None:
+        from unrolled.core.task import Given
         from unrolled.runs.run import load
 
-        opened = load(run, own_file=join(with_ or [], discover.verbs), device=device)
-        found = opened.each(name, inputs, values)
+        task: Any = None
+        found: Any
+        if spec.of_file is not None and os.path.isfile(run):
+            given = [*map(Given, inputs)]
+            found = ((given[0], each) for each in spec.of_file(run, given, spec.request.parse(values)))
+        else:
+            opened = load(run, own_file=join(with_ or [], discover.verbs), device=device)
+            task, found = opened.task, opened.each(name, inputs, values)
         with discover.verbs.own_mistakes():
             if out is not None:
-                write(out, "-" if alone else inputs, found, opened.task)
+                write(out, "-" if alone else inputs, found, task, rows=spec.rows if alone else None)
             else:
                 print_results(found, None if json else spec.writers.get("text"))
 
-    run_verb.__annotations__["inputs"] = Prompt if alone else Data
+    run_verb.__annotations__["inputs"] = INPUTS[spec.takes]
+    if spec.of_file is not None:
+        run_verb.__annotations__["run"] = RunOrFile
     run_verb.__doc__ = spec.summary
     return with_options({"": spec.request})(run_verb)
 

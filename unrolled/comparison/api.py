@@ -191,7 +191,7 @@ def make_plan(
         asked, notes = small.with_folds(asked, few, paces.each, timing, notes)
     if isinstance(asked.folds, int):
         jobs = in_folds(jobs, asked.folds, fold_of(prepared, task))
-    jobs += ensemble_jobs(asked)
+    jobs += ensemble_jobs(asked, prepared)
     at_once = min(most, len(jobs))
     held_out, more = held_out_limit(asked, rest, prepared, n_trained(jobs) / at_once)
     plan = Plan(

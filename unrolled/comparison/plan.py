@@ -194,9 +194,11 @@ def chosen_models(asked: CompareConfig, task: Task, task_name: str, own: str | N
     return list(dict.fromkeys(wanted))
 
 
-def ensemble_jobs(asked: CompareConfig) -> list[Job]:
-    """A run that combines the others, when they are done."""
-    return [Job(folder=ENSEMBLE, label=ENSEMBLE, kind=ENSEMBLE, model=ENSEMBLE)] if asked.ensemble else []
+def ensemble_jobs(asked: CompareConfig, task: Task) -> list[Job]:
+    """A run that combines the others, when they are done, where that is of use to the task."""
+    return (
+        [Job(folder=ENSEMBLE, label=ENSEMBLE, kind=ENSEMBLE, model=ENSEMBLE)] if asked.ensemble and task.MIXES else []
+    )
 
 
 def baseline_jobs(task: Task) -> list[Job]:

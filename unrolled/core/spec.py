@@ -16,22 +16,26 @@ from unrolled.core.errors import UsageError, listed, nearest
 
 Kind = Literal["causal", "encoder", "conditional", "memory"]
 Reads = Literal["embedded", "tokens", "numbers", "units", "counts", "tf-idf"]
-Where = Literal["next", "each", "whole", "regions", "horizon"]
+Where = Literal["next", "each", "whole", "regions", "horizon", "context"]
 Bags = Literal["none", "also", "only"]
 Preset = Literal["quick", "standard", "thorough"]
 Targets = Literal[
     "tokens", "bits", "class", "classes", "numbers", "tags", "series", "horizon", "pattern", "bit-pattern",
+    "context",
 ]  # fmt: skip
 
 PRESETS: tuple[str, ...] = get_args(Preset)
 PREDICTS = {
     "next": "what comes next", "each": "at each position", "whole": "once for a whole sequence",
     "regions": "for each region of the input", "horizon": "the next steps of a series",
+    "context": "a word from the words around it",
 }  # fmt: skip
-TARGETS = {"pattern": "patterns of numbers", "bit-pattern": "patterns of bits"}  # of which the names are no words
+TARGETS = {
+    "pattern": "patterns of numbers", "bit-pattern": "patterns of bits", "context": "words in their context",
+}  # of which the names are no words  # fmt: skip
 ASKED = {
     "next": "what comes next", "each": "a prediction at each position", "whole": "one prediction for a whole sequence",
-    "horizon": "the next steps of a series",
+    "horizon": "the next steps of a series", "context": "a word from the words around it",
 }  # fmt: skip
 
 
@@ -53,6 +57,8 @@ class Sizes:
     """Whether d_step more columns of the input follow these, 1 where a number was observed, 0 where it is missing."""
     season: int = 1
     """Steps in a season of the series; 1: there is none."""
+    width: int = 16
+    """Of a model that has token vectors of its own, how wide they are."""
 
 
 class Asks(NamedTuple):
@@ -110,9 +116,9 @@ class Ports(NamedTuple):
     d_out: int
     n_classes: int = 0
     d_in: int | None = None
-    answers: Literal["next", "whole", "each", "horizon"] = "next"
-    """Where predictions are wanted: what comes next, one for a whole sequence, one at each of its positions, or the
-    next steps of a series."""
+    answers: Literal["next", "whole", "each", "horizon", "context"] = "next"
+    """Where predictions are wanted: what comes next, one for a whole sequence, one at each of its positions, the next
+    steps of a series, or a word from those around it."""
     readout: str = "last"
     """How a whole sequence is read off the positions of a body."""
     pooling: str = ""
@@ -326,7 +332,7 @@ def misfit(spec: ModelSpec, asks: Asks) -> str | None:
         return "it reads single sequences, but the examples are bags of them"
     if asks.bags is False and spec.bags == "only":
         return "it reads bags of sequences, but the examples are single sequences"
-    alone = spec.owns_head and asks.where not in ("next", "horizon") and asks.targets is not None
+    alone = spec.owns_head and asks.where not in ("next", "horizon", "context") and asks.targets is not None
     if alone and asks.targets not in spec.closed_form:
         known, found = [TARGETS.get(each, each) for each in spec.closed_form], str(asks.targets)
         return f"it has a closed form for {listed(known)}, but the targets are {TARGETS.get(found, found)}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -36,6 +36,15 @@ class Solvable(Protocol):
     """A body, or a model with such a body, that is fitted in closed form to what the task hands it."""
 
     def solve(self, data: Any) -> Any: ...
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """A model that moves its own weights, example after example, where there is no gradient of a whole batch."""
+
+    def learn(self, batch: Batch, rate: float) -> tuple[float, int]:
+        """Move the weights by a batch; the sum of the losses of some of its predictions, and of how many."""
+        ...
 
 
 def share_of(size: int, limit: int | None) -> float:
@@ -163,6 +172,8 @@ class Task:
     OBEYS: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # by verb, the settings of its request that are of use here
     WRITES: ClassVar[bool] = False  # whether a prediction is a text, which is printed alone
     TYPED: ClassVar[bool] = False  # whether an input can be typed in a command, where no file is of that name
+    MIXES: ClassVar[bool] = True  # whether models that predict together are of use: not where a model is its vectors
+    LOOKS: ClassVar[Literal["steps", "epoch"]] = "steps"  # when training evaluates: every so many steps, or each epoch
     FOLD: ClassVar[str | None] = None  # its group of settings (`of`, `number`) that cuts its data into folds, if any
 
     def __init__(self, config: Config, data: Config) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Result = dict[str, Any]
 """What a verb finds for an input, by name: values of JSON, and perhaps arrays."""
 
-Takes = Literal["examples", "prompt"]
+Takes = Literal["examples", "prompt", "words"]
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,15 @@ class Draws(Protocol):
         ...
 
 
+@runtime_checkable
+class HasVectors(Protocol):
+    """A task whose models are vectors of words."""
+
+    def word_vectors(self, model: Any) -> Any:
+        """The vectors by word, a `data.word_vectors.WordVectors`."""
+        ...
+
+
 def _always(served: Served) -> None:
     """A verb that every run can do."""
 
@@ -114,10 +123,12 @@ class VerbSpec:
     request: type[Config]
     """The settings of a request, each with a default: options of the command, arguments in Python."""
     call: Callable[[Served, Sequence[Given], Any], Iterator[Result]]
-    """call(served, inputs, request): of examples one result for each, in order; of a prompt, alone in `inputs`, any
-    number of them."""
+    """call(served, inputs, request): of examples one result for each, in order; of a prompt, alone in `inputs`, or of
+    words, any number of them."""
     takes: Takes = "examples"
-    """Whether inputs are the examples of some data, or one prompt that is continued."""
+    """Whether inputs are the examples of some data, one prompt that is continued, or words that are typed."""
+    of_file: Callable[[str, Sequence[Given], Any], Iterator[Result]] | None = None
+    """of_file(path, inputs, request): the same of a file in place of a run, where that is possible."""
     why_not: Callable[[Served], str | None] = _always
     """why_not(served): why this run cannot do it, as the end of a sentence after "because"; None: it can."""
     ahead: Callable[[Served, Any, Any], Iterator[Result]] | None = None
@@ -153,6 +164,8 @@ def _faults(spec: VerbSpec) -> Iterator[tuple[str, str]]:
     for name, arguments in ARGUMENTS.items():
         if why := miscalled(vars(spec)[name], name, arguments):
             yield name, why
+    if spec.of_file is not None and (why := miscalled(spec.of_file, "of_file", ("path", "inputs", "request"))):
+        yield "of_file", why
     if spec.ahead is not None and (why := miscalled(spec.ahead, "ahead", ("served", "begun", "request"))):
         yield "ahead", why
     for name, writer in spec.writers.items() if isinstance(spec.writers, Mapping) else [("", None)]:

@@ -58,8 +58,8 @@ MODEL = ModelSpec(
     reference="the majority class, the mean",
     aliases=("majority", "dummy", "most-frequent", "mean"),
     reads=("tokens", "numbers"),
-    outputs=("whole",),
+    outputs=("whole", "context"),
     owns_head=True,
     bags="also",
-    closed_form=("class", "classes", "numbers"),
+    closed_form=("class", "classes", "numbers", "context"),
 )

@@ -11,7 +11,7 @@ from unrolled.core.finite import require_finite
 from unrolled.core.task import Given, Task, Use
 from unrolled.core.verb import Result, Served, VerbSpec
 
-NEW = {"examples": "NEW_DATA", "prompt": "TEXT"}  # what stands for an input in a command
+NEW = {"examples": "NEW_DATA", "prompt": "TEXT", "words": "WORD"}  # what stands for an input in a command
 
 
 def why_not(served: Served, verb: str) -> str | None:

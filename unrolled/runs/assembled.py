@@ -7,6 +7,7 @@
     BagReader        bags of sequences: (embedding), body, (readout), pooling, head
     FromLast etc.    a forecast: a decoder, or a reader of windows, whose outputs are relative to a level
     Recaller         a memory, whose states are updated until they stand still
+    (the model)      a word from those around it: what a model file makes is the whole
 
 Initial weights are a function of the seed because parts are made in one order: the table of the decoder, that of the
 encoder, the bodies, readout, head.
@@ -55,6 +56,8 @@ def assemble(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Model:
         return _forecaster(spec, make, ports, ports.forecast, ends)
     if spec.kind == "memory":
         return Recaller(make(Sizes(cast(int, ports.d_in), ports.d_out, targets=ports.targets)))
+    if ports.answers == "context":
+        return cast(Encoder, make(Sizes(ports.n_tokens, ports.d_out, targets=ports.targets, width=ends.d_embedding)))
     if ports.answers not in ("next", "horizon"):
         return _reader(spec, make, ports, ends)
     if spec.kind == "conditional":

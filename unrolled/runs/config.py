@@ -170,6 +170,9 @@ class Start(Config):
     freeze: Annotated[list[str], BeforeValidator(words)] = Field([], json_schema_extra={"flag": "--freeze"})
     """Parts that are not trained, separated by commas: encoder, decoder, embedding, body, head,
     everything-but-the-head, or the start of a parameter name such as encoder.body.layers.0."""
+    vectors: str | None = Field(None, json_schema_extra={"flag": "--vectors"})
+    """Start with the word vectors of this file (word2vec or GloVe format) or saved run, for the words of the vocabulary
+    that it has; the embedding is as wide as they are."""
 
 
 class Choice(Config):
@@ -217,6 +220,8 @@ class RunConfig(Record):
     """Its fingerprint."""
     from_run_sha256: str | None = None
     """The fingerprint of the weights that this run began with, where they came from a saved run."""
+    vectors_sha256: str | None = None
+    """The fingerprint of the file of word vectors that it began with."""
     members: int = Field(1, ge=1, le=100)
     """Number of models in an ensemble, each trained on other folds of the data; 1: a single model."""
     combine: Literal["outputs", "mixture"] = "outputs"
@@ -267,10 +272,12 @@ def assemble(
     task_config: type[BaseModel],
 ) -> RunConfig:
     """Defaults, then what the model's file advises, then a recipe file, then what was given by hand."""
+    advice, given = full_keys(model_recipe, model_config, task_config), full_keys(values, model_config, task_config)
+    if any(key.startswith("budget.") for key in (*given, *flat(recipe))):  # one measure: that which was given
+        advice = {key: value for key, value in advice.items() if not key.startswith("budget.")}
     chosen: dict[str, Any] = {}
-    for layer in (full_keys(model_recipe, model_config, task_config), recipe):
+    for layer in (advice, recipe, given):
         chosen = merge(chosen, flat(layer))
-    chosen = merge(chosen, full_keys(values, model_config, task_config))
     config = RunConfig.parse(chosen)
     own = parse_settings(model_config, config.model_settings, "model")
     of_task = parse_settings(task_config, config.task_settings, "task")

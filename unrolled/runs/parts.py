@@ -11,7 +11,7 @@ fixed by the name with it or without.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -103,8 +103,10 @@ def take(
     saved: nn.Module,
     means: Mapping[str, Vocabulary],
     meant: Mapping[str, Vocabulary],
+    filled: Collection[str] = (),
 ) -> Taken:
-    """Copy into the model every tensor of a saved one that has the same name by part, the same shape and meaning.
+    """Copy into the model every tensor of a saved one that has the same name by part, the same shape and meaning, but
+    for those that are filled already.
 
     `means` and `meant` are what the rows of tables and heads stand for here and there. Tables that scale their entries
     differently are converted, so that what reaches the body is what it was.
@@ -113,6 +115,8 @@ def take(
     inputs, before = input_layers(model), input_layers(saved)
     took, left = [], {}
     for name, here in tensors(model).items():
+        if name in filled:
+            continue
         wanted = in_half(name, model)
         other = counterpart(wanted, there)
         why = _misfit(here, there.get(other), means.get(part_of(wanted)), meant.get(part_of(other)))

@@ -196,9 +196,9 @@ class Run:
     ) -> Iterator[tuple[Given, Result]]:
         """Inputs with their results, as they are made, so that data of any size passes."""
         spec, asked = asked_of(self.served, verb, request or {})
-        if spec.takes == "prompt":
-            prompt = Given(inputs)
-            yield from ((prompt, result) for result in called(self.served, verb, [prompt], asked))
+        if spec.takes != "examples":
+            alone = [Given(inputs)] if spec.takes == "prompt" or isinstance(inputs, str) else [*map(Given, inputs)]
+            yield from ((alone[0], result) for result in called(self.served, verb, alone, asked))
             return
         done = 0
         for some in self._started(inputs, conditions):

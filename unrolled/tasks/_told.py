@@ -39,3 +39,9 @@ class OfClasses(Record):
     """Of classify, beside the above."""
 
     temperature: float = Field(1.0, gt=0, le=1e6)
+
+
+class OfWords(Record):
+    """Of word-vectors."""
+
+    column: str | None = None

@@ -32,7 +32,7 @@ from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory, first_free, is_free
 from unrolled.runs.storage.locks import in_use
 from unrolled.runs.trust import data_of, fingerprint, is_path, own_file_of, paths_among, resume_training, stopped
-from unrolled.training import race, recipe, starting, token_choice, told
+from unrolled.training import race, recipe, starting, token_choice, told, word_vectors
 from unrolled.training.estimate import require_time
 from unrolled.training.finishing import finish
 from unrolled.training.loop import Loop
@@ -141,6 +141,7 @@ def configure(
     spec, of_task = discover.model(model), discover.tasks.load(task)
     advice = {**spec.recipe, **of_task.Task.FOR_KIND.get(spec.kind, {}), **of_task.Task.ADVICE.get(model, {})}
     advice |= {} if saved is None else starting.inherited(saved, model)
+    advice |= word_vectors.advice(settings, values)
     config = assemble(settings, values, advice, spec.config, of_task.Config)
     if not config.is_alone or config.combine != "outputs":
         raise UsageError(f"ensembles are trained with: {invocation('compare', {'folds': 5}, 'DATA')}")
@@ -158,6 +159,7 @@ def given_keys(config: RunConfig, settings: Mapping[str, Any], recipe: Mapping[s
     keys = {*full_keys(settings, *own), *flat(recipe)}
     if config.start.from_run is not None:
         keys |= {*leaf_paths(Ends, "ends."), *(f"model_settings.{name}" for name in config.model_settings)}
+    if config.start.from_run is not None or config.start.vectors is not None:
         keys |= token_choice.GIVEN
     return frozenset(keys)
 
@@ -207,8 +209,9 @@ def _is_finished(run: RunDirectory) -> bool:
 def _named_again(run: RunDirectory, config: RunConfig, given: Mapping[str, Any]) -> RunConfig:
     """The config with the paths that were named again; one that is needed and was not named is asked for."""
     named = paths_among(config.task_settings)
-    if config.start.from_run is not None and not starting.began(run):
-        named["from_run"] = config.start.from_run
+    if not starting.began(run):
+        first = {"from_run": config.start.from_run, "vectors": config.start.vectors}
+        named |= {name: path for name, path in first.items() if path is not None}
     for name, before in named.items():
         if given.get(name) is None:
             again = resume_training(run.path, config)
@@ -218,9 +221,8 @@ def _named_again(run: RunDirectory, config: RunConfig, given: Mapping[str, Any])
             )
         if name == "target_file" and not trust.is_same(given[name], before):
             raise DataError(f"{given[name]}: not the file of targets that this run started with, {shortened(before)}")
-    if "from_run" in named:
-        return config.model_copy(update={"start": config.start.updated({"from_run": str(given["from_run"])})})
-    return config
+    own: dict[str, Any] = {name: str(given[name]) for name in ("from_run", "vectors") if name in named}
+    return config.model_copy(update={"start": config.start.updated(own)}) if own else config
 
 
 Given = frozenset[str] | None
@@ -257,6 +259,7 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
         raise DataError(f"{run.path}: the data has changed since this run started; restore it, or start a new run")
     before = run.read_json("data.json")["facts"].get("notes") if resuming else []
     _told([note for note in task.facts().get("notes", []) if note not in (before or [])], shown)
+    config = config if given is None else recipe.looking(config, task, given)
     choice = recipe.Chosen(config)
     if given is not None:
         left = (config.budget.time or DEFAULT_TIME) - (time.monotonic() - started)
@@ -267,13 +270,17 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     model = build.make_model(config, task)
     closed_form.require_weights(config, task, model)
     if closed_form.applies(config, task.ports()) and config.start != Start():
-        wrong = f"{option('from_run')} and {option('freeze')}"
+        wrong = f"{option('from_run')}, {option('vectors')} and {option('freeze')}"
         raise UsageError(f"the model '{config.model}' is fitted in closed form, not trained: leave out {wrong}")
     if not resuming:
         require_time(config, task, model, time.monotonic() - started, choice.pace)
     frozen = parts.freeze(model, config.start.freeze)
+    found = None if resuming and starting.began(run) else word_vectors.take(run.path, config, task, model)
+    if found is not None:
+        told.add(run, [found.words], shown)
+        config = config.model_copy(update={"vectors_sha256": found.sha256})
     if saved is not None:
-        taken = starting.take_weights(model, task, saved)
+        taken = starting.take_weights(model, task, saved, () if found is None else found.tensors)
         shown.say(taken.words(saved.path))
         starting.require_taken(frozen, taken)
     if not resuming:

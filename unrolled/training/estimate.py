@@ -17,7 +17,7 @@ from unrolled.core.batch import Batch
 from unrolled.core.errors import NotTrained
 from unrolled.core.forward import forward
 from unrolled.core.front import option
-from unrolled.core.task import Baseline, Model, Task
+from unrolled.core.task import Baseline, Learner, Model, Task
 from unrolled.runs import closed_form
 from unrolled.runs.build import make_model
 from unrolled.runs.config import Budget, RunConfig
@@ -60,7 +60,8 @@ def pace_of(config: RunConfig, task: Task, model: Model) -> Pace:
     if learning * times < LONG:
         tried = [_seconds(task, model, batch) for _ in range(2)]
         reading, learning, times = min(each[0] for each in tried), min(each[1] for each in tried), 1.0
-    reading, learning = reading * times, learning * times + _moving(config, model)
+    moving = 0.0 if isinstance(model, Learner) else _moving(config, model)
+    reading, learning = reading * times, learning * times + moving
     model.train(mode)
     size = max(task.size("train"), 1)
     valid, held_out = task.size("valid"), sum(map(task.size, task.held_out()))
@@ -93,6 +94,11 @@ def _moving(config: RunConfig, model: Model) -> float:
 
 def _seconds(task: Task, model: Model, batch: Batch) -> tuple[float, float]:
     """Of reading a batch, and of a step on it."""
+    if isinstance(model, Learner):
+        begun = time.perf_counter()
+        model.learn(batch, 0.0)
+        spent = time.perf_counter() - begun
+        return spent / 2, spent
     with torch.random.fork_rng(devices=[]):
         begun = time.perf_counter()
         with torch.no_grad():

@@ -24,7 +24,7 @@ from unrolled.core.errors import DataError, Diverged, NotTrained
 from unrolled.core.forward import carries, forward, start
 from unrolled.core.front import option
 from unrolled.core.state import State
-from unrolled.core.task import Model, Task
+from unrolled.core.task import Learner, Model, Task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.parts import Frozen
 from unrolled.runs.storage.checkpoint import Checkpoints, flatten, unflatten
@@ -38,6 +38,7 @@ from unrolled.training.optimiser import OPTIMISERS
 from unrolled.training.precision import autocast
 from unrolled.training.progress import Progress
 from unrolled.training.schedule import Plan, rate_of
+from unrolled.training.seeds import noise_seed, seed_noise
 from unrolled.training.signals import StopFlag
 
 PLATEAU_PATIENCE, PLATEAU_CUT = 2, 0.5
@@ -120,6 +121,10 @@ class Loop:
         loss = 0.0
         for part in range(settings.accumulate):
             batch = self.sampler.batch(step * settings.accumulate + part).to(self.config.device)
+            if isinstance(self.model, Learner):
+                known = self.model.learn(batch, self.optimiser.rate)
+                loss += known[0] / max(known[1], 1) / settings.accumulate
+                continue
             with autocast(self.config):
                 y = self._forward(batch)
             total, count = self.task.loss(y.float(), batch)
@@ -132,7 +137,7 @@ class Loop:
     def _step(self) -> float:
         """Move the weights once; returns the loss (NaN when the batch was skipped)."""
         at, settings = self.at, self.config.optimiser
-        _seed(noise_seed(self.config.seed, at.step), self.config.device)
+        seed_noise(noise_seed(self.config.seed, at.step), self.config.device)
         self.frozen.rest()
         self.optimiser.rate = rate_of(settings, at.step, self.plan.horizon, at.plateau, at.guard.scale)
         self.optimiser.forget_gradients()
@@ -378,22 +383,6 @@ class Loop:
         share = at.step / total if total else 0.0
         left = (total - at.step) * at.training / at.step if total and at.step else None
         self.progress.step(share, loss, speed, left)
-
-
-def noise_seed(seed: int, step: int) -> int:
-    """A seed for the noise of one step; neighbouring steps must not be neighbouring seeds.
-
-    >>> noise_seed(0, 0) == noise_seed(0, 1)
-    False
-    """
-    return (seed * 0x9E3779B97F4A7C15 + (step + 1) * 0xBF58476D1CE4E5B9) % 2**63
-
-
-def _seed(seed: int, device: str) -> None:
-    """Seed the noise of dropout; torch.manual_seed does so for all kinds of devices, which takes 0.3 ms of a step."""
-    torch.default_generator.manual_seed(seed)
-    if device != "cpu":
-        torch.manual_seed(seed)
 
 
 def _finite(value: float) -> float | None:

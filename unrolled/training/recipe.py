@@ -78,6 +78,15 @@ def chosen(config: RunConfig, task: Task, given: Collection[str], seconds: float
     return Chosen(config)
 
 
+def looking(config: RunConfig, task: Task, given: Collection[str]) -> RunConfig:
+    """With an evaluation after each epoch, where the task wants it so and no number of steps was given."""
+    if task.LOOKS != "epoch" or "watching.evaluate_every" in given:
+        return config
+    steps = sampler_of(config, task, make_model(config, task)).steps_per_epoch
+    each = max(1, round(steps / config.optimiser.accumulate))
+    return config.model_copy(update={"watching": config.watching.updated({"evaluate_every": each})})
+
+
 def least(config: RunConfig, task: Task, given: Collection[str]) -> RunConfig:
     """The same with steps as small as they would be made where time is short, for an estimate of what is possible."""
     if not applies(config, task):
@@ -193,7 +202,11 @@ class _Choice:
             tokens = self.config.watching.evaluate_tokens
             self.set("watching", "evaluate_tokens", max(1000, round(tokens * each / self.pace.look, -3)))
             self.pace = self.pace._replace(look=each)
-        self.set("watching", "evaluate_every", _round(self._expected() / looks))
+        steps = _round(self._expected() / looks)
+        if self.task.LOOKS == "epoch":  # more often, where that takes no more than its share of the time
+            most = LOOKING * self.seconds / max(self.pace.look, 1e-6)
+            steps = min(steps, max(self._sampler().steps_per_epoch, _round(self._expected() / most)))
+        self.set("watching", "evaluate_every", steps)
 
     def rates(self) -> None:
         """A race, where a run is long enough for it; otherwise a larger one than models have by default."""

@@ -7,7 +7,7 @@ weights       every tensor with the same name by part and the same shape; vector
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +66,12 @@ def offer_own(run: RunDirectory, config: RunConfig, task: Task) -> None:
     task.reuse({table: before.vocabularies()[table] for table in config.from_vocabularies})
 
 
-def take_weights(model: nn.Module, task: Task, saved: Run) -> parts.Taken:
-    """Copy what fits; nothing that fits is an error."""
+def take_weights(model: nn.Module, task: Task, saved: Run, filled: Collection[str] = ()) -> parts.Taken:
+    """Copy what fits, but for tensors that are filled already; nothing that fits is an error."""
     if not saved.config.is_alone:
         n = len(saved.config.ensemble) or saved.config.members
         raise UsageError(f"{saved.path}: this is an ensemble of {n} models; start from one of them")
-    taken = parts.take(model, saved.model, task.vocabularies(), saved.task.vocabularies())
+    taken = parts.take(model, saved.model, task.vocabularies(), saved.task.vocabularies(), filled)
     if not taken.took:
         reasons = "; ".join(f"{name} is {why}" for name, why in list(taken.left.items())[:3])
         raise UsageError(

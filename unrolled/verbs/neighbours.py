@@ -1,0 +1,57 @@
+"""Neighbours: the words whose vectors are nearest to those of some words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from unrolled.core.config import Config
+from unrolled.core.verb import Result, Served, VerbSpec
+from unrolled.verbs import _vectors
+
+if TYPE_CHECKING:
+    from unrolled.core.task import Given
+    from unrolled.data.word_vectors import WordVectors
+
+
+class Request(Config):
+    top: int = Field(10, ge=1, le=1_000_000)
+    """Number of neighbours."""
+
+
+def call(served: Served, inputs: Sequence[Given], request: Request) -> Iterator[Result]:
+    return found(_vectors.of_run(served), inputs, request)
+
+
+def of_file(path: str, inputs: Sequence[Given], request: Request) -> Iterator[Result]:
+    return found(_vectors.of_file(path), inputs, request)
+
+
+def found(vectors: WordVectors, inputs: Sequence[Given], request: Request) -> Iterator[Result]:
+    for word in _vectors.words_of(inputs):
+        yield {"word": word, "neighbours": vectors.neighbours(word, request.top)}
+
+
+def rows(result: Result) -> list[Result]:
+    return [
+        {"word": result["word"], "neighbour": each["word"], "cosine": each["cosine"]} for each in result["neighbours"]
+    ]
+
+
+def text(result: Result) -> str:
+    return "\n".join(f"{row['word']}\t{row['neighbour']}\t{row['cosine']:.4f}" for row in rows(result))
+
+
+VERB = VerbSpec(
+    summary="The words whose vectors are nearest to a word.",
+    request=Request,
+    call=call,
+    takes="words",
+    of_file=of_file,
+    why_not=_vectors.why_not,
+    rows=rows,
+    writers={"text": text},
+    aliases=("neighbors", "nearest", "most-similar"),
+)
