@@ -159,6 +159,17 @@ class Reader(Encoder):
             return without_padding(y[:, self.delay :], mask), mask
         return self._answers(x, mask)
 
+    def at(self, x: Tensor, places: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """y [B, K, D'] of the positions `places` [B, K], where one is asked for at each: the head is computed there
+        alone."""
+        for watching in [*self._forward_pre_hooks.values()]:  # as for any other call
+            watching(self, (x, mask))
+        if self.delay or self.readout is not None or self.head is None:
+            return pick(self(x, mask)[0], places), mask
+        around = self._around(self.embedding, None, None)
+        y = pick(around(x, mask)[0], places)
+        return self.head(y), mask
+
     def _answers(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         if self.embedding is not None:
             x, mask = read(self.embedding, x, mask)
