@@ -105,7 +105,7 @@ def prepare_documents(
             "folder of files"
         )
     side, names, facts = sides(scan, np.ones(len(scan.keys), bool), config, opened.name)
-    if codec is None and offered is not None and offered.kind == config.tokens and offered.special(MASK) is not None:
+    if codec is None and offered is not None and offered.cuts_as(config.tokens) and offered.special(MASK) is not None:
         codec = offered
     training = (each.input for each, number in zip(documents, side) if number == 0)
     kind = config.tokens if codec is None else codec.kind

@@ -167,6 +167,7 @@ def named_beside(given: Mapping[Any, str]) -> dict[str, str]:
 def resume_training(place: Path, config: RunConfig) -> str:
     """The command that resumes a run."""
     own = {"own_file": discover.joined_file(config.own_file) or config.own_file, "from_run": config.start.from_run}
+    own["decoder_from"] = config.start.decoder_from
     own |= paths_among(config.task_settings) | named_beside(config.given)
     return resume_command("train", place, config.source, own)
 
@@ -187,7 +188,7 @@ def is_path(key: str) -> bool:
     >>> is_path("task.pairs.target_file"), is_path("lr")
     (True, False)
     """
-    return key.split(".")[-1] in ("from_run", "target_file")
+    return key.split(".")[-1] in ("from_run", "decoder_from", "target_file")
 
 
 def paths_among(settings: Mapping[str, Any]) -> dict[str, str]:

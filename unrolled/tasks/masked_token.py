@@ -9,6 +9,7 @@ Devlin et al. (2019). Models that are trained so are a start for others: `--from
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,11 +29,12 @@ from unrolled.core.errors import DataError
 from unrolled.core.forward import outputs
 from unrolled.core.opening import exists
 from unrolled.core.spec import Asks, Ports
-from unrolled.core.tokens import EMPTY, GAPS, MASK, NO_ANSWER
+from unrolled.core.tokens import BREAKS, EMPTY, GAPS, MASK, NO_ANSWER
 from unrolled.data.codecs.text import Codec
 from unrolled.data.config import DataConfig
 from unrolled.data.documents import all_rows, documents_in, open_documents, prepare_documents, require_others
 from unrolled.data.examples import INPUT, Examples
+from unrolled.data.files.cell_values import shown
 from unrolled.data.labelled_prepare import spaced, unspaced
 from unrolled.data.masking import NEXT, MaskedRows, Masking, Row, batch_of, measured_batches
 from unrolled.data.prepared import kept, settings_of, used
@@ -55,7 +57,7 @@ ALIASES = (
     "pre-training",
 )
 EVALUATION_ROWS, LIKELY, SHOWN = 32, 5, 3
-GAP = GAPS[-1]
+GAP, BREAK = GAPS[-1], re.compile("|".join(map(re.escape, BREAKS)))
 
 
 class Config(config.Config):
@@ -252,7 +254,7 @@ class Task(PreparedTask):
 
     def read(self, source: Any) -> Iterator[list[task.Given]]:
         """A text with a gap as it is typed, or the texts of data."""
-        if isinstance(source, str) and any(gap in source for gap in GAPS) and not exists(source):
+        if isinstance(source, str) and any(mark in source for mark in (*GAPS, *BREAKS)) and not exists(source):
             return iter([[task.Given(source, number=1)]])
         return read_inputs(source, self.data, self.column)
 
@@ -263,19 +265,25 @@ class Task(PreparedTask):
         return rows_in(path)
 
     def _encoded(self, text: str) -> Row:
-        ids, segments, _ = self.masking.framed([self.codec.with_gaps(spaced(" ".join(text.split()), self.codec.kind))])
+        parts = [" ".join(part.split()) for part in BREAK.split(text)]
+        if len(parts) > 2:
+            raise DataError(f"found {len(parts)} segments in {shown(text)}, expected at most two")
+        found = [self.codec.with_gaps(spaced(part, self.codec.kind)) for part in parts]
+        ids, segments, _ = self.masking.framed(found)
         places = np.flatnonzero(ids == self.codec.special(MASK))
-        return Row(ids, segments, places, np.full(len(places), EMPTY), NO_ANSWER)
+        return Row(ids, segments, places, np.full(len(places), EMPTY), NO_ANSWER if len(parts) == 1 else 0)
 
     def predict(self, model: Any, given: Sequence[task.Given], decoding: Any = None) -> Iterator[dict[str, Any]]:
-        """The most probable tokens at each gap of a text, and the text with the most probable ones in them."""
+        """The most probable tokens at each gap of a text, and the text with the most probable ones in them; where
+        [SEP] separates two segments, how probable it is that the second follows the first."""
         n = LIKELY if decoding is None or decoding.n == 1 else decoding.n
         for each in given:
             row = self._encoded(str(each.value))
-            if not len(row.places):
+            asks_next = row.follows != NO_ANSWER and bool(self.config.next_sentence)
+            if not len(row.places) and not asks_next:
                 where = f"{each.place or f'text {each.number}'}: " if each.number else ""
                 raise DataError(f"{where}there is no gap to fill; write {GAP} where a token is to be predicted")
-            (logp,) = self._log_p(model, [row])
+            ((logp, follows),) = self._outputs(model, [row])
             gaps = []
             for place in logp:
                 p, best = place.exp().topk(min(n, self.codec.size - len(self.codec.specials)))
@@ -284,18 +292,20 @@ class Task(PreparedTask):
             ids = row.ids.copy()
             ids[row.places] = logp.argmax(-1).numpy()
             filled = unspaced(self.codec.decode(ids), self.codec.kind)
-            first = gaps[0][0]
-            yield {"text": each.value, "prediction": filled, "token": first["token"], "p": first["p"], "gaps": gaps}
+            found = {"text": each.value, "prediction": filled}
+            found |= {"token": gaps[0][0]["token"], "p": gaps[0][0]["p"], "gaps": gaps} if gaps else {}
+            yield found | ({"p_next": round(float(follows.softmax(-1)[0]), 6)} if asks_next else {})
 
-    def _log_p(self, model: Any, made: Sequence[Row]) -> Iterable[Tensor]:
-        """The log-probabilities [k, V] of the tokens at the k places of each row; special ones have none."""
+    def _outputs(self, model: Any, made: Sequence[Row]) -> Iterable[tuple[Tensor, Tensor]]:
+        """The log-probabilities [k, V] of the tokens at the k places of each row, special ones have none; and what is
+        put out of its segments."""
         for at in range(0, len(made), EVALUATION_ROWS):
             some = made[at : at + EVALUATION_ROWS]
             ((_, y),) = outputs(model, [batch_of(some, np.arange(len(some)))])
-            y = y[..., : self.codec.size].clone()
+            y, V = y.double().cpu(), self.codec.size
             y[..., : len(self.codec.specials)] = -torch.inf
             for row, own in zip(some, y):
-                yield own[1 : 1 + len(row.places)].double().log_softmax(-1).cpu()
+                yield own[1 : 1 + len(row.places), :V].log_softmax(-1), own[0, V:]
 
     def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
         """Rows with tokens hidden, all as gaps, what stood there, what is predicted, and the nats of it."""
@@ -303,7 +313,7 @@ class Task(PreparedTask):
         masking = replace(self.masking, pairs=False, shares=(1.0, 1.0))
         some = range(min(limit, section.n_examples))
         made = [masking.row(section, i, np.random.default_rng((0, i))) for i in some]
-        for row, logp in zip(made, self._log_p(model, made)):
+        for row, (logp, _) in zip(made, self._outputs(model, made)):
             best, target = logp.argmax(-1), torch.from_numpy(row.hidden)
             nats = -logp.gather(1, target[:, None])[:, 0]
             finite = nats[nats.isfinite()]  # what training never showed is <unknown>, which is not predicted

@@ -75,6 +75,10 @@ class Codec:
         """
         return self.specials.index(name) if name in self.specials else None
 
+    def cuts_as(self, tokens: str) -> bool:
+        """Whether it cuts texts in the way that `--tokens` names."""
+        return self.kind == tokens
+
     def framed(self, ids: Ids) -> Ids:
         """Between <class> and <separator> where the codec has these, as what was pre-trained with them reads a text."""
         first, last = self.special(CLASS), self.special(SEPARATOR)
