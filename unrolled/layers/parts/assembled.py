@@ -20,6 +20,7 @@ from unrolled.core.causal import Causal, Encoder, serial_depth, tick_multiply_ad
 from unrolled.core.compose import Serial, pick, require_right_padding, without_padding
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State
+from unrolled.core.trace import note
 from unrolled.layers.parts.embedding import Borrowed
 from unrolled.layers.readouts.last import Last
 from unrolled.layers.readouts.mean import Mean, RunningMean
@@ -55,6 +56,7 @@ class Decoder(Causal):
         for layer in own["before"]._modules.values():
             x = layer(x)
         y, state = own["body"](x, state)
+        note("output", y)
         for layer in own["behind"]._modules.values():
             y = layer(y)
         return y if head is None else head(y), state
@@ -176,6 +178,8 @@ class Reader(Encoder):
         for layer in self.before:
             x = layer(x)
         y, mask = self._positions(x, mask)
+        note("output", y)
+        note("output mask", mask)
         for layer in self.behind:
             y = layer(y)
         if self.readout is None:
