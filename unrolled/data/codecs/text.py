@@ -300,6 +300,7 @@ class NumberCodec(Codec):
 
 def kinds() -> dict[str, type[Codec]]:
     """Every codec by the word that `--tokens` has for it."""
+    from unrolled.data.codecs.hub import HubCodec
     from unrolled.data.codecs.words import BpeCodec, WordCodec
 
-    return {cls.kind: cls for cls in (ByteCodec, CharCodec, WordCodec, BpeCodec, NumberCodec)}
+    return {cls.kind: cls for cls in (ByteCodec, CharCodec, WordCodec, BpeCodec, NumberCodec, HubCodec)}
