@@ -66,7 +66,7 @@ def asked_of(served: Served, verb: str, request: Mapping[str, Any]) -> tuple[Ver
 
 
 def drawable(ask: Callable[[Any, Any, Any], Any], run: Any, value: Any, settings: Any) -> Any:
-    """What a question answers; numbers that no picture can show are told."""
+    """What a question answers; numbers that no picture can show are an error."""
     try:
         return ask(run, value, settings)
     except ValidationError as error:  # a picture of it cannot be drawn

@@ -139,7 +139,7 @@ def _task(config: RunConfig, codec: Codec) -> Task:
 def _fill(
     ours: Mapping[str, Tensor], parts: Mapping[str, Part], theirs: Mapping[str, Tensor], order: Tensor, where: str
 ) -> list[str]:
-    """Copy theirs into ours; which of ours, in parts, they do not have."""
+    """Copy the tensors of a checkpoint into those of a model; the names of which it lacks."""
     missing = []
     for name, tensor in ours.items():
         part = parts.get(name)
@@ -242,7 +242,7 @@ def _order(codec: Codec) -> tuple[Tensor, int]:
 
 
 def _give(tensors: dict[str, Tensor], value: Tensor, part: Part, order: Tensor, size: int) -> None:
-    """One of ours as theirs."""
+    """A tensor of a model under the names of a checkpoint."""
     value = value.detach().cpu().float()
     if part.rows:
         rows = value.new_zeros((size, *value.shape[1:]))

@@ -162,11 +162,13 @@ class Reader(Encoder):
         return self._answers(x, mask)
 
     def at(self, x: Tensor, places: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """y [B, K, D'] of the positions `places` [B, K], where one is asked for at each: the head is computed there
-        alone."""
+        """y [B, K, D'] of the positions `places` [B, K]: the head is computed there alone. Of a model that answers once
+        for the whole, that."""
         for watching in [*self._forward_pre_hooks.values()]:  # as for any other call
             watching(self, (x, mask))
-        if self.delay or self.readout is not None or self.head is None:
+        if self.readout is not None:
+            return self(x, mask)
+        if self.delay or self.head is None:
             return pick(self(x, mask)[0], places), mask
         around = self._around(self.embedding, None, None)
         y = pick(around(x, mask)[0], places)
