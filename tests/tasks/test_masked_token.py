@@ -17,11 +17,14 @@ from unrolled.data.masking import NEXT
 from unrolled.runs.run import Run
 
 NAMES = ("king", "queen", "cat", "dog")
-TEXTS = [f"the {NAMES[i % 4]} saw it . then the {NAMES[i % 4]} ran off ." for i in range(60)]
+VERBS = ("saw", "had", "met", "ate", "hid")
+TEXTS = [
+    f"the {NAMES[i % 4]} {VERBS[i // 4 % 5]} it . then the {NAMES[i // 20]} {VERBS[i % 5]} me ." for i in range(60)
+]
 SMALL = {"d_model": 16, "n_layers": 2, "n_heads": 2, "d_ff": 32, "d_embedding": 16, "row_length": 24, "tokens": "word",
          "split": "60/20/20", "threads": 1, "warmup": 5, "batch_size": 16, "lr": 0.01, "model.dropout": 0}  # fmt: skip
 
-LEARNED = {"steps": 160, "evaluate_every": 80, "masked": 0.2, "lr": 5e-3, "norm": "pre", "next_sentence": 0.3}
+LEARNED = {"steps": 200, "evaluate_every": 100, "masked": 0.2, "lr": 5e-3, "norm": "pre", "next_sentence": 0.3}
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +35,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_both_sides_are_learned_from(run: Run) -> None:
     """What stands before and behind a gap decides what fills it, better than counts of the token before."""
-    for text, words in (
-        ("the [MASK] saw it .", NAMES),
-        ("then [MASK] cat ran off .", ("the",)),
-        ("saw [MASK] .", ("it",)),
-    ):
+    gaps = {"the [MASK] saw it . then the king saw me .": NAMES, "the cat saw [MASK] . then the king saw me .": ("it",),
+            "the cat saw it . then the king saw [MASK] .": ("me",)}  # fmt: skip
+    for text, words in gaps.items():
         found = run.predict([text])[0]
         assert found["token"].removeprefix("␣") in words
         assert found["prediction"] == text.replace("[MASK]", found["token"].removeprefix("␣"))
@@ -84,14 +85,14 @@ def test_the_loss_is_the_sum_of_both_at_hidden_positions_only(run: Run) -> None:
 
 
 def test_a_second_segment_has_a_probability(run: Run) -> None:
-    found = run.predict(["the king saw it . [SEP] then the king ran off ."])[0]
+    found = run.predict(["the king saw it . [SEP] then the king saw me ."])[0]
     assert 0 <= found["p_next"] <= 1
     assert "token" not in found
 
 
 def test_the_command_fills_a_gap(run: Run, tmp_path: Path) -> None:
-    done = run_unrolled("predict", str(run.path), "saw [MASK] .", cwd=tmp_path)
-    assert json.loads(done.stdout)["prediction"] == "saw it ."
+    done = run_unrolled("predict", str(run.path), "the cat saw [MASK] . then the king saw me .", cwd=tmp_path)
+    assert json.loads(done.stdout)["prediction"] == "the cat saw it . then the king saw me ."
     (tmp_path / "lines.txt").write_text("no gap here\n")
     done = run_unrolled("predict", str(run.path), "lines.txt", cwd=tmp_path, code=3)
     assert "there is no gap to fill; write [MASK] where a token is to be predicted" in done.stderr
