@@ -23,6 +23,7 @@ from unrolled.core.task import Known
 from unrolled.core.tokens import EMPTY
 
 TABLES = ("left", "right", "both")
+ROWS = 512  # distributions that are made at once
 
 
 class Config(Base):
@@ -50,13 +51,25 @@ class MaskedNGram(Encoder):
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         ids = without_padding(x[..., 0] if x.dim() == 3 else x, mask)  # [B, S]
         y = x.new_zeros((*ids.shape, self.d_out), dtype=self.ones.dtype)
+        left, right = neighbours(ids, mask)
         for row in range(len(ids)):  # [S, V] at a time
-            y[row, :, : self.V] = self._log_p(*neighbours(ids[row : row + 1], mask[row : row + 1]))
+            y[row, :, : self.V] = self._log_p(left[row], right[row])
         return without_padding(y, mask), mask
 
+    def at(self, x: Tensor, places: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """The same at places [B, K] alone: [B, K, d_out]."""
+        ids = without_padding(x[..., 0] if x.dim() == 3 else x, mask)  # [B, S]
+        left, right = (each.gather(1, places).flatten() for each in neighbours(ids, mask))  # [B K]
+        y = x.new_zeros((len(left), self.d_out), dtype=self.ones.dtype)
+        for begin in range(0, len(left), ROWS):
+            some = slice(begin, begin + ROWS)
+            y[some, : self.V] = self._log_p(left[some], right[some])
+        return y.view(*places.shape, self.d_out), mask
+
     def _log_p(self, left: Tensor, right: Tensor) -> Tensor:
-        p = ((self.ones + 1) / (self.ones.sum() + self.V)).expand(left.shape[1], -1)  # [S, V]
-        sides = {"left": left[0], "right": right[0]}
+        """log p [n, V] between n tokens before and after."""
+        p = ((self.ones + 1) / (self.ones.sum() + self.V)).expand(len(left), -1)  # [n, V]
+        sides = {"left": left, "right": right}
         used = [name for name in sides if self.context in ("both", name)]
         if not used:
             return p.log()
@@ -64,7 +77,7 @@ class MaskedNGram(Encoder):
         if len(each) == 1:
             return each[0].log()
         q = (each[0].log() + each[1].log() - p.log()).softmax(-1)
-        return self._smoothed("both", left[0] * self.V + right[0], q).log()
+        return self._smoothed("both", left * self.V + right, q).log()
 
     def _smoothed(self, name: str, context: Tensor, below: Tensor) -> Tensor:
         """(n(c, w) + t(c) below(w)) / (n(c) + t(c)) of contexts [S], [S, V]; `below` where c was never counted."""

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from unrolled.core.causal import Causal, Encoder, serial_depth, tick_multiply_adds
+from unrolled.core.causal import Causal, Encoder, Selective, serial_depth, tick_multiply_adds
 from unrolled.core.compose import Serial, pick, require_right_padding, without_padding
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State
@@ -168,6 +168,8 @@ class Reader(Encoder):
             watching(self, (x, mask))
         if self.readout is not None:
             return self(x, mask)
+        if self.embedding is None and self.head is None and isinstance(self.body, Selective):
+            return self.body.at(x, places, mask)
         if self.delay or self.head is None:
             return pick(self(x, mask)[0], places), mask
         around = self._around(self.embedding, None, None)
