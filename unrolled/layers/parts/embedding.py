@@ -46,13 +46,15 @@ class Table(nn.Embedding):
 
 
 class Segmented(Table):
-    """x = s E_w + S_k of ids [B, T, 2], a token and its segment (Devlin et al. 2019); S begins small.
+    """x = s E_w + S_k of ids [B, T, 2], a token and its segment (Devlin et al. 2019).
 
+    E begins with N(0, 1/D), so that the logits of a head that is tied to it begin with size 1; S begins small.
     Where an input has one segment, its vector is that of segment 0: `flat` is the table that gives the same.
     """
 
     def __init__(self, n_tokens: int, width: int, n_segments: int, scale: float = 1.0) -> None:
         super().__init__(n_tokens, width, scale)
+        self.weight.detach().mul_(width**-0.5)
         self.segments = nn.Parameter(0.02 * torch.randn(n_segments, width))
 
     def forward(self, input: Tensor) -> Tensor:
