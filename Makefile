@@ -84,6 +84,7 @@ reproduce: $(STAMP)
 	$(BIN)/python -m benchmarks.bags
 	$(BIN)/python -m benchmarks.forecast
 	$(BIN)/python -m benchmarks.forecast_small
+	$(BIN)/python -m benchmarks.pretraining
 	$(BIN)/python -m benchmarks.tables
 
 # what a newcomer gets on each data set; needs UNROLLED_DATA; hours; each piece can be run alone, and those with a result are skipped

@@ -21,6 +21,7 @@ DATA: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "a stream with longer gradients": ("next-token", [" ".join(LINES)], {"examples": "stream", "back": 8}),
     "texts": ("next-token", LINES, {}),
     "texts of a class": ("next-token", [{"text": t, "kind": t[0]} for t in LINES], {"condition": "kind"}),
+    "documents": ("masked-token", LINES, {"row_length": 12}),
     "rolls": ("next-frame", ROLLS, {}),
     "classes of texts": ("classify", [{"text": t, "label": str(len(t) > 9)} for t in LINES], {"tokens": "word"}),
     "classes of series": ("classify", (SERIES, ["up" if each.mean() > 0 else "down" for each in SERIES]), {}),

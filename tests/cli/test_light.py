@@ -94,7 +94,7 @@ def test_help_and_lists(words: list[str], tmp_path: Path) -> None:
     (["train", "x.txt", "--model", "rnn"], "'elman'"),
     (["train", "x.txt", "--model", "LSTM"], "'lstm'"),
     (["train", "x.txt", "--task", "ner"], "'tag'"),
-    (["train", "x.txt", "--model", "encdec", "--encoder", "bert"], "'transformer-encoder'"),
+    (["train", "x.txt", "--model", "encdec", "--encoder", "encoder-only"], "'transformer-encoder'"),
     (["compare", "x.txt", "--models", "lstm,gpt"], "'transformer'"),
     (["models", "linear_rnn"], "'linear-rnn'"),
     (["tasks", "classification"], "'classify'"),

@@ -44,6 +44,12 @@ def rows(**columns: Callable[[int], Any]) -> Callable[[Path], Any]:
     return lambda _: [{name: cell(i) for name, cell in columns.items()} for i in range(N * TIMES)]
 
 
+def documents(folder: Path) -> Path:
+    """Each of N documents TIMES times, between blank lines."""
+    (folder / "text.txt").write_text("\n\n".join(f"unit {i % N:02} it is" for i in range(N * TIMES)))
+    return folder / "text.txt"
+
+
 def series(number: int, T: int = 30) -> np.ndarray:
     """[T, 2]: noise, and the number of the series all along."""
     return np.stack([random(number).normal(size=T), np.full(T, float(number))], axis=1)
@@ -226,6 +232,7 @@ CASES: dict[str, Case] = {
         {"grey": True},
     ),
     "recordings with two texts": Case("recognise", clips_with_texts),
+    "documents that are there again": Case("masked-token", documents),
     "sources with several targets": Case(
         "translate", rows(source=lambda i: f"unit {i % N:02}", target=lambda i: f"target {i}"),
     ),
@@ -251,7 +258,10 @@ def examples(task: Any, split: str, of: Of) -> Iterator[Any]:
     if along.TIMES in section.fields:
         yield from times(section)
     elif read is not None:
-        yield from (of(section.at(read, i), section.at(TARGET, i)) for i in range(section.n_examples))
+        target = TARGET in {**section.fields, **section.columns}
+        yield from (
+            of(section.at(read, i), section.at(TARGET, i) if target else None) for i in range(section.n_examples)
+        )
     elif of is lines_of:  # whole lines: those at a cut are in two halves
         yield from task.codec.decode(section.values(TARGET)).split("\n")[1:-1]
     else:

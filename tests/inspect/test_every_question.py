@@ -31,7 +31,8 @@ PAIRS = [(line, line[::-1]) for line in LINES]
 PICTURES = np.random.default_rng(1).integers(0, 256, (30, 6, 6, 3), dtype=np.uint8)
 STROKES = [{"strokes": [SERIES[0, i % 30].tolist()], "text": WORDS[i % 12]} for i in range(36)]
 DATA = {
-    "next-token": LINES, "next-frame": ROLLS, "classify": CLASSES, "regress": NUMBERS, "tag": TAGS,
+    "next-token": LINES, "masked-token": LINES, "next-frame": ROLLS, "classify": CLASSES, "regress": NUMBERS,
+    "tag": TAGS,
     "denoise": (SERIES[0] + SERIES[1], SERIES[1]), "translate": PAIRS,
     "caption": (PICTURES, [WORDS[i % 12] for i in range(30)]), "recognise": STROKES,
     "recall": (np.sign(SERIES[0][:10]),), "word-vectors": [" ".join(LINES[i : i + 20]) for i in range(40)],
@@ -72,8 +73,8 @@ def test_every_task_is_walked() -> None:
 
 
 # models of some tasks are put together as those of `classify` or `translate` are, so some are enough
-LIKE_OTHERS = {"regress", "tag", "denoise", "caption", "recognise"}
-SOME = {"elman", "lstm", "tcn", "bilstm", "transformer-encoder", "seq2seq", "encdec"}
+LIKE_OTHERS = {"masked-token", "regress", "tag", "denoise", "caption", "recognise"}
+SOME = {"elman", "lstm", "tcn", "bilstm", "transformer-encoder", "seq2seq", "encdec", "masked-ngram"}
 FORECASTING = {"linear-map", "ets", "naive", "ar", "gru", "tcn", "transformer", "seq2seq"}
 PRODUCT = [
     (task, model, question)

@@ -34,6 +34,10 @@ def text_data(folder: Path) -> Path:
     return lines(folder / "text.txt", *["the cat sat on the mat"] * 60)
 
 
+def documents_data(folder: Path) -> Path:
+    return lines(folder / "documents.txt", *(f"The cat {i} sat. It was a cat.\n" for i in range(30)))
+
+
 def names_data(folder: Path) -> Path:
     return lines(folder / "names.csv", "name,kind", *(f"n{'ab' * (i % 7)}{i},{'xy'[i % 2]}" for i in range(60)))
 
@@ -95,6 +99,7 @@ def hours_data(folder: Path) -> Path:
 CASES: dict[str, tuple[str, str, Any, dict[str, Any]]] = {
     "forecast": ("forecast", "gru", hours_data, {"model.d_state": 4, "task.horizon": 3}),
     "next-token": ("next-token", "gru", text_data, {"model.d_state": 4}),
+    "masked-token": ("masked-token", "bert", documents_data, {"model.d_model": 8, "model.n_heads": 2}),
     "next-token of a class": ("next-token", "gru", names_data, {"data.column": "name", "data.condition": "kind"}),
     "next-frame": ("next-frame", "gru", rolls_data, {"model.d_state": 4}),
     "classify": ("classify", "dan", texts_data, {}),

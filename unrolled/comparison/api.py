@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unrolled.comparison import small
+from unrolled.comparison import small, starting
 from unrolled.comparison.budget import LEFT_OVER, Paces, Timing, held_out_limit, paces_of, require_time, with_solved
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.cores import share_of_cores, with_threads
@@ -47,6 +47,7 @@ from unrolled.report.page import write_report
 from unrolled.runs.config import given_once
 from unrolled.runs.guess import guess_task, prepared_task
 from unrolled.runs.results import RESULT, read_result
+from unrolled.runs.run import saved_config
 from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory, first_free
 from unrolled.runs.storage.locks import LOCK, in_use, is_idle
@@ -170,7 +171,11 @@ def make_plan(
     if not asked.plain and asked.steps is None:
         rest, prepared, recipe = token_choice.for_all(task, rest, data, prepared, asked.time)
     names = chosen_models(asked, prepared, task, own)
-    unused = [name for name in apart if name not in names]
+    saved = None if asked.from_run is None else saved_config(asked.from_run)
+    if saved is not None:
+        starting.require_fit(saved, str(asked.from_run), prepared.ports().asks(prepared.ACCEPTS), task)
+        names = [name for name in names if name != saved.model]
+    unused = [name for name in apart if name not in names and (saved is None or name != saved.model)]
     if unused:
         raise UsageError(f"there are settings for {', '.join(unused)}, but the models compared are {', '.join(names)}")
     look = LOOK_OFTEN if asked.plain and asked.steps is None and asked.time < SHORT else {}
@@ -180,6 +185,10 @@ def make_plan(
     }
     sizes, of_sizes = sizes_of(asked, names, prepared)
     jobs = [*baseline_jobs(prepared), *with_solved(model_jobs(asked, names, sizes, apart), prepared, configs)]
+    if saved is not None:
+        started_from = starting.jobs_from(asked, saved, apart.get(saved.model, {}))
+        jobs += started_from
+        configs[saved.model] = configure(task, saved.model, data, look | rest | started_from[-1].settings)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     named = names_of_sources(data)
     most = 1 if MEMORY in named.values() else asked.jobs or min(cores, MOST_AT_ONCE)

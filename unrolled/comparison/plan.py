@@ -287,7 +287,7 @@ def repeat_command(plan: Plan) -> str:
     defaults = CompareConfig()
     for name, value in plan.asked:
         if value != getattr(defaults, name):
-            flag = {"time": "--budget"}.get(name, f"--{name}")
+            flag = {"time": "--budget", "from_run": "--from"}.get(name, f"--{name}")
             words += [flag, f"{value:g}s" if name == "time" else "none" if value is None else str(value)]
     alone = {f"{model}.{key}": value for model, own in plan.apart.items() for key, value in own.items()}
     for key, value in (plan.settings | alone).items():

@@ -44,7 +44,7 @@ class Batch:
     places: Tensor | None = None
     """[B] long: where in a stream x[:, 0] stands"""
     at: Tensor | None = None
-    """[B, K] long: the positions of x that targets, and outputs of a causal model, belong to; None: all"""
+    """[B, K] long: the positions of x that targets and outputs belong to; None: all"""
     fresh: bool = True
     """True: from the initial state; False: from the state that the batch before left"""
     keep: int | None = None

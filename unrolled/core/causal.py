@@ -85,7 +85,8 @@ class Causal(nn.Module):
 
 @runtime_checkable
 class Selective(Protocol):
-    """A causal layer that computes less where y is asked for at some positions alone."""
+    """A causal layer that computes less where y is asked for at some positions alone; an encoder has a mask instead of
+    the state."""
 
     def at(self, x: Tensor, places: Tensor, state: State | None = None) -> tuple[Tensor, State]: ...
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from unrolled.core.causal import Causal, Encoder, serial_depth
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State
+from unrolled.core.trace import note
 
 
 class Each(Causal):
@@ -67,8 +68,10 @@ class Serial(Causal):
         layers = self._modules["layers"]._modules.values()  # type: ignore[union-attr]  # self.layers costs a tick more
         before = (None,) * len(layers) if state is None else state
         after = []
+        note("layer", x)
         for layer, s in zip(layers, before, strict=True):
             x, s = layer(x, s)
+            note("layer", x)
             after.append(s)
         return x, tuple(after)
 

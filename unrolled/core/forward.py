@@ -85,12 +85,17 @@ def forward(model: Model, batch: Batch, state: State = None) -> tuple[Tensor, St
     """Outputs y [B, T, D'] of a model of any kind, and the state that the next batch continues from.
 
     Of a causal model they are those at the positions `batch.at` [B, K], if it says some: y [B, K, D'].
-    An encoder gives y [B, S', D'] and no state; without a mask all positions are real. The state is the one after the
-    first `batch.keep` positions, where that is fewer than all.
+    An encoder gives y [B, S', D'], or those at `batch.at` too, and no state; without a mask all positions are real. The
+    state is the one after the first `batch.keep` positions, where that is fewer than all.
     """
     x = batch.x
     if isinstance(model, Encoder):
         mask = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if batch.mask is None else batch.mask
+        if batch.at is not None:
+            chosen = (
+                model.at(x, batch.at, mask)[0] if isinstance(model, Selective) else pick(model(x, mask)[0], batch.at)
+            )
+            return chosen, None
         return model(x, mask)[0], None
     decoder, state = start(model, batch, state)
     if batch.at is not None:

@@ -14,7 +14,14 @@ from typing import Any, Literal
 
 Reader = Literal["python", "command line"]
 
-FLAGS = {"own_file": "--with", "from_run": "--from", "time": "--budget", "out": "-o", "n": "-n"}
+FLAGS = {
+    "own_file": "--with",
+    "from_run": "--from",
+    "decoder_from": "--decoder-from",
+    "time": "--budget",
+    "out": "-o",
+    "n": "-n",
+}
 """Other arguments keep their name."""
 ARGUMENTS = frozenset({"task", "model", "out", "recipe", "own_file", "resume", "from_run", "freeze", "valid", "test"})
 """Of `train` and `compare`, in addition to the settings that are arguments too."""

@@ -69,7 +69,7 @@ class Asks(NamedTuple):
     input: Literal["tokens", "numbers"] | None = None
     source: Literal["tokens", "numbers"] | None = None
     targets: str | None = None
-    spelt: bool = False  # a token comes with the letters that it is spelt with
+    spelt: bool = False  # a token comes with others beside it: its letters, its segment
     bags: bool | None = None  # examples are bags of sequences
 
 
@@ -125,6 +125,9 @@ class Ports(NamedTuple):
     """Of bags, how they are read off what is read of their instances: the name of a readout; empty: there are none."""
     letters: int = 0
     """Different letters, where a token comes with those it is spelt with: x [B, T, 1 + L]."""
+    segments: int = 0
+    """Different segments, where a token comes with the one that it is in: x [B, T, 2]; the last two of d_out then say,
+    of the first position, whether one follows the other, if d_out has more outputs than there are tokens."""
     source: SourcePorts | None = None
     """The source that is read before the target is written; None: there is none."""
     delay: int = 0
@@ -145,8 +148,8 @@ class Ports(NamedTuple):
 
     def asks(self, accepts: tuple[str, ...]) -> Asks:
         """What is asked, without sizes."""
-        source = None if self.source is None else self.source.offers
-        return Asks(accepts, self.answers, self.offers, source, self.targets, bool(self.letters), bool(self.pooling))
+        source, spelt = None if self.source is None else self.source.offers, bool(self.letters or self.segments)
+        return Asks(accepts, self.answers, self.offers, source, self.targets, spelt, bool(self.pooling))
 
 
 class WrongField(UsageError):

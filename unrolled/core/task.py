@@ -142,6 +142,12 @@ class Vocabulary(NamedTuple):
         """The name of each row."""
         return [*(self.codec.name(i) for i in range(self.codec.size)), *(f"(class {name})" for name in self.names)]
 
+    def spelt(self) -> list[Any]:
+        """What each row stands for, equal in other vocabularies where it is the same: a special token or class by its
+        name, other tokens by the bytes that they stand for."""
+        own, n = list(self.codec.spelling()), self.specials
+        return [*self.codec.specials, *own[n:], *(f"(class {name})" for name in self.names)]
+
     def meaning(self) -> tuple[str, tuple[str, ...]]:
         """Equal where rows stand for the same."""
         return self.codec.to_json(), self.names
@@ -214,6 +220,10 @@ class Task:
 
         `vocabularies` are by the parts encoder.embedding and decoder.embedding.
         """
+
+    def unknown_share(self) -> float:
+        """The share of the tokens that are read in training that the vocabulary lacks."""
+        return 0.0
 
     def describe(self) -> dict[str, Any]:
         """What a saved run must know of its data beside the codec, as JSON values."""

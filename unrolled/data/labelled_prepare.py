@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from unrolled.core.batch import TARGET
 from unrolled.core.errors import DataError, UsageError, some
 from unrolled.core.front import option
+from unrolled.core.tokens import CLASS
 from unrolled.data.codecs.labels import (
     AnswerCodec,
     ClassCodec,
@@ -80,7 +81,7 @@ def prepare_labelled(
     if fitted is not None:
         inputs, answers = fitted
     elif offered is not None and _reads(offered, source.kind, config, letters):
-        inputs = offered
+        inputs = offered if source.kind != "words" or isinstance(offered, WordListCodec) else words_of(offered)
     else:
         inputs = fit_inputs(source.kind, training(), config, letters, least, source.name)
     if fitted is None:
@@ -143,7 +144,15 @@ def fit_inputs(
 def _reads(codec: Codec | WordListCodec, kind: Kind, config: DataConfig, letters: int) -> bool:
     if isinstance(codec, WordListCodec):
         return kind == "words" and codec.letters == letters
-    return kind == "text" and codec.kind == config.tokens
+    if kind == "words":
+        return codec.kind == "word" and not letters
+    return kind == "text" and codec.cuts_as(config.tokens)
+
+
+def words_of(codec: Codec) -> WordListCodec:
+    """The words of a codec that cuts texts into words, for words that were cut already."""
+    spelt = (word.decode("utf-8", "replace").strip() for word in codec.spelling())
+    return WordListCodec(list(dict.fromkeys(word for word in spelt if word)))
 
 
 def encode_input(inputs: InputCodec, value: Any, place: str) -> NDArray[Any]:
@@ -151,7 +160,11 @@ def encode_input(inputs: InputCodec, value: Any, place: str) -> NDArray[Any]:
     if isinstance(inputs, NumberScaler):
         return inputs.encode(value, place)
     try:
-        ids = inputs.encode(spaced(value, inputs.kind) if isinstance(inputs, Codec) else value)
+        ids = (
+            inputs.framed(inputs.encode(spaced(value, inputs.kind)))
+            if isinstance(inputs, Codec)
+            else inputs.encode(value)
+        )
     except DataError as error:
         raise DataError(f"{place}: {error}") from None
     return ids.astype(np.int32)
@@ -167,6 +180,8 @@ def encode_bag(inputs: InputCodec, bag: Bag, place: str) -> Ragged:
             ids, lengths = inputs.encode_all([spaced(text, inputs.kind) for text in bag])
         except DataError as error:
             raise DataError(f"{place}: {error}") from None
+        if inputs.special(CLASS) is not None:
+            return ragged([inputs.framed(each).astype(np.int32) for each in np.split(ids, np.cumsum(lengths)[:-1])])
         return Ragged(ids.astype(np.int32), (offsets_of(lengths),))
     return ragged([encode_input(inputs, words, f"{place}, instance {i}") for i, words in enumerate(bag, start=1)])
 

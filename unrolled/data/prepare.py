@@ -56,7 +56,7 @@ def prepare(
     opened = open_text(source, config)
     opened.leave_out_copies()
     wanted = NumberCodec.kind if opened.numbers else config.tokens
-    if codec is None and offered is not None and offered.kind == wanted:
+    if codec is None and offered is not None and offered.cuts_as(wanted):
         codec = offered
     found = _prepare(opened, config, config.shares(), codec, labels)
     sections = used(found.sections, config, n_values)

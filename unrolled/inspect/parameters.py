@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from unrolled.core import config
 from unrolled.core.inspection import QuestionSpec
+from unrolled.layers.attention.attention import MultiHead
 from unrolled.layers.attention.blocks import Block
 from unrolled.layers.attention.feed_forward import FeedForward
 from unrolled.layers.conv.conv import CausalConv, NormedConv
@@ -144,8 +145,9 @@ def _gated(n: int, source: str, biases: int) -> Callable[[Any], Formula]:
 
 
 def _block(block: Any) -> Formula | None:
-    if not isinstance(block.feed_forward, FeedForward):
-        return None
+    plain = type(block.attention.heads) is MultiHead and block.attention.heads.W_q.bias is None
+    if not (plain and isinstance(block.feed_forward, FeedForward) and isinstance(block.norm_1, nn.LayerNorm)):
+        return None  # it has other parameters
     heads, p, N = block.attention.heads, block.d_in, block.feed_forward.W_1.out_features
     H, m, m_v = heads.n_heads, heads.d_key, heads.d_value
     count = 4 * p + 2 * N * p + N + p + H * (2 * m * p + 2 * m_v * p)

@@ -18,9 +18,9 @@ from torch import nn
 
 from unrolled.core.compose import Serial
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.attention.attention import CausalSelfAttention, CrossAttention, MultiHead
+from unrolled.layers.attention.attention import CausalSelfAttention, CrossAttention
 from unrolled.layers.attention.blocks import BlocksConfig, CausalBlock, DecoderBlock
-from unrolled.layers.attention.feed_forward import FeedForward
+from unrolled.layers.attention.feed_forward import feed_forward_named
 from unrolled.layers.attention.position import Placed, Rotary, position_named
 from unrolled.layers.parts.encoder_decoder import SourcedSerial
 
@@ -32,6 +32,8 @@ class Config(BlocksConfig):
     window: int = Field(128, ge=0)
     """Attention window of a layer, the position itself included; 0: the whole past, in which case sequences should not
     be longer than those in training."""
+    rotary_base: float = Field(10_000.0, gt=1)
+    """Base of rotary positions: the larger, the slower their angles grow."""
 
 
 class Transformer(Serial):
@@ -46,7 +48,7 @@ def make(config: Config, sizes: Sizes) -> Transformer:
     width = config.d_model
 
     def block() -> CausalBlock:
-        return CausalBlock(_attention(config), _feed_forward(config), config.norm, config.dropout)
+        return CausalBlock(_attention(config), _feed_forward(config), config.norm, config.dropout, config.normalisation)
 
     return Transformer(_around(config, sizes.d_in, block), width)
 
@@ -56,19 +58,21 @@ def attending(config: Config, d_in: int, d_source: int) -> SourcedSerial:
     width = config.d_model
 
     def block() -> DecoderBlock:
-        attention, heads = _attention(config), MultiHead(width, config.n_heads, d_source=d_source)
-        return DecoderBlock(attention, CrossAttention(heads), _feed_forward(config), config.norm, config.dropout)
+        attention, heads = _attention(config), config.heads(d_source)
+        return DecoderBlock(
+            attention, CrossAttention(heads), _feed_forward(config), config.norm, config.dropout, config.normalisation
+        )
 
     return SourcedSerial(*_around(config, d_in, block), d_out=width)
 
 
 def _attention(config: Config) -> CausalSelfAttention:
-    rotary = Rotary() if config.position == "rotary" else None
-    return CausalSelfAttention(MultiHead(config.d_model, config.n_heads), window=config.window or None, rotary=rotary)
+    rotary = Rotary(config.rotary_base) if config.position == "rotary" else None
+    return CausalSelfAttention(config.heads(), window=config.window or None, rotary=rotary)
 
 
-def _feed_forward(config: Config) -> FeedForward:
-    return FeedForward(config.d_model, config.d_ff, config.activation)
+def _feed_forward(config: Config) -> nn.Module:
+    return feed_forward_named(config.activation, config.d_model, config.d_ff)
 
 
 def _around(config: Config, d_in: int, block: Callable[[], nn.Module]) -> list[nn.Module]:
@@ -81,7 +85,7 @@ def _around(config: Config, d_in: int, block: Callable[[], nn.Module]) -> list[n
         layers.append(nn.Linear(entering, width))
     layers += [block() for _ in range(config.n_layers)]
     if config.norm == "pre":
-        layers.append(nn.LayerNorm(width))
+        layers.append(config.normalisation(width))
     return layers
 
 
@@ -92,7 +96,7 @@ MODEL = ModelSpec(
     tiny=Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, window=0, n_positions=24),
     make=make,
     reference="Vaswani et al. 2017; eqs (7.24)-(7.32)",
-    aliases=("gpt", "decoder-only", "causal-transformer", "self-attention"),
+    aliases=("gpt", "decoder-only", "causal-transformer", "self-attention", "gpt2", "llama"),
     preset="quick",
     recipe={"lr": 3e-3, "length": 128, "batch_size": 8, "windows": "random"},
     resize=Config.resized,

@@ -16,9 +16,10 @@ from torch import Tensor, nn
 
 from unrolled.core.causal import Encoder
 from unrolled.core.spec import ModelSpec, Sizes
-from unrolled.layers.attention.attention import MultiHead, SelfAttention
+from unrolled.core.trace import note
+from unrolled.layers.attention.attention import SelfAttention
 from unrolled.layers.attention.blocks import BlocksConfig, EncoderBlock
-from unrolled.layers.attention.feed_forward import FeedForward
+from unrolled.layers.attention.feed_forward import feed_forward_named
 from unrolled.layers.attention.position import PlacedAll, Rotary, position_named
 
 
@@ -41,26 +42,32 @@ class TransformerEncoder(Encoder):
         self.entry = nn.Linear(entering, width) if entering != width else nn.Identity()
         self.blocks = nn.ModuleList(
             EncoderBlock(
-                SelfAttention(
-                    MultiHead(width, config.n_heads), rotary=Rotary() if config.position == "rotary" else None
-                ),
-                FeedForward(width, config.d_ff, config.activation),
+                SelfAttention(config.heads(), rotary=Rotary() if config.position == "rotary" else None),
+                feed_forward_named(config.activation, width, config.d_ff),
                 config.norm,
                 config.dropout,
+                config.normalisation,
             )
             for _ in range(config.n_layers)
         )
-        self.last = nn.LayerNorm(width) if config.norm == "pre" else nn.Identity()
+        self.last = config.normalisation(width) if config.norm == "pre" else nn.Identity()
         self.d_in, self.d_out = d_in, width
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         x = x.masked_fill(~mask.unsqueeze(-1), 0)
         if self.position is not None:
             x, mask = self.position(x, mask)
-        x = self.entry(x)
+        x = self.entered(x)
+        note("layer", x)
         for block in self.blocks:
             x, mask = block(x, mask)
+            note("layer", x)
         return self.last(x), mask
+
+    def entered(self, x: Tensor) -> Tensor:
+        """What the first block reads, of input vectors with their positions."""
+        y: Tensor = self.entry(x)
+        return y
 
 
 def make(config: Config, sizes: Sizes) -> TransformerEncoder:
@@ -74,7 +81,7 @@ MODEL = ModelSpec(
     tiny=Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, n_positions=24),
     make=make,
     reference="Vaswani et al. 2017; eqs (7.25)-(7.32)",
-    aliases=("bert", "encoder-only", "encoder"),
+    aliases=("encoder-only", "encoder"),
     outputs=("each", "whole"),
     preset="standard",
     recipe={"lr": 1e-3},

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+from pydantic import ValidationError
 
 from unrolled.core import discover
 from unrolled.core.errors import UsageError
-from unrolled.core.finite import require_finite
+from unrolled.core.finite import not_finite, require_finite
 from unrolled.core.task import Given, Task, Use
 from unrolled.core.verb import Result, Served, VerbSpec
 
@@ -61,3 +63,14 @@ def asked_of(served: Served, verb: str, request: Mapping[str, Any]) -> tuple[Ver
     with discover.verbs.own_mistakes():
         spec.check(served, asked)
     return spec, asked
+
+
+def drawable(ask: Callable[[Any, Any, Any], Any], run: Any, value: Any, settings: Any) -> Any:
+    """What a question answers; numbers that no picture can show are an error."""
+    try:
+        return ask(run, value, settings)
+    except ValidationError as error:  # a picture of it cannot be drawn
+        odd = next((each["input"] for each in error.errors() if each["type"] == "finite_number"), None)
+        if odd is None:
+            raise
+        raise not_finite(odd) from None

@@ -32,10 +32,11 @@ from unrolled.layers.parts.bags import BagReader
 from unrolled.layers.parts.char_words import SpeltWords
 from unrolled.layers.parts.conditioning import Started
 from unrolled.layers.parts.dropout import WordDropout
-from unrolled.layers.parts.embedding import Affine, Borrowed, OneHot, Table, TiedHead
+from unrolled.layers.parts.embedding import Affine, Borrowed, OneHot, Segmented, Table, TiedHead
 from unrolled.layers.parts.encoder_decoder import EncoderDecoder, Halves
 from unrolled.layers.parts.filter import Filter
 from unrolled.layers.parts.levels import Columns, FromInput, FromLast, InUnits, OfWindow, UnitsDecoder
+from unrolled.layers.parts.pre_training import PreTraining
 from unrolled.layers.parts.strided import Strided
 from unrolled.runs.config import Ends
 
@@ -112,7 +113,7 @@ def _reader(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Encoder:
     readout = None if each or isinstance(embedding, Bag) else readout_named(ports.readout, body.d_out)
     width = body.d_out if readout is None else readout.d_out
     pooling = readout_named(ports.pooling, width) if ports.pooling else None
-    head = nn.Linear(width if pooling is None else pooling.d_out, ports.d_out)
+    head = _reader_head(embedding, width if pooling is None else pooling.d_out, ports, ends)
     before, behind = _dropout(head, ends), _dropout(head, ends)
     if pooling is not None:
         if pooling.ordered:
@@ -123,6 +124,14 @@ def _reader(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Encoder:
         return BagReader(embedding, body, readout, pooling, head, before=before, behind=behind)
     delay = ports.delay if each and isinstance(body, Causal) else 0
     return Reader(embedding, body, readout, head, before=before, behind=behind, delay=delay)
+
+
+def _reader_head(embedding: nn.Module | None, width: int, ports: Ports, ends: Ends) -> nn.Module:
+    """Of a task with segments, what predicts tokens and which segment follows which."""
+    if not ports.segments:
+        return nn.Linear(width, ports.d_out)
+    table = embedding if ends.tied and isinstance(embedding, Table) else None
+    return PreTraining(width, ports.n_tokens, table, ports.d_out - ports.n_tokens)
 
 
 def _forecaster(spec: ModelSpec, make: Make, ports: Ports, asked: ForecastPorts, ends: Ends) -> Model:
@@ -171,6 +180,10 @@ def _read_input(spec: ModelSpec, ports: Ports, ends: Ends) -> Input:
         spelt = SpeltWords(ports.n_tokens, ports.letters, ends.d_embedding, dropout=ends.dropout / 2)
         spelt.words.weight.detach().mul_(READ_SCALE)
         return spelt, spelt.d_out
+    if way == "embedded" and ports.segments:
+        if ends.input != "embedding":
+            raise UsageError("invalid value input = one-hot: expected embedding, because tokens come with a segment")
+        return Segmented(ports.n_tokens, ends.d_embedding, ports.segments), ends.d_embedding
     embedding, width = _input(way, ports.d_in, ports.n_tokens, ends)
     if isinstance(embedding, Table) and ports.n_tokens > FEW:
         embedding.weight.detach().mul_(READ_SCALE)

@@ -71,7 +71,15 @@ def _as_code(command: str) -> str:
 
 def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[str, Any]) -> None:
     """README.md and recipe.toml of a run directory."""
-    left_out = {"versions", "source", "own_file", "own_file_sha256", "from_run_sha256", "from_vocabularies"}
+    left_out = {
+        "versions",
+        "source",
+        "own_file",
+        "own_file_sha256",
+        "from_run_sha256",
+        "decoder_from_sha256",
+        "from_vocabularies",
+    }
     chosen, repeat = f"step {result.get('best_step', 0)} of {result.get('steps', 0)}", ALONE
     if config.ensemble:
         chosen, repeat = "of each model alone", MIXED

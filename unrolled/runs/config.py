@@ -167,12 +167,26 @@ class Start(Config):
     from_run: str | None = Field(None, json_schema_extra={"flag": "--from"})
     """Start from the weights of this saved run, wherever they fit, with its vocabulary if the data is of the same
     kind."""
+    decoder_from: str | None = Field(None, json_schema_extra={"flag": "--decoder-from"})
+    """With --from, for models with a source: take the decoder and its vocabulary from this other run."""
     freeze: Annotated[list[str], BeforeValidator(words)] = Field([], json_schema_extra={"flag": "--freeze"})
     """Parts that are not trained, separated by commas: encoder, decoder, embedding, body, head,
     everything-but-the-head, or the start of a parameter name such as encoder.body.layers.0."""
     vectors: str | None = Field(None, json_schema_extra={"flag": "--vectors"})
     """Start with the word vectors of this file (word2vec or GloVe format) or saved run, for the words of the vocabulary
     that it has; the embedding is as wide as they are."""
+    layer_rate: float = Field(1.0, gt=0, le=1, json_schema_extra={"flag": "--layer-rate"})
+    """Learning rate of a layer relative to the one behind it: below 1, layers near the input move less than the
+    head."""
+    unfreeze_every: int | None = Field(None, ge=1, json_schema_extra={"flag": "--unfreeze-every"})
+    """Gradual unfreezing: only the head is trained at first, and every so many steps one more layer, the last one
+    first."""
+
+    @model_validator(mode="after")
+    def a_second_run_needs_a_first(self) -> Start:
+        if self.decoder_from is not None and self.from_run is None:
+            raise ValueError(f"{option('decoder_from')} needs {option('from_run')}, the run that gives the encoder")
+        return self
 
 
 class Choice(Config):
@@ -222,6 +236,8 @@ class RunConfig(Record):
     """The fingerprint of the weights that this run began with, where they came from a saved run."""
     vectors_sha256: str | None = None
     """The fingerprint of the file of word vectors that it began with."""
+    decoder_from_sha256: str | None = None
+    """The same of the run that gave the decoder."""
     members: int = Field(1, ge=1, le=100)
     """Number of models in an ensemble, each trained on other folds of the data; 1: a single model."""
     combine: Literal["outputs", "mixture"] = "outputs"

@@ -21,7 +21,9 @@ from unrolled.core.causal import Encoder
 from unrolled.core.errors import UsageError, nearest
 from unrolled.core.front import option
 from unrolled.core.task import Vocabulary
-from unrolled.layers.parts.embedding import Table, TiedHead
+from unrolled.data.codecs.text import Codec
+from unrolled.data.codecs.word_list import WordListCodec
+from unrolled.layers.parts.embedding import Segmented, Table, TiedHead
 
 HEAD = "head"
 ALL_BUT_HEAD = "everything-but-the-head"
@@ -66,6 +68,8 @@ class Taken(NamedTuple):
 
     took: list[str]
     left: dict[str, str]
+    some: dict[str, tuple[int, int]] = {}
+    """of tables of which the rows of shared tokens were taken: how many, of how many"""
 
     def words(self, where: object) -> str:
         """One line."""
@@ -76,7 +80,15 @@ class Taken(NamedTuple):
             reasons.setdefault(f"{part_of(name)}: {why}", []).append(name)
         rest = "; ".join(f"{reason} ({len(tensors)})" for reason, tensors in reasons.items())
         line = f"from {where}: {len(self.took)} of {len(self.took) + len(self.left)} tensors loaded: {parts}"
+        for name, (n, of) in self.some.items():
+            line += f"; {part_of(name)}: the {n:,} of {of:,} tokens that both vocabularies have"
         return f"{line}; newly initialised: {rest}" if rest else line
+
+    def beside(self, other: Taken) -> Taken:
+        """With what was taken from a second run."""
+        took = [*self.took, *other.took]
+        left = {name: why for name, why in {**other.left, **self.left}.items() if name not in took}
+        return Taken(took, left, {**self.some, **other.some})
 
 
 def _by_part(tensors: Iterable[str]) -> dict[str, int]:
@@ -103,37 +115,64 @@ def take(
     saved: nn.Module,
     means: Mapping[str, Vocabulary],
     meant: Mapping[str, Vocabulary],
+    halves: Sequence[str] = HALVES,
     filled: Collection[str] = (),
 ) -> Taken:
     """Copy into the model every tensor of a saved one that has the same name by part, the same shape and meaning, but
     for those that are filled already.
 
     `means` and `meant` are what the rows of tables and heads stand for here and there. Tables that scale their entries
-    differently are converted, so that what reaches the body is what it was.
+    differently are converted, so that what reaches the body is what it was; where inputs have one segment and had
+    several, that of the first is part of the table. Of a table of other tokens the rows of those are taken that both
+    vocabularies have. `halves` are those that are looked at, with all else that they do not name.
     """
     there = {in_half(name, saved): tensor for name, tensor in saved.state_dict().items()}
     inputs, before = input_layers(model), input_layers(saved)
-    took, left = [], {}
+    took, left, some = [], {}, {}
     for name, here in tensors(model).items():
         if name in filled:
             continue
         wanted = in_half(name, model)
+        if wanted.split(".")[0] not in (*halves, *ENDS):
+            continue
         other = counterpart(wanted, there)
-        why = _misfit(here, there.get(other), means.get(part_of(wanted)), meant.get(part_of(other)))
         own, theirs = inputs.get(part_of(wanted)), before.get(part_of(other))
-        if why is None and type(own) is not type(theirs):
+        tables = isinstance(own, Table) and isinstance(theirs, Table)
+        means_here, meant_there = means.get(part_of(wanted)), meant.get(part_of(other))
+        rows = shared_rows(means_here, meant_there) if tables and here.dim() == 2 else None
+        same_width = there.get(other, here).shape[1:] == here.shape[1:]
+        why = None if rows and same_width else _misfit(here, there.get(other), means_here, meant_there)
+        if why is None and type(own) is not type(theirs) and not tables:
             why = "a different kind of input layer"
         if why is not None:
             left[name] = why
             continue
-        factor = 1.0
-        if isinstance(own, Table) and isinstance(theirs, Table):
+        value = there[other]
+        if isinstance(own, Table) and isinstance(theirs, Table) and other.endswith("embedding.weight"):
             factor = theirs.scale / own.scale
             _require_one_use(factor, model, saved)
+            value = theirs.flat() if isinstance(theirs, Segmented) and not isinstance(own, Segmented) else value
+            value = value if factor == 1 else value * factor
         with torch.no_grad():
-            here.copy_(there[other] if factor == 1 else there[other] * factor)
+            if rows:
+                here[[new for new, _ in rows]] = value[[old for _, old in rows]]
+                some[name] = len(rows), len(here)
+            else:
+                here.copy_(value)
         took.append(name)
-    return Taken(took, left)
+    return Taken(took, left, some)
+
+
+def shared_rows(means: Vocabulary | None, meant: Vocabulary | None) -> list[tuple[int, int]] | None:
+    """The rows of two vocabularies that stand for the same, (new, old); None where all do, or fewer than half of the
+    new ones."""
+    if means is None or meant is None or means.meaning() == meant.meaning():
+        return None
+    if not all(isinstance(each.codec, Codec | WordListCodec) for each in (means, meant)):
+        return None
+    known = {each: i for i, each in reversed([*enumerate(meant.spelt())])}
+    found = [(i, known[each]) for i, each in enumerate(means.spelt()) if each in known]
+    return found if 2 * len(found) >= means.size else None
 
 
 def input_layers(model: nn.Module) -> dict[str, nn.Module]:
@@ -215,6 +254,32 @@ def chosen(tensors: Sequence[str], words: Sequence[str]) -> Iterator[str]:
         if not found:
             raise UsageError(f"this model has no part '{word}' to freeze; {nearest(word, _known(tensors, word))}")
         yield from found
+
+
+def depths(model: nn.Module) -> dict[str, int]:
+    """How far each parameter is from the predictions: 0 of the head, 1 of the last layer of a body, more of those
+    before it, most of the input layer.
+
+    >>> body = nn.Sequential(nn.Embedding(1, 1), nn.Embedding(1, 1))
+    >>> depths(nn.ModuleDict({"embedding": nn.Embedding(1, 1), "body": body, "head": nn.Embedding(1, 1)}))
+    {'embedding.weight': 3, 'body.0.weight': 2, 'body.1.weight': 1, 'head.weight': 0}
+    """
+    names = [name for name, _ in model.named_parameters()]
+    found: dict[str, int] = {}
+    for half in ("", *HALVES):
+        own = [name for name in names if (name.split(".")[0] if name.split(".")[0] in HALVES else "") == half]
+        bodies = [name for name in own if part_of(name).split(".")[-1] == "body"]
+        layers = sorted({_layer(name) for name in bodies}, reverse=True)
+        for name in own:
+            part = part_of(name).split(".")[-1]
+            deep = 1 + layers.index(_layer(name)) if part == "body" else 1 + len(layers)
+            found[name] = 0 if part in ENDS else deep
+    return {name: found[name] for name in names}
+
+
+def _layer(name: str) -> int:
+    """The number of the layer that a parameter is in; -1: of none, such as what stands before all of them."""
+    return next((int(word) for word in name.split(".") if word.isdigit()), -1)
 
 
 def _named(name: str, word: str) -> bool:

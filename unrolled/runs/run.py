@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import ValidationError
+import numpy as np
+from numpy.typing import NDArray
 
 from unrolled.core import discover
 from unrolled.core.errors import DataError, UsageError
-from unrolled.core.finite import not_finite, require_finite
+from unrolled.core.finite import require_finite
 from unrolled.core.front import invocation, option, quoted, reader
 from unrolled.core.opening import shortened
 from unrolled.core.task import Given, Model, Task
@@ -22,11 +23,12 @@ from unrolled.data.given_splits import names_of_sources, with_given
 from unrolled.pictures.answer import Answer
 from unrolled.results import Figures, Generated, Prediction, RunResult, Scored
 from unrolled.runs import fitting, summary
-from unrolled.runs.asking import asked_of, called, why_not
+from unrolled.runs.asking import asked_of, called, drawable, why_not
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.build import make_model, make_task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.device import own_device, pick_device
+from unrolled.runs.embedding import arrays_of
 from unrolled.runs.results import read_result
 from unrolled.runs.selection import read_table, select
 from unrolled.runs.session import Session
@@ -175,6 +177,12 @@ class Run:
         """
         return cast(list[Prediction], self._results("predict", examples, conditions, request))
 
+    def embed(self, examples: Any, **request: Any) -> NDArray[Any] | list[NDArray[Any]]:
+        """A vector for each example [n, D], or with `pool="none"` a list with the vectors [T, D] of its positions;
+        `layer` is the layer that they are from. Examples are read as for `predict`."""
+        found = arrays_of(self._results("embed", examples, None, request))
+        return np.split(found["vectors"], found["offsets"][1:-1]) if "offsets" in found else found["vectors"]
+
     def do(self, verb: str, inputs: Any, own_file: str | Path | None = None, **request: Any) -> list[Result]:
         """Any verb: `run.do("my-verb", data, top=3)`; `own_file` is a Python file that defines it."""
         if own_file is not None:
@@ -266,7 +274,7 @@ class Run:
                 value = self.first_input()
                 self.task.example(value)
         with discover.questions.own_mistakes(), discover.models.own_mistakes():
-            answer = _asked(spec.ask, self, value, own)
+            answer = drawable(spec.ask, self, value, own)
         if not isinstance(answer, Answer):
             found = type(answer).__name__
             raise UsageError(f"ask of the question '{question}' must return an Answer, found {found}")
@@ -297,16 +305,6 @@ def prepare_again(directory: RunDirectory, config: RunConfig, task: Task, data: 
     with opening(directory.path):
         before = directory.read_json("data.json")["facts"]["fingerprint"]
     return bool(task.facts()["fingerprint"] == before)
-
-
-def _asked(ask: Callable[[Run, Any, Any], Answer], run: Run, value: Any, settings: Any) -> Answer:
-    try:
-        return ask(run, value, settings)
-    except ValidationError as error:  # a picture of it cannot be drawn
-        odd = next((each["input"] for each in error.errors() if each["type"] == "finite_number"), None)
-        if odd is None:
-            raise
-        raise not_finite(odd) from None
 
 
 def saved_config(path: str | Path) -> RunConfig:

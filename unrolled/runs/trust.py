@@ -168,6 +168,7 @@ def resume_training(place: Path, config: RunConfig) -> str:
     """The command that resumes a run."""
     own = {"own_file": discover.joined_file(config.own_file) or config.own_file, "from_run": config.start.from_run}
     own["vectors"] = config.start.vectors
+    own["decoder_from"] = config.start.decoder_from
     own |= paths_among(config.task_settings) | named_beside(config.given)
     return resume_command("train", place, config.source, own)
 
@@ -188,7 +189,7 @@ def is_path(key: str) -> bool:
     >>> is_path("task.pairs.target_file"), is_path("lr")
     (True, False)
     """
-    return key.split(".")[-1] in ("from_run", "target_file", "vectors")
+    return key.split(".")[-1] in ("from_run", "decoder_from", "target_file", "vectors")
 
 
 def paths_among(settings: Mapping[str, Any]) -> dict[str, str]:

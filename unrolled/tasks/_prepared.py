@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from unrolled.core import config, task
+from unrolled.core.batch import SOURCE, TARGET
 from unrolled.core.errors import UsageError
-from unrolled.data.examples import Examples
+from unrolled.core.tokens import UNKNOWN
+from unrolled.data.examples import INPUT, Examples
 from unrolled.data.prepared import Prepared
 
 
@@ -28,6 +30,16 @@ class PreparedTask(task.Task):
     def sections(self) -> Mapping[str, Examples]:
         """The data that was read, by split."""
         return self.found().sections
+
+    def unknown_share(self) -> float:
+        train = self.sections["train"]
+        found = next((train.values(name) for name in (INPUT, SOURCE, TARGET) if name in train.fields), None)
+        known = next((each for part, each in self.vocabularies().items() if part.endswith("embedding")), None)
+        if found is None or known is None or found.dtype.kind not in "iu":
+            return 0.0
+        ids = found if found.ndim == 1 else found[:, 0]
+        unknown, others = int((ids == UNKNOWN).sum()), int((ids >= known.specials).sum())
+        return unknown / max(unknown + others, 1)
 
     def facts(self) -> dict[str, Any]:
         found = self.found()

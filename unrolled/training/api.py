@@ -140,8 +140,12 @@ def configure(
         shown.say(said)
     spec, of_task = discover.model(model), discover.tasks.load(task)
     advice = {**spec.recipe, **of_task.Task.FOR_KIND.get(spec.kind, {}), **of_task.Task.ADVICE.get(model, {})}
-    advice |= {} if saved is None else starting.inherited(saved, model)
     advice |= word_vectors.advice(settings, values)
+    if saved is not None:
+        named = {**flat(values), **settings}
+        advice |= starting.inherited(saved, model) | starting.of_half("encoder", saved, spec.config, named)
+        if (second := starting.given_decoder(settings, values)) is not None:
+            advice |= starting.of_half("decoder", saved_config(second), spec.config, named)
     config = assemble(settings, values, advice, spec.config, of_task.Config)
     if not config.is_alone or config.combine != "outputs":
         raise UsageError(f"ensembles are trained with: {invocation('compare', {'folds': 5}, 'DATA')}")
@@ -210,7 +214,7 @@ def _named_again(run: RunDirectory, config: RunConfig, given: Mapping[str, Any])
     """The config with the paths that were named again; one that is needed and was not named is asked for."""
     named = paths_among(config.task_settings)
     if not starting.began(run):
-        first = {"from_run": config.start.from_run, "vectors": config.start.vectors}
+        first = {name: path for name, path in config.start if is_path(name)}
         named |= {name: path for name, path in first.items() if path is not None}
     for name, before in named.items():
         if given.get(name) is None:
@@ -221,8 +225,8 @@ def _named_again(run: RunDirectory, config: RunConfig, given: Mapping[str, Any])
             )
         if name == "target_file" and not trust.is_same(given[name], before):
             raise DataError(f"{given[name]}: not the file of targets that this run started with, {shortened(before)}")
-    own: dict[str, Any] = {name: str(given[name]) for name in ("from_run", "vectors") if name in named}
-    return config.model_copy(update={"start": config.start.updated(own)}) if own else config
+    paths: dict[str, str] = {name: str(given[name]) for name, _ in config.start if name in named}
+    return config.model_copy(update={"start": config.start.updated(paths)}) if paths else config
 
 
 Given = frozenset[str] | None
@@ -250,10 +254,12 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     if resuming and config.from_vocabularies:
         starting.offer_own(run, config, task)
     elif saved is not None:
-        starting.offer_vocabularies(task, saved.task.vocabularies())
+        starting.offer_vocabularies(task, saved)
     words: list[str] = []
     if given is not None:
         task.prepare(data)
+        if saved is not None:
+            starting.require_overlap(task, saved)
         config, task, words = token_choice.for_run(config, task, data, given)
     elif not prepare_again(run, config, task, data):
         raise DataError(f"{run.path}: the data has changed since this run started; restore it, or start a new run")
@@ -281,7 +287,7 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
         config = config.model_copy(update={"vectors_sha256": found.sha256})
     if saved is not None:
         taken = starting.take_weights(model, task, saved, () if found is None else found.tensors)
-        shown.say(taken.words(saved.path))
+        shown.say(taken.words(" and ".join(dict.fromkeys(str(each.path) for _, each in saved.by_half()))))
         starting.require_taken(frozen, taken)
     if not resuming:
         config = config.model_copy(
@@ -303,14 +309,18 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     return done
 
 
-def _origin(run: RunDirectory, config: RunConfig, resuming: bool) -> Run | None:
-    """The saved run that gives the first weights; a resumed run that has its own needs it no more."""
-    if (start := config.start.from_run) is None or (resuming and starting.began(run)):
+def _origin(run: RunDirectory, config: RunConfig, resuming: bool) -> starting.Origin | None:
+    """The saved runs that give the first weights; a resumed run that has its own needs them no more."""
+    if config.start.from_run is None or (resuming and starting.began(run)):
         return None
-    saved = load(start, own_file=own_file_for(start, discover.joined_file(config.own_file)), device=config.device)
-    if resuming:
-        starting.require_unchanged(run.path, saved, config)
-    return saved
+    own, found = discover.joined_file(config.own_file), []
+    named = {config.start.from_run: config.from_run_sha256, config.start.decoder_from: config.decoder_from_sha256}
+    for path, sha256 in named.items():
+        if path is not None:
+            found.append(load(path, own_file=own_file_for(path, own), device=config.device))
+            if resuming:
+                starting.require_unchanged(run.path, found[-1], sha256)
+    return starting.Origin(*found)
 
 
 def _baselines(run: RunDirectory, config: RunConfig, task: Task) -> dict[str, Any]:

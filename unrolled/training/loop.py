@@ -83,7 +83,7 @@ class Loop:
         self.frozen = frozen
         self.carries = carries(model, config.batching.windows)
         self.sampler = sampler_of(config, task, model)
-        self.optimiser = OPTIMISERS[config.optimiser.optimiser](model, config.optimiser)
+        self.optimiser = OPTIMISERS[config.optimiser.optimiser](model, config.optimiser, config.start)
         self.plan = Plan(config.budget, config.optimiser, self.sampler.steps_per_epoch, self.sampler.tokens_per_step)
         self.checkpoints = Checkpoints(run.path / "checkpoints")
         self.events = Events(run.path / "tensorboard")
@@ -140,7 +140,7 @@ class Loop:
         seed_noise(noise_seed(self.config.seed, at.step), self.config.device)
         self.frozen.rest()
         self.optimiser.rate = rate_of(settings, at.step, self.plan.horizon, at.plateau, at.guard.scale)
-        self.optimiser.forget_gradients()
+        self.optimiser.begin(at.step)
         loss, norm = self._gradient(at.step)
         verdict = at.guard.judge(at.step, loss, norm)
         if verdict == "fine":

@@ -6,15 +6,36 @@ first step of a small run (docs/decisions/0023). These do the same arithmetic to
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from unrolled.runs.config import Optimiser as Settings
+from unrolled.runs.config import Start
+from unrolled.runs.parts import depths
 
 EPSILON = 1e-8
 MOMENTUM = 0.9
+
+
+class Ladder(NamedTuple):
+    """How the layers of a model are trained: `rate` is that of a layer relative to the one behind it, and every so many
+    steps (`every`) one more layer is trained, the head from the start.
+
+    >>> Ladder(0.5).share(2, step=0), Ladder(every=10).share(2, step=19), Ladder(every=10).share(2, step=20)
+    (0.25, 0.0, 1.0)
+    """
+
+    rate: float = 1.0
+    every: int | None = None
+
+    def share(self, depth: int, step: int) -> float:
+        """Of the learning rate, for a weight so far from the head (`parts.depths`)."""
+        return 0.0 if self.every is not None and step < depth * self.every else self.rate**depth
+
+
+FLAT = Ladder()
 
 
 class Optimiser:
@@ -25,9 +46,15 @@ class Optimiser:
     copies: ClassVar[int]
     """how many numbers a weight costs: itself, its gradient, what is remembered of it"""
 
-    def __init__(self, model: nn.Module, settings: Settings) -> None:
-        trained = [p for p in model.parameters() if p.requires_grad]
-        self.weights = sorted(trained, key=lambda p: p.dim() < 2)  # matrices first, each kind in its order
+    def __init__(self, model: nn.Module, settings: Settings, start: Start | None = None) -> None:
+        deep = depths(model)
+        trained = [(p, deep[name]) for name, p in model.named_parameters() if p.requires_grad]
+        trained.sort(key=lambda each: each[0].dim() < 2)  # matrices first, each kind in its order
+        self.weights = [p for p, _ in trained]
+        self.deep = [depth for _, depth in trained]
+        self.ladder = FLAT if start is None else Ladder(start.layer_rate, start.unfreeze_every)
+        self.shares = [1.0] * len(trained)
+        """of the rate that each weight moves with; 0: it is not trained yet"""
         self.settings, self.rate = settings, settings.lr
         self.memory: dict[int, dict[str, Tensor]] = {}
         """what is remembered of a weight, by its number; nothing before its first gradient"""
@@ -35,6 +62,14 @@ class Optimiser:
     def forget_gradients(self) -> None:
         for weight in self.weights:
             weight.grad = None
+
+    def begin(self, step: int) -> None:
+        """Before the gradients of a step: which weights are trained in it, and how fast."""
+        self.forget_gradients()
+        if self.ladder != FLAT:
+            self.shares = [self.ladder.share(depth, step) for depth in self.deep]
+            for weight, share in zip(self.weights, self.shares):
+                weight.requires_grad_(share > 0)
 
     def step(self) -> None:
         """Move all weights that have a gradient."""
@@ -72,19 +107,19 @@ class AdamW(Optimiser):
 
     @torch.no_grad()
     def step(self) -> None:
-        moved: dict[tuple[torch.device, torch.dtype, float], list[list[Tensor]]] = {}
+        moved: dict[tuple[torch.device, torch.dtype, float, float], list[list[Tensor]]] = {}
         for i, weight in enumerate(self.weights):
             if weight.grad is not None:
                 t, m, v = self._remembered(i, weight)
-                group = (weight.device, weight.dtype, self.decay(weight))
+                group = (weight.device, weight.dtype, self.decay(weight), self.shares[i])
                 moved.setdefault(group, []).append([weight, weight.grad, t, m, v])
         b1, b2 = self.settings.betas
-        for (_, _, decay), columns in moved.items():
+        for (_, _, decay, share), columns in moved.items():
             weights, gradients, ts, ms, vs = ([*column] for column in zip(*columns))
             torch._foreach_add_(ts, 1)
             torch._fused_adamw_(
-                weights, gradients, ms, vs, [], ts, lr=self.rate, beta1=b1, beta2=b2, weight_decay=decay, eps=EPSILON,
-                amsgrad=False, maximize=False,
+                weights, gradients, ms, vs, [], ts, lr=self.rate * share, beta1=b1, beta2=b2, weight_decay=decay,
+                eps=EPSILON, amsgrad=False, maximize=False,
             )  # fmt: skip
 
     def _remembered(self, i: int, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -115,7 +150,7 @@ class SGD(Optimiser):
                 u = self.memory[i]["momentum_buffer"].mul_(MOMENTUM).add_(g)
             else:
                 u = self.memory.setdefault(i, {"momentum_buffer": g.clone()})["momentum_buffer"]
-            weight.add_(g.add(u, alpha=MOMENTUM), alpha=-self.rate)
+            weight.add_(g.add(u, alpha=MOMENTUM), alpha=-self.rate * self.shares[i])
 
 
 OPTIMISERS: dict[str, type[Optimiser]] = {"adamw": AdamW, "sgd": SGD}

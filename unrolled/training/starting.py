@@ -7,18 +7,21 @@ weights       every tensor with the same name by part and the same shape; vector
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from pydantic import BaseModel
 from torch import nn
 
+from unrolled.core import discover
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
+from unrolled.core.spec import Role, serves
 from unrolled.core.task import Task, Vocabulary
 from unrolled.runs import parts
 from unrolled.runs.build import make_task
-from unrolled.runs.config import RunConfig
+from unrolled.runs.config import RunConfig, flat
 from unrolled.runs.run import Run
 from unrolled.runs.storage import manifest
 from unrolled.runs.storage.checkpoint import Checkpoints
@@ -33,6 +36,23 @@ def given_origin(settings: Mapping[str, Any], recipe: Mapping[str, Any]) -> str 
     return next((str(path) for path in places if path is not None), None)
 
 
+def given_decoder(settings: Mapping[str, Any], recipe: Mapping[str, Any]) -> str | None:
+    """The same of the saved run that gives the decoder."""
+    found = {**flat(recipe), **settings}
+    return next((str(found[key]) for key in ("start.decoder_from", "decoder_from") if found.get(key) is not None), None)
+
+
+def of_half(half: str, saved: RunConfig, model: type[BaseModel], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a model that is made of two others (encdec) with the saved one as its half, if it can be and no
+    other was named."""
+    role: Role = "an encoder" if half == "encoder" else "a decoder that attends"
+    named = next((given[key] for key in (half, f"model.{half}") if given.get(key) is not None), saved.model)
+    fits = f"{half}_settings" in model.model_fields and serves(discover.model(saved.model), role)
+    if not fits or named != saved.model:
+        return {}
+    return {f"model.{half}": saved.model} | {f"{half}.{name}": each for name, each in saved.model_settings.items()}
+
+
 def inherited(saved: RunConfig, model: str) -> dict[str, Any]:
     """The settings of a saved run that weights need to fit; what is given by hand or in a recipe wins."""
     result: dict[str, Any] = {f"data.{name}": getattr(saved.data, name) for name in ("tokens", "vocabulary")}
@@ -43,18 +63,52 @@ def inherited(saved: RunConfig, model: str) -> dict[str, Any]:
     return result
 
 
-def offer_vocabularies(task: Task, found: Mapping[str, Vocabulary]) -> None:
-    """Let a task that has read nothing yet use the vocabularies of a saved run."""
-    known = {table: parts.counterpart(table, found) for table in parts.TABLES}
-    task.reuse({table: found[name] for table, name in known.items() if name in found})
+class Origin(NamedTuple):
+    """The saved run that a run begins with, and perhaps another one for its decoder."""
+
+    run: Run
+    decoder: Run | None = None
+
+    def by_half(self) -> list[tuple[str, Run]]:
+        """The run that each half of a model is taken from."""
+        return [(half, self.decoder or self.run if half == "decoder" else self.run) for half in parts.HALVES]
+
+    def vocabularies(self) -> dict[str, Vocabulary]:
+        """By the table of the new model that may use them."""
+        found = {}
+        for table, (_, run) in zip(parts.TABLES, self.by_half()):
+            there = run.task.vocabularies()
+            if (name := parts.counterpart(table, there)) in there:
+                found[table] = there[name]
+        return found
 
 
-def facts(task: Task, saved: Run) -> dict[str, Any]:
+def offer_vocabularies(task: Task, origin: Origin) -> None:
+    """Let a task that has read nothing yet use the vocabularies of saved runs."""
+    task.reuse(origin.vocabularies())
+
+
+def facts(task: Task, origin: Origin) -> dict[str, Any]:
     """For the config of the new run: which weights it began with, and which tables are read as they were there."""
-    before, now = saved.task.vocabularies(), task.vocabularies()
-    names = {table: parts.counterpart(table, before) for table in parts.TABLES if table in now}
-    kept = [t for t, name in names.items() if name in before and now[t].codec.to_json() == before[name].codec.to_json()]
-    return {"from_run_sha256": fingerprint(saved), "from_vocabularies": kept}
+    before, now = origin.vocabularies(), task.vocabularies()
+    kept = [t for t in before if t in now and now[t].codec.to_json() == before[t].codec.to_json()]
+    second = {} if origin.decoder is None else {"decoder_from_sha256": fingerprint(origin.decoder)}
+    return {"from_run_sha256": fingerprint(origin.run), "from_vocabularies": kept, **second}
+
+
+MOST_UNKNOWN = 0.9  # of the tokens of the data
+
+
+def require_overlap(task: Task, origin: Origin) -> None:
+    """Data that is read by the vocabulary of a saved run must be written in it."""
+    share, before = task.unknown_share(), origin.vocabularies()
+    if share > MOST_UNKNOWN and before:
+        codec = next(iter(before.values())).codec
+        known = ", ".join(codec.name(i) for i in range(len(codec.specials), min(codec.size, len(codec.specials) + 8)))
+        raise DataError(
+            f"{origin.run.path}: its vocabulary lacks {share:.0%} of the tokens of this data; its tokens are such as "
+            f"{known}: start from a run that was trained on text like this, or leave out {option('from_run')}"
+        )
 
 
 def offer_own(run: RunDirectory, config: RunConfig, task: Task) -> None:
@@ -66,12 +120,19 @@ def offer_own(run: RunDirectory, config: RunConfig, task: Task) -> None:
     task.reuse({table: before.vocabularies()[table] for table in config.from_vocabularies})
 
 
-def take_weights(model: nn.Module, task: Task, saved: Run, filled: Collection[str] = ()) -> parts.Taken:
+def take_weights(model: nn.Module, task: Task, origin: Origin, filled: Collection[str] = ()) -> parts.Taken:
     """Copy what fits, but for tensors that are filled already; nothing that fits is an error."""
+    if origin.decoder is None:
+        return _taken(model, task, origin.run, parts.HALVES, filled)
+    first, second = (_taken(model, task, run, [half], filled) for half, run in origin.by_half())
+    return first.beside(second)
+
+
+def _taken(model: nn.Module, task: Task, saved: Run, halves: Sequence[str], filled: Collection[str]) -> parts.Taken:
     if not saved.config.is_alone:
         n = len(saved.config.ensemble) or saved.config.members
         raise UsageError(f"{saved.path}: this is an ensemble of {n} models; start from one of them")
-    taken = parts.take(model, saved.model, task.vocabularies(), saved.task.vocabularies(), filled)
+    taken = parts.take(model, saved.model, task.vocabularies(), saved.task.vocabularies(), halves, filled)
     if not taken.took:
         reasons = "; ".join(f"{name} is {why}" for name, why in list(taken.left.items())[:3])
         raise UsageError(
@@ -83,6 +144,12 @@ def take_weights(model: nn.Module, task: Task, saved: Run, filled: Collection[st
 def require_taken(frozen: parts.Frozen, taken: parts.Taken) -> None:
     """What is newly initialised must be trained, or it would keep its random initial values."""
     for name in frozen.fixed:
+        if name in taken.some:
+            n, of = taken.some[name]
+            raise UsageError(
+                f"{name} cannot be frozen: {of - n} of its {of} rows are of tokens that the saved run does not have, "
+                "and would keep their random initial values"
+            )
         if name in taken.left:
             raise UsageError(
                 f"{name} cannot be frozen: it was not loaded from the saved run ({taken.left[name]}) and would "
@@ -100,7 +167,7 @@ def fingerprint(saved: Run) -> str:
     return manifest.measure(saved.path / "model.safetensors").sha256
 
 
-def require_unchanged(run: Path, saved: Run, config: RunConfig) -> None:
+def require_unchanged(run: Path, saved: Run, sha256: str | None) -> None:
     """A run that has no weights of its own yet resumes from the same ones."""
-    if fingerprint(saved) != config.from_run_sha256:
+    if fingerprint(saved) != sha256:
         raise DataError(f"{saved.path}: its weights have changed since {run} started from them; start a new run")

@@ -10,7 +10,7 @@ from pydantic import Field
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
 from unrolled.core.verb import Result, Served, VerbSpec
-from unrolled.verbs import _vectors
+from unrolled.verbs import _word_vectors
 
 if TYPE_CHECKING:
     from unrolled.core.task import Given
@@ -23,15 +23,15 @@ class Request(Config):
 
 
 def call(served: Served, inputs: Sequence[Given], request: Request) -> Iterator[Result]:
-    return found(_vectors.of_run(served), inputs, request)
+    return found(_word_vectors.of_run(served), inputs, request)
 
 
 def of_file(path: str, inputs: Sequence[Given], request: Request) -> Iterator[Result]:
-    return found(_vectors.of_file(path), inputs, request)
+    return found(_word_vectors.of_file(path), inputs, request)
 
 
 def found(vectors: WordVectors, inputs: Sequence[Given], request: Request) -> Iterator[Result]:
-    words = _vectors.words_of(inputs)
+    words = _word_vectors.words_of(inputs)
     if len(words) != 3:
         raise UsageError(f"analogy takes three words a b c (a is to b as c is to ..), found {len(words)}")
     for each in vectors.analogy(words[0], words[1], words[2], request.top):
@@ -52,7 +52,7 @@ VERB = VerbSpec(
     call=call,
     takes="words",
     of_file=of_file,
-    why_not=_vectors.why_not,
+    why_not=_word_vectors.why_not,
     rows=rows,
     writers={"text": text},
 )

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from unrolled.core.config import Config
 from unrolled.core.verb import Result, Served, VerbSpec
-from unrolled.verbs import _vectors
+from unrolled.verbs import _word_vectors
 
 if TYPE_CHECKING:
     from unrolled.core.task import Given
@@ -22,15 +22,15 @@ class Request(Config):
 
 
 def call(served: Served, inputs: Sequence[Given], request: Request) -> Iterator[Result]:
-    return found(_vectors.of_run(served), inputs, request)
+    return found(_word_vectors.of_run(served), inputs, request)
 
 
 def of_file(path: str, inputs: Sequence[Given], request: Request) -> Iterator[Result]:
-    return found(_vectors.of_file(path), inputs, request)
+    return found(_word_vectors.of_file(path), inputs, request)
 
 
 def found(vectors: WordVectors, inputs: Sequence[Given], request: Request) -> Iterator[Result]:
-    for word in _vectors.words_of(inputs):
+    for word in _word_vectors.words_of(inputs):
         yield {"word": word, "neighbours": vectors.neighbours(word, request.top)}
 
 
@@ -50,7 +50,7 @@ VERB = VerbSpec(
     call=call,
     takes="words",
     of_file=of_file,
-    why_not=_vectors.why_not,
+    why_not=_word_vectors.why_not,
     rows=rows,
     writers={"text": text},
     aliases=("neighbors", "nearest", "most-similar"),

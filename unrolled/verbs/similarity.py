@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
 from unrolled.core.verb import Result, Served, VerbSpec
-from unrolled.verbs import _vectors
+from unrolled.verbs import _word_vectors
 
 if TYPE_CHECKING:
     from unrolled.core.task import Given
@@ -21,15 +21,15 @@ class Request(Config):
 
 
 def call(served: Served, inputs: Sequence[Given], request: Request) -> Iterator[Result]:  # noqa: ARG001
-    return found(_vectors.of_run(served), inputs)
+    return found(_word_vectors.of_run(served), inputs)
 
 
 def of_file(path: str, inputs: Sequence[Given], request: Request) -> Iterator[Result]:  # noqa: ARG001
-    return found(_vectors.of_file(path), inputs)
+    return found(_word_vectors.of_file(path), inputs)
 
 
 def found(vectors: WordVectors, inputs: Sequence[Given]) -> Iterator[Result]:
-    words = _vectors.words_of(inputs)
+    words = _word_vectors.words_of(inputs)
     if len(words) < 2:
         raise UsageError(f"similarity takes two words or more, found {len(words)}")
     for a, b in combinations(words, 2):
@@ -50,7 +50,7 @@ VERB = VerbSpec(
     call=call,
     takes="words",
     of_file=of_file,
-    why_not=_vectors.why_not,
+    why_not=_word_vectors.why_not,
     rows=rows,
     writers={"text": text},
     aliases=("cosine",),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.opening import JSON, json_text, parse_json, read_text
 from unrolled.core.outside import write_new
-from unrolled.core.tokens import BYTE_VALUES, SPECIALS, UNKNOWN
+from unrolled.core.tokens import BYTE_VALUES, CLASS, GAPS, MASK, SEPARATOR, SPECIALS, UNKNOWN
 from unrolled.data.config import DataConfig
 from unrolled.data.files.cell_values import check_text
 
@@ -66,6 +66,38 @@ class Codec:
     def size(self) -> int:
         """How many different ids there are, special ones included."""
         return len(self._table)
+
+    def special(self, name: str) -> int | None:
+        """The id of a special token; None where nobody asked for it when the codec was fitted.
+
+        >>> ByteCodec(("<mask>",)).special("<mask>"), ByteCodec().special("<mask>")
+        (4, None)
+        """
+        return self.specials.index(name) if name in self.specials else None
+
+    def cuts_as(self, tokens: str) -> bool:
+        """Whether it cuts texts in the way that `--tokens` names."""
+        return self.kind == tokens
+
+    def framed(self, ids: Ids) -> Ids:
+        """Between <class> and <separator> where the codec has these, as what was pre-trained with them reads a text."""
+        first, last = self.special(CLASS), self.special(SEPARATOR)
+        return ids if first is None or last is None else np.array([first, *ids, last], np.int64)
+
+    def with_gaps(self, text: str) -> Ids:
+        """The ids of a text in which `[MASK]` or `<mask>` stands for <mask>, with the space before it.
+
+        >>> ByteCodec(("<mask>",)).with_gaps("[MASK]!").tolist()
+        [4, 38]
+        """
+        gap = self.special(MASK)
+        if gap is None:
+            return self.encode(text)
+        pieces = re.split("|".join(rf" ?{re.escape(each)}" for each in GAPS), text)
+        found = [self.encode(pieces[0])]
+        for piece in pieces[1:]:
+            found += [np.array([gap], np.int64), self.encode(piece)]
+        return np.concatenate(found)
 
     def encode(self, text: str) -> Ids:
         """The ids of a text, without <start> and <stop>."""
@@ -268,6 +300,7 @@ class NumberCodec(Codec):
 
 def kinds() -> dict[str, type[Codec]]:
     """Every codec by the word that `--tokens` has for it."""
+    from unrolled.data.codecs.hub import HubCodec
     from unrolled.data.codecs.words import BpeCodec, WordCodec
 
-    return {cls.kind: cls for cls in (ByteCodec, CharCodec, WordCodec, BpeCodec, NumberCodec)}
+    return {cls.kind: cls for cls in (ByteCodec, CharCodec, WordCodec, BpeCodec, NumberCodec, HubCodec)}

@@ -53,6 +53,10 @@ class TextSource:
     def pieces(self) -> Iterator[Any]:
         raise NotImplementedError
 
+    def apart(self) -> Iterator[Iterator[Any]]:
+        """The pieces of each file of a stream."""
+        yield self.pieces()
+
     def examples(self) -> Iterator[Example]:
         raise NotImplementedError
 
@@ -129,13 +133,12 @@ class FileSource(TextSource):
         self._blank = blank
         self._complain_if_empty(found)
 
+    def apart(self) -> Iterator[Iterator[str]]:
+        return (text.pieces() for text in self._texts)
+
     def place(self, number: int) -> str:
         i = bisect_left(self._starts, number) - 1
         return f"{self._texts[i].name}, line {number - self._starts[i]}"
-
-    def by_split(self) -> Mapping[str, TextSource]:
-        """The sources of the splits where they are given; all under ALL where not."""
-        return {ALL: self}
 
     def leave_out_copies(self) -> None:
         if not self.is_stream:

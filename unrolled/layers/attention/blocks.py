@@ -3,15 +3,16 @@
     pre:    x <- x + Drop(Sub(LN(x)))        (6.5) of the lecture notes; a last LN stands behind all blocks
     post:   x <- LN(x + Drop(Sub(x)))        eq. (7.31)
 
-    LN(z) = gamma * (z - mean) / sqrt(var + eps) + beta,    var with 1/p and eps inside the root, as torch.nn.LayerNorm
+    LN is one of the normalisations of norms.py: by default torch.nn.LayerNorm; that of the lecture notes (6.6) and
+    the root mean square of Llama are choices.
 
-The lecture notes' (6.6) divides by s + eps with the sample deviation s; that is another function and not used here.
 A block has 4 p + 2 N_1 p + N_1 + p + H (2 m p + 2 m_v p) parameters (eq. 7.32), with biases in the feed-forward only.
 A decoder block has 2 p + H (2 m p + 2 m_v p) more, for cross-attention.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, Self
 
 import torch
@@ -22,8 +23,11 @@ from unrolled.core.causal import Causal, Encoder
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
 from unrolled.core.state import Fixed, State
-from unrolled.layers.attention.attention import CausalSelfAttention, CrossAttention, SelfAttention
+from unrolled.layers.attention.attention import CausalSelfAttention, CrossAttention, MultiHead, SelfAttention
+from unrolled.layers.attention.feed_forward import Activation
+from unrolled.layers.attention.grouped import GroupedHeads
 from unrolled.layers.attention.key_value import KeyValue
+from unrolled.layers.attention.norms import NORMS, Norm
 from unrolled.layers.attention.tick_block import tick_block, tick_decoder_block
 from unrolled.layers.attention.tick_rows import tick_rows
 
@@ -39,10 +43,20 @@ class BlocksConfig(Config):
     """Number of heads per block (H); d_model is divided evenly among them."""
     d_ff: int = Field(512, ge=1)
     """Hidden units of the feed-forward network (N_1)."""
-    activation: Literal["gelu", "relu"] = "gelu"
-    """Activation function of the feed-forward network."""
+    activation: Activation = "gelu"
+    """Activation function of the feed-forward network; gelu-tanh is GPT-2's, swiglu the gated network of Llama, without
+    biases."""
     norm: Literal["pre", "post"] = "pre"
     """Whether the normalisation comes before or after each sublayer."""
+    norm_by: Norm = "layer"
+    """Normalisation: by mean and variance (layer), by mean and sample deviation (6.6), or by the root mean square."""
+    epsilon: float = Field(1e-5, gt=0, lt=1)
+    """Number that keeps a normalisation from dividing by zero."""
+    bias: bool = False
+    """Biases in the maps of attention, as in BERT and GPT-2."""
+    n_key_heads: int = Field(0, ge=0)
+    """Number of heads of keys and values, each shared by several queries (grouped-query attention); 0: as many as
+    n_heads."""
     n_positions: int = Field(1024, ge=1)
     """Maximum number of positions for learned, joint or one-hot encodings; other kinds have no limit."""
     dropout: float = Field(0.0, ge=0, lt=1)
@@ -51,6 +65,15 @@ class BlocksConfig(Config):
     def resized(self, width: int) -> Self:
         """The feed-forward network stays four times as wide as the residual stream."""
         return self.updated({"d_model": width, "d_ff": 4 * width})
+
+    def heads(self, d_source: int | None = None) -> MultiHead:
+        """The heads of an attention layer; of one that attends to a source, of that width."""
+        if not self.n_key_heads or self.n_key_heads == self.n_heads:
+            return MultiHead(self.d_model, self.n_heads, d_source=d_source, bias=self.bias)
+        return GroupedHeads(self.d_model, self.n_heads, self.n_key_heads, d_source, self.bias)
+
+    def normalisation(self, width: int) -> nn.Module:
+        return NORMS[self.norm_by](width, self.epsilon)
 
 
 class Block(nn.Module):
@@ -62,15 +85,15 @@ class Block(nn.Module):
         feed_forward: nn.Module,
         norm: Literal["pre", "post"] = "pre",
         dropout: float = 0.0,
+        normalisation: Callable[[int], nn.Module] = nn.LayerNorm,
     ) -> None:
         super().__init__()
         self.attention = attention
         self.feed_forward = feed_forward
         self.norm = norm
-        self.norm_1 = nn.LayerNorm(attention.d_in)
-        self.norm_2 = nn.LayerNorm(attention.d_in)
-        self.dropout = nn.Dropout(dropout)
         self.d_in, self.d_out = attention.d_in, int(attention.d_in)  # type: ignore[arg-type]
+        self.norm_1, self.norm_2 = normalisation(self.d_out), normalisation(self.d_out)
+        self.dropout = nn.Dropout(dropout)
 
     def run(self, x: Tensor, carried: State | Tensor) -> tuple[Tensor, State | Tensor]:
         if self.norm == "pre":
@@ -91,8 +114,9 @@ class CausalBlock(Block, Causal):
         feed_forward: nn.Module,
         norm: Literal["pre", "post"] = "pre",
         dropout: float = 0.0,
+        normalisation: Callable[[int], nn.Module] = nn.LayerNorm,
     ) -> None:
-        super().__init__(attention, feed_forward, norm, dropout)
+        super().__init__(attention, feed_forward, norm, dropout, normalisation)
         self.receptive_field = attention.receptive_field
         self.state_grows = attention.state_grows
 
@@ -119,13 +143,14 @@ class DecoderBlock(Causal):
         feed_forward: nn.Module,
         norm: Literal["pre", "post"] = "pre",
         dropout: float = 0.0,
+        normalisation: Callable[[int], nn.Module] = nn.LayerNorm,
     ) -> None:
         super().__init__()
         self.attention, self.cross, self.feed_forward = attention, cross, feed_forward
         self.norm = norm
-        self.norm_1, self.norm_2, self.norm_3 = (nn.LayerNorm(attention.d_in) for _ in range(3))
-        self.dropout = nn.Dropout(dropout)
         self.d_in, self.d_out = attention.d_in, int(attention.d_in)  # type: ignore[arg-type]
+        self.norm_1, self.norm_2, self.norm_3 = (normalisation(self.d_out) for _ in range(3))
+        self.dropout = nn.Dropout(dropout)
         self.receptive_field = attention.receptive_field
         self.state_grows = attention.state_grows
 

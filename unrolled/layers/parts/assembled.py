@@ -16,10 +16,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from unrolled.core.causal import Causal, Encoder, serial_depth, tick_multiply_adds
+from unrolled.core.causal import Causal, Encoder, Selective, serial_depth, tick_multiply_adds
 from unrolled.core.compose import Serial, pick, require_right_padding, without_padding
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State
+from unrolled.core.trace import note
 from unrolled.layers.parts.embedding import Borrowed
 from unrolled.layers.readouts.last import Last
 from unrolled.layers.readouts.mean import Mean, RunningMean
@@ -55,6 +56,7 @@ class Decoder(Causal):
         for layer in own["before"]._modules.values():
             x = layer(x)
         y, state = own["body"](x, state)
+        note("output", y)
         for layer in own["behind"]._modules.values():
             y = layer(y)
         return y if head is None else head(y), state
@@ -159,12 +161,29 @@ class Reader(Encoder):
             return without_padding(y[:, self.delay :], mask), mask
         return self._answers(x, mask)
 
+    def at(self, x: Tensor, places: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """y [B, K, D'] of the positions `places` [B, K]: the head is computed there alone. Of a model that answers once
+        for the whole, that."""
+        for watching in [*self._forward_pre_hooks.values()]:  # as for any other call
+            watching(self, (x, mask))
+        if self.readout is not None:
+            return self(x, mask)
+        if self.embedding is None and self.head is None and isinstance(self.body, Selective):
+            return self.body.at(x, places, mask)
+        if self.delay or self.head is None:
+            return pick(self(x, mask)[0], places), mask
+        around = self._around(self.embedding, None, None)
+        y = pick(around(x, mask)[0], places)
+        return self.head(y), mask
+
     def _answers(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         if self.embedding is not None:
             x, mask = read(self.embedding, x, mask)
         for layer in self.before:
             x = layer(x)
         y, mask = self._positions(x, mask)
+        note("output", y)
+        note("output mask", mask)
         for layer in self.behind:
             y = layer(y)
         if self.readout is None:

@@ -45,6 +45,26 @@ class Table(nn.Embedding):
         return x if self.scale == 1 else x * self.scale
 
 
+class Segmented(Table):
+    """x = s E_w + S_k of ids [B, T, 2], a token and its segment (Devlin et al. 2019).
+
+    E begins with N(0, 1/D), so that the logits of a head that is tied to it begin with size 1; S begins small.
+    Where an input has one segment, its vector is that of segment 0: `flat` is the table that gives the same.
+    """
+
+    def __init__(self, n_tokens: int, width: int, n_segments: int, scale: float = 1.0) -> None:
+        super().__init__(n_tokens, width, scale)
+        self.weight.detach().mul_(width**-0.5)
+        self.segments = nn.Parameter(0.02 * torch.randn(n_segments, width))
+
+    def forward(self, input: Tensor) -> Tensor:
+        return super().forward(input[..., 0]) + F.embedding(input[..., 1], self.segments)
+
+    def flat(self) -> Tensor:
+        """E + S_0 / s, [V, D]."""
+        return self.weight.detach() + self.segments.detach()[0] / self.scale
+
+
 class OneHot(nn.Module):
     """Token k -> the unit vector e_k."""
 

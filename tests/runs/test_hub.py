@@ -1,0 +1,149 @@
+"""Checkpoints of transformers: loaded, they give its numbers; saved, they are what was loaded.
+
+The fixtures and their outputs were made by transformers (tests/fixtures/make_checkpoints.py), from random weights.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import unrolled
+from tests.commands import run_unrolled
+from tests.fixtures.make_checkpoints import HOME
+from unrolled.core.errors import DataError, UsageError
+from unrolled.runs.hub import load_checkpoint, save_checkpoint
+from unrolled.runs.run import Run
+from unrolled.runs.storage.formats import parse_tensors
+
+NAMES = ("bert", "gpt2", "llama")
+QUICK = {"steps": 2, "batch_size": 8, "evaluate_every": 2, "warmup": 1, "threads": 1, "split": "60/20/20"}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    folder = tmp_path_factory.mktemp("hub")
+    return {name: load_checkpoint(HOME / name, folder / name) for name in NAMES}
+
+
+def told(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((HOME / f"{name}.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_are_those_of_transformers(name: str, runs: dict[str, Run]) -> None:
+    run, expected = runs[name], told(name)
+    codec = run.task.codec
+    ids = torch.from_numpy(codec._ours[expected["ids"]])[None]
+    x = torch.stack([ids, torch.zeros_like(ids)], -1) if name == "bert" else ids
+    with torch.no_grad():
+        y = run.model(x, torch.ones_like(ids).bool())[0] if name == "bert" else run.model(x)[0]
+    known = codec.order >= 0
+    theirs = torch.tensor(expected["logits"])[:, codec.order[known]]
+    assert torch.allclose(y[0, :, : codec.size][:, known], theirs, atol=1e-5)
+    if name == "bert":
+        assert torch.allclose(y[0, 0, codec.size :], torch.tensor(expected["next"]), atol=1e-5)
+
+
+def test_the_tokenizer_comes_along(runs: dict[str, Run]) -> None:
+    for name, run in runs.items():
+        codec, expected = run.task.codec, told(name)
+        ids = codec.encode(expected["text"])
+        theirs = [i for i in expected["ids"] if i > 4] if name == "bert" else expected["ids"]
+        ours = [int(codec.order[i]) for i in ids]
+        assert (ours[0], ours[2:]) == (theirs[0], theirs[1:]) if name == "bert" else ours == theirs
+        assert codec.decode(ids).strip() == expected["text"]
+        assert codec.to_json() == type(codec).from_json(codec.to_json()).to_json()
+    assert runs["bert"].task.example("the king")[1] == ["<class>", "␣the", "␣king", "<separator>"]
+
+
+def test_a_loaded_run_does_what_runs_do(runs: dict[str, Run], tmp_path: Path) -> None:
+    filled = runs["bert"].predict(["the [MASK] of the north"])[0]
+    assert filled["prediction"].endswith("of the north")
+    for name in ("gpt2", "llama"):
+        text = runs[name].generate("the king", max_tokens=3, temperature=0)[0]
+        step = [runs[name].predict(["the king" + text["text"][:0]])[0]["likely"][0]["p"]]
+        assert text["tokens"] == 3
+        assert 0 < step[0] <= 1
+    rows = [{"text": f"the {'king' if i % 2 else 'cat'} of {i}", "label": "ab"[i % 2]} for i in range(40)]
+    for name in NAMES:
+        run = unrolled.train(
+            rows, "classify", out=tmp_path / name, from_run=runs[name].path, freeze="body", settings=QUICK
+        )
+        assert run.task.inputs.to_json() == runs[name].task.codec.to_json()
+        same = [k for k in run.model.state_dict() if k.startswith("body.")]
+        assert all(torch.equal(run.model.state_dict()[k], runs[name].model.state_dict()[k]) for k in same)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_saved_is_what_was_loaded(name: str, runs: dict[str, Run], tmp_path: Path) -> None:
+    place = save_checkpoint(runs[name], tmp_path / "out")
+    file = "model.safetensors"
+    before = parse_tensors((HOME / name / file).read_bytes(), name)
+    after = parse_tensors((place / file).read_bytes(), name)
+    assert set(after) == set(before)
+    for key, value in after.items():
+        rows = before[key][: len(value)]  # rows behind the tokenizer's tokens are not kept
+        assert torch.equal(value, rows), key
+    assert json.loads((place / "tokenizer.json").read_text()) == json.loads(
+        (HOME / name / "tokenizer.json").read_text()
+    )
+    again = load_checkpoint(place, tmp_path / "again")
+    for key, tensor in again.model.state_dict().items():
+        assert torch.equal(tensor, runs[name].model.state_dict()[key]), key
+    with pytest.raises(UsageError, match="is not empty"):
+        save_checkpoint(runs[name], tmp_path / "out")
+
+
+def test_a_run_of_ours_is_saved_where_transformers_has_its_architecture(tmp_path: Path) -> None:
+    texts = [f"the king of {i} saw. The cat ran {i % 3}." for i in range(30)]
+    small = {
+        "d_model": 8,
+        "n_layers": 1,
+        "n_heads": 2,
+        "d_ff": 12,
+        "d_embedding": 8,
+        "tokens": "bpe",
+        "vocabulary": 300,
+    }
+    run = unrolled.train(texts, "masked-token", "bert", tmp_path / "bert", settings=QUICK | small | {"row_length": 32})
+    run_unrolled("convert", str(run.path), "-o", str(tmp_path / "out"), cwd=tmp_path)
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["architectures"] == ["BertForPreTraining"]
+    again = load_checkpoint(tmp_path / "out", tmp_path / "again")
+    assert torch.equal(again.model.body.blocks[0].norm_1.weight, run.model.body.blocks[0].norm_1.weight)
+    text = "the [MASK] of 3 saw."
+    assert again.predict([text])[0]["p"] == pytest.approx(run.predict([text])[0]["p"], abs=1e-5)
+    other = unrolled.train(texts, "next-token", "gru", tmp_path / "gru", settings=QUICK | {"d_state": 4})
+    with pytest.raises(UsageError, match=r"cannot be saved for transformers .* those that can: bert runs of the task"):
+        save_checkpoint(other, tmp_path / "no")
+
+
+@pytest.mark.parametrize(("change", "says"), [
+    ({"model_type": "t5"}, r"the architecture 't5' cannot be loaded; those that can: bert, gpt2 and llama"),
+    ({"hidden_act": "relu"}, "hidden_act = 'relu' is not supported, expected 'gelu'"),
+    ({"hidden_size": None}, "'hidden_size' is missing"),
+    ({"vocab_size": 5}, "the tokenizer has .* tokens, but the model has vectors for 5"),
+    ({"intermediate_size": 13}, "gives the shape"),
+    ({"num_hidden_layers": 3}, "encoder.layer.2.* is missing"),
+])  # fmt: skip
+def test_a_checkpoint_that_is_none_of_ours_is_refused(change: dict[str, Any], says: str, tmp_path: Path) -> None:
+    shutil.copytree(HOME / "bert", tmp_path / "bert")
+    values = json.loads((tmp_path / "bert" / "config.json").read_text()) | change
+    (tmp_path / "bert" / "config.json").write_text(json.dumps({k: v for k, v in values.items() if v is not None}))
+    with pytest.raises(DataError, match=says):
+        load_checkpoint(tmp_path / "bert", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "tokenizer.json"])
+def test_a_missing_file_is_told(file: str, tmp_path: Path) -> None:
+    shutil.copytree(HOME / "bert", tmp_path / "bert")
+    (tmp_path / "bert" / file).unlink()
+    with pytest.raises(DataError, match=f"{file} is missing"):
+        load_checkpoint(tmp_path / "bert", tmp_path / "run")
