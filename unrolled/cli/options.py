@@ -22,7 +22,7 @@ from unrolled.cli.streams import json_words
 from unrolled.core import discover
 from unrolled.core.config import allowed, is_config, parse_assignments
 from unrolled.core.errors import UsageError
-from unrolled.runs.config import seconds
+from unrolled.runs.values import seconds
 
 PANELS = {"watching": "evaluation and checkpoints", "ends": "input layer and head", "start": "fine-tuning"}
 """Titles of groups of options whose name alone says little."""

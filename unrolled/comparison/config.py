@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from unrolled.core.config import Record
-from unrolled.runs.config import Seconds
+from unrolled.runs.values import Seconds
 
 AUTO: Literal["auto"] = "auto"
 SIZES = {"small": 100_000, "medium": 400_000, "large": 1_600_000}  # parameters, all layers counted

@@ -13,30 +13,7 @@ from unrolled.core.config import Config, Record, explain, merge, other_words
 from unrolled.core.errors import UsageError, listed, nearest
 from unrolled.core.front import ARGUMENTS, option, reader
 from unrolled.data.config import DataConfig, FilesConfig
-
-
-def seconds(value: Any) -> Any:
-    """`90`, `"90s"`, `"5m"`, `"1.5h"` as seconds.
-
-    >>> seconds("5m"), seconds("1.5h"), seconds(20)
-    (300.0, 5400.0, 20)
-    """
-    if not isinstance(value, str):
-        return value
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh]?)\s*", value)
-    if not found:
-        raise ValueError(f"'{value}' is not a time: expected a value such as 90s, 5m or 1.5h")
-    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
-
-
-def decays(values: tuple[float, float]) -> tuple[float, float]:
-    """Two shares that a running mean keeps at each step."""
-    if not all(0 <= value < 1 for value in values):
-        raise ValueError(f"invalid value {list(values)}: expected two numbers, each >= 0 and < 1")
-    return values
-
-
-Seconds = Annotated[float, BeforeValidator(seconds), Field(gt=0)]
+from unrolled.runs.values import Seconds, decays, words
 
 
 class Budget(Config):
@@ -150,15 +127,6 @@ class Ends(Config):
     target_dropout: float = Field(0.0, ge=0, lt=1)
     """Word dropout: share of the previous target tokens that are hidden from a decoder in training, so that it relies
     on the source (Bowman et al. 2016)."""
-
-
-def words(value: Any) -> Any:
-    """`"encoder,embedding"` as a list; any other value as it is.
-
-    >>> words("encoder, embedding")
-    ['encoder', 'embedding']
-    """
-    return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
 
 
 class Start(Config):
