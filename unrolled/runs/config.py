@@ -13,7 +13,7 @@ from unrolled.core.config import Config, Record, explain, merge, other_words
 from unrolled.core.errors import UsageError, listed, nearest
 from unrolled.core.front import ARGUMENTS, option, reader
 from unrolled.data.config import DataConfig, FilesConfig
-from unrolled.runs.values import Seconds, decays, words
+from unrolled.runs.values import Seconds, decays, seconds, words
 
 
 class Budget(Config):
