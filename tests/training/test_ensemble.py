@@ -12,6 +12,7 @@ import unrolled
 from unrolled.core.forward import forward
 from unrolled.runs.run import load
 from unrolled.training.ensemble import Mixture, NoneBetter, combine
+from unrolled.training.together import join
 
 
 def text() -> list[str]:
@@ -113,3 +114,26 @@ def test_folds_are_combined_by_what_they_have_not_seen(tmp_path):
     run = load(tmp_path / "out" / "ensemble")
     assert len(run.result["folds"]) == 2 and "left_out" in run.result
     assert run.predict(["not so good"])[0]["prediction"] in ("yes", "no")
+
+
+def test_folds_of_different_sizes_are_joined(tmp_path):
+    settings = {"steps": 3, "tokens": "word", "split": "60/20/20", "task.reading.fold.of": 2}
+    paths = [
+        train(
+            rows(120),
+            "classify",
+            "dan",
+            tmp_path / f"fold-{k}",
+            d_hidden=8 + k,
+            **settings,
+            **{"task.reading.fold.number": k},
+        ).path
+        for k in range(2)
+    ]
+    run = join(paths, rows(120), tmp_path / "both")
+    assert [member.model_settings["d_hidden"] for member in run.config.ensemble] == [8, 9]
+    assert run.result["parameters"] == sum(load(path).result["parameters"] for path in paths)
+    batch, _ = run.task.example("good of the")
+    p = [forward(load(path).model, batch)[0].softmax(-1) for path in paths]
+    run.task.temperature = 1.0
+    torch.testing.assert_close(forward(run.model, batch)[0].softmax(-1), (p[0] + p[1]) / 2)

@@ -84,7 +84,7 @@ def make_model(config: RunConfig, task: Task) -> Model:
 def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...], mix: Mix = average) -> Model:
     """A model whose input and output fit the task; its initial weights are a function of the seed."""
     if config.ensemble:
-        each = [config.model_copy(update={"ensemble": [], **member.as_run()}) for member in config.ensemble]
+        each = [config.model_copy(update=member.as_run()) for member in config.ensemble]
         parts = [build(one, ports, accepts, mix if one.combine == "mixture" else average) for one in each]
         return cast(Model, together(parts, mix, [member.weight for member in config.ensemble]))
     if config.members > 1:

@@ -179,6 +179,20 @@ class Member(Record):
     ends: Ends = Ends()
     members: int = Field(1, ge=1, le=100)
     combine: Literal["outputs", "mixture"] = "outputs"
+    ensemble: list[Member] = Field([], max_length=100)
+    """Where it is several models itself."""
+
+    @model_validator(mode="after")
+    def are_runs_or_folds(self) -> Member:
+        if any(member.ensemble for member in self.ensemble):
+            raise ValueError("the members of a member are single models")
+        return self
+
+    @classmethod
+    def of(cls, run: str, config: RunConfig, weight: float) -> Member:
+        """The model of a run."""
+        own = {name: getattr(config, name) for name in cls.model_fields if name not in ("run", "weight")}
+        return cls(run=run, weight=weight, **own)
 
     def as_run(self) -> dict[str, Any]:
         """The fields of the config of a run with this model."""

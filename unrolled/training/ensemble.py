@@ -135,13 +135,7 @@ def _fits(run: Run, first: Run) -> bool:
 def _config(shares: Mapping[Run, float]) -> RunConfig:
     """That of the run with the largest weight, with all members."""
     order = sorted(shares, key=lambda run: -shares[run])
-    members = [
-        Member(
-            run=run.path.name, weight=shares[run], model=run.config.model, ends=run.config.ends,
-            model_settings=run.config.model_settings, members=run.config.members, combine=run.config.combine,
-        )
-        for run in order
-    ]  # fmt: skip
+    members = [Member.of(run.path.name, run.config, shares[run]) for run in order]
     return order[0].config.model_copy(update={"ensemble": members, "members": 1, "combine": "mixture"})
 
 

@@ -14,7 +14,7 @@ from unrolled.core.task import Fitted, Model, Task
 from unrolled.data.files.file_form import files_as
 from unrolled.layers.parts.ensemble import Together
 from unrolled.runs import build, closed_form
-from unrolled.runs.config import RunConfig
+from unrolled.runs.config import Member, RunConfig
 from unrolled.runs.run import Run, load, own_file_for
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.storage.locks import in_use
@@ -40,8 +40,7 @@ def join(
     first = runs[0].config
     solved = closed_form.applies(first, runs[0].task.ports())
     cut = {f"task_settings.{runs[0].task.FOLD}": {"of": len(runs)}}
-    joined = {"members": 1} if solved else {"members": len(runs), "combine": "mixture"}
-    config = first.updated({**joined, **cut})
+    config = first.updated({**({"members": 1} if solved else _together(runs)), **cut})
     task = build.make_task(config)
     with files_as(config.files.form()):
         task.prepare(data)
@@ -82,6 +81,15 @@ def saved(
         directory.write_tensors("model.safetensors", model.state_dict())
         finish(directory, config, task, model, outcome, started)
     return load(out, own_file=own_file_for(out, own_file))
+
+
+def _together(runs: Sequence[Run]) -> dict[str, Any]:
+    """What the config of one model says of several, which may differ in size: each had its own time."""
+    shapes = [(run.config.model_settings, run.config.ends) for run in runs]
+    if all(shape == shapes[0] for shape in shapes):
+        return {"members": len(runs), "combine": "mixture"}
+    members = [Member.of(run.path.name, run.config, 1 / len(runs)) for run in runs]
+    return {"ensemble": [member.model_dump() for member in members], "combine": "mixture"}
 
 
 def _outcome(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
