@@ -193,3 +193,9 @@ def test_bad_input_is_one_sentence(run: Run, tmp_path: Path) -> None:
         )
     with pytest.raises(UsageError, match="models that fit: ppmi, prior, word2vec"):
         unrolled.train(planted(40), task="word-vectors", model="lstm", out=tmp_path / "d")
+
+
+def test_settings_of_an_optimiser_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'word2vec' moves its own weights: leave out weight_decay=... and clip=..."):
+        given = QUICK | {"epochs": 1, "clip": 2.0, "weight_decay": 0.1}
+        unrolled.train(planted(), task="word-vectors", out=tmp_path / "run", settings=given)

@@ -37,6 +37,7 @@ from unrolled.training.estimate import require_time
 from unrolled.training.finishing import finish
 from unrolled.training.loop import Loop
 from unrolled.training.memory import explain_memory, require_room
+from unrolled.training.optimiser import require_used
 from unrolled.training.precision import choose_precision
 from unrolled.training.progress import Progress, Quiet, for_python
 from unrolled.training.schedule import DEFAULT_TIME
@@ -275,6 +276,7 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     require_room(config, task)
     model = build.make_model(config, task)
     closed_form.require_weights(config, task, model)
+    require_used(model, config.model, given or ())
     if closed_form.applies(config, task.ports()) and config.start != Start():
         wrong = f"{option('from_run')}, {option('vectors')} and {option('freeze')}"
         raise UsageError(f"the model '{config.model}' is fitted in closed form, not trained: leave out {wrong}")

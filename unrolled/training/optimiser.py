@@ -6,11 +6,15 @@ first step of a small run (docs/decisions/0023). These do the same arithmetic to
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from unrolled.core.errors import UsageError, listed
+from unrolled.core.front import option
+from unrolled.core.task import Learner
 from unrolled.runs.config import Optimiser as Settings
 from unrolled.runs.config import Start
 from unrolled.runs.parts import depths
@@ -154,3 +158,14 @@ class SGD(Optimiser):
 
 
 OPTIMISERS: dict[str, type[Optimiser]] = {"adamw": AdamW, "sgd": SGD}
+
+
+OWN = ("optimiser", "weight_decay", "betas", "clip", "accumulate", "precision")
+"""settings that are of no use to a model that moves its own weights"""
+
+
+def require_used(model: nn.Module, name: str, given: Collection[str]) -> None:
+    """Refuse settings of an optimiser, of those given by their full keys, that a model has no use for."""
+    unused = [option(key) for key in OWN if f"optimiser.{key}" in given]
+    if unused and isinstance(model, Learner):
+        raise UsageError(f"the model '{name}' moves its own weights: leave out {listed(unused)}")
