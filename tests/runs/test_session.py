@@ -145,7 +145,7 @@ def test_what_is_written_from_here_goes_on_from_the_stream(runs: Callable[[str],
     assert [each["roll"].shape for each in made] == [(3, 6), (3, 6)]
     with pytest.raises(UsageError, match="'score' cannot continue a stream"):
         session.ahead("score")
-    with pytest.raises(UsageError, match="cannot generate, because models of the task 'tag'"):
+    with pytest.raises(UsageError, match="cannot do 'generate', because models of the task 'tag'"):
         runs("tags").session().ahead("generate")
 
 

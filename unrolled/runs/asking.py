@@ -58,7 +58,7 @@ def asked_of(served: Served, verb: str, request: Mapping[str, Any]) -> tuple[Ver
     """A verb that a run can do, and what is asked of it, checked."""
     spec, why = discover.verb(verb), why_not(served, verb)
     if why is not None:
-        raise UsageError(f"{served.place} cannot {verb}, because {why}")
+        raise UsageError(f"{served.place} cannot do '{verb}', because {why}")
     asked = spec.request.parse(request)
     with discover.verbs.own_mistakes():
         spec.check(served, asked)
