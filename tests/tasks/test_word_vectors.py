@@ -196,6 +196,6 @@ def test_bad_input_is_one_sentence(run: Run, tmp_path: Path) -> None:
 
 
 def test_settings_of_an_optimiser_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="'word2vec' moves its own weights: leave out weight_decay=... and clip=..."):
+    with pytest.raises(UsageError, match=r"'word2vec' moves its own weights: leave out weight_decay=... and clip=..."):
         given = QUICK | {"epochs": 1, "clip": 2.0, "weight_decay": 0.1}
         unrolled.train(planted(), task="word-vectors", out=tmp_path / "run", settings=given)

@@ -23,7 +23,7 @@ from unrolled.core.causal import Encoder, decoder_of
 from unrolled.core.compose import least
 from unrolled.core.errors import UnrolledError
 from unrolled.core.forward import carries
-from unrolled.core.task import Task
+from unrolled.core.task import Ledger, Task
 from unrolled.data.files.file_form import files_as
 from unrolled.layers.parts.ensemble import kind_of, together
 from unrolled.runs import build
@@ -39,6 +39,7 @@ KEPT = 100_000_000  # numbers that are kept of all outputs
 TRIED = 3  # mixtures that are evaluated on all validation data
 GAIN = 1e-3  # share of the criterion by which a further member must improve it
 SEARCHING = 0.4  # share of the time in which mixtures are compared; the rest is for the final figures
+WRITING = 0.25  # of the rest, the most that goes into texts on validation data
 PART = 8_000  # tokens of validation data, about, by which mixtures are compared
 
 
@@ -103,7 +104,7 @@ def combine(
     best = metric.loss(first.result["valid"][metric.name])
     afford = math.inf if seconds is None else (1 - SEARCHING) * seconds
     for found in _mixtures(parts, deadline, afford):
-        figures = [_figures(found, fold) for fold in parts]
+        figures = [_figures(found, fold, afford * WRITING / len(parts)) for fold in parts]
         if metric.loss(mean_figures(figures)[metric.name]) <= best:  # its criterion is better
             shares = {runs[i]: share for i, share in found.shares.items()}
             config = _config(shares)
@@ -169,10 +170,10 @@ def _of_folds(figures: Sequence[dict[str, float]], shares: Mapping[Run, float], 
     return {"valid": valid, "folds": list(figures), "left_out": valid[score] + kind}
 
 
-def _figures(mixture: Mixture, fold: Fold) -> dict[str, float]:
-    """On all validation data of a fold."""
+def _figures(mixture: Mixture, fold: Fold, writing: float) -> dict[str, float]:
+    """On all validation data of a fold; texts are written for so many seconds."""
     model = together([fold.models[i] for i in mixture.shares], _mix(fold.task), list(mixture.shares.values()))
-    return fold.task.evaluate(model, "valid")
+    return fold.task.evaluate(model, "valid", ledger=Ledger(fold.task.ranks_by.name, writing))
 
 
 def _mixtures(folds: Sequence[Fold], deadline: float | None, afford: float) -> Iterator[Mixture]:
