@@ -39,6 +39,7 @@ def sources(folder: Path) -> dict[str, tuple[Any, dict[str, Any]]]:
     return {
         "next-token": ([row["text"] for row in texts()], {}),
         "masked-token": ([row["text"] for row in texts()], {}),
+        "word-vectors": ([row["text"] for row in texts()], {"min_count": 1}),
         "next-frame": (str(folder / "rolls.npz"), {}),
         "classify": (texts(), {"column": "text", "target": "label", "task.class_weights": 0.5}),
         "regress": ("builtin:maximum,length=8,examples=60", {}),

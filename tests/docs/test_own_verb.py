@@ -69,14 +69,14 @@ def test_the_card_of_a_run_tells_of_it(own: Path, tmp_path: Path) -> None:
     finally:
         discover.verbs.forget("unusual")
     assert "    unrolled unusual run NEW_DATA\n" in (run.path / "README.md").read_text()
-    assert [use["verb"] for use in run.result["uses"]] == ["generate", "score", "predict", "unusual"]
+    assert [use["verb"] for use in run.result["uses"]] == ["generate", "score", "predict", "embed", "unusual"]
 
 
 def test_a_run_that_cannot_do_it_says_why(own: Path, tmp_path: Path) -> None:
     rows = [{"text": f"{'ab'[i % 2]} {i}", "label": "xy"[i % 2]} for i in range(40)]
     other = unrolled.train(rows, task="classify", model="prior", out=tmp_path / "run", settings={"threads": 1})
     refused = run_unrolled("unusual", other.path, "-", "--with", own, code=2, stdin="a\n").stderr
-    assert "cannot unusual, because the task 'classify' gives its inputs no probability" in refused
+    assert "cannot do 'unusual', because the task 'classify' gives its inputs no probability" in refused
 
 
 @pytest.mark.parametrize(("old", "new", "says"), [

@@ -46,6 +46,9 @@ def folder(tmp_path: Path) -> Path:
     rows = [f"{name}{'aeiou'[i % 5]}{'nrst'[i % 4]}{i},{language}" for i in range(60) for name, language in names]
     reviews = [f"{'a lovely' if i % 2 else 'a dull'} film {i},{'good' if i % 2 else 'bad'}" for i in range(80)]
     (tmp_path / "reviews.csv").write_text("text,stars\n" + "\n".join(reviews) + "\n")
+    lines = [f"the king of {'red blue gold'.split()[i % 3]} saw it. the river was near the bank." for i in range(60)]
+    (tmp_path / "text.txt").write_text("\n\n".join(f"{line}\nit was day {i}." for i, line in enumerate(lines)) + "\n")
+    (tmp_path / "vectors.txt").write_text("a 0.1 0.2 0.3\nfilm 0.3 0.1 0.2\nlovely 0.5 0.5 0.1\ndull 0.4 0.1 0.6\n")
     (tmp_path / "new.csv").write_text("text\na lovely plot\na dull plot\n")
     (tmp_path / "names.csv").write_text("name,language\n" + "\n".join(rows) + "\n")
     keys = np.random.default_rng(0).random((20, 30, 88)) < 0.05

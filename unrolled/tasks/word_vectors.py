@@ -263,7 +263,8 @@ class Task(task.Task):
 
     def _shown_words(self) -> list[str]:
         """Frequent words that are not very short, if there are such."""
-        return [word for word in self.codec.words if len(word) > 3][:SHOWN] or self.codec.words[:SHOWN]
+        words = self.codec.words if self._loaded else ["WORD"]
+        return [word for word in words if len(word) > 3][:SHOWN] or words[:SHOWN]
 
     def read(self, source: Any) -> Iterator[list[task.Given]]:
         return read_inputs(source, self.data, self.column)
