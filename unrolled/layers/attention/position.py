@@ -76,7 +76,7 @@ class Learned(Position):
     def __init__(self, d_in: int, max_length: int) -> None:
         super().__init__(d_in, d_in)
         self.max_length = max_length
-        self.table = nn.Parameter(0.02 * torch.randn(max_length, d_in))
+        self.table = nn.Parameter(torch.randn(max_length, d_in).mul_(0.02))
 
     def forward(self, x: Tensor, at: Tensor) -> Tensor:
         return x + F.embedding(at, self.table)

@@ -55,7 +55,7 @@ class Segmented(Table):
     def __init__(self, n_tokens: int, width: int, n_segments: int, scale: float = 1.0) -> None:
         super().__init__(n_tokens, width, scale)
         self.weight.detach().mul_(width**-0.5)
-        self.segments = nn.Parameter(torch.empty(n_segments, width).normal_(std=0.02))
+        self.segments = nn.Parameter(torch.randn(n_segments, width).mul_(0.02))
 
     def forward(self, input: Tensor) -> Tensor:
         return super().forward(input[..., 0]) + F.embedding(input[..., 1], self.segments)
