@@ -54,6 +54,10 @@ def read_table(path: Path) -> dict[str, Any]:
         raise DataError(f"{place}: not the table of a comparison; {COMPARE_AGAIN}")
     if any(not isinstance(row, dict) or not isinstance(row.get("label"), str) for row in table["rows"]):
         raise DataError(f"{place}: a row has no label; {COMPARE_AGAIN}")
+    for row in table["rows"]:
+        runs = row.get("runs") or []
+        if not isinstance(runs, list) or not all(isinstance(name, str) for name in runs):
+            raise DataError(f"{place}: the runs of a row are not a list of names; {COMPARE_AGAIN}")
     return table
 
 
