@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, cast
 
 import torch
@@ -23,6 +24,8 @@ from unrolled.runs.assembled import assemble
 from unrolled.runs.config import RunConfig
 
 PAPER = "meta"
+DRAWING = threading.RLock()
+"""Initial weights are drawn by the generator of the process, which threads that train side by side share."""
 BODIES: dict[str, tuple[Any, str]] = {
     "causal": (Causal, "a Causal"), "encoder": (Encoder, "an Encoder"),
     "conditional": ((Halves, Conditional), "Halves or a Conditional"), "memory": (Memory, "a Memory"),
@@ -92,7 +95,7 @@ def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...], mix: Mix = 
         members: Any = [build(alone, ports, accepts) for _ in range(config.members)]
         return Together(members, mix)
     require_model(config, ports.asks(accepts))
-    with torch.random.fork_rng(devices=[]), discover.models.own_mistakes():
+    with DRAWING, torch.random.fork_rng(devices=[]), discover.models.own_mistakes():
         torch.manual_seed(config.seed)
         spec = spec_of(config)
         model = assemble(spec, lambda sizes: _made(config, spec, ports, sizes), ports, config.ends)
