@@ -53,7 +53,7 @@ SETS: dict[str, str] = {  # below UNROLLED_DATA, and what the program asks for
     "tatoeba": "tatoeba-eng-fra",
     "taylor": "small-series/taylor.csv",
     "temperatures": "small-series/temps.csv",
-    "tweets": "tweets",
+    "tweets": "tweets --encoding latin-1 --target retweets",
     "weather": "us-weather/KNYC.csv",
 }
 BUILT_IN = ("adding", "dates", "digits", "maximum", "numbers", "python-docs", "python-source", "random-patterns",
