@@ -78,10 +78,10 @@ def _summary(results: Sequence[Mapping[str, Any]]) -> str:
     rows = [row for result in results for row in result.get("rows", []) if row["kind"] == "model" and row["steps"]]
     fewest = min((row["steps"] for row in rows), default=0)
     late = sum(not 0.9 <= result["seconds"] / seconds_of(result["budget"]) <= 1.1 for result in results)
-    loads = [result["load"] for result in results]
-    busy = f"Other programs were running: the load was {min(loads)} to {max(loads)} on {results[0]['cores']} cores. "
+    loads, cores = [result.get("load", 0.0) for result in results], results[0].get("cores")
+    busy = f"Other programs were running: the load was {min(loads)} to {max(loads)} on {cores} cores. "
     return (
-        f"{len(results)} sets: {counts or 'nothing to compare'}. {busy if max(loads) > results[0]['cores'] else ''}"
+        f"{len(results)} sets: {counts or 'nothing to compare'}. {busy if max(loads) > (cores or 0) else ''}"
         f"The fewest steps of a ranked, trained model are {fewest}. "
         f"{late} of {len(results)} comparisons used more or less than the time asked by over 10 %.\n"
     )
