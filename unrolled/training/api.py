@@ -276,7 +276,7 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     require_room(config, task)
     model = build.make_model(config, task)
     closed_form.require_weights(config, task, model)
-    require_used(model, config.model, given or ())
+    require_used(model, config.model, config.optimiser, given or ())
     if closed_form.applies(config, task.ports()) and config.start != Start():
         wrong = f"{option('from_run')}, {option('vectors')} and {option('freeze')}"
         raise UsageError(f"the model '{config.model}' is fitted in closed form, not trained: leave out {wrong}")

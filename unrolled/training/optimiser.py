@@ -164,8 +164,12 @@ OWN = ("optimiser", "weight_decay", "betas", "clip", "accumulate", "precision")
 """settings that are of no use to a model that moves its own weights"""
 
 
-def require_used(model: nn.Module, name: str, given: Collection[str]) -> None:
-    """Refuse settings of an optimiser, of those given by their full keys, that a model has no use for."""
-    unused = [option(key) for key in OWN if f"optimiser.{key}" in given]
+def require_used(model: nn.Module, name: str, settings: Settings, given: Collection[str]) -> None:
+    """Refuse settings of an optimiser that a model has no use for: of those given by their full keys, what is not the
+    default."""
+    usual = dict(Settings())
+    unused = [
+        option(key) for key, value in settings if key in OWN and f"optimiser.{key}" in given and value != usual[key]
+    ]
     if unused and isinstance(model, Learner):
         raise UsageError(f"the model '{name}' moves its own weights: leave out {listed(unused)}")
