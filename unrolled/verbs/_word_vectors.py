@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
-from unrolled.core.verb import HasVectors, Served
+from unrolled.core.verb import HasVectors, Result, Served
 
 if TYPE_CHECKING:
     from unrolled.core.task import Given
     from unrolled.data.word_vectors import WordVectors
+
+Call = Callable[..., Iterator[Result]]
 
 
 def why_not(served: Served) -> str | None:
@@ -31,6 +33,18 @@ def of_file(path: str) -> WordVectors:
     from unrolled.data.word_vectors import WordVectors
 
     return WordVectors.read(path)
+
+
+def callers(found: Callable[[WordVectors, list[str], Any], Iterator[Result]]) -> tuple[Call, Call]:
+    """`call` and `of_file` of a verb that finds something of vectors and words: of a run, and of a file."""
+
+    def call(served: Served, inputs: Sequence[Given], request: Any) -> Iterator[Result]:
+        return found(of_run(served), words_of(inputs), request)
+
+    def of_path(path: str, inputs: Sequence[Given], request: Any) -> Iterator[Result]:
+        return found(of_file(path), words_of(inputs), request)
+
+    return call, of_path
 
 
 def words_of(inputs: Sequence[Given]) -> list[str]:

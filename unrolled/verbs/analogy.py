@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
-from unrolled.core.verb import Result, Served, VerbSpec
+from unrolled.core.verb import Result, VerbSpec
 from unrolled.verbs import _word_vectors
 
 if TYPE_CHECKING:
-    from unrolled.core.task import Given
     from unrolled.data.word_vectors import WordVectors
 
 
@@ -22,16 +21,7 @@ class Request(Config):
     """Number of words that are shown."""
 
 
-def call(served: Served, inputs: Sequence[Given], request: Request) -> Iterator[Result]:
-    return found(_word_vectors.of_run(served), inputs, request)
-
-
-def of_file(path: str, inputs: Sequence[Given], request: Request) -> Iterator[Result]:
-    return found(_word_vectors.of_file(path), inputs, request)
-
-
-def found(vectors: WordVectors, inputs: Sequence[Given], request: Request) -> Iterator[Result]:
-    words = _word_vectors.words_of(inputs)
+def found(vectors: WordVectors, words: list[str], request: Request) -> Iterator[Result]:
     if len(words) != 3:
         raise UsageError(f"analogy takes three words a b c (a is to b as c is to ..), found {len(words)}")
     for each in vectors.analogy(words[0], words[1], words[2], request.top):
@@ -46,6 +36,7 @@ def text(result: Result) -> str:
     return f"{result['d']}\t{result['cosine']:.4f}"
 
 
+call, of_file = _word_vectors.callers(found)
 VERB = VerbSpec(
     summary="a is to b as c is to which word, by the vectors of the words.",
     request=Request,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from unrolled.core.config import Config
-from unrolled.core.verb import Result, Served, VerbSpec
+from unrolled.core.verb import Result, VerbSpec
 from unrolled.verbs import _word_vectors
 
 if TYPE_CHECKING:
-    from unrolled.core.task import Given
     from unrolled.data.word_vectors import WordVectors
 
 
@@ -21,16 +20,8 @@ class Request(Config):
     """Number of neighbours."""
 
 
-def call(served: Served, inputs: Sequence[Given], request: Request) -> Iterator[Result]:
-    return found(_word_vectors.of_run(served), inputs, request)
-
-
-def of_file(path: str, inputs: Sequence[Given], request: Request) -> Iterator[Result]:
-    return found(_word_vectors.of_file(path), inputs, request)
-
-
-def found(vectors: WordVectors, inputs: Sequence[Given], request: Request) -> Iterator[Result]:
-    for word in _word_vectors.words_of(inputs):
+def found(vectors: WordVectors, words: list[str], request: Request) -> Iterator[Result]:
+    for word in words:
         yield {"word": word, "neighbours": vectors.neighbours(word, request.top)}
 
 
@@ -44,6 +35,7 @@ def text(result: Result) -> str:
     return "\n".join(f"{row['word']}\t{row['neighbour']}\t{row['cosine']:.4f}" for row in rows(result))
 
 
+call, of_file = _word_vectors.callers(found)
 VERB = VerbSpec(
     summary="The words whose vectors are nearest to a word.",
     request=Request,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
-from unrolled.core.verb import Result, Served, VerbSpec
+from unrolled.core.verb import Result, VerbSpec
 from unrolled.verbs import _word_vectors
 
 if TYPE_CHECKING:
-    from unrolled.core.task import Given
     from unrolled.data.word_vectors import WordVectors
 
 
@@ -20,16 +19,7 @@ class Request(Config):
     """There is nothing to choose."""
 
 
-def call(served: Served, inputs: Sequence[Given], request: Request) -> Iterator[Result]:  # noqa: ARG001
-    return found(_word_vectors.of_run(served), inputs)
-
-
-def of_file(path: str, inputs: Sequence[Given], request: Request) -> Iterator[Result]:  # noqa: ARG001
-    return found(_word_vectors.of_file(path), inputs)
-
-
-def found(vectors: WordVectors, inputs: Sequence[Given]) -> Iterator[Result]:
-    words = _word_vectors.words_of(inputs)
+def found(vectors: WordVectors, words: list[str], request: Request) -> Iterator[Result]:  # noqa: ARG001
     if len(words) < 2:
         raise UsageError(f"similarity takes two words or more, found {len(words)}")
     for a, b in combinations(words, 2):
@@ -44,6 +34,7 @@ def text(result: Result) -> str:
     return f"{result['a']}\t{result['b']}\t{result['cosine']:.4f}"
 
 
+call, of_file = _word_vectors.callers(found)
 VERB = VerbSpec(
     summary="The cosine between the vectors of two words, or of each pair of several.",
     request=Request,
