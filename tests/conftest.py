@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -28,6 +29,13 @@ def _own_files_leave() -> Iterator[None]:
     for room, names in before.items():
         for name in {*room._files} - names:
             room.forget(name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _hears_interrupts() -> None:
+    """Ctrl-C reaches the tests of it even where a shell started them in the background, which ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -41,6 +41,7 @@ MODELS = {
     "recognise": ("seq2seq", "encdec", "bilstm", "gru"),
     "forecast": ("gru", "tcn", "linear-map", "ets"),
     "word-vectors": ("word2vec", "ppmi", "prior"),
+    "masked-token": ("bert", "transformer-encoder", "masked-ngram"),
     "recall": ("classical-hopfield", "dense-hopfield", "continuous-hopfield"),
 }  # fmt: skip
 UNFIT = {

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
+from unrolled.core import discover
 from unrolled.core.config import Config, parse_assignments, read_toml
 from unrolled.core.errors import UsageError
 from unrolled.runs.config import RunConfig, assemble, full_keys, leaf_paths
@@ -103,3 +104,18 @@ def test_a_setting_of_another_task_is_refused_by_its_name() -> None:
         UsageError, match=r"^this task has no setting 'time' \(use .*time.* to limit the training time\)"
     ):
         full_keys({"task.reading.time": "5m"}, Gru, Translate)
+
+
+def test_a_short_name_means_one_thing_in_every_task() -> None:
+    """A setting of a task that lies deeper than one of the run would be shadowed without a word; these are meant so."""
+    known = {"column", "part", "time"}  # where to read: `data.column` and `task.reading.column`; a time budget
+    of_run = {path.rsplit(".", 1)[-1]: path for path in leaf_paths(RunConfig)}
+    for task in discover.tasks.names():
+        for path in leaf_paths(discover.tasks.load(task).Config, "task_settings."):
+            last = path.rsplit(".", 1)[-1]
+            deeper = last in of_run and path.count(".") > of_run[last].count(".")
+            assert not deeper or last in known, f"{task}: --{last} means {of_run[last]}, not {path}"
+
+
+def test_runs_of_before_the_rename_have_their_stride() -> None:
+    assert RunConfig.parse({"task": "classify", "model": "gru", "ends": {"stride": 4}}).ends.input_stride == 4

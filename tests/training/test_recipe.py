@@ -58,10 +58,10 @@ def test_long_strings_are_joined_and_cropped(monkeypatch: pytest.MonkeyPatch) ->
     steady(monkeypatch, 0.001)
     config, task, given = prepared("classify", "gru", LONG)
     found = recipe.chosen(config, task, given, 60.0).config
-    assert (found.ends.stride, found.batching.chunk) == (16, 2048)
-    config, task, given = prepared("classify", "gru", LONG, stride=2, chunk=100)
+    assert (found.ends.input_stride, found.batching.chunk) == (16, 2048)
+    config, task, given = prepared("classify", "gru", LONG, input_stride=2, chunk=100)
     found = recipe.chosen(config, task, given, 60.0).config
-    assert (found.ends.stride, found.batching.chunk) == (2, 100)
+    assert (found.ends.input_stride, found.batching.chunk) == (2, 100)
 
 
 def test_too_few_steps_shrink_the_batch_and_then_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ def test_a_run_with_a_time_budget_tells_and_keeps_its_recipe(tmp_path: Path, mon
     steady(monkeypatch, 16.0)  # by the width
     given = {"time": 100, "patience": 1, "d_state": 8, "ends.d_embedding": 8, "threads": 1, "lr": 0.01}
     run = unrolled.train(LONG, "classify", "gru", out=tmp_path / "run", settings=given, baselines={})
-    assert run.config.ends.stride == 16
+    assert run.config.ends.input_stride == 16
     assert run.config.model_settings["d_state"] == 8
     assert any("stride 16" in line for line in run.result["recipe"])
     assert "stride 16" in (run.path / "README.md").read_text()

@@ -30,7 +30,7 @@ class Outline:
     cut: bool = False
     """whether `batching.chunk` cuts long examples"""
     joined: bool = False
-    """whether `ends.stride` joins positions: there is one prediction for each input"""
+    """whether `ends.input_stride` joins positions: there is one prediction for each input"""
 
     @property
     def mean(self) -> float:

@@ -106,9 +106,9 @@ def _reader(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Encoder:
         return Reader(None, whole) if isinstance(whole, Encoder) else Filter(ports.delay, whole)
     each = ports.answers == "each"
     narrow = ends.updated({"d_embedding": min(ends.d_embedding, STRIDED)})
-    embedding, width = _read_input(spec, ports, ends if each or ends.stride == 1 else narrow)
-    if ends.stride > 1 and not each and isinstance(embedding, Table | nn.Linear):
-        embedding, width = Strided(embedding, width, ends.d_embedding, ends.stride), ends.d_embedding
+    embedding, width = _read_input(spec, ports, ends if each or ends.input_stride == 1 else narrow)
+    if ends.input_stride > 1 and not each and isinstance(embedding, Table | nn.Linear):
+        embedding, width = Strided(embedding, width, ends.d_embedding, ends.input_stride), ends.d_embedding
     body = make(Sizes(width, ports.d_out))
     readout = None if each or isinstance(embedding, Bag) else readout_named(ports.readout, body.d_out)
     width = body.d_out if readout is None else readout.d_out

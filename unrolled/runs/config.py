@@ -117,7 +117,7 @@ class Ends(Config):
     """Width of the embedding."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout on the input vectors and before the head."""
-    stride: int = Field(1, ge=1, le=256)
+    input_stride: int = Field(1, ge=1, le=256)
     """Number of neighbouring positions that a convolution behind the input layer joins into one, for long inputs of
     models with one prediction per input (and embedded inputs)."""
     tied: bool = False
@@ -127,6 +127,14 @@ class Ends(Config):
     target_dropout: float = Field(0.0, ge=0, lt=1)
     """Word dropout: share of the previous target tokens that are hidden from a decoder in training, so that it relies
     on the source (Bowman et al. 2016)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _renamed(cls, values: Any) -> Any:
+        """Runs that were saved when `input_stride` was called `stride`, a word that forecasts use otherwise."""
+        if isinstance(values, Mapping) and "stride" in values:
+            return {("input_stride" if key == "stride" else key): value for key, value in values.items()}
+        return values
 
 
 class Start(Config):

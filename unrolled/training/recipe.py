@@ -135,12 +135,12 @@ class _Choice:
         """How much of a long input a step reads."""
         outline, batching = self.outline, self.config.batching
         spec, usual = spec_of(self.config), self.outline.usual
-        stride = self.config.ends.stride
+        stride = self.config.ends.input_stride
         embedded = reading(spec.reads, self.task.ports().offers) == "embedded" and self.config.ends.input == "embedding"
         if outline.joined and embedded and not self.task.ports().letters:
-            while usual / stride > READ and stride < WIDEST_STRIDE and "ends.stride" not in self.given:
+            while usual / stride > READ and stride < WIDEST_STRIDE and "ends.input_stride" not in self.given:
                 stride *= 2
-            self.set("ends", "stride", stride)
+            self.set("ends", "input_stride", stride)
         table, width = self.task.ports().n_tokens, self.config.ends.d_embedding
         if embedded and width > NARROW and table * width > outline.positions > 0 and not self.config.ends.tied:
             self.set("ends", "d_embedding", NARROW)  # more numbers than there are tokens to learn them from
@@ -243,7 +243,7 @@ class _Choice:
 def _told(now: RunConfig, before: RunConfig) -> Iterator[tuple[str, Any, Any]]:
     """What is reported of a choice, with the values now and before."""
     for words, group, name in (
-        ("stride", "ends", "stride"), ("width of token vectors", "ends", "d_embedding"),
+        ("stride", "ends", "input_stride"), ("width of token vectors", "ends", "d_embedding"),
         ("chunks of", "batching", "chunk"), ("batch size", "batching", "batch_size"),
         ("dropout", "ends", "dropout"), ("learning rate", "optimiser", "lr"),
     ):  # fmt: skip
