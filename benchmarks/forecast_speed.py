@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 LENGTH, UNITS, ROWS, BATCH = 168, 64, 8640, 32
-SHORT, LONG = 20, 420
+SHORT, LONG = 20, 260  # within one epoch: darts makes no more steps than that
 
 
 def values(place: str) -> list[float]:
