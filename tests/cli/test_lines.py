@@ -10,6 +10,7 @@ import pytest
 
 from tests.commands import run_unrolled
 from unrolled.cli.asked import Moving, Still, bar_for, size_of
+from unrolled.data.files.file_form import FileForm, current_form, files_as
 from unrolled.data.files.live_chunks import live_chunks
 
 
@@ -104,3 +105,11 @@ def test_answers_stand_beside_rows_with_and_without_names(run):
         if name == "named.csv":
             assert lines.pop(0) == "source,target,prediction,logp,finished"
         assert [line.split(",")[:2] for line in lines] == [row.split("\t") for row in pairs.splitlines()]
+
+
+def test_lines_are_read_as_the_files_of_a_command_are() -> None:
+    """The thread that waits for lines knows the encoding that was given, and tells what was found out."""
+    told: dict[str, None] = {}
+    with files_as(FileForm(encoding="cp1251", told=told)):
+        found = next(live_chunks((current_form() for _ in range(1)), 1))
+    assert found[0].encoding == "cp1251" and found[0].told is told

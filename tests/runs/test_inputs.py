@@ -152,6 +152,11 @@ def test_texts_to_go_on_from(tmp_path: Path) -> None:
         assert run.predict(form) == run.predict(lines)
     (tmp_path / "new.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert run.score(tmp_path / "new.txt") == run.score(lines)
+    (tmp_path / "western.txt").write_bytes(b"caf\xe9\n")
+    assert run.score(tmp_path / "western.txt") == run.score(["caf\xe9"])
+    assert any("Windows-1252" in note for note in run.notes)
+    russian = unrolled.load(run.path, encoding="cp1251")
+    assert russian.score(tmp_path / "western.txt") == run.score(["caf\u0439"])
     for bad in ([{"text": "the"}], [("the", "state")], "the state"):
         with pytest.raises(UnrolledError):
             run.score(bad)

@@ -187,6 +187,36 @@ def test_a_session_predicts_as_a_window_does(gru: Run) -> None:
         session.push([1.0, 2.0])
 
 
+@pytest.mark.parametrize("own", [{"distribution": "gaussian", "samples": 600}, {"distribution": "point"}])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_a_session_of_a_rollout_predicts_as_a_window_does(own: dict[str, Any], gaps: bool, tmp_path: Path) -> None:
+    x = hours(120)
+    if gaps:
+        x[[30, 31, 77]] = np.nan
+    settings = {**QUICK, "steps": 3, "horizon": 4, "lookback": 24, "by": "rollout", **own}
+    run = unrolled.train(rows(x), "forecast", "gru", tmp_path / "run", settings=settings, baselines={})
+    session = run.session()
+    seen = hours()[:20]
+    for n, value in enumerate(seen, start=1):
+        (live,) = session.push([value])
+        if n in (7, 20):  # paths of a window are drawn with other noise
+            (whole,) = run.predict([seen[:n].tolist()])
+            wide = 1e-4 if own["distribution"] == "point" else 0.1 * (whole["high_80"][0] - whole["low_80"][0])
+            for name in ("forecast", "low_80", "high_80"):
+                assert live[name] == pytest.approx(whole[name], abs=2 * wide)
+    kept = session.save()
+    (after,) = session.push([5.0])
+    session.restore(kept)
+    assert session.push([5.0]) == [after] and after["forecast"] != live["forecast"]
+
+
+def test_an_encoder_decoder_reads_a_whole_window(tmp_path: Path) -> None:
+    settings = {**QUICK, "steps": 1, "horizon": 2, "lookback": 8, "samples": 2}
+    run = unrolled.train(rows(hours(80)), "forecast", "seq2seq", tmp_path / "run", settings=settings, baselines={})
+    with pytest.raises(UsageError, match=r"a whole window before it forecasts, so it cannot run live"):
+        run.session()
+
+
 def test_what_was_not_expected_has_a_small_probability(linear: Run) -> None:
     x = hours()
     x[150] += 3.0

@@ -28,4 +28,7 @@ class Flow:
     state: State | None = None  # before the first tick
     delay: int = 0  # ticks
     first: Tensor | None = None  # [1, 1, ..] what is read before the first row; None: rows are predicted for
+    onward: Callable[[Tensor, State], dict[str, Any]] | None = None
+    """x [1, 1, ..] of a tick and the state before it (a copy) -> its result, where that takes more than one output:
+    what a model makes of its own draws from there on. Instead of `told`."""
     last: Tensor | None = None  # [1, 1, ..] what is predicted behind the last row; None: nothing

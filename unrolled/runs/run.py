@@ -243,7 +243,7 @@ class Run:
     def examples(self, source: Any) -> Iterator[list[Given]]:
         """The inputs of some data, some at a time; `-` is standard input."""
         with reading(self.path, source):
-            yield from each_within(lambda: files_as(self.form), self.task.read(source))
+            yield from each_within(lambda: files_as(self.form), lambda: self.task.read(source))
 
     def typed(self, words: str) -> Any:
         """An input as it is named in a command (see `Task.typed`)."""

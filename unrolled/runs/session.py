@@ -83,6 +83,10 @@ class Session:
         """x [1, 1, ..]: read it, or what came before it."""
         flow, self.n_read = self.flow, self.n_read + 1
         read = x if self._before is None else self._before
+        if flow.onward is not None:
+            result = flow.onward(read.to(self._device), clone(self._state))
+            _, self._state = flow.layer(read.to(self._device), self._state)
+            return [_finite(result)]
         y, self._state = flow.layer(read.to(self._device), self._state)  # [1, 1, D']
         if self._before is not None:
             self._before = x
@@ -91,9 +95,7 @@ class Session:
         return [self._told(y, self._owed.pop(0))] if len(self._owed) > flow.delay else []
 
     def _told(self, y: Tensor, x: Tensor) -> Tick:
-        result = self.flow.told(y[0, 0].cpu(), x[0, 0])
-        require_finite(result)
-        return cast(Tick, result)
+        return _finite(self.flow.told(y[0, 0].cpu(), x[0, 0]))
 
     # ---- from here
 
@@ -144,3 +146,8 @@ class Session:
                 name.encode() + value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
             )
         return found.hexdigest()
+
+
+def _finite(result: dict[str, Any]) -> Tick:
+    require_finite(result)
+    return cast(Tick, result)

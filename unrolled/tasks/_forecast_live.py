@@ -10,14 +10,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unrolled.core.causal import Encoder, decoder_of
+from unrolled.core.causal import Conditional, Encoder, decoder_of
+from unrolled.core.emission import Numeric
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.flow import Flow
 from unrolled.core.front import option
+from unrolled.core.state import State
 from unrolled.data.files.cell_values import as_number, as_series, is_gap, shown
 from unrolled.data.time_series.codec import SeriesCodec
 from unrolled.objectives.forecasts import INTERVALS, MEDIAN
 from unrolled.tasks._inside import plain
+from unrolled.tasks._paths import drawn_from
 
 Numbers = NDArray[np.float64]
 
@@ -25,20 +28,21 @@ Numbers = NDArray[np.float64]
 def flow_of_values(
     model: Any,
     codec: SeriesCodec,
-    horizon: int,
     quantiles: Callable[[Tensor, Numbers], tuple[Numbers, Numbers]],
     condition: str | None,
+    rolled: tuple[Numeric, int] | None = None,
 ) -> Flow:
-    """A model that is fed the values of one series; `horizon` is what it predicts at once, `condition` the series."""
+    """A model that is fed the values of one series, `condition`; `rolled` is what the outputs of a model of one step
+    mean, and how many paths are drawn with it, where the horizon is not predicted at once."""
     if isinstance(model, Encoder):
         raise UsageError(
             "this run normalises the whole window before it is read, so it cannot run live; train with "
             f"{option('relative', 'last')}"
         )
-    if horizon < codec.horizon:
+    if rolled is not None and isinstance(model, Conditional):
         raise UsageError(
-            "this run forecasts step by step on sampled paths, not after each value, so it cannot run live; "
-            f"train a causal model with {option('by', 'direct')}"
+            "this run reads a whole window before it forecasts, so it cannot run live; train a causal model with "
+            f"{option('by', 'direct')} or {option('by', 'rollout')}"
         )
     if codec.past or codec.d_known or codec.static or codec.calendar:
         raise UsageError("this run has covariates, which are not known from values alone, so it cannot run live")
@@ -51,8 +55,18 @@ def flow_of_values(
     low, high = INTERVALS[80]
 
     def told(y: Tensor, _: Tensor) -> dict[str, Any]:
+        """y [D'], or paths [n, H D]"""
         q = codec.decode(quantiles(y[None], scale[None])[0][:, 0], scale)
         return {"forecast": plain(q[MEDIAN]), "low_80": plain(q[low]), "high_80": plain(q[high])}
+
+    def onward(x: Tensor, state: State) -> dict[str, Any]:
+        """Of the paths that go on from x [1, 1, d_in]."""
+        assert rolled is not None
+        ahead = x.new_ones(1, codec.horizon, x.shape[2] - codec.d_step)  # beside values that are fed back: not missing
+        beside = torch.cat([x[:, :, codec.d_step :], ahead], dim=1)  # [1, 1 + H, .]
+        one, first = torch.ones(1, dtype=torch.long), torch.zeros(1, dtype=torch.long)
+        start = x[:, :, : codec.d_step]
+        return told(drawn_from((decoder_of(model), state), start, one, beside, rolled[0], rolled[1], first)[0], x)
 
     def line_of(line: str, place: str) -> Any:
         words = line.replace(",", " ").split()
@@ -61,7 +75,10 @@ def flow_of_values(
     source = torch.from_numpy(scale[None, :2].astype(np.float32))
     state = model.condition(source, None) if decoder_of(model) is not model else None
     blank = torch.zeros(1, 1, codec.d_in)
-    return Flow(decoder_of(model), lambda row, place: _encoded(row, place, codec, scale), told, line_of, blank, state)
+    return Flow(
+        decoder_of(model), lambda row, place: _encoded(row, place, codec, scale), told, line_of, blank, state,
+        onward=None if rolled is None else onward,
+    )  # fmt: skip
 
 
 def _encoded(row: Any, place: str, codec: SeriesCodec, scale: Numbers) -> Tensor:

@@ -16,6 +16,7 @@ from unrolled.core.causal import Causal, Conditional, begin
 from unrolled.core.compose import Serial
 from unrolled.core.emission import Chooser, Distribution, Numeric
 from unrolled.core.forward import evaluating
+from unrolled.core.state import State
 from unrolled.data.time_series.windows import Cutter, Spots
 from unrolled.decode.config import Decoding
 from unrolled.decode.rollout import best_of
@@ -56,17 +57,31 @@ def paths(
     for b, (i, end, read) in enumerate(zip(spots.series.tolist(), spots.ends.tolist(), lengths.tolist())):
         beside[b, :read] = batch.x[b, :read, D:]
         beside[b, read : read + horizon] = torch.from_numpy(cutter.future(i, end, horizon))[:, D:]
+    with evaluating(model) as device:
+        begun = begin(model, window.x.to(device), None if window.mask is None else window.mask.to(device))
+        start = batch.x[:, :, :D].to(device)
+        return drawn_from(begun, start, lengths, beside.to(device), emission, n, torch.as_tensor(rows), seed)
+
+
+def drawn_from(
+    begun: tuple[Causal, State],
+    start: Tensor,
+    lengths: Tensor,
+    beside: Tensor,
+    emission: Numeric,
+    n: int,
+    rows: Tensor,
+    seed: int = 0,
+) -> Tensor:
+    """n paths [B, n, H D] of a layer and its state that go on from the values start [B, P, D], of which each row has
+    its number `lengths` [B]; beside [B, P + H, .] is what stands beside the values, also of the steps to come."""
+    layer, inner = begun
     choose: Chooser = _certainly
     of: Any = Certain()
     if isinstance(emission, Distribution):
         choose, of = emission.chooser(Decoding(temperature=1.0)), emission
-    with evaluating(model) as device:
-        along = Appended(beside.shape[2])
-        layer, inner = begin(model, window.x.to(device), None if window.mask is None else window.mask.to(device))
-        state = (along.start(beside.to(device)), inner)
-        start = batch.x[:, :, :D].to(device)
-        found = best_of(
-            n, Serial(along, layer), state, start, lengths, choose, (), horizon, torch.as_tensor(rows), seed, of
-        )
+    along, horizon = Appended(beside.shape[2]), beside.shape[1] - start.shape[1]
+    state = (along.start(beside), inner)
+    found = best_of(n, Serial(along, layer), state, start, lengths, choose, (), horizon, rows, seed, of)
     drawn = np.array([[path.tokens for path in row] for row in found], np.float32)  # [B, n, H, D]
-    return torch.from_numpy(drawn.reshape(len(spots), n, horizon * D))
+    return torch.from_numpy(drawn.reshape(len(start), n, -1))

@@ -172,6 +172,11 @@ class SeriesTask(PreparedTask):
         return self.config.by in ("rollout", "sequence")
 
     @property
+    def n_paths(self) -> int:
+        """Paths that are drawn for a forecast step by step; numbers that are certain have one."""
+        return self.config.samples if isinstance(self.emission, Distribution) else 1
+
+    @property
     def trained(self) -> SeriesCodec:
         """The codec of what a trained model predicts at once: the whole horizon, or one step of it."""
         if not self.stepwise:
@@ -236,7 +241,7 @@ class SeriesTask(PreparedTask):
             yield from self._along(model, cutter, spots)
             return
         if self.stepwise:
-            n, emission = self.config.samples if isinstance(self.emission, Distribution) else 1, self.emission
+            n, emission = self.n_paths, self.emission
             for begin in range(0, len(spots), size := max(1, PATHS // n)):
                 rows = np.arange(begin, min(begin + size, len(spots)))
                 yield rows, paths(model, cutter, spots.at(rows), self.codec.horizon, emission, n, rows)

@@ -304,7 +304,8 @@ class Task(Inside):
 
     def flow(self, model: Any, condition: str | None = None) -> Flow:
         """New values one by one, each with a forecast of the next steps; `condition` names the series."""
-        return flow_of_values(model, self.codec, self.trained.horizon, self.quantiles, condition)
+        rolled = (self.emission, self.n_paths) if self.stepwise and not is_solved(model) else None
+        return flow_of_values(model, self.codec, self.quantiles, condition, rolled)
 
 
 def _is_series(value: Any) -> bool:

@@ -46,9 +46,10 @@ def files_as(form: FileForm) -> Iterator[None]:
         _form.reset(token)
 
 
-def each_within(block: Callable[[], AbstractContextManager[None]], items: Iterable[T]) -> Iterator[T]:
-    """The items, each made within a block of its own, so that nothing of it holds outside."""
-    left = iter(items)
+def each_within(block: Callable[[], AbstractContextManager[None]], items: Callable[[], Iterable[T]]) -> Iterator[T]:
+    """The items of a call, which is made within a block, and so is each of them; nothing of it holds outside."""
+    with block():
+        left = iter(items())
     while True:
         with block():
             try:

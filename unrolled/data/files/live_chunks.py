@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
+from contextvars import copy_context
 from itertools import islice
 from queue import Empty, Queue
 from typing import Any, TypeVar
@@ -26,7 +27,8 @@ def live_chunks(items: Iterable[Item], most: int, live: bool = True) -> Iterator
             yield some
         return
     queue: Queue[Any] = Queue(maxsize=2 * most)
-    threading.Thread(target=_fill, args=(queue, items), daemon=True).start()
+    here = copy_context()  # how files are read holds in the thread, too
+    threading.Thread(target=here.run, args=(_fill, queue, items), daemon=True).start()
     while True:
         held = [queue.get()]
         while len(held) < most and not _ends(held[-1]):

@@ -232,11 +232,18 @@ def _facts(
         few = "1 value is missing: it is" if missing == 1 else f"{missing:,} values are missing: they are"
         notes.append(f"{few} not filled in and not evaluated")
     every = "irregular" if codec.step is None else str(codec.step)
+    split = {name: _span(each, series, codec) for name, each in sections.items()}
+    if table.reading.time is not None:
+        spans = [each for each in split.values() if each["steps"]]
+        how = "at irregular times" if codec.step is None else f"of {every}"
+        many = f" in {len(series):,} series" if len(series) > 1 else ""
+        steps = f"{sum(each['steps'] for each in spans):,} steps {how}{many}"
+        notes.insert(0, f"{table.name}: {steps}, from {spans[0]['from']} to {spans[-1]['to']}")
     return {
         "source": table.name, "series": len(series), "step": every, "season": codec.season, "horizon": codec.horizon,
         "lookback": codec.lookback, "targets": list(codec.targets), "missing": missing,
         "lengths": lengths_of([np.array([each.n_known for each in series])]),
-        "split": {split: _span(each, series, codec) for split, each in sections.items()}, "notes": notes,
+        "split": split, "notes": notes,
     }  # fmt: skip
 
 
