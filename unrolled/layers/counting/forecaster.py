@@ -64,8 +64,11 @@ class Forecaster(Causal):
         D = self.d_step
         for rows, first in data:
             x = np.asarray(rows, np.float64)
-            seen = x[:, D : 2 * D] > 0.5 if self.observed else np.ones((len(x), D), bool)
-            yield Span(np.where(seen, x[:, :D], 0.0), seen, first)
+            if self.observed:
+                seen = x[:, D : 2 * D] > 0.5
+                yield Span(np.where(seen, x[:, :D], 0.0), seen, first)
+            else:  # long series are not copied
+                yield Span(x[:, :D], np.broadcast_to(np.True_, (len(x), D)), first)
 
     def solve(
         self, series: Sequence[NDArray[Any]], held_out: Sequence[tuple[NDArray[Any], int]] = ()
