@@ -150,3 +150,17 @@ def test_a_comparison_has_the_memories_that_fit() -> None:
             assert again.codec == task.codec
             names.append(chosen_models(CompareConfig(), task, "recall"))
     assert names == [["classical-hopfield", "continuous-hopfield", "dense-hopfield"], ["continuous-hopfield"]]
+
+
+def test_vectors_of_another_run_are_patterns(tmp_path: Path) -> None:
+    """What `unrolled embed` writes is stored as it is; an array among several is named by --column."""
+    x = np.random.default_rng(0).normal(size=(40, 24)).astype(np.float32)
+    np.savez(tmp_path / "one.npz", vectors=x)
+    np.savez(tmp_path / "two.npz", vectors=x, more=x[:, :3])
+    words = ("--task", "recall", "--model", "continuous-hopfield", "-o")
+    run_unrolled("train", "one.npz", *words, "one", cwd=tmp_path)
+    run_unrolled("train", "two.npz", "--column", "vectors", *words, "two", cwd=tmp_path)
+    one, two = (unrolled.load(tmp_path / name) for name in ("one", "two"))
+    assert one.result["test"] == two.result["test"] and one.result["test"]["exact"] > 0.9
+    refused = run_unrolled("train", "two.npz", *words, "three", code=2, cwd=tmp_path).stderr
+    assert "name the array of the inputs with --column" in refused

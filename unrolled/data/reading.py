@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from unrolled.core.config import Config
+from unrolled.data.config import DataConfig
 from unrolled.data.files.name_pattern import check_pattern
 from unrolled.data.files.number_words import LARGEST, english
 
@@ -162,6 +163,11 @@ class Reading(Config):
         if not isinstance(values, Mapping) or "separator" not in values:
             return values
         return {"class_separator" if key == "separator" else key: value for key, value in values.items()}
+
+    def completed(self, data: DataConfig) -> Reading:
+        """With the column and the part that are given for any data, where this says none: `--column` means both."""
+        own = {name: getattr(data, name) for name in ("column", "part") if getattr(self, name) is None}
+        return self.updated({name: value for name, value in own.items() if value is not None})
 
     def uses(self) -> dict[str, str]:
         """What the columns that are named are used for."""

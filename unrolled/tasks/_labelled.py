@@ -85,10 +85,8 @@ class LabelledTask(PreparedTask):
         self._loaded = False  # whether the codecs are those of a saved run
 
     def _asked_reading(self) -> Reading:
-        given = self.config.reading
-        told = {name: value for name in ("column", "part") if (value := getattr(self.data, name)) is not None}
-        self.config.require_use(given.bag is not None or None)
-        return given.updated({name: value for name, value in told.items() if getattr(given, name) is None})
+        self.config.require_use(self.config.reading.bag is not None or None)
+        return self.config.reading.completed(self.data)
 
     # ---- data
 

@@ -84,7 +84,7 @@ class Task(PreparedTask):
         super().__init__(config, data)
         self.codec = PatternCodec((1, 1))
         self.kind: Kind = "series"
-        self.reading = config.reading
+        self.reading = config.reading.completed(data)
         self._loaded = False
 
     # ---- data

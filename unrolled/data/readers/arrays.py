@@ -76,6 +76,8 @@ def _of_part(source: Mapping[str, Any], part: str) -> dict[str, Any]:
 
 def _open(arrays: dict[str, Any], name: str, reading: Reading, answers: Answers) -> LabelledSource:
     usual = INPUT_ARRAYS if "offsets" not in arrays else (*INPUT_ARRAYS, *_cut_by(arrays))
+    if answers == "none" and len(arrays) == 1:
+        usual = tuple(arrays)
     x_name = _find(arrays, reading.column, usual, name, "column", "the inputs")
     bags = _bags(arrays, x_name, reading, name) if reading.bag is not None else None
     x = _cut(arrays[x_name], arrays.get("offsets"), f"{name}, array '{x_name}'") if bags is None else bags.x
