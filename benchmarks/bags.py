@@ -1,6 +1,6 @@
 """Bags of sequences and of vectors: `python -m benchmarks.bags [PIECE ...]`.
 
-    motifs   400 bags of 1,000 sequences, a motif in 1 % of those of half of the bags; two seeds, two poolings
+    motifs   400 bags of 1,000 sequences, a motif in 1 % of those of half of the bags; four seeds, two poolings
     rare     400 bags of 10,000 sequences, a motif in 0.1 %
     musk1    92 molecules as bags of 2 to 40 vectors, mean of five 10-fold cross-validations (needs UNROLLED_DATA)
     large    200 bags of 50,000 sequences: memory
@@ -35,7 +35,7 @@ MUSK = {"bag": "b", "d_state": 128, "n_layers": 2, "d_embedding": 128, "lr": 1e-
 def motifs(time: str = "15m") -> dict[str, Any]:
     own = {"instances": 400, "batch_size": 16, "steps": 500, "evaluate_every": 50}
     runs = [_of_motifs("builtin:motifs", {**own, "pooling": pooling, "seed": seed}, time)
-            for seed in range(2) for pooling in POOLINGS]  # fmt: skip
+            for seed in range(4) for pooling in POOLINGS]  # fmt: skip
     return {"protocol": "400 bags of 1,000 sequences, 1 % with the motif, split 60/20/20", "runs": runs}
 
 
