@@ -75,7 +75,7 @@ def test_western_text_is_recognised_where_it_begins_late(tmp_path):
 
 def test_a_given_form_holds_within_its_block_alone(tmp_path):
     path = made(tmp_path, "a.txt", "мир\n".encode("cp1251"))
-    items = each_within(lambda: files_as(FileForm("cp1251")), (TextFile(path) for _ in range(2)))
+    items = each_within(lambda: files_as(FileForm("cp1251")), lambda: [TextFile(path), TextFile(path)])  # made at once
     first = next(items)
     with pytest.raises(DataError):
         text_of(path)

@@ -60,7 +60,7 @@ def flow_of_values(
         return {"forecast": plain(q[MEDIAN]), "low_80": plain(q[low]), "high_80": plain(q[high])}
 
     def onward(x: Tensor, state: State) -> dict[str, Any]:
-        """Of the paths that go on from x [1, 1, d_in]."""
+        """Of the paths that continue x [1, 1, d_in]."""
         assert rolled is not None
         ahead = x.new_ones(1, codec.horizon, x.shape[2] - codec.d_step)  # beside values that are fed back: not missing
         beside = torch.cat([x[:, :, codec.d_step :], ahead], dim=1)  # [1, 1 + H, .]

@@ -73,7 +73,7 @@ def drawn_from(
     rows: Tensor,
     seed: int = 0,
 ) -> Tensor:
-    """n paths [B, n, H D] of a layer and its state that go on from the values start [B, P, D], of which each row has
+    """n paths [B, n, H D] of a layer and its state that continue the values start [B, P, D], of which each row has
     its number `lengths` [B]; beside [B, P + H, .] is what stands beside the values, also of the steps to come."""
     layer, inner = begun
     choose: Chooser = _certainly
