@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +163,14 @@ def test_what_a_kill_at_the_very_end_leaves_is_removed(text: str, tmp_path: Path
     assert sorted(run.path.rglob("*")) == before
 
 
+@pytest.fixture
+def no_nohup() -> Iterator[None]:
+    """SIGHUP acts, also where the tests themselves were started by nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 def send(number: int) -> Callable[..., None]:
     def sent(*_: object) -> None:
         os.kill(os.getpid(), number)
@@ -171,6 +179,7 @@ def send(number: int) -> Callable[..., None]:
     return sent
 
 
+@pytest.mark.usefixtures("no_nohup")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize(
     ("room", "moment", "error"),
