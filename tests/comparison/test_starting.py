@@ -1,4 +1,4 @@
-"""A comparison with a saved run has its model three times: from scratch, frozen and fine-tuned."""
+"""A comparison with a saved run has its model four times: from scratch, vectors only, frozen and fine-tuned."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Run:
     )
 
 
-def test_a_saved_run_adds_three_rows(old: Run, tmp_path: Path) -> None:
+def test_a_saved_run_adds_four_rows(old: Run, tmp_path: Path) -> None:
     given = QUICK | {"from_run": str(old.path), "steps": 3, "models": "memoryless", "folds": None}
     found = unrolled.compare(ROWS, "classify", tmp_path / "compared", settings=given)
     labels = [row["label"] for row in found.table["rows"]]
-    assert {"gru from scratch", "gru frozen", "gru fine-tuned", "memoryless"} <= set(labels)
+    assert {"gru from scratch", "gru vectors only", "gru frozen", "gru fine-tuned", "memoryless"} <= set(labels)
     assert labels.count("gru") == 0
     runs = {
-        way: unrolled.load(tmp_path / "compared" / f"gru-{way}-0") for way in ("from-scratch", "frozen", "fine-tuned")
+        way: unrolled.load(tmp_path / "compared" / f"gru-{way}-0")
+        for way in ("from-scratch", "vectors-only", "frozen", "fine-tuned")
     }
     before = old.model.state_dict()
     for way, run in runs.items():
@@ -48,7 +49,7 @@ def test_every_fraction_and_seed_has_them(old: Run) -> None:
     plan = make_plan(ROWS, "classify", QUICK | {"from_run": str(old.path), "steps": 3, "seeds": 2, "fractions": "0.5,1",
                                                 "models": "memoryless", "folds": None})  # fmt: skip
     ours = [job for job in plan.jobs if job.model == "gru"]
-    assert len(ours) == 2 * 2 * 3
+    assert len(ours) == 2 * 2 * 4
     assert len({job.folder for job in ours}) == len(ours)
     assert "gru fine-tuned 0.5" in {job.label for job in ours}
 

@@ -266,3 +266,14 @@ def test_by_command(old: Run, file: Path, tmp_path: Path) -> None:
     )
     assert again.config.start == unrolled.load(tmp_path / "run").config.start
     assert (again.path / "model.safetensors").read_bytes() == (tmp_path / "run" / "model.safetensors").read_bytes()
+
+
+def test_parts_that_are_asked_for_are_taken_alone(old: Run, file: Path, tmp_path: Path) -> None:
+    run, said = train(file, tmp_path / "run", from_run=old.path, settings={"take": "embedding", "steps": 1, "lr": 1e-9})
+    same = {name for name, tensor in tensors(run).items() if torch.allclose(tensor, tensors(old)[name], atol=1e-6)}
+    assert same == {"embedding.weight"}
+    assert any("1 of " in line and "not asked for" in line for line in said)
+    with pytest.raises(UsageError, match=r"no part 'body\.layer'; "):
+        train(file, tmp_path / "other", from_run=old.path, settings={"take": "body.layer"})
+    with pytest.raises(UsageError, match=r"take=... needs from_run=..."):
+        train(file, tmp_path / "third", settings={"take": "embedding"})

@@ -1,4 +1,5 @@
-"""Rows of a comparison for a saved run: its model from scratch, with the weights of the run frozen, and fine-tuned."""
+"""Rows of a comparison for a saved run: its model from scratch, with the
+input vectors of the run alone, with all of its weights frozen, and fine-tuned."""
 
 from __future__ import annotations
 
@@ -30,9 +31,12 @@ def jobs_from(asked: CompareConfig, saved: RunConfig, own: dict[str, Any]) -> li
     same, path, fractions = inherited(saved, saved.model), str(asked.from_run), fractions_of(asked.fractions)
     ways: dict[str, dict[str, Any]] = {
         "from scratch": {},
+        "vectors only": {"start.from_run": path, "start.take": ["embedding"]},
         "frozen": {"start.from_run": path, "start.freeze": [ALL_BUT_HEAD]},
         "fine-tuned": {"start.from_run": path},
     }
+    if saved.ends.input == "one-hot":  # which has no weights
+        del ways["vectors only"]
     return [
         Job(
             folder=f"{saved.model}-{way.replace(' ', '-')}{'' if len(fractions) == 1 else f'-{fraction:.4g}'}-{seed}",

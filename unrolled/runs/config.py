@@ -141,10 +141,11 @@ class Start(Config):
     """What a model begins with, and what of it stays."""
 
     from_run: str | None = Field(None, json_schema_extra={"flag": "--from"})
-    """Start from the weights of this saved run, wherever they fit, with its vocabulary if the data is of the same
-    kind."""
+    """Start from the weights of this saved run, wherever they fit, and its vocabulary if the data is of that kind."""
     decoder_from: str | None = Field(None, json_schema_extra={"flag": "--decoder-from"})
     """With --from, for models with a source: take the decoder and its vocabulary from this other run."""
+    take: Annotated[list[str], BeforeValidator(words)] = Field([], json_schema_extra={"flag": "--take"})
+    """With --from: only the weights of these parts, separated by commas, such as embedding."""
     freeze: Annotated[list[str], BeforeValidator(words)] = Field([], json_schema_extra={"flag": "--freeze"})
     """Parts that are not trained, separated by commas: encoder, decoder, embedding, body, head,
     everything-but-the-head, or the start of a parameter name such as encoder.body.layers.0."""
@@ -152,16 +153,15 @@ class Start(Config):
     """Start with the word vectors of this file (word2vec or GloVe format) or saved run, for the words of the vocabulary
     that it has; the embedding is as wide as they are."""
     layer_rate: float = Field(1.0, gt=0, le=1, json_schema_extra={"flag": "--layer-rate"})
-    """Learning rate of a layer relative to the one behind it: below 1, layers near the input move less than the
-    head."""
+    """Learning rate of a layer relative to the one behind it; below 1, layers near the input move less."""
     unfreeze_every: int | None = Field(None, ge=1, json_schema_extra={"flag": "--unfreeze-every"})
-    """Gradual unfreezing: only the head is trained at first, and every so many steps one more layer, the last one
-    first."""
+    """Gradual unfreezing: the head is trained alone, and every so many steps one more layer, the last one first."""
 
     @model_validator(mode="after")
     def a_second_run_needs_a_first(self) -> Start:
-        if self.decoder_from is not None and self.from_run is None:
-            raise ValueError(f"{option('decoder_from')} needs {option('from_run')}, the run that gives the encoder")
+        if self.from_run is None and (self.decoder_from is not None or self.take):
+            name = "take" if self.take else "decoder_from"
+            raise ValueError(f"{option(name)} needs {option('from_run')}, the first run to take weights from")
         return self
 
 

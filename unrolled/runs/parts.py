@@ -117,6 +117,7 @@ def take(
     meant: Mapping[str, Vocabulary],
     halves: Sequence[str] = HALVES,
     filled: Collection[str] = (),
+    words: Sequence[str] = (),
 ) -> Taken:
     """Copy into the model every tensor of a saved one that has the same name by part, the same shape and meaning, but
     for those that are filled already.
@@ -124,15 +125,20 @@ def take(
     `means` and `meant` are what the rows of tables and heads stand for here and there. Tables that scale their entries
     differently are converted, so that what reaches the body is what it was; where inputs have one segment and had
     several, that of the first is part of the table. Of a table of other tokens the rows of those are taken that both
-    vocabularies have. `halves` are those that are looked at, with all else that they do not name.
+    vocabularies have. `halves` are those that are looked at, with all else that they do not name; `words` name the parts
+    that are asked for (see `chosen`), all if there are none.
     """
     there = {in_half(name, saved): tensor for name, tensor in saved.state_dict().items()}
     inputs, before = input_layers(model), input_layers(saved)
     took, left, some = [], {}, {}
+    asked = {*chosen([in_half(name, model) for name in tensors(model)], words)}
     for name, here in tensors(model).items():
         if name in filled:
             continue
         wanted = in_half(name, model)
+        if words and wanted not in asked:
+            left[name] = "not asked for"
+            continue
         if wanted.split(".")[0] not in (*halves, *ENDS):
             continue
         other = counterpart(wanted, there)
@@ -252,7 +258,7 @@ def chosen(tensors: Sequence[str], words: Sequence[str]) -> Iterator[str]:
         else:
             found = [name for name in tensors if _named(name, word)]
         if not found:
-            raise UsageError(f"this model has no part '{word}' to freeze; {nearest(word, _known(tensors, word))}")
+            raise UsageError(f"this model has no part '{word}'; {nearest(word, _known(tensors, word))}")
         yield from found
 
 

@@ -288,7 +288,7 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
         told.add(run, [found.words], shown)
         config = config.model_copy(update={"vectors_sha256": found.sha256})
     if saved is not None:
-        taken = starting.take_weights(model, task, saved, () if found is None else found.tensors)
+        taken = starting.take_weights(model, task, saved, () if found is None else found.tensors, config.start.take)
         shown.say(taken.words(" and ".join(dict.fromkeys(str(each.path) for _, each in saved.by_half()))))
         starting.require_taken(frozen, taken)
     if not resuming:

@@ -120,19 +120,24 @@ def offer_own(run: RunDirectory, config: RunConfig, task: Task) -> None:
     task.reuse({table: before.vocabularies()[table] for table in config.from_vocabularies})
 
 
-def take_weights(model: nn.Module, task: Task, origin: Origin, filled: Collection[str] = ()) -> parts.Taken:
-    """Copy what fits, but for tensors that are filled already; nothing that fits is an error."""
+def take_weights(
+    model: nn.Module, task: Task, origin: Origin, filled: Collection[str] = (), words: Sequence[str] = ()
+) -> parts.Taken:
+    """Copy what fits of the parts that words name, but for tensors that are filled already; nothing that fits is an
+    error."""
     if origin.decoder is None:
-        return _taken(model, task, origin.run, parts.HALVES, filled)
-    first, second = (_taken(model, task, run, [half], filled) for half, run in origin.by_half())
+        return _taken(model, task, origin.run, parts.HALVES, filled, words)
+    first, second = (_taken(model, task, run, [half], filled, words) for half, run in origin.by_half())
     return first.beside(second)
 
 
-def _taken(model: nn.Module, task: Task, saved: Run, halves: Sequence[str], filled: Collection[str]) -> parts.Taken:
+def _taken(
+    model: nn.Module, task: Task, saved: Run, halves: Sequence[str], filled: Collection[str], words: Sequence[str]
+) -> parts.Taken:
     if not saved.config.is_alone:
         n = len(saved.config.ensemble) or saved.config.members
         raise UsageError(f"{saved.path}: this is an ensemble of {n} models; start from one of them")
-    taken = parts.take(model, saved.model, task.vocabularies(), saved.task.vocabularies(), halves, filled)
+    taken = parts.take(model, saved.model, task.vocabularies(), saved.task.vocabularies(), halves, filled, words)
     if not taken.took:
         reasons = "; ".join(f"{name} is {why}" for name, why in list(taken.left.items())[:3])
         raise UsageError(
