@@ -37,7 +37,7 @@ SETS: dict[str, str] = {  # below UNROLLED_DATA, and what the program asks for
     "heart-rate": "small-series/heart_rate.csv",
     "italy-power": "ucr/ItalyPowerDemand_TRAIN.ts --test ucr/ItalyPowerDemand_TEST.ts",
     "jsb": "polymusic/JSB_Chorales.mat",
-    "masc": "masc-pos/masc_tagged.zip",
+    "masc": "masc-pos/masc_tagged.zip --untagged join",
     "milk": "small-series/monthly-milk.csv",
     "mira": "mira-tcr --column cdr3_b_aa --target epitope_group",
     "mnist": "mnist",

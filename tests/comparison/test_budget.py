@@ -271,3 +271,21 @@ def test_of_models_that_were_not_named_some_are_trained_for_longer(monkeypatch, 
     assert late == ["tcn", "transformer"] and plan.n_trained == 4
     named = make_plan(WORDS, None, settings | {"models": "elman,gru,lstm,tcn,transformer"}, started=clock.now)
     assert named.n_trained == 6
+
+
+def test_held_out_data_is_cut_where_metrics_would_take_too_long() -> None:
+    task = SimpleNamespace(UNIT="tokens", held_out=lambda: ["valid", "test"], size=lambda split: 100_000)
+    paces = {"gru": Pace(0.01, 1.0, 10.0), "tcn": Pace(0.01, 1.0, 40.0)}
+    plan = make_plan(WORDS, "next-token", SETTINGS | {"steps": 1})
+    cut, faster = budget._with_less_held_out(plan, task, paces, 10.0)
+    assert cut.settings["held_out"] == 25_000
+    assert faster["tcn"].end == pytest.approx(10.0)
+    assert cut.notes[-1].startswith("scores are computed on 25,000 tokens of valid and test")
+    again, _ = budget._with_less_held_out(cut, task, {"tcn": Pace(0.01, 1.0, 11.0)}, 10.0)
+    assert again.settings["held_out"] == 22_727
+    assert sum(note.startswith(budget.SCORED) for note in again.notes) == 1
+    by_hand = plan.model_copy(update={"settings": {**plan.settings, "held_out": 90_000}})
+    assert budget._with_less_held_out(by_hand, task, paces, 10.0) == (by_hand, paces)
+    assert budget._with_less_held_out(plan, task, paces, 40.0) == (plan, paces)
+    least, _ = budget._with_less_held_out(plan, task, paces, -1.0)
+    assert least.settings["held_out"] == budget.LEAST_HELD_OUT

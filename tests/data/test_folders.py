@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import unrolled
+from unrolled.data.files import folders
 from unrolled.data.files.folders import only_file
 from unrolled.data.given_splits import with_given
 
@@ -45,3 +46,16 @@ def test_rows_of_one_name_stay_in_one_split(tmp_path):
     assert uses == {"1": "group", "2": None, "3": "input", "4": "input", "5": "input", "6": "input", "7": "target"}
     assert any("each of the 40 groups is in one split" in note for note in told["notes"])
     assert any("not used, because they name the rows: column 2" in note for note in told["notes"])
+
+
+def test_a_list_of_files_is_no_example(tmp_path: Path) -> None:
+    texts = [tmp_path / kind / f"{i}.txt" for kind in ("spoken", "written") for i in range(3)]
+    for path in texts:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("the_DT dog_NN")
+    listed, plain = tmp_path / "categories.txt", tmp_path / "more.txt"
+    listed.write_text("".join(f"{path.relative_to(tmp_path)} {path.parent.name}\n" for path in texts))
+    plain.write_text("spoken/0.txt is a file\nand this is a text\n")
+    assert folders.without_lists([listed, plain, *texts]) == [plain, *texts]
+    listed.write_text("../secret.txt a\n")
+    assert folders.without_lists([listed, *texts]) == [listed, *texts]

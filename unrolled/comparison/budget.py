@@ -30,6 +30,8 @@ STARTING = 2.0  # seconds until a process is ready
 BASELINES = 0.25  # share of the time in which all baselines are fitted
 BASELINE, RUN = 0.5, 0.5  # seconds of each beside fitting and training: data, model, files
 LEAST_HELD_OUT, HELD_OUT_RATE = 20_000, 1000  # tokens, and tokens per second of a run's share: what all can afford
+SCORED = "scores are computed on"
+METRICS = 0.1  # share of a run's time, at most, in which its metrics on held-out data are computed
 
 
 class Paces(NamedTuple):
@@ -65,6 +67,7 @@ def require_time(
         paces, complete = known or paces_of(task, configs, plan.settings, plan.asked.plain)
         if not paces:
             return plan
+        plan, paces = _with_less_held_out(plan, task, paces, METRICS * _share(plan, fixed))
         if _share(plan, fixed) >= _least(paces):  # otherwise it is known already
             own, times = next(iter(configs.values())), plan.n_folds / plan.at_once
             forms = closed_forms(own, task, fitted, FITTING)
@@ -160,10 +163,34 @@ def held_out_limit(
     larger = [part for part in task.held_out() if task.size(part) > most]
     if not larger:
         return {}, []
+    return {"held_out": most}, _scored_on(most, task, larger)
+
+
+def _scored_on(most: int, task: Task, larger: Iterable[str]) -> list[str]:
     where = " and ".join(larger)
-    return {"held_out": most}, [
-        f"scores are computed on {most:,} {task.UNIT} of {where}; {option('held_out')} changes that"
-    ]
+    return [f"{SCORED} {most:,} {task.UNIT} of {where}; {option('held_out')} changes that"]
+
+
+def _with_less_held_out(
+    plan: Plan, task: Task, paces: Mapping[str, Pace], seconds: float
+) -> tuple[Plan, Mapping[str, Pace]]:
+    """The plan with so little held-out data that the slowest model computes its metrics in so many seconds, and the
+    paces with that; the same data for all models."""
+    given, slowest = plan.settings.get("held_out"), max(pace.end for pace in paces.values())
+    limited = any(note.startswith(SCORED) for note in plan.notes)  # by us, not by hand
+    by_hand = "data.held_out" in plan.settings or (given is not None and not limited)
+    if plan.asked.plain or by_hand or slowest <= seconds:
+        return plan, paces
+    sizes = {split: task.size(split) for split in task.held_out()}
+    before = {split: min(size, given) if isinstance(given, int) else size for split, size in sizes.items()}
+    most = max(LEAST_HELD_OUT, round(max(before.values()) * max(seconds, 0.0) / slowest))
+    kept = sum(min(size, most) for size in before.values()) / max(sum(before.values()), 1)
+    if kept == 1:
+        return plan, paces
+    notes = [note for note in plan.notes if not note.startswith(SCORED)]
+    notes += _scored_on(most, task, [split for split, size in sizes.items() if size > most])
+    plan = plan.model_copy(update={"settings": {**plan.settings, "held_out": most}, "notes": notes})
+    return plan, {name: pace._replace(end=pace.end * kept) for name, pace in paces.items()}
 
 
 def _share(plan: Plan, fixed: float) -> float:

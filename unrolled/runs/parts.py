@@ -125,8 +125,8 @@ def take(
     `means` and `meant` are what the rows of tables and heads stand for here and there. Tables that scale their entries
     differently are converted, so that what reaches the body is what it was; where inputs have one segment and had
     several, that of the first is part of the table. Of a table of other tokens the rows of those are taken that both
-    vocabularies have. `halves` are those that are looked at, with all else that they do not name; `words` name the parts
-    that are asked for (see `chosen`), all if there are none.
+    vocabularies have. `halves` are those that are looked at, with all else that they do not name; `words` name the
+    parts that are asked for (see `chosen`), all if there are none.
     """
     there = {in_half(name, saved): tensor for name, tensor in saved.state_dict().items()}
     inputs, before = input_layers(model), input_layers(saved)

@@ -27,6 +27,7 @@ from unrolled.training.optimiser import OPTIMISERS
 LEAST, ENOUGH = 10, 100  # steps that a budget must leave time for, and of one that would do
 ROWS = 8  # one row of so many is tried first
 TRIED = 5  # batches, of which one of middle size is tried
+EVALUATED = 64  # rows of a batch in evaluations, about, which training may have fewer of
 LONG = 1.0  # seconds; a batch that would take longer is not tried as a whole
 SPARE = 1.2  # of an estimate, so that a budget of it is enough
 CLOSING = 1.0  # seconds for examples, pictures and the model card
@@ -62,6 +63,8 @@ def pace_of(config: RunConfig, task: Task, model: Model) -> Pace:
         reading, learning, times = min(each[0] for each in tried), min(each[1] for each in tried), 1.0
     moving = 0.0 if isinstance(model, Learner) else _moving(config, model)
     reading, learning = reading * times, learning * times + moving
+    if rows < EVALUATED and reading * EVALUATED / rows < LONG and not isinstance(model, Learner):
+        reading = min(reading, _reading(model, batch, -(-EVALUATED // rows)))
     model.train(mode)
     size = max(task.size("train"), 1)
     valid, held_out = task.size("valid"), sum(map(task.size, task.held_out()))
@@ -90,6 +93,15 @@ def _moving(config: RunConfig, model: Model) -> float:
         spent.append(time.perf_counter() - begun)
         optimiser.forget_gradients()
     return min(spent)
+
+
+def _reading(model: Model, batch: Batch, times: int) -> float:
+    """Seconds of reading a batch where it is part of one so many times as large."""
+    large = batch.map(lambda tensor: torch.cat([tensor] * times))
+    begun = time.perf_counter()
+    with torch.no_grad():
+        forward(model, large)
+    return (time.perf_counter() - begun) / times
 
 
 def _seconds(task: Task, model: Model, batch: Batch) -> tuple[float, float]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from unrolled.core import discover
-from unrolled.data.files.text_file import unpacked
+from unrolled.core.errors import DataError
+from unrolled.data.files.text_file import TextFile, unpacked
 
 ABOUT = frozenset({"readme", "license", "licence", "copying", "about", "notice", "changelog", "authors"})
 PAGES = (".md", ".rst", ".html", ".htm", ".pdf", ".info", ".names")  # the last two lie beside the sets of the UCI
@@ -21,6 +24,29 @@ def is_about(path: Path) -> bool:
     """
     name = path.name.lower()
     return name.startswith(".") or name.lstrip("_").split(".")[0] in ABOUT or _ending(path) in PAGES
+
+
+LISTED = 10  # lines of a file, of which each names another one where it is a list of files
+
+
+def without_lists(files: Sequence[Path]) -> list[Path]:
+    """Texts but for those above the folders of others that list them, such as the categories of a corpus."""
+    above = {parent for path in files for parent in path.parent.parents}
+    return [path for path in files if path.parent not in above or not _lists_files(path)]
+
+
+def _lists_files(path: Path) -> bool:
+    """Whether each of the first lines of a text begins with the name of another file below its folder."""
+    try:
+        lines = [*islice(TextFile(path).lines(), LISTED)]
+    except DataError:  # which is told where the file is read
+        return False
+    names = [line.split()[0] for line in lines if line.strip()]
+    return bool(names) and all(_is_below(path.parent, name) for name in names)
+
+
+def _is_below(folder: Path, name: str) -> bool:
+    return not Path(name).is_absolute() and ".." not in Path(name).parts and (folder / name).is_file()
 
 
 def only_file(source: Any) -> Any:

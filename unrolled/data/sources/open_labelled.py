@@ -12,7 +12,7 @@ from unrolled.core import discover
 from unrolled.core.errors import DataError, UsageError, some
 from unrolled.data.bags import in_bags
 from unrolled.data.builtin_sets import BUILTIN, asked
-from unrolled.data.files.folders import is_about
+from unrolled.data.files.folders import is_about, without_lists
 from unrolled.data.files.tables import ListTable
 from unrolled.data.files.text_file import TextFile, named_path, unpacked
 from unrolled.data.formats import ending_of, reader_of, suffixes_of
@@ -162,6 +162,8 @@ def _open_files(files: list[Path], folder: Path, name: str, reading: Reading, an
     own = [path for path in chosen if not is_about(path)]
     if kind == "text" and own and all(path.parent == folder for path in chosen):
         chosen = own
+    if kind == "text":
+        chosen = without_lists(chosen)
     if answers in ("class", "none") and (classes := by_ending(path for path in files if path.parent == folder)):
         kind, chosen = "text", classes
     if not chosen:
