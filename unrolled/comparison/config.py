@@ -40,8 +40,8 @@ class CompareConfig(Record):
     fractions: str = "1"
     """Shares of the training data to train on, such as 0.01,0.1,1, for a learning curve over data size."""
     from_run: str | None = Field(None, json_schema_extra={"flag": "--from"})
-    """A saved run: adds its model to the comparison four times: trained from scratch, with its input vectors alone, with
-    all of its weights frozen but for the head, and fine-tuned from them."""
+    """A saved run, whose model is compared four times: trained from scratch, with its input vectors alone, with all
+    of its weights frozen but for the head, and fine-tuned from them."""
     plain: bool = False
     """Keep the defaults of settings that are not given, instead of choosing tokens, batch size, learning rate and so on
     from the data, the speed of this machine and the time budget."""
