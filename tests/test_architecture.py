@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import get_origin
 
@@ -58,6 +59,9 @@ LEAST_CODE = 7  # lines of code in a file that is worth being one
 MOST_SETTINGS = 15  # fields of a config
 
 
+parsed = cache(ast.parse)  # every test below walks the same files
+
+
 def module_name(file: Path) -> str:
     parts = ["unrolled", *file.relative_to(PACKAGE).with_suffix("").parts]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -94,7 +98,7 @@ def trespasses(text: str, module: str, is_package: bool = False) -> list[str]:
     """The imports of a module that go upwards or sideways."""
     found = []
     home = room_of(module)
-    for name, line in imports(ast.parse(text), module, is_package):
+    for name, line in imports(parsed(text), module, is_package):
         room = room_of(name) if name.startswith("unrolled.") else ""
         if room in RANK and home in RANK and room != home and RANK[room] >= RANK[home]:
             found.append(f"{module}, line {line}: {home} may not import {room} ({name})")
@@ -110,7 +114,7 @@ def _inner(module: str) -> str:
 def steps_up(text: str, module: str) -> list[str]:
     """The imports that go upwards between the rooms inside a room."""
     order, found = INSIDE.get(room_of(module), []), []
-    for name, line in imports(ast.parse(text), module):
+    for name, line in imports(parsed(text), module):
         if name.startswith("unrolled.") and room_of(name) == room_of(module) and order:
             name = name if name in MODULES else name.rsplit(".", 1)[0]
             inner = {_inner(name), _inner(module)} <= set(order)
@@ -122,7 +126,7 @@ def steps_up(text: str, module: str) -> list[str]:
 def private(text: str, module: str) -> list[str]:
     """Names with an underscore that a module takes from another room."""
     found = []
-    for name, line in imports(ast.parse(text), module):
+    for name, line in imports(parsed(text), module):
         hidden = any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
         if name.startswith("unrolled.") and hidden and room_of(name) != room_of(module):
             found.append(f"{module}, line {line}: {name} is private to {room_of(name)}")
@@ -139,7 +143,7 @@ SPOKEN = {  # what a model file may declare, and what files said by name before 
 def asked_by_name(text: str) -> list[str]:
     """Where something of a model file is asked for by its name, or read off its module instead of its declaration."""
     found = []
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("getattr", "hasattr"):
             word = node.args[1]
             if isinstance(word, ast.Constant) and word.value in SPOKEN:
@@ -151,7 +155,7 @@ def asked_by_name(text: str) -> list[str]:
 
 def asked_of_tasks(text: str) -> list[str]:
     """Where an attribute of a task is asked for by its name: what tasks can do is declared."""
-    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    calls = [node for node in ast.walk(parsed(text)) if isinstance(node, ast.Call)]
     asks = [call for call in calls if ast.unparse(call.func).split(".")[-1] in ("getattr", "hasattr", "signature")]
     return [ast.unparse(call) for call in asks if re.search(r"(^|\.)task(\.\w+)?$", ast.unparse(call.args[0]))]
 
@@ -165,7 +169,7 @@ def undeclared(text: str) -> list[str]:
 
     What Python, numpy and users' own objects may have or lack is another matter (`FOREIGN`).
     """
-    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and len(node.args) > 1]
+    calls = [node for node in ast.walk(parsed(text)) if isinstance(node, ast.Call) and len(node.args) > 1]
     asks = [call for call in calls if ast.unparse(call.func) in ("getattr", "hasattr")]
     written = [call for call in asks if isinstance(call.args[1], ast.Constant) and call.args[1].value not in FOREIGN]
     return [ast.unparse(call) for call in written if ast.unparse(call.args[0]) not in SYSTEMS]
@@ -292,7 +296,7 @@ def test_no_module_imports_itself_by_way_of_others():
     edges: dict[str, set[str]] = {module: set() for module in MODULES}
     for file in FILES:
         module = module_name(file)
-        for name, _ in imports(ast.parse(file.read_text(encoding="utf-8")), module, file.name == "__init__.py"):
+        for name, _ in imports(parsed(file.read_text(encoding="utf-8")), module, file.name == "__init__.py"):
             name = name if name in MODULES else name.rsplit(".", 1)[0]
             edges[module] |= {name} & MODULES - {module}
     edges["unrolled"] = set()  # its names are loaded when they are asked for; it imports them for type checkers
@@ -349,7 +353,7 @@ def test_files_are_neither_too_large_nor_nearly_empty():
 
 
 def out_of_proportion(file: Path) -> Iterator[str]:
-    length, tree = len(TEXTS[file].splitlines()), ast.parse(TEXTS[file])
+    length, tree = len(TEXTS[file].splitlines()), parsed(TEXTS[file])
     if length > LONGEST:
         yield f"{file}: {length} lines; split it where a second idea begins"
     names = [node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
@@ -372,7 +376,7 @@ ROOMS = [f for f in FILES if f.name == "__init__.py" and f.parent not in (PACKAG
 
 @pytest.mark.parametrize("file", ROOMS, **ids)
 def test_rooms_import_nothing_when_they_are_opened(file):
-    body = ast.parse(file.read_text(encoding="utf-8")).body
+    body = parsed(file.read_text(encoding="utf-8")).body
     assert len(body) == 1
     assert ast.get_docstring(ast.Module(body, []))
 
@@ -394,7 +398,7 @@ def test_light_modules_do_not_import_torch(module):
 
 def outside(file: Path) -> set[str]:
     """The top-level packages that a file imports."""
-    return {name.split(".")[0] for name, _ in imports(ast.parse(file.read_text(encoding="utf-8")), module_name(file))}
+    return {name.split(".")[0] for name, _ in imports(parsed(file.read_text(encoding="utf-8")), module_name(file))}
 
 
 def test_the_report_needs_no_torch():
@@ -481,7 +485,7 @@ OPENS = {
 def opens(text: str) -> list[str]:
     """The calls that open a file by its name for reading."""
     found = []
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if not isinstance(node, ast.Call):
             continue
         words, first = ast.unparse(node), ast.unparse(node.args[0]) if node.args else ""
