@@ -21,7 +21,7 @@ Bags = Literal["none", "also", "only"]
 Preset = Literal["quick", "standard", "thorough"]
 Targets = Literal[
     "tokens", "bits", "class", "classes", "numbers", "tags", "series", "horizon", "pattern", "bit-pattern",
-    "context",
+    "context", "samples",
 ]  # fmt: skip
 
 PRESETS: tuple[str, ...] = get_args(Preset)
@@ -32,6 +32,7 @@ PREDICTS = {
 }  # fmt: skip
 TARGETS = {
     "pattern": "patterns of numbers", "bit-pattern": "patterns of bits", "context": "words in their context",
+    "samples": "samples of sound",
 }  # of which the names are no words  # fmt: skip
 ASKED = {
     "next": "what comes next", "each": "a prediction at each position", "whole": "one prediction for a whole sequence",
@@ -59,6 +60,8 @@ class Sizes:
     """Steps in a season of the series; 1: there is none."""
     width: int = 16
     """Of a model that has token vectors of its own, how wide they are."""
+    d_beside: int = 0
+    """How many of the last columns of d_in are a condition that runs beside the input."""
 
 
 class Asks(NamedTuple):
@@ -84,6 +87,14 @@ class SourcePorts(NamedTuple):
     @property
     def offers(self) -> Literal["tokens", "numbers"]:
         return "tokens" if self.d_in is None else "numbers"
+
+
+class ConditionPorts(NamedTuple):
+    """What is known of a sequence beforehand: vectors [B, M, width], each of which holds for `hop` steps and the last
+    for all after it; one vector holds for the whole."""
+
+    width: int
+    hop: int = 1
 
 
 class ForecastPorts(NamedTuple):
@@ -136,6 +147,8 @@ class Ports(NamedTuple):
     """What outputs mean, one of spec.Targets: a model may be fitted in closed form to some of them."""
     forecast: ForecastPorts | None = None
     """Of the next steps of a series: how many, and how they are scaled."""
+    condition: ConditionPorts | None = None
+    """What runs beside the input at every step; None: nothing."""
 
     @property
     def offers(self) -> Literal["tokens", "numbers"]:
@@ -339,7 +352,15 @@ def misfit(spec: ModelSpec, asks: Asks) -> str | None:
     if alone and asks.targets not in spec.closed_form:
         known, found = [TARGETS.get(each, each) for each in spec.closed_form], str(asks.targets)
         return f"it has a closed form for {listed(known)}, but the targets are {TARGETS.get(found, found)}"
-    return None
+    return _other_targets(spec, asks)
+
+
+def _other_targets(spec: ModelSpec, asks: Asks) -> str | None:
+    """Of samples of sound: a model that gives its outputs in closed form must know what they mean."""
+    if not (spec.owns_head and spec.closed_form and asks.where == "next") or asks.targets in (None, *spec.closed_form):
+        return None
+    known, found = [TARGETS.get(each, each) for each in spec.closed_form], str(asks.targets)
+    return f"it has a closed form for {listed(known)}, but the targets are {TARGETS.get(found, found)}"
 
 
 def _continues(spec: ModelSpec) -> bool:

@@ -2,6 +2,7 @@
 
     Decoder          what comes next: (embedding), body, (head)
     Started          the same, started by a class: decoder, (head)
+    Told             the same, with a condition beside the input at every step: decoder, inner, outer, (head)
     EncoderDecoder   with a source: encoder, decoder, head
     Reader           the whole is read first: (embedding), body, (readout), (head)
     BagReader        bags of sequences: (embedding), body, (readout), pooling, head
@@ -21,6 +22,7 @@ from typing import Any, cast
 from torch import nn
 
 from unrolled.core.causal import Causal, Conditional, Encoder
+from unrolled.core.compose import Serial
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import ForecastPorts, ModelSpec, Ports, Reads, Sizes, SourcePorts, reading
 from unrolled.core.task import Model
@@ -30,7 +32,7 @@ from unrolled.layers.memory.recaller import Recaller
 from unrolled.layers.parts.assembled import Decoder, Reader
 from unrolled.layers.parts.bags import BagReader
 from unrolled.layers.parts.char_words import SpeltWords
-from unrolled.layers.parts.conditioning import Started
+from unrolled.layers.parts.conditioning import Held, Started, Told
 from unrolled.layers.parts.dropout import WordDropout
 from unrolled.layers.parts.embedding import Affine, Borrowed, OneHot, Segmented, Table, TiedHead
 from unrolled.layers.parts.encoder_decoder import EncoderDecoder, Halves
@@ -43,6 +45,8 @@ from unrolled.runs.config import Ends
 READ_SCALE, FEW = 0.1, 1000
 """The initial size of token vectors of a reader where there are more than a few tokens: a word that is seen only
 some times then moves far enough to count. Letters are seen often, and begin with vectors of size 1."""
+
+D_BESIDE = 32  # width of a condition that runs beside the input
 
 STRIDED = 32  # width of the vectors that a strided convolution reads: there are many of them
 
@@ -69,9 +73,14 @@ def assemble(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Model:
 def _decoder(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Causal | Conditional:
     way = reading(spec.reads, ports.offers)
     embedding, width = _input(way, ports.d_in, ports.n_tokens + ports.n_classes, ends)
-    body = make(Sizes(width, ports.d_out, targets=ports.targets))
+    beside = D_BESIDE if ports.condition is not None and embedding is not None else 0
+    body = make(Sizes(width + beside, ports.d_out, targets=ports.targets, d_beside=beside))
     head = None if spec.owns_head or embedding is None else _head(embedding, body, ports, ends)
     before, behind = _dropout(embedding, ends), _dropout(head, ends)
+    if ports.condition is not None and beside:
+        lent = None if head is None else Borrowed(head)
+        held = Serial(Held(beside, ports.condition.hop), body)
+        return Told(Decoder(embedding, held, lent, before=before, behind=behind), ports.condition.width, beside, head)
     if not ports.n_classes:
         return Decoder(embedding, body, head, before=before, behind=behind)
     lent = None if head is None else Borrowed(head)
