@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from unrolled.core.verb import Generates, Result, Served, VerbSpec, require_obeyed, started
 from unrolled.decode.config import Decoding
 
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 
 class Request(Decoding):
     condition: str | None = None
-    """The class to generate for, if the run was trained with a condition."""
+    """The class to generate for, if the run was trained with a condition; of sound names and values: digit=7."""
+    seconds: float | None = Field(None, gt=0, le=3600)
+    """Seconds of sound to generate. [default: 1]"""
 
 
 def why_not(served: Served) -> str | None:
@@ -41,7 +45,7 @@ def ahead(served: Served, begun: Begun, request: Request) -> Iterator[Result]:
 
 
 VERB = VerbSpec(
-    summary="Generate with a saved run: text, printed token by token, or a piano roll and a MIDI file.",
+    summary="Generate with a saved run: text, printed token by token, a piano roll and a MIDI file, or sound.",
     request=Request,
     call=call,
     takes="prompt",
