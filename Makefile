@@ -8,7 +8,7 @@ LOOK = comparisons/demo/report.html
 
 ROOM ?= decode
 
-.PHONY: demo look pictures test faults bench reproduce suite mutants lint docs setup lock clean
+.PHONY: demo look pictures test thorough faults bench reproduce suite mutants lint docs setup lock clean
 
 setup: $(STAMP)
 
@@ -48,6 +48,11 @@ COMPILED = PYTHONDONTWRITEBYTECODE=
 
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(COMPILED) $(IN_MEMORY) $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# all tests, also those that are too long for `make test`; half an hour
+thorough: $(STAMP)
+	OMP_NUM_THREADS=1 $(COMPILED) $(IN_MEMORY) $(BIN)/python -m pytest -n 2 --dist worksteal -m "long or not long" \
+		--ignore tests/faults
 
 # every trial of kills, full disks, hostile directories and bad files; `make test` runs a part of them
 faults: $(STAMP)

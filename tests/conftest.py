@@ -8,10 +8,12 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.shortened import shorten
 from unrolled.core import discover
 
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # machines are noisy
 settings.load_profile("steady")
+shorten()
 
 LONG = ("tests/docs", "tests/comparison", "tests/learn")
 

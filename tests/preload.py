@@ -8,6 +8,7 @@ import torch._dynamo
 import torch.utils.tensorboard  # noqa: F401
 from sklearn import linear_model  # noqa: F401
 
+from tests.shortened import shorten
 from unrolled.cli.main import commands, verbs
 from unrolled.core import discover
 from unrolled.pictures.draw import svg
@@ -24,4 +25,5 @@ for room in discover.JOINED:
     for name in room.names():
         room.told(name)
 template()
+shorten()
 svg(Plot(title="first", series=[Series(name="a", x=[0.0, 1.0], y=[1.0, 2.0])]))

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import unrolled
+from tests.thorough import every
 from unrolled.comparison.plan import baseline_jobs
 from unrolled.comparison.worker import perform
 from unrolled.core import discover
@@ -53,7 +54,7 @@ def sources(folder: Path) -> dict[str, tuple[Any, dict[str, Any]]]:
 OTHERS = ("recognise", "forecast", "recall")
 
 
-@pytest.mark.parametrize("task", [name for name in discover.tasks.names() if name not in OTHERS])
+@pytest.mark.parametrize("task", every(4, [name for name in discover.tasks.names() if name not in OTHERS]))
 def test_compare_and_train_fit_the_same_baselines(task, tmp_path, monkeypatch):
     """`recognise` has those of `caption`, those of `forecast` and `recall` have nothing to fit. With more data than the
     limit all take the same part of it, and say so."""

@@ -137,6 +137,7 @@ def test_a_model_without_a_step_is_named_and_never_ranked(memory, tmp_path, monk
     assert "tcn: not trained: needs about 1 min 30 s" in told.getvalue()
 
 
+@pytest.mark.long
 def test_the_same_steps_give_the_same_scores(done, text, tmp_path):
     again = compared(text, tmp_path / "again", models="elman", jobs=1)
     for folder in ("elman-0", "memoryless-0", "baseline-6-gram"):
@@ -243,6 +244,7 @@ def test_sizes_agree_within_five_percent(text, size):
     assert max(counts) <= (1 + TOLERANCE) * min(counts)
 
 
+@pytest.mark.long
 def test_a_matched_run_has_the_size_that_was_planned(memory, tmp_path):
     settings = {"steps": 1, "models": "elman,transformer", "match": "params", "size": "small", "length": 16, **MEMORY}
     found = unrolled.compare(memory, out=tmp_path / "out", settings=settings)
@@ -330,6 +332,7 @@ def test_interrupted_is_an_error_that_can_be_resumed():
     assert Interrupted("x").exit_code == 75
 
 
+@pytest.mark.long
 def test_a_run_that_saw_other_data_is_no_row_of_the_same_table(memory, tmp_path):
     data = list(memory)
 

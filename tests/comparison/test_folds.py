@@ -146,6 +146,7 @@ def test_the_models_of_all_folds_answer_together(done):
     assert f"--folds {K}" in (run.path / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_the_score_that_settings_change_is_the_one_that_is_named(tmp_path):
     settings = {**SETTINGS, "class_weights": 1.0}
     found = unrolled.compare({"train": rows()[:60], "test": rows()[60:]}, "classify", tmp_path / "out", settings)

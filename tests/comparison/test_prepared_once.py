@@ -47,6 +47,7 @@ def rows(n: int = 60) -> list[dict[str, str]]:
     return [{"text": f"{'poor' if i % 3 else 'fine'} number {i}", "label": "ab"[i % 3 > 0]} for i in range(n)]
 
 
+@pytest.mark.long
 def test_a_table_is_prepared_once_for_all_processes(counted: Path, tmp_path: Path) -> None:
     path = tmp_path / "reviews.csv"
     path.write_text("text,label\n" + "".join(f"{row['text']},{row['label']}\n" for row in rows()))

@@ -15,6 +15,7 @@ ROWS = {"text": [f"{'abcdef'[i % 6] * 3} {i % 5}" for i in range(40)], "kind": [
 SETTINGS = {"models": "bow,dan", "steps": 1, "threads": 1, "column": "text", "target": "kind", "d_embedding": 4}
 
 
+@pytest.mark.long
 def test_no_room_for_one_of_several_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, begun = engine.perform, []
 

@@ -9,6 +9,7 @@ from typing import Literal, get_args, get_origin
 
 import pytest
 
+from tests.thorough import every
 from unrolled.core import discover
 from unrolled.core.config import choices_of
 from unrolled.core.errors import UsageError
@@ -44,7 +45,7 @@ def with_tiny(module, config):
     return varied
 
 
-@pytest.mark.parametrize("name", discover.models.names())
+@pytest.mark.parametrize("name", every(6, discover.models.names()))
 def test_every_choice_obeys_the_laws(name):
     module = discover.models.load(name)
     for config in variants(module.MODEL.tiny):

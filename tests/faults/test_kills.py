@@ -162,6 +162,7 @@ def test_comparing_killed_at_a_file_call(case: Callable[[str], Case], folder: Pa
     kill_at(found, folder, some(found.whole.names, 3)[1])
 
 
+@pytest.mark.long
 def test_a_worker_killed_while_folds_are_joined(case: Callable[[str], Case], folder: Path) -> None:
     """These are its last calls."""
     found = case("folds")

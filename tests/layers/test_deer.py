@@ -43,6 +43,7 @@ def test_equals_the_loop(make_cell: Callable[[int], Cell], dtype: torch.dtype, b
     agree(deer.deer, make_cell(n).to(dtype), torch.randn(1, T, 3, dtype=dtype), bound, reference)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.float64, 1e-9)])
 @pytest.mark.parametrize("make", [lambda: Elman(3, 32), lambda: GRU(3, 12), lambda: LSTM(3, 6)])
 def test_equals_the_loop_over_4096_steps(make: Callable[[], Cell], dtype: torch.dtype, bound: float) -> None:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations, parametrize, prune
 
+from tests.thorough import every
 from unrolled.core import discover
 from unrolled.core import state as tree
 from unrolled.core.causal import Causal, Conditional
@@ -161,7 +162,9 @@ CHANGES: dict[str, Callable[[nn.Module], bool]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize(("name", "rows"), [*((name, 1) for name in MODELS), ("encdec-transformer", 3), ("lstm", 3)])
+@pytest.mark.parametrize(
+    ("name", "rows"), every(3, [*((name, 1) for name in MODELS), ("encdec-transformer", 3), ("lstm", 3)])
+)
 def test_what_is_done_to_a_module_is_done_in_generation_too(name: str, rows: int, change: str) -> None:
     plain = Run(name, rows)
     before = plain.chunk()

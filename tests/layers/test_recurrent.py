@@ -20,6 +20,7 @@ def test_every_cell_is_a_lawful_layer(cell: Cell) -> None:
     check_causal(Recurrent(cell), d_in=3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scan", [loop, deer], ids=["loop", "deer"])
 def test_other_scans_are_lawful_too(scan: Scan) -> None:
     check_causal(Recurrent(GRU(3, 4), scan, initial="learned"), d_in=3)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import unrolled
 
 
+@pytest.mark.long
 def test_the_alignment_of_a_year_falls_on_the_year(tmp_path: Path) -> None:
     settings = {"steps": 140, "d_state": 64, "d_embedding": 32, "batch_size": 48, "lr": 1e-2, "evaluate_every": 140,
                 "held_out": 3000}  # fmt: skip

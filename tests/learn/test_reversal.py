@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from tests.thorough import every
 from unrolled.core.spec import Ports, SourcePorts
 from unrolled.core.trace import trace
 from unrolled.decode.beam import beam_search
@@ -35,7 +36,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", every(2, SETTINGS))
 def test_reversal_is_learned(name: str) -> None:
     own, steps, lr = SETTINGS[name]
     config = RunConfig(model=name, model_settings=own, ends=Ends(d_embedding=32))

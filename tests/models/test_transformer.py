@@ -167,6 +167,7 @@ def test_an_encoder_table_that_ends_is_refused() -> None:
         encoder(torch.randn(1, 5, 5), torch.ones(1, 5, dtype=torch.bool))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("window", "own"),
     [(24, {}), (24, {"windows": "carried"}), (0, {"length": 256, "batch_size": 4})],

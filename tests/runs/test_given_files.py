@@ -253,6 +253,7 @@ def test_a_saved_run_asks_for_its_files_again(tmp_path: Path) -> None:
         load(run.path, trained_on=train, test=test).evaluate(split="test")
 
 
+@pytest.mark.long
 def test_the_command_line_takes_files(tmp_path: Path) -> None:
     train, valid, test = (classes(tmp_path, split, n) for split, n in (("train", 60), ("valid", 9), ("test", 7)))
     words = ["--models", "naive-bayes,prior", "--steps", "1", "--jobs", "1", "--task", "classify"]

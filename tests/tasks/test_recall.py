@@ -152,6 +152,7 @@ def test_a_comparison_has_the_memories_that_fit() -> None:
     assert names == [["classical-hopfield", "continuous-hopfield", "dense-hopfield"], ["continuous-hopfield"]]
 
 
+@pytest.mark.long
 def test_vectors_of_another_run_are_patterns(tmp_path: Path) -> None:
     """What `unrolled embed` writes is stored as it is; an array among several is named by --column."""
     x = np.random.default_rng(0).normal(size=(40, 24)).astype(np.float32)

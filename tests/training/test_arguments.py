@@ -38,6 +38,7 @@ def test_a_misspelt_argument_is_answered_with_the_nearest(tmp_path: Path, name: 
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 def test_a_comparison_takes_arguments_beside_settings(tmp_path: Path) -> None:
     few = {key: value for key, value in TINY.items() if key not in ("steps", "d_state", "batch_size")}
     settings = {"elman.d_state": 3, "batch_size": 4, "models": "elman"}

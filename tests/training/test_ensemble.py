@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import torch
 
 import unrolled
+from tests.small import DATA, QUICK
+from tests.thorough import every
+from unrolled.core import discover
 from unrolled.core.forward import forward
+from unrolled.core.spec import misfit
+from unrolled.runs import build
 from unrolled.runs.run import load
+from unrolled.training.api import configure
 from unrolled.training.ensemble import Mixture, NoneBetter, combine
 from unrolled.training.together import join
 
@@ -23,6 +30,19 @@ def text() -> list[str]:
         far = found[-5] if i % 3 else "abcdefgh"[("abcdefgh".index(found[-1]) + 1) % 8]
         found.append(far if random.random() < 0.8 else random.choice("abcdefgh"))
     return ["".join(found)]
+
+
+# in this order
+SIMPLE = (
+    "elman",
+    "memoryless",
+    "bert",
+    "transformer-encoder",
+    "seq2seq",
+    "encdec-transformer",
+    "encdec",
+    "bigru",
+)
 
 
 def train(data, task, model, out, **settings):
@@ -107,6 +127,7 @@ def test_a_comparison_has_a_row_for_it(tmp_path):
     assert "ensemble" not in {row["label"] for row in found.table["rows"]}
 
 
+@pytest.mark.long
 def test_folds_are_combined_by_what_they_have_not_seen(tmp_path):
     settings = {"models": "bigru,dan", "steps": 30, "threads": 1, "tokens": "word", "folds": 2}
     found = unrolled.compare(rows(300), "classify", out=tmp_path / "out", settings=settings)
@@ -114,6 +135,26 @@ def test_folds_are_combined_by_what_they_have_not_seen(tmp_path):
     run = load(tmp_path / "out" / "ensemble")
     assert len(run.result["folds"]) == 2 and "left_out" in run.result
     assert run.predict(["not so good"])[0]["prediction"] in ("yes", "no")
+
+
+@pytest.mark.parametrize("label", every(4, DATA))
+def test_models_of_every_task_are_combined_where_it_says_so(label, tmp_path):
+    name, data, settings = DATA[label]
+    if not discover.tasks.load(name).Task.MIXES:
+        assert name in ("recall", "word-vectors")
+        return
+    task = build.make_task(configure(name, None, data, QUICK | settings))
+    task.prepare(data)
+    asks = task.ports().asks(task.asks().accepts)
+    models = [each for each in SIMPLE if misfit(discover.model(each), asks) is None][:2]
+    assert len(models) == 2
+    runs = []
+    for model in models:
+        own = {f"model.{key}": value for key, value in discover.model(model).tiny.model_dump().items()}
+        runs.append(train(data, name, model, tmp_path / model, **QUICK, **settings, **own).path)
+    with suppress(NoneBetter):
+        run = combine(runs, data, tmp_path / "both")
+        assert load(run.path).evaluate(data)
 
 
 def test_folds_of_different_sizes_are_joined(tmp_path):

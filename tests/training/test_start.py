@@ -67,6 +67,7 @@ def builds(form):  # type: ignore[no-untyped-def]
                 yield tiny, task.ports(), task.ACCEPTS
 
 
+@pytest.mark.long
 def test_neither_a_step_nor_a_model_on_paper_imports_the_compiler_of_torch(tmp_path: Path) -> None:
     command = [sys.executable, "-c", CODE, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=120)

@@ -75,6 +75,7 @@ class Task(PreparedTask):
     SCORE = "error"
     FIGURES = ("error", "exact", "overlap", "steps")
     ACCEPTS = ("memory",)
+    MIXES = False
     DEFAULT_MODEL = "dense-hopfield"
     UNIT = "queries"
 
