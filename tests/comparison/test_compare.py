@@ -302,6 +302,7 @@ def test_without_equal_conditions_runs_end_when_they_stop_getting_better(text):
         assert all("patience" not in job.settings for job in plan.jobs)
 
 
+@pytest.mark.long
 def test_a_setting_may_be_for_one_model(memory, tmp_path):
     settings = {"steps": 1, "models": "elman,gru", "d_state": 6, "gru.d_state": 9, "gru.steps": 2, **MEMORY}
     found = unrolled.compare(memory, out=tmp_path / "out", settings={**settings, "memoryless.d_state": 4})

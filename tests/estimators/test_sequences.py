@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 import unrolled
+from tests.thorough import every
 from unrolled import errors
 from unrolled.sklearn import SequenceClassifier, SequenceRegressor, SequenceTagger
 
@@ -47,12 +48,12 @@ def fitted() -> SequenceClassifier:
 # ---- what X and y may be
 
 
-@pytest.mark.parametrize(("X", "in_table"), [
+@pytest.mark.parametrize(("X", "in_table"), every(3, [
     (TABLE, True), (TABLE.tolist(), True), (pandas.DataFrame(TABLE), True), (polars.DataFrame(TABLE), True),
     (CHANNELS, False), (CHANNELS.tolist(), False), (RAGGED, False), ([row.tolist() for row in RAGGED], False),
     (list(TABLE), False), (list(CHANNELS), False), (TEXTS, False), (np.array(TEXTS), False),
     (pandas.Series(TEXTS), False), (tuple(TEXTS), False), (WORDS, False), ([words[-2:] for words in WORDS], False),
-], ids=lambda each: type(each).__name__)  # fmt: skip
+]), ids=lambda each: type(each).__name__)  # fmt: skip
 def test_everything_that_holds_sequences_is_read(X: Any, in_table: bool) -> None:
     found = SequenceClassifier(**QUICK).fit(X, NAMES)
     assert ("n_features_in_" in vars(found)) is in_table

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -75,6 +76,7 @@ def test_bigru_compares_both_ends() -> None:
     assert accuracy(model_of("bigru", "last", d_state=16), ends_agree, 8, 400) > 0.97
 
 
+@pytest.mark.long
 def test_a_memoryless_model_cannot() -> None:
     assert accuracy(model_of("memoryless", "last", d_state=16), ends_agree, 8, 400) < 0.6
     assert accuracy(model_of("memoryless", "mean", d_state=16), ends_agree, 8, 400) < 0.75

@@ -126,6 +126,7 @@ def test_it_streams_on_from_a_training_chunk(rows: int) -> None:
     y.square().sum().backward()
 
 
+@pytest.mark.long
 def test_ten_thousand_ticks_are_one_pass() -> None:
     body = make(Config(widths=(3, 3, 3), kernel=3), Sizes(2, 9)).eval()
     x = torch.randn(1, 10_000, 2)

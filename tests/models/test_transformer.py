@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import unrolled
+from tests.thorough import every
 from unrolled.core import state as tree
 from unrolled.core.compose import Each, Serial
 from unrolled.core.errors import UsageError
@@ -53,7 +54,7 @@ def test_claims_follow_from_window_and_depth() -> None:
     assert body(position="sinusoid").max_length is None
 
 
-@pytest.mark.parametrize("position", ["rotary", "sinusoid"])
+@pytest.mark.parametrize("position", every(2, ["rotary", "sinusoid"]))
 def test_windowed_models_are_lawful(position: str) -> None:
     module = type(transformer)("varied")
     tiny = transformer.MODEL.tiny.updated({"window": 3, "position": position})

@@ -101,6 +101,7 @@ def test_every_weight_is_used() -> None:
     assert all(p.grad is not None and p.grad.abs().max() > 0 for p in net.parameters())
 
 
+@pytest.mark.long
 def test_ten_thousand_ticks_are_one_pass_in_the_same_memory() -> None:
     net = make(Config(d_model=2, d_skip=2, n_dilations=3), Sizes(2, 9)).eval()
     x = torch.randn(1, 10_000, 2)
@@ -174,6 +175,7 @@ def test_a_global_condition_is_lawful() -> None:
     assert "condition" in check_conditional(model, GLOBAL, None, torch.randn(3, 4, 3))
 
 
+@pytest.mark.long
 def test_both_conditions_of_a_token_model_are_lawful() -> None:
     source = {"local": LOCAL, "global": GLOBAL}
     assert "condition" in check_conditional(both(), source, None, torch.randint(6, (3, 4)))

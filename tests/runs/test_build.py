@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.thorough import every
 from unrolled.core import discover
 from unrolled.core.causal import Conditional
 from unrolled.core.errors import UsageError
@@ -53,7 +54,7 @@ def test_a_model_that_reads_something_else_is_refused() -> None:
         build(RunConfig(model="key-chain"), Ports(9, 9), ACCEPTS)
 
 
-@pytest.mark.parametrize("model", causal_models(reads="tokens"))
+@pytest.mark.parametrize("model", every(3, causal_models(reads="tokens")))
 def test_every_causal_model_becomes_a_token_model_that_obeys_the_laws(model: str) -> None:
     tiny = discover.model(model).tiny
     built = build(RunConfig(model=model, model_settings=tiny.model_dump(), ends=Ends(d_embedding=6)), PORTS, ACCEPTS)

@@ -83,6 +83,7 @@ def test_examples_are_shown_as_they_are_read(tmp_path: Path) -> None:
     assert told[1] == {"input": "a 1", "target": "y", "place": "the list, row 2"}
 
 
+@pytest.mark.long
 def test_the_command_shows_it(tmp_path: Path) -> None:
     TABLE["reviews"][0](tmp_path)
     told = run_unrolled("data", "r.csv", cwd=tmp_path).stdout

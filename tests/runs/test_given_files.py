@@ -15,6 +15,7 @@ from PIL import Image
 
 import unrolled
 from tests.commands import run_unrolled
+from tests.thorough import every
 from unrolled.core.errors import DataError, UsageError
 from unrolled.data.given_splits import with_given
 from unrolled.runs.build import make_task
@@ -147,7 +148,7 @@ def test_given_files_are_kept_and_not_trained_on(tmp_path: Path, name: str, give
     assert not any(f'"{letter}"' in learned for split in files if split != "train" for letter in LETTERS[split])
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", every(3, CASES))
 def test_the_fingerprint_covers_all_files_and_repeats_are_told(tmp_path: Path, name: str) -> None:
     make, task, settings = CASES[name]
     files = {split: make(tmp_path, split, 60) for split in ("train", "valid", "test")}

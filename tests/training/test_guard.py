@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import unrolled
+from tests.thorough import every
 from unrolled.core.errors import Diverged, Interrupted
 from unrolled.runs.run import Run
 from unrolled.runs.storage.directory import RunDirectory
@@ -86,7 +87,7 @@ def test_what_was_left_out_is_made_up_for(fit: Fit, poison: Any, monkeypatch: py
     assert saved == [0, 10, 22, 30]
 
 
-@pytest.mark.parametrize("stops", [[16], [12, 16], [20], [14]])
+@pytest.mark.parametrize("stops", every(2, [[16], [12, 16], [20], [14]]))
 def test_a_run_that_rolls_back_is_resumed_with_the_same_bits(
     fit: Fit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stops: list[int]
 ) -> None:

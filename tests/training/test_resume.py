@@ -16,6 +16,7 @@ import torch
 
 import unrolled
 from tests.commands import run_unrolled
+from tests.thorough import every
 from tests.training.conftest import SMALL
 from unrolled.core.errors import DataError, Interrupted, UsageError
 from unrolled.runs.storage.locks import in_use
@@ -118,7 +119,7 @@ def interrupted(text: str, path: Path) -> None:
     stopped(34, [text], out=path, settings=SMALL | MEMORY | {"steps": 100})
 
 
-@pytest.mark.parametrize("model", ["seq2seq", "encdec-transformer"])
+@pytest.mark.parametrize("model", every(2, ["seq2seq", "encdec-transformer"]))
 def test_a_model_with_a_source_goes_on_as_if_nothing_had_happened(tmp_path: Path, model: str) -> None:
     """With every kind of noise: dropout, hidden words, and words of its own mixed in."""
     own = {"d_state": 8} if model == "seq2seq" else {"d_model": 8, "n_layers": 1, "d_ff": 8, "n_heads": 2}
