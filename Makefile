@@ -15,7 +15,7 @@ setup: $(STAMP)
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check
 
 # everything by version and hash (requirements.lock), torch by its version: any other range pulls gigabytes of GPU packages
-$(STAMP): pyproject.toml constraints.txt requirements.lock
+$(STAMP): pyproject.toml constraints.txt requirements.lock setup.py $(wildcard native/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) -c constraints.txt torch==2.13.0
 	$(PIP) --require-hashes -r requirements.lock

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from unrolled.layers.recurrent import unroll
+from unrolled.kernels import unroll
 from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Cell, Elman
 from unrolled.layers.recurrent.deer import deer, scan
 from unrolled.layers.recurrent.fused import KERNELS, fused

@@ -1,0 +1,161 @@
+"""Every kernel at every level that this machine has: what its reference gives, for sizes of all kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from unrolled.kernels import native
+from unrolled.kernels.book_gru import book_gru, book_gru_reference
+from unrolled.kernels.check import check_kernel
+from unrolled.kernels.diagonal import diagonal, diagonal_reference
+from unrolled.kernels.elman import ACTIVATIONS, elman, elman_reference
+from unrolled.kernels.gru import gru, gru_reference
+from unrolled.kernels.lstm import lstm, lstm_reference
+
+LEVELS = ["off", *(level for level in native.allowed()[0] if level in native.built())]
+Run = Callable[..., Any]
+GATED: dict[str, tuple[Run, Run, int, int, int]] = {  # kernel, reference, gates, biases, states
+    "gru": (gru, gru_reference, 3, 2, 1),
+    "book-gru": (book_gru, book_gru_reference, 3, 1, 1),
+    "lstm": (lstm, lstm_reference, 4, 2, 2),
+    **{
+        name: (partial(elman, activation=name), partial(elman_reference, activation=name), 1, 1, 1)
+        for name in ACTIVATIONS
+    },
+}
+
+
+def drawn(name: str, B: int, T: int, D: int, N: int, bias: bool = True, dtype: Any = torch.float32) -> list[Any]:
+    _, _, gates, biases, states = GATED[name]
+    G = gates * N
+    shapes = [(B, T, D), (B, states * N), (G, D), (G, N)]
+    scale = [1.0, 1.0, N**-0.5, N**-0.5]
+    return [
+        *(s * torch.randn(shape, dtype=dtype) for s, shape in zip(scale, shapes, strict=True)),
+        *((torch.randn(G, dtype=dtype) if bias else None) for _ in range(biases)),
+    ]
+
+
+@pytest.fixture(params=LEVELS)
+def level(request: pytest.FixtureRequest) -> Any:
+    torch.manual_seed(0)
+    with native.using(request.param) as loaded:
+        assert loaded.level == request.param
+        yield request.param
+
+
+@pytest.mark.parametrize("name", GATED)
+def test_all_widths(level: str, name: str) -> None:
+    """1 to 70 units, so every remainder of a register and of a tile; 1 to 9 rows, so every remainder of a tile."""
+    for N in range(1, 71, 1 if level != "off" else 13):
+        B, T, D = 1 + N % 9, 1 + N % 4, 1 + N % 5
+        check_kernel(*GATED[name][:2], *drawn(name, B, T, D, N))
+
+
+@pytest.mark.parametrize("name", GATED)
+def test_double_precision_and_no_bias(level: str, name: str) -> None:
+    for N in (1, 3, 8, 13, 33):
+        check_kernel(*GATED[name][:2], *drawn(name, 4, 5, 2, N, bias=N % 2 == 0, dtype=torch.float64))
+
+
+def test_the_diagonal_recurrence(level: str) -> None:
+    for N in (1, 7, 8, 31, 70):
+        for dtype in (torch.float32, torch.float64):
+            a, b, h0 = (torch.rand(s, dtype=dtype) for s in ((3, 11, N), (3, 11, N), (3, N)))
+            check_kernel(diagonal, diagonal_reference, a, b, h0)
+
+
+@pytest.mark.parametrize("name", GATED)
+def test_long_sequences_and_large_numbers(level: str, name: str) -> None:
+    x, *rest = drawn(name, 2, 200, 3, 12)
+    with torch.no_grad():
+        if name in ("relu", "identity"):
+            rest[2] *= 0.5  # a state that neither grows without bound nor saturates
+        for ours, true in zip(GATED[name][0](30 * x, *rest), GATED[name][1](30 * x, *rest), strict=True):
+            torch.testing.assert_close(ours, true, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", GATED)
+def test_only_one_gradient_comes_in(level: str, name: str) -> None:
+    """The outputs alone, the last state alone, and gradients whose numbers do not lie side by side."""
+    kernel, reference = GATED[name][:2]
+    for read in (
+        lambda y, last: y[:, -1].sum(),
+        lambda y, last: (last**2).sum(),
+        lambda y, last: y.sum(),
+        lambda y, last: (y.mT.contiguous() ** 2).sum(),
+        lambda y, last: y[:, :, 0].sum(),
+    ):
+        found = []
+        for run in (kernel, reference):
+            leaves = [None if g is None else g.requires_grad_() for g in drawn(name, 3, 6, 2, 5)]
+            torch.manual_seed(0)
+            leaves = [None if g is None else torch.randn_like(g).requires_grad_() for g in leaves]
+            wanted = [leaf for leaf in leaves if leaf is not None]
+            found.append(torch.autograd.grad(read(*run(*leaves)), wanted, allow_unused=True, materialize_grads=True))
+        for ours, true in zip(*found, strict=True):
+            torch.testing.assert_close(ours, true, rtol=1e-4, atol=1e-5)
+
+
+def test_nan_and_infinity_are_not_hidden(level: str) -> None:
+    for name in GATED:
+        given = drawn(name, 2, 4, 3, 9)
+        given[0][1, 2] = float("nan")
+        y, _ = GATED[name][0](*given)
+        assert y[1, 2:].isnan().all()
+        assert not y[0].isnan().any()
+        assert not y[1, :2].isnan().any()
+
+
+def test_two_threads_at_once(level: str) -> None:
+    """Nothing is kept between calls, so two sequences may run at the same time."""
+    given = [drawn("gru", 4, 300, 8, 40) for _ in range(2)]
+    alone = [gru(*g)[0] for g in given]
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(5):
+            for together, true in zip(pool.map(lambda g: gru(*g)[0], given), alone, strict=True):
+                assert torch.equal(together, true)
+
+
+def test_rows_are_shared_by_threads(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unrolled.kernels.unroll.LONG", 0)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    for name in GATED:
+        check_kernel(*GATED[name][:2], *drawn(name, 5, 4, 3, 9))
+
+
+def test_what_the_library_cannot_do_is_done_by_torch(level: str) -> None:
+    given = drawn("gru", 2, 3, 4, 5)
+    half = [g.bfloat16() for g in given]
+    assert gru(*half)[0].dtype == torch.bfloat16
+    assert native.serving(*half) is None
+    assert native.serving(given[0], given[1].double()) is None
+    assert native.serving(given[0].to("meta")) is None
+    assert native.serving(torch.ones(2).as_subclass(Odd)) is None
+    assert (native.serving(*given) is None) == (level == "off")
+    assert torch.func.vmap(lambda x: torch.ones(1) if native.serving(x) is None else torch.zeros(1))(given[0]).all()
+
+
+class Odd(Tensor):
+    pass
+
+
+def test_second_derivatives_are_refused() -> None:
+    given = [g.requires_grad_() for g in drawn("gru", 2, 3, 4, 5)]
+    (d,) = torch.autograd.grad((gru(*given)[0] ** 2).sum(), given[0], create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        torch.autograd.grad(d.sum(), given[0])
+
+
+def test_a_difference_is_found() -> None:
+    with pytest.raises(AssertionError, match="result 1 differs"):
+        check_kernel(torch.exp, lambda x: x.detach().exp() + 0 * x, torch.randn(4))
+    with pytest.raises(AssertionError, match="result 0 differs"):
+        check_kernel(lambda x: x * torch.nan, lambda x: x, torch.randn(4))

@@ -1,0 +1,54 @@
+"""The diagonal recurrence h_t = a_t h_{t-1} + b_t, elementwise: the core of linear recurrences and of their solvers.
+
+Back: lambda_t = g_t + a_{t+1} lambda_{t+1};  db_t = lambda_t, da_t = lambda_t h_{t-1}, dh_0 = a_1 lambda_1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from unrolled.kernels.native import call, serving
+
+
+def diagonal_reference(a: Tensor, b: Tensor, h0: Tensor) -> Tensor:
+    """The equation, tick by tick."""
+    h, states = h0, []
+    for a_t, b_t in zip(a.unbind(1), b.unbind(1), strict=True):
+        h = a_t * h + b_t
+        states.append(h)
+    return torch.stack(states, 1)
+
+
+def diagonal(a: Tensor, b: Tensor, h0: Tensor) -> Tensor:
+    """a, b [B, T, N], h_0 [B, N] -> h_1 .. h_T [B, T, N].
+
+    >>> diagonal(torch.full((1, 3, 1), 0.5), torch.ones(1, 3, 1), torch.zeros(1, 1)).flatten().tolist()
+    [1.0, 1.5, 1.75]
+    """
+    if serving(a, b, h0) is None:
+        return diagonal_reference(a, b, h0)
+    states: Tensor = Diagonal.apply(a, b, h0)
+    return states
+
+
+class Diagonal(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor, h0: Tensor) -> Tensor:
+        a, b, h0 = a.contiguous(), b.contiguous(), h0.contiguous()
+        h = torch.empty_like(b)
+        ctx.library = serving(a, b, h0)
+        call(ctx.library, "diagonal_forward", *b.shape, a, b, h0, h)
+        ctx.save_for_backward(a, h0, h)
+        return h
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        a, h0, h = ctx.saved_tensors
+        da, db, dh0 = torch.empty_like(a), torch.empty_like(a), torch.empty_like(h0)
+        call(ctx.library, "diagonal_backward", *a.shape, a, h0, h, g.contiguous(), da, db, dh0)
+        return da, db, dh0
