@@ -19,7 +19,7 @@ HEADERS = sorted(str(path) for path in Path("native").glob("*.h"))
 FLAGS = ["-O3", "-std=c++17", "-fno-math-errno", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-g0"]
 OPENMP = ["-fopenmp"] if sys.platform == "linux" else []  # compiled in, never linked: torch brings the one runtime
 X86 = {  # register bytes, rows and registers of a tile of a product (docs/decisions/0031)
-    "v2": ["-msse4.2", "-DVBYTES=16", "-DROWS=4", "-DCOLS=2"],
+    "v2": ["-DVBYTES=16", "-DROWS=4", "-DCOLS=2"],
     "v3": ["-mavx2", "-mfma", "-mf16c", "-DVBYTES=32", "-DROWS=3", "-DCOLS=4"],
     "v4": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mfma", "-mprefer-vector-width=512",
            "-DVBYTES=64", "-DROWS=8", "-DCOLS=2"],
@@ -34,6 +34,14 @@ class Libraries(build_ext):
     def get_ext_filename(self, fullname: str) -> str:
         return str(Path(*fullname.split("."))) + {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 
+    def build_extension(self, ext: Extension) -> None:
+        """Levels are the same sources with other flags: each has its own object files."""
+        temporary, self.build_temp = self.build_temp, str(Path(self.build_temp, ext.name))
+        try:
+            super().build_extension(ext)
+        finally:
+            self.build_temp = temporary
+
     def get_export_symbols(self, ext: Extension) -> list[str]:
         return []
 
@@ -47,7 +55,7 @@ class Wheel(bdist_wheel):
 
 def library(level: str, flags: list[str]) -> Extension:
     return Extension(
-        f"unrolled.kernels.kernels_{level}", SOURCES, depends=HEADERS, language="c++", optional=True,
+        f"unrolled.kernels.kernels_{level}", SOURCES, depends=[*HEADERS, "setup.py"], language="c++", optional=True,
         extra_compile_args=[*FLAGS, *OPENMP, *flags, f'-DLEVEL="{level}"'],
     )  # fmt: skip
 

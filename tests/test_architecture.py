@@ -474,7 +474,6 @@ OPENS = {
     "cli/main.py": "the package's own files",
     "report/page.py": "the package's own files",
     "runs/cost.py": "what the system says of this process",
-    "kernels/native.py": "what the system says of the processor",
     "runs/storage/locks.py": "locks",
     "cli/streams.py": "standard streams that the caller closed",
     "runs/storage/atomic.py": "directories, to fsync them",

@@ -41,7 +41,12 @@ def test_the_level(asked: str | None, can: list[str], there: list[str], level: s
     ("asked", "can", "there", "sentence"),
     [
         ("avx2", ALL, ALL, "invalid value UNROLLED_NATIVE='avx2': expected off, v2, v3, v4, neon"),
-        ("v4", ["v2", "v3"], ALL, r"UNROLLED_NATIVE=v4 needs a processor with AVX-512 \(so it is\); expected off, v2, v3"),
+        (
+            "v4",
+            ["v2", "v3"],
+            ALL,
+            r"UNROLLED_NATIVE=v4 needs a processor with AVX-512 \(so it is\); expected off, v2, v3",
+        ),
         ("v3", ALL, ["v2"], r"UNROLLED_NATIVE=v3, but the library kernels_v3\.\w+ was not built"),
     ],
 )
@@ -75,6 +80,8 @@ def test_a_library_of_another_version_is_not_used(monkeypatch: pytest.MonkeyPatc
         found = native.loaded()
         assert found.level == "off"
         assert re.search(r"kernels_\w+\.\w+ has ABI \d+, expected -1: install again", found.why)
+        with pytest.raises(UsageError, match=r"UNROLLED_NATIVE=v2, but kernels_v2\.\w+ cannot be used: .*ABI"):
+            native._loaded("v2")
     finally:
         monkeypatch.undo()
         native.opened.cache_clear()

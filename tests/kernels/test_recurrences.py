@@ -18,6 +18,8 @@ from unrolled.kernels.diagonal import diagonal, diagonal_reference
 from unrolled.kernels.elman import ACTIVATIONS, elman, elman_reference
 from unrolled.kernels.gru import gru, gru_reference
 from unrolled.kernels.lstm import lstm, lstm_reference
+from unrolled.layers.recurrent.cells import GRU
+from unrolled.layers.recurrent.recurrent import Recurrent
 
 LEVELS = ["off", *(level for level in native.allowed()[0] if level in native.built())]
 Run = Callable[..., Any]
@@ -118,10 +120,21 @@ def test_two_threads_at_once(level: str) -> None:
     """Nothing is kept between calls, so two sequences may run at the same time."""
     given = [drawn("gru", 4, 300, 8, 40) for _ in range(2)]
     alone = [gru(*g)[0] for g in given]
+
+    def run(g: list[Any]) -> Tensor:
+        with native.using(level):
+            return gru(*g)[0]
+
     with ThreadPoolExecutor(2) as pool:
         for _ in range(5):
-            for together, true in zip(pool.map(lambda g: gru(*g)[0], given), alone, strict=True):
+            for together, true in zip(pool.map(run, given), alone, strict=True):
                 assert torch.equal(together, true)
+
+
+def test_a_level_is_of_its_own_thread() -> None:
+    outside = native.loaded().level
+    with native.using("off"), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: native.loaded().level).result() == outside
 
 
 def test_rows_are_shared_by_threads(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,11 +160,45 @@ class Odd(Tensor):
     pass
 
 
-def test_second_derivatives_are_refused() -> None:
-    given = [g.requires_grad_() for g in drawn("gru", 2, 3, 4, 5)]
-    (d,) = torch.autograd.grad((gru(*given)[0] ** 2).sum(), given[0], create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        d.sum().backward()
+def test_second_derivatives(level: str) -> None:
+    """The gradient of a gradient is that of the equations; the outer gradient g is differentiated too."""
+    for name in [name for name in GATED if name != "lstm" or level != "off"]:
+        given = drawn(name, 2, 3, 4, 5, dtype=torch.float64)
+        found = []
+        for run in GATED[name][:2]:
+            leaves = [g.detach().clone().requires_grad_() for g in given]
+            y, last = run(*leaves)
+            first = torch.autograd.grad((y**2).sum() + (last**3).sum(), leaves, create_graph=True)
+            found.append(torch.autograd.grad(sum((g**2).sum() for g in first), leaves))
+        torch.testing.assert_close(*found, rtol=1e-8, atol=1e-9)
+    a, b, h0 = (torch.rand(s, dtype=torch.float64, requires_grad=True) for s in ((2, 4, 3), (2, 4, 3), (2, 3)))
+    assert torch.autograd.gradgradcheck(diagonal, (a, b, h0))
+
+
+def test_no_rows_and_no_ticks(level: str) -> None:
+    for name in GATED:
+        x, *rest = [None if g is None else g.requires_grad_() for g in drawn(name, 0, 4, 3, 9)]
+        y, last = GATED[name][0](x, *rest)
+        assert y.shape == (0, 4, 9)
+        (y.sum() + last.sum()).backward()
+        assert not any(g.grad.any() for g in rest)
+    for B, T in ((0, 4), (2, 0)):
+        assert diagonal(torch.ones(B, T, 3), torch.ones(B, T, 3), torch.ones(B, 3)).shape == (B, T, 3)
+    layer = Recurrent(GRU(3, 5))
+    assert layer(torch.zeros(2, 0, 3))[0].shape == (2, 0, 5)
+
+
+def test_memory_of_any_order(level: str) -> None:
+    """Views with strides: inputs, states and weights that do not lie side by side."""
+    for name in GATED:
+        given = drawn(name, 3, 5, 4, 6)
+        bent = [torch.stack([g, g], -1).transpose(0, -2 if g.dim() > 1 else 0).clone() for g in given]
+        bent = [b.transpose(0, -2 if b.dim() > 2 else 0)[..., 0] for b in bent]
+        assert not any(b.is_contiguous() for b in bent)
+        for ours, true in zip(GATED[name][0](*bent), GATED[name][1](*given), strict=True):
+            torch.testing.assert_close(ours, true, rtol=1e-4, atol=1e-5)
+    a, b, h0 = torch.rand(3, 4, 6).permute(2, 1, 0), torch.rand(4, 6, 3).permute(1, 0, 2), torch.rand(3, 6).t()
+    torch.testing.assert_close(diagonal(a, b, h0), diagonal_reference(a, b, h0))
 
 
 def test_a_difference_is_found() -> None:

@@ -52,6 +52,9 @@ def book_gru(x: Tensor, h0: Tensor, W_ih: Tensor, W_hh: Tensor, b: Tensor | None
 
 
 class BookGRUKernel(Kernel):
+    def reference(self, x: Tensor, h0: Tensor, *parameters: Any) -> tuple[Tensor, Tensor]:
+        return book_gru_reference(x, h0, *parameters)
+
     def forward(self, x: Tensor, h0: Tensor, *parameters: Any) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         W_ih, W_hh, b = parameters
         (T, B, _), N = x.shape, h0.shape[-1]

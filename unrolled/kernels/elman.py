@@ -56,7 +56,11 @@ def elman(
 
 class ElmanKernel(Kernel):
     def __init__(self, activation: str) -> None:
-        self.activate, self.slope, self.number = IN_PLACE[activation], SLOPES[activation], ACTIVATIONS.index(activation)
+        self.activation, self.number = activation, ACTIVATIONS.index(activation)
+        self.activate, self.slope = IN_PLACE[activation], SLOPES[activation]
+
+    def reference(self, x: Tensor, h0: Tensor, *parameters: Any) -> tuple[Tensor, Tensor]:
+        return elman_reference(x, h0, *parameters, activation=self.activation)
 
     def forward(self, x: Tensor, h0: Tensor, *parameters: Any) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         W_ih, W_hh, b = parameters

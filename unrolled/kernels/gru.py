@@ -53,6 +53,9 @@ def gru(
 
 
 class GRUKernel(Kernel):
+    def reference(self, x: Tensor, h0: Tensor, *parameters: Any) -> tuple[Tensor, Tensor]:
+        return gru_reference(x, h0, *parameters)
+
     def forward(self, x: Tensor, h0: Tensor, *parameters: Any) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         W_ih, W_hh, b_ih, b_hh = parameters
         (T, B, _), N = x.shape, h0.shape[-1]
@@ -90,8 +93,8 @@ class GRUKernel(Kernel):
         d = x.new_empty(T, B, 4, N)  # gradients of q, r, z, n: the first three go back in time, the last three to x
         if self.native is not None:
             dh, room = at_the_end(g_last, states[0]), self.room(KIND, True, d, B, N)
-            call(self.native, "gru_backward", T, B, N, a, q, states, W_hh.contiguous(), g, *g.stride()[:2], dh, d, *room,
-                 threads(T, B, N, 3))  # fmt: skip
+            call(self.native, "gru_backward", T, B, N, a, q, states, W_hh.contiguous(), g, *g.stride()[:2], dh, d,
+                 *room, threads(T, B, N, 3))  # fmt: skip
         else:
             dh = self.back(a, q, states, W_hh, g, g[-1] if g_last is None else g[-1] + g_last, d)
         back, to_x = d[:, :, :3].flatten(2), d[:, :, 1:].flatten(2)  # [T, B, 3 N]

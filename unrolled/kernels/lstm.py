@@ -3,7 +3,7 @@
     i, f, o = sigmoid(W_i. x + W_h. h' + b)      g = tanh(W_ig x + W_hg h' + b_g)      c = f c' + i g      h = o tanh(c)
 
 Back, with k = tanh(c): dc += dh o (1 - k^2); d_i = dc g i (1 - i), d_f = dc c' f (1 - f), d_g = dc i (1 - g^2),
-d_o = dh k o (1 - o); dc' = f dc, dh' = g + W_h^T d. Without the native library this is torch's own kernel (oneDNN, cuDNN).
+d_o = dh k o (1 - o); dc' = f dc, dh' = g + W_h^T d. Without the native library this is torch's own (oneDNN, cuDNN).
 """
 
 from __future__ import annotations
@@ -63,6 +63,9 @@ def lstm_torch(
 
 
 class LSTMKernel(Kernel):
+    def reference(self, x: Tensor, h0: Tensor, *parameters: Any) -> tuple[Tensor, Tensor]:
+        return lstm_reference(x, h0, *parameters)
+
     def forward(self, x: Tensor, h0: Tensor, *parameters: Any) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         W_ih, W_hh, b_ih, b_hh = parameters
         assert self.native is not None

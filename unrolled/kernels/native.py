@@ -1,8 +1,8 @@
 """The native library of this machine: which one is loaded and why, and how it is called.
 
-One shared library per instruction set lies beside this file (built from `native/` by setup.py): kernels_v2 (SSE4.2), v3
-(AVX2 and FMA), v4 (AVX-512), neon. The highest one that torch's own check of the processor allows is loaded;
-UNROLLED_NATIVE=off|v2|v3|v4|neon overrides it. Without a library torch does the work.
+One shared library per instruction set lies beside this file (built from `native/` by setup.py): kernels_v2 (SSE2, which
+every x86-64 processor has), v3 (AVX2 and FMA), v4 (AVX-512), neon. The highest one that torch's own check of the
+processor allows is loaded; UNROLLED_NATIVE=off|v2|v3|v4|neon overrides it. Without a library torch does the work.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import platform
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +25,7 @@ from unrolled.core.errors import UsageError
 
 ABI = 1  # of native/api.h
 VARIABLE = "UNROLLED_NATIVE"
-NEEDS = {"v2": "SSE4.2", "v3": "AVX2", "v4": "AVX-512", "neon": "NEON"}  # lowest first
+NEEDS = {"v2": "SSE2", "v3": "AVX2", "v4": "AVX-512", "neon": "NEON"}  # lowest first
 FOLDER = Path(__file__).parent
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 NAMES = {torch.float32: "f32", torch.float64: "f64"}
@@ -47,16 +48,8 @@ def allowed() -> tuple[list[str], str]:
     if machine not in ("x86_64", "AMD64"):
         return [], f"there are no kernels for a processor of type {machine}"
     capability = torch.backends.cpu.get_cpu_capability()
-    levels = {"AVX512": ["v2", "v3", "v4"], "AVX2": ["v2", "v3"]}.get(capability, ["v2"] if has_sse() else [])
+    levels = {"AVX512": ["v2", "v3", "v4"], "AVX2": ["v2", "v3"]}.get(capability, ["v2"])
     return levels, f"torch reports {capability}"
-
-
-def has_sse() -> bool:
-    """Whether the processor has SSE4.2, which torch does not report; those without it are older than 2009."""
-    try:
-        return "sse4_2" in Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return True
 
 
 def built() -> list[str]:
@@ -117,25 +110,28 @@ def _loaded(asked: str | None) -> Loaded:
     try:
         return Loaded(level, why, opened(level))
     except (OSError, AttributeError) as error:
-        return Loaded("off", f"{file_of(level).name} cannot be used: {error}")
+        unusable = f"{file_of(level).name} cannot be used: {error}"
+        if asked:
+            raise UsageError(f"{VARIABLE}={asked}, but {unusable}") from error
+        return Loaded("off", unusable)
 
 
-_set: list[str] = []  # levels that `using` has put in the place of the variable
+_within: ContextVar[str | None] = ContextVar("level", default=None)  # what `using` puts in the place of the variable
 
 
 def loaded() -> Loaded:
     """What serves this process; the environment is read again at each call, so a change acts at once."""
-    return _loaded(_set[-1] if _set else os.environ.get(VARIABLE))
+    return _loaded(_within.get() or os.environ.get(VARIABLE))
 
 
 @contextmanager
 def using(level: str) -> Iterator[Loaded]:
-    """Within the block this level (or "off") serves, whatever the environment says; for checks and benchmarks."""
-    _set.append(level)
+    """Within the block this level (or "off") serves this thread, whatever the environment says; for checks."""
+    token = _within.set(level)
     try:
         yield loaded()
     finally:
-        _set.pop()
+        _within.reset(token)
 
 
 def is_plain(x: Tensor) -> bool:

@@ -1,8 +1,9 @@
 """Recurrences as one differentiable operation: `Unroll`, and what the kernels that it runs share.
 
-A sequence is one graph node instead of a dozen per tick: the inputs of all ticks are projected in one product, the ticks
-run in the native library (or, without it, as a handful of in-place operations of torch), and the weights get their
-gradient as one large product. Everything is time-major. There are no second derivatives: asking raises an error.
+A sequence is one graph node instead of a dozen per tick: the inputs of all ticks are projected in one product, the
+ticks run in the native library (or, without it, as a handful of in-place operations of torch), and the weights get
+their gradient as one large product. Everything is time-major. A gradient that is to be differentiated again is that of
+the reference equations, tick by tick.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from unrolled.kernels.again import gradients_again
 from unrolled.kernels.native import loaded, serving
 
 Gradients = tuple[Tensor | None, ...]
@@ -27,6 +28,10 @@ class Kernel:
 
     native: ctypes.CDLL | None = None
 
+    def reference(self, x: Tensor, h0: Tensor, *parameters: Any) -> tuple[Tensor, Tensor]:
+        """The equations, tick by tick; x and the outputs [B, T, .]."""
+        raise NotImplementedError
+
     def forward(self, x: Tensor, h0: Tensor, *parameters: Any) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         """-> outputs [T, B, D'], the last state [B, N], and what the backward pass needs."""
         raise NotImplementedError
@@ -36,6 +41,11 @@ class Kernel:
     ) -> Gradients:
         """From the gradients of the outputs and of the last state to those of x, h_0 and the parameters."""
         raise NotImplementedError
+
+    def timed_reference(self, x: Tensor, h0: Tensor, *parameters: Any) -> tuple[Tensor, Tensor]:
+        """The same, time-major."""
+        y, last = self.reference(x.transpose(0, 1), h0, *parameters)
+        return y.transpose(0, 1), last
 
     def room(self, kind: int, backward: bool, like: Tensor, B: int, N: int) -> tuple[Tensor, int]:
         """What the library works in, and how much that is."""
@@ -50,17 +60,18 @@ class Unroll(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, kernel: Kernel, x: Tensor, h0: Tensor, *parameters: Tensor | None) -> tuple[Tensor, Tensor]:
         y, last, kept = kernel.forward(x, h0, *parameters)
-        ctx.kernel, ctx.count = kernel, len(parameters)
-        ctx.save_for_backward(x, *parameters, *kept)
+        ctx.kernel, ctx.count = kernel, 2 + len(parameters)
+        ctx.save_for_backward(x, h0, *parameters, *kept)
         ctx.set_materialize_grads(False)
         return y, last
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, g: Tensor | None, g_last: Tensor | None) -> tuple[Tensor | None, ...]:
-        x, *rest = ctx.saved_tensors
-        parameters, kept = rest[: ctx.count], rest[ctx.count :]
-        return None, *ctx.kernel.backward(x, parameters, kept, g, g_last, ctx.needs_input_grad[1])
+        kernel, given, kept = ctx.kernel, ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
+        if torch.is_grad_enabled():  # for second derivatives
+            return None, *gradients_again(kernel.timed_reference, given, ctx.needs_input_grad[1:], [g, g_last])
+        x, _, *parameters = given
+        return None, *kernel.backward(x, parameters, kept, g, g_last, ctx.needs_input_grad[1])
 
 
 def unroll(kernel: Kernel, x: Tensor, h0: Tensor, *parameters: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -70,7 +81,7 @@ def unroll(kernel: Kernel, x: Tensor, h0: Tensor, *parameters: Tensor | None) ->
     with torch.autocast(x.device.type, enabled=False):  # in-place ticks need one number type, that of the weights
         x = x.transpose(0, 1).to(dtype).contiguous()  # [T, B, D]
         h0 = h0.to(dtype)
-        kernel.native = serving(x, h0, *parameters)
+        kernel.native = serving(x, h0, *parameters) if h0.numel() else None
         if kernel.native is not None and loaded().level == "v2" and h0.numel() >= SLOW_FROM:
             kernel.native = None
         y, last = Unroll.apply(kernel, x, h0, *parameters)
@@ -104,7 +115,7 @@ def at_the_end(g_last: Tensor | None, like: Tensor) -> Tensor:
 def spans(d: Tensor) -> list[tuple[int, int]]:
     """Spans of ticks from last to first, each about CHUNK numbers of d [T, B, ...]."""
     T = d.shape[0]
-    step = max(1, min(T, CHUNK * T // d.numel()))
+    step = max(1, min(T, CHUNK * T // max(1, d.numel())))
     return [(max(0, end - step), end) for end in range(T, 0, -step)]
 
 

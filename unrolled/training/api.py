@@ -20,6 +20,7 @@ from unrolled.core.opening import shortened
 from unrolled.core.task import Model, Task
 from unrolled.data.files.file_form import files_as
 from unrolled.data.given_splits import given_sources, names_of_sources, with_given
+from unrolled.kernels import native
 from unrolled.runs import build, closed_form, cost, parts, trust
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.config import Ends, RunConfig, Start, assemble, flat, full_keys, given_once, leaf_paths

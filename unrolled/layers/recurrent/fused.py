@@ -3,7 +3,7 @@
 Elman, the linear unit, both GRUs and LSTM run through `unrolled.kernels`, without a graph node per tick; a memoryless
 cell does all ticks at once; the others run through `loop`. A single tick without gradients has its own short ways
 (`tick`). A cell with hooks or with parameters that are not its own (pruned, parametrised) is called tick
-by tick. The kernels offer no second derivatives (asking for them raises an error): `loop` does.
+by tick. Second derivatives are those of the equations, as slow as `loop` (torch's own LSTM refuses them).
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from unrolled.layers.recurrent.cells import (
 )
 from unrolled.layers.recurrent.scan import Scan, check_sizes, loop
 from unrolled.layers.recurrent.tick import TICKS, bare, tick
-
 
 ACTIVATIONS: dict[Activation, str] = {  # those that the kernel has
     torch.tanh: "tanh", torch.relu: "relu", torch.sigmoid: "sigmoid", identity: "identity",
