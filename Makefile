@@ -8,7 +8,7 @@ LOOK = comparisons/demo/report.html
 
 ROOM ?= decode
 
-.PHONY: demo look pictures test faults bench reproduce suite mutants lint docs setup lock clean
+.PHONY: demo look pictures test faults bench reproduce suite mutants lint docs setup lock wheel clean
 
 setup: $(STAMP)
 
@@ -98,6 +98,12 @@ mutants: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m benchmarks.tables
+
+# for this platform and every Python, with the native libraries in it
+wheel: $(STAMP)
+	rm -rf dist
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+	$(BIN)/python -m tests.wheel dist/*.whl
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .mutants

@@ -18,9 +18,11 @@ SOURCES = sorted(str(path) for path in Path("native").glob("*.cpp"))
 HEADERS = sorted(str(path) for path in Path("native").glob("*.h"))
 FLAGS = ["-O3", "-std=c++17", "-fno-math-errno", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-g0"]
 OPENMP = ["-fopenmp"] if sys.platform == "linux" else []  # compiled in, never linked: torch brings the one runtime
-X86 = {  # register bytes, rows and registers of a tile of a product (docs/decisions/0031)
+# Flags ask for no more than what torch has seen when it reports AVX2 or AVX512. VBYTES: bytes of a register; ROWS, COLS:
+# rows and registers of a tile of a product (docs/decisions/0031).
+X86 = {
     "v2": ["-DVBYTES=16", "-DROWS=4", "-DCOLS=2"],
-    "v3": ["-mavx2", "-mfma", "-mf16c", "-DVBYTES=32", "-DROWS=3", "-DCOLS=4"],
+    "v3": ["-mavx2", "-mfma", "-DVBYTES=32", "-DROWS=3", "-DCOLS=4"],
     "v4": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mfma", "-mprefer-vector-width=512",
            "-DVBYTES=64", "-DROWS=8", "-DCOLS=2"],
 }  # fmt: skip

@@ -48,7 +48,7 @@ def lstm(
 ) -> tuple[Tensor, Tensor]:
     """x [B, T, D], (h_0, c_0) side by side [B, 2 N] -> outputs [B, T, N], the last (h, c) [B, 2 N]."""
     large = h0.numel() // 2 >= (LARGE if loaded().level != "v2" else LARGE // 8)
-    if large or serving(x, h0, W_ih, W_hh, b_ih, b_hh) is None:
+    if large or h0.numel() == 0 or serving(x, h0, W_ih, W_hh, b_ih, b_hh) is None:
         return lstm_torch(x, h0, W_ih, W_hh, b_ih, b_hh)
     return unroll(LSTMKernel(), x, h0, W_ih, W_hh, b_ih, b_hh)
 

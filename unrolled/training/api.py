@@ -198,7 +198,8 @@ def _resume(
     for name, now in versions().items():
         before = config.versions.get(name, "off" if name == "native" else None)  # runs older than the kernels
         if before != now:
-            shown.say(f"note: {name} was {before} and is {now}; last digits may differ")
+            told = f"native kernels were {before} and are" if name == "native" else f"{name} was {before} and is"
+            shown.say(f"note: {told} {now}; last digits may differ")
     config = _named_again(run, config, again)
     if own_device(config.device) != config.device:
         new = f"start a new run with its weights by {option('from_run', path)}"

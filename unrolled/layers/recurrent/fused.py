@@ -3,7 +3,7 @@
 Elman, the linear unit, both GRUs and LSTM run through `unrolled.kernels`, without a graph node per tick; a memoryless
 cell does all ticks at once; the others run through `loop`. A single tick without gradients has its own short ways
 (`tick`). A cell with hooks or with parameters that are not its own (pruned, parametrised) is called tick
-by tick. Second derivatives are those of the equations, as slow as `loop` (torch's own LSTM refuses them).
+by tick. Second derivatives are those of the equations, as slow as `loop`.
 """
 
 from __future__ import annotations
