@@ -8,14 +8,14 @@ LOOK = comparisons/demo/report.html
 
 ROOM ?= decode
 
-.PHONY: demo look pictures test thorough faults bench reproduce suite mutants lint docs setup lock clean
+.PHONY: demo look pictures test thorough faults bench reproduce suite mutants lint docs setup lock wheel clean
 
 setup: $(STAMP)
 
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check
 
 # everything by version and hash (requirements.lock), torch by its version: any other range pulls gigabytes of GPU packages
-$(STAMP): pyproject.toml constraints.txt requirements.lock
+$(STAMP): pyproject.toml constraints.txt requirements.lock setup.py $(wildcard native/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) -c constraints.txt torch==2.13.0
 	$(PIP) --require-hashes -r requirements.lock
@@ -103,6 +103,12 @@ mutants: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m benchmarks.tables
+
+# for this platform and every Python, with the native libraries in it
+wheel: $(STAMP)
+	rm -rf dist
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+	$(BIN)/python -m tests.wheel dist/*.whl
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .mutants

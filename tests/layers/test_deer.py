@@ -15,7 +15,7 @@ from unrolled.core.trace import trace
 from unrolled.layers.recurrent import deer
 from unrolled.layers.recurrent.cells import GRU, LSTM, Cell, Elman, LinearUnit
 from unrolled.layers.recurrent.fused import fused
-from unrolled.layers.recurrent.linear_scan import affine_scan, reverse_scan
+from unrolled.layers.recurrent.linear_scan import linear_scan, reverse_scan
 from unrolled.layers.recurrent.scan import Scan, loop, trajectory
 
 
@@ -77,7 +77,7 @@ def test_the_scan_solves_the_linear_recurrence_both_ways(T: int, shape: tuple[in
     J, b = torch.randn(2, T, *shape).double(), torch.randn(2, T, 5).double()
     full = J if len(shape) == 2 else J.diag_embed()
     s, back = torch.zeros(2, 5).double(), torch.zeros(2, 5).double()
-    ahead, behind = affine_scan(J, b), reverse_scan(J, b)
+    ahead, behind = linear_scan(J, b), reverse_scan(J, b)
     for t in range(T):
         s = torch.einsum("bij,bj->bi", full[:, t], s) + b[:, t]
         torch.testing.assert_close(ahead[:, t], s)

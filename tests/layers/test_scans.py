@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from unrolled.layers.recurrent import unroll
+from unrolled.kernels import unroll
 from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Cell, Elman
 from unrolled.layers.recurrent.deer import deer, scan
 from unrolled.layers.recurrent.fused import KERNELS, fused
@@ -164,13 +164,19 @@ def test_a_subclass_with_its_own_equation_does_not_get_the_kernel_of_its_parent(
     torch.testing.assert_close(fused(cell, x, h0), loop(cell, x, h0))
 
 
-@pytest.mark.parametrize("cell", [Elman(3, 4), GRU(3, 4), BookGRU(3, 4)], ids=["elman", "gru", "book-gru"])
-def test_second_derivatives_are_refused_not_wrong(cell: Cell) -> None:
-    x = torch.randn(2, 5, 3, requires_grad=True)
-    y, _ = fused(cell, x, torch.zeros(2, 4))
-    (g,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        g.sum().backward()
+def test_second_derivatives(make_cell: Callable[[int], Cell]) -> None:
+    """A penalty on gradients, where h_0 and the weights are functions of each other."""
+    cell = make_cell(6).double()
+    found = []
+    for run in (loop, fused):
+        torch.manual_seed(0)
+        x, scale = torch.randn(2, 5, 3).double().requires_grad_(), torch.ones(()).double().requires_grad_()
+        y, last = run(cell, scale * x, scale * x.mean(1).repeat(1, 2))
+        first = torch.autograd.grad((y**2).sum() + (last**3).sum(), [x, scale], create_graph=True)
+        penalty = sum((g**2).sum() for g in first)
+        second = torch.autograd.grad(penalty, [x, scale, *cell.parameters()], materialize_grads=True)
+        found.append([*first, *second])
+    torch.testing.assert_close(*found, rtol=1e-9, atol=1e-11)
 
 
 def test_an_output_overwritten_before_the_backward_pass_is_an_error() -> None:

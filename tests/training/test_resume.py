@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -19,6 +20,7 @@ from tests.commands import run_unrolled
 from tests.thorough import every
 from tests.training.conftest import SMALL
 from unrolled.core.errors import DataError, Interrupted, UsageError
+from unrolled.kernels import native
 from unrolled.runs.storage.locks import in_use
 from unrolled.training import api
 from unrolled.training.loop import Loop
@@ -277,3 +279,16 @@ def test_data_that_was_prepared_again_is_told(text: str, tmp_path: Path, monkeyp
     monkeypatch.setattr(shown, "say", said.append)
     unrolled.train([text], resume=tmp_path / "run", progress=shown)
     assert sum("prepared again" in each for each in said) == 1
+
+
+def test_another_level_of_the_kernels_is_told(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNROLLED_NATIVE", "off")
+    interrupted(text, tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
+    assert config["versions"].pop("native") == "off"
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")  # as by a release without kernels
+    level = (native.allowed()[0] + ["v2"])[0]
+    monkeypatch.setattr(native, "loaded", lambda: native.Loaded(level, "because"))
+    shown = Quiet()
+    unrolled.train([text], resume=tmp_path, progress=shown)
+    assert f"note: native kernels were off and are {level}; last digits may differ" in shown.said

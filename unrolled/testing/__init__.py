@@ -9,6 +9,7 @@
 A check returns the laws that hold and raises `LawBroken` at the first that does not, with the place where it broke.
 """
 
+from unrolled.kernels.check import check_kernel
 from unrolled.testing.causal import check_causal
 from unrolled.testing.conditional import check_conditional
 from unrolled.testing.emission import check_emission
@@ -27,6 +28,7 @@ __all__ = [
     "check_config",
     "check_emission",
     "check_encoder",
+    "check_kernel",
     "check_memory",
     "check_model",
     "check_object",

@@ -20,6 +20,7 @@ from unrolled.core.opening import shortened
 from unrolled.core.task import Model, Task
 from unrolled.data.files.file_form import files_as
 from unrolled.data.given_splits import given_sources, names_of_sources, with_given
+from unrolled.kernels import native
 from unrolled.runs import build, closed_form, cost, parts, trust
 from unrolled.runs.baselines import measure_baselines
 from unrolled.runs.config import Ends, RunConfig, Start, assemble, flat, full_keys, given_once, leaf_paths
@@ -170,7 +171,11 @@ def given_keys(config: RunConfig, settings: Mapping[str, Any], recipe: Mapping[s
 
 
 def versions() -> dict[str, str]:
-    return {"unrolled": unrolled.__version__, "torch": torch.__version__, "python": platform.python_version()}
+    """What last digits depend on; "native" is the level of the kernels (docs/native.md)."""
+    return {
+        "unrolled": unrolled.__version__, "torch": torch.__version__, "python": platform.python_version(),
+        "native": native.loaded().level,
+    }  # fmt: skip
 
 
 def _free_name(config: RunConfig) -> Path:
@@ -191,8 +196,10 @@ def _resume(
     data = data_of(path, config.source, config.given, data, resume_training(path, config))
     own_file_of(path, config.own_file, config.own_file_sha256, own_file)
     for name, now in versions().items():
-        if config.versions.get(name) != now:
-            shown.say(f"note: {name} was {config.versions.get(name)} and is {now}; last digits may differ")
+        before = config.versions.get(name, "off" if name == "native" else None)  # runs older than the kernels
+        if before != now:
+            told = f"native kernels were {before} and are" if name == "native" else f"{name} was {before} and is"
+            shown.say(f"note: {told} {now}; last digits may differ")
     config = _named_again(run, config, again)
     if own_device(config.device) != config.device:
         new = f"start a new run with its weights by {option('from_run', path)}"

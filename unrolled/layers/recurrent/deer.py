@@ -7,9 +7,11 @@ current guess s, with J_t = df/dh at (x_t, s_{t-1}), and solves the linear recur
     s <- s + d,    d_t = J_t d_{t-1} + r_t,    d_0 = 0,
 
 by an associative scan of affine maps, in 2 log2 T rounds instead of T. `jacobian="diagonal"` keeps only the diagonal
-of J_t (Gonzalez et al. 2024): less work per iteration, more iterations. When a step does not contract, J is damped
-(times 1/2, 1/4, 1/8, 0). T iterations are always enough, but the solver gives up sooner, and says so. Rows are
-independent: each has its own damping and its own residual, relative to its own states, and stops when it has converged.
+of J_t (Gonzalez et al. 2024): less work per iteration, more iterations; where the native kernel serves it runs that
+recurrence tick by tick, which is faster on a CPU (the depth counts the rounds all the same). When a step does not
+contract, J is damped (times 1/2, 1/4, 1/8, 0). T iterations are always enough, but the solver gives up sooner, and says
+so. Rows are independent: each has its own damping and its own residual, relative to its own states, and stops when it
+has converged.
 
 The gradient is exact and is one more scan, backwards: lambda_t = g_t + J_{t+1}^T lambda_{t+1}, after which each tick
 passes lambda_t to its input and weights alone. With the diagonal variant that system, too, is solved by iteration.
@@ -29,7 +31,7 @@ from torch.autograd.function import once_differentiable
 from unrolled.core.errors import Diverged, UsageError, listed
 from unrolled.core.trace import note
 from unrolled.layers.recurrent.cells import Cell
-from unrolled.layers.recurrent.linear_scan import affine_scan, reverse_scan, rounds
+from unrolled.layers.recurrent.linear_scan import linear_scan, reverse_scan, rounds
 from unrolled.layers.recurrent.scan import Scan, check_sizes
 
 JacobianKind = Literal["full", "diagonal"]
@@ -192,7 +194,7 @@ def damped(
     scales = torch.tensor(DAMPINGS, dtype=s.dtype, device=s.device)
     while bool(asked.any()):
         scale = scales[index].view(-1, *[1] * (J.dim() - 1))
-        trial = s + affine_scan(scale * J, values - s)
+        trial = s + linear_scan(scale * J, values - s)
         after, merit_after = errors(linearise(cell, x, h0, trial).values, trial)
         tried += 1
         good = (after <= tolerance) | (merit_after < merit) | (index == len(DAMPINGS) - 1)  # with NaN: False

@@ -1,9 +1,9 @@
 """The fast scan: for every cell the quickest way that is known, by the exact class of the cell.
 
-LSTM runs through torch's own kernel; Elman, the linear unit and both GRUs through `unroll`, without a graph node per
-tick; a memoryless cell does all ticks at once; the others run through `loop`. A single tick without gradients has its
-own short ways (`tick`). A cell with hooks or with parameters that are not its own (pruned, parametrised) is called tick
-by tick. The kernels offer no second derivatives (asking for them raises an error): `loop` does.
+Elman, the linear unit, both GRUs and LSTM run through `unrolled.kernels`, without a graph node per tick; a memoryless
+cell does all ticks at once; the others run through `loop`. A single tick without gradients has its own short ways
+(`tick`). A cell with hooks or with parameters that are not its own (pruned, parametrised) is called tick
+by tick. Second derivatives are those of the equations, as slow as `loop`.
 """
 
 from __future__ import annotations
@@ -13,39 +13,56 @@ import warnings
 import torch
 from torch import Tensor
 
-from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Cell, Elman, LinearUnit, Memoryless
+from unrolled.kernels.book_gru import book_gru
+from unrolled.kernels.elman import elman
+from unrolled.kernels.gru import gru
+from unrolled.kernels.lstm import lstm
+from unrolled.layers.recurrent.cells import (
+    GRU,
+    LSTM,
+    Activation,
+    BookGRU,
+    Cell,
+    Elman,
+    LinearUnit,
+    Memoryless,
+    identity,
+)
 from unrolled.layers.recurrent.scan import Scan, check_sizes, loop
 from unrolled.layers.recurrent.tick import TICKS, bare, tick
-from unrolled.layers.recurrent.unroll import SLOPES, BookGRUKernel, ElmanKernel, GRUKernel, unroll
+
+ACTIVATIONS: dict[Activation, str] = {  # those that the kernel has
+    torch.tanh: "tanh", torch.relu: "relu", torch.sigmoid: "sigmoid", identity: "identity",
+}  # fmt: skip
 
 
 def fused_elman(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
     assert isinstance(cell, Elman)
-    if cell.activation not in SLOPES:
+    if cell.activation not in ACTIVATIONS:
         return loop(cell, x, h0)
-    return unroll(ElmanKernel(cell.activation), cell, x, h0)
+    return elman(x, h0, cell.weight_ih, cell.weight_hh, cell.bias, ACTIVATIONS[cell.activation])
 
 
 def fused_gru(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
-    return unroll(GRUKernel(), cell, x, h0)
+    assert isinstance(cell, GRU)
+    return gru(x, h0, cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
 
 
 def fused_book_gru(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
-    return unroll(BookGRUKernel(), cell, x, h0)
+    assert isinstance(cell, BookGRU)
+    return book_gru(x, h0, cell.weight_ih, cell.weight_hh, cell.bias)
 
 
 def fused_lstm(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
-    """torch's own kernel (oneDNN on CPU, cuDNN on GPU)."""
     assert isinstance(cell, LSTM)
+    if cell.weight_hr is None:
+        return lstm(x, h0, cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
     weights: list[Tensor] = [w for w in (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh) if w is not None]
     h, c = h0[:, : cell.output_size].contiguous()[None], h0[:, cell.output_size :].contiguous()[None]  # [1, B, .]
     options = (cell.bias_ih is not None, 1, 0.0, torch.is_grad_enabled(), False, True)
-    if cell.weight_hr is None:
-        y, h, c = torch._VF.lstm(x, (h, c), weights, *options)
-    else:
-        with warnings.catch_warnings():  # oneDNN has no projection; torch then takes its own way, and says so
-            warnings.filterwarnings("ignore", message="LSTM with projections")
-            y, h, c = torch._VF.lstm(x, (h, c), [*weights, cell.weight_hr], *options)
+    with warnings.catch_warnings():  # oneDNN has no projection; torch then takes its own way, and says so
+        warnings.filterwarnings("ignore", message="LSTM with projections")
+        y, h, c = torch._VF.lstm(x, (h, c), [*weights, cell.weight_hr], *options)
     return y, torch.cat([h[0], c[0]], dim=-1)  # [B, T, D'], [B, N]
 
 

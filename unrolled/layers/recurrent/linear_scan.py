@@ -1,43 +1,25 @@
-"""The linear recurrence s_t = J_t s_{t-1} + b_t in parallel: an associative scan of affine maps (Blelloch 1990)."""
+"""The linear recurrence that DEER solves in each iteration, s_t = J_t s_{t-1} + b_t from s_0 = 0, both ways in time."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-
-def affine_scan(J: Tensor, b: Tensor) -> Tensor:
-    """s_t = J_t s_{t-1} + b_t from s_0 = 0, in 2 log2 T rounds: b [B, T, N], J [B, T, N, N] or its diagonal [B, T, N].
-
-    Neighbours are composed, (J_2, b_2) after (J_1, b_1) = (J_2 J_1, J_2 b_1 + b_2); the half as long sequence of pairs
-    is solved likewise and gives every second state; the ones between are one step away.
-    """
-    T = b.shape[1]
-    if T == 1:
-        return b
-    end = T - T % 2
-    J_1, J_2, b_1, b_2 = J[:, 0:end:2], J[:, 1:end:2], b[:, 0:end:2], b[:, 1:end:2]  # [B, T/2, ...]
-    seconds = affine_scan(compose(J_2, J_1), apply(J_2, b_1) + b_2)  # [B, T/2, N]
-    s = torch.empty_like(b)  # [B, T, N]
-    s[:, 0] = b[:, 0]
-    s[:, 1::2] = seconds
-    s[:, 2::2] = apply(J[:, 2::2], seconds[:, : (T - 1) // 2]) + b[:, 2::2]
-    return s
+from unrolled.kernels.affine import affine_scan
+from unrolled.kernels.diagonal import diagonal
 
 
-def apply(J: Tensor, v: Tensor) -> Tensor:
-    return J * v if J.dim() == v.dim() else (J @ v.unsqueeze(-1)).squeeze(-1)
-
-
-def compose(J_2: Tensor, J_1: Tensor) -> Tensor:
-    return J_2 * J_1 if J_1.dim() == 3 else J_2 @ J_1
+def linear_scan(J: Tensor, b: Tensor) -> Tensor:
+    """b [B, T, N], J [B, T, N, N] or its diagonal [B, T, N] -> s_1 .. s_T [B, T, N]."""
+    return diagonal(J, b, torch.zeros_like(b[:, 0])) if J.dim() == 3 else affine_scan(J, b)
 
 
 def reverse_scan(J: Tensor, g: Tensor) -> Tensor:
     """lambda_t = g_t + J_{t+1}^T lambda_{t+1}: the same scan on the transposed maps with time turned around."""
     ahead = torch.cat([torch.zeros_like(J[:, :1]), J[:, 1:].flip(1)], dim=1)
-    return affine_scan(ahead if J.dim() == 3 else ahead.mT, g.flip(1)).flip(1)  # [B, T, N]
+    return linear_scan(ahead if J.dim() == 3 else ahead.mT, g.flip(1)).flip(1)  # [B, T, N]
 
 
 def rounds(T: int) -> int:
+    """How many times a parallel scan waits for the round before."""
     return 2 * max(1, (T - 1).bit_length())

@@ -1,0 +1,125 @@
+// Vectors of one register, for any instruction set that gcc and clang know: load, store, exp, sigmoid, tanh.
+//
+// A level is a compilation of the same sources with other flags:
+//   VBYTES  bytes of a register            ROWS, COLS  the tile of a matrix product, in rows and in registers
+// Only code that the loader has chosen for this machine is ever run, so nothing here may run at load time: no globals
+// with constructors, no allocation, no exceptions.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#ifndef VBYTES
+#define VBYTES 16
+#define ROWS 4
+#define COLS 2
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+template <class S>
+struct Lanes;  // a register of S, and the integers of the same size
+template <>
+struct Lanes<float> {
+    typedef float V __attribute__((vector_size(VBYTES)));
+    typedef int32_t I __attribute__((vector_size(VBYTES)));
+};
+template <>
+struct Lanes<double> {
+    typedef double V __attribute__((vector_size(VBYTES)));
+    typedef int64_t I __attribute__((vector_size(VBYTES)));
+};
+template <class S>
+using Vec = typename Lanes<S>::V;
+template <class S>
+using Int = typename Lanes<S>::I;
+template <class S>
+constexpr int64_t WIDTH = VBYTES / sizeof(S);
+
+template <class S>
+INLINE Vec<S> load(const S* p) {
+    Vec<S> v;
+    std::memcpy(&v, p, VBYTES);
+    return v;
+}
+template <class S>
+INLINE void store(S* p, Vec<S> v) {
+    std::memcpy(p, &v, VBYTES);
+}
+// the first n numbers of a register; the others are zero
+template <class S>
+INLINE Vec<S> load(const S* p, int64_t n) {
+    if (__builtin_expect(n >= WIDTH<S>, 1)) return load(p);
+    Vec<S> v = {};
+    for (int64_t i = 0; i < n; ++i) v[i] = p[i];
+    return v;
+}
+template <class S>
+INLINE void store(S* p, Vec<S> v, int64_t n) {
+    if (__builtin_expect(n >= WIDTH<S>, 1)) return store(p, v);
+    for (int64_t i = 0; i < n; ++i) p[i] = v[i];
+}
+template <class S>
+INLINE Vec<S> all(S s) {
+    return s - Vec<S>{};
+}
+template <class S>
+INLINE Vec<S> pick(Int<S> mask, Vec<S> yes, Vec<S> no) {
+    return mask ? yes : no;
+}
+
+// exp(x) = 2^n exp(r), n = round(x / ln 2), |r| <= ln 2 / 2, by the Taylor polynomial of degree 7; error below 2e-7
+INLINE Vec<float> vexp(Vec<float> x) {
+    using V = Vec<float>;
+    x = pick<float>(x > 88.0f, all(88.0f), pick<float>(x < -86.5f, all(-86.5f), x));  // NaN stays NaN
+    const V shifted = x * 1.44269504088896341f + 12582912.0f;  // rounds: 1.5 * 2^23 leaves no digits after the point
+    const V n = shifted - 12582912.0f;
+    const V r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+    V p = all(1.0f / 5040);
+    p = p * r + 1.0f / 720;
+    p = p * r + 1.0f / 120;
+    p = p * r + 1.0f / 24;
+    p = p * r + 1.0f / 6;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    Int<float> bits;
+    std::memcpy(&bits, &shifted, VBYTES);
+    bits <<= 23;  // n as an exponent: the high bits of `shifted` fall out
+    Int<float> q;
+    std::memcpy(&q, &p, VBYTES);
+    q += bits;
+    V y;
+    std::memcpy(&y, &q, VBYTES);
+    return pick<float>(x == x, y, x);
+}
+// double precision is for checks and small problems: one number after the other
+INLINE Vec<double> vexp(Vec<double> x) {
+    for (int64_t i = 0; i < WIDTH<double>; ++i) x[i] = std::exp(x[i]);
+    return x;
+}
+
+template <class S>
+INLINE Vec<S> sigmoid(Vec<S> x) {
+    return S(1) / (S(1) + vexp(-x));
+}
+
+// tanh(x) = (1 - e) / (1 + e), e = exp(-2x); near zero, where that loses digits, a polynomial
+INLINE Vec<float> vtanh(Vec<float> x) {
+    using V = Vec<float>;
+    const V a = pick<float>(x < 0.0f, -x, x);
+    const V e = vexp(-2.0f * a);
+    const V far = (1.0f - e) / (1.0f + e);
+    const V s = x * x;
+    V p = all(-6.0017995e-3f);  // (tanh(x) / x - 1) / x^2 as a polynomial of x^2, fitted on |x| < 0.64
+    p = p * s + 2.0931423e-2f;
+    p = p * s - 5.3837016e-2f;
+    p = p * s + 1.3332679e-1f;
+    p = p * s - 3.3333328e-1f;
+    const V near = x + x * s * p;
+    return pick<float>(a < 0.625f, near, pick<float>(x < 0.0f, -far, far));
+}
+INLINE Vec<double> vtanh(Vec<double> x) {
+    for (int64_t i = 0; i < WIDTH<double>; ++i) x[i] = std::tanh(x[i]);
+    return x;
+}
