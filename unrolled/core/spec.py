@@ -21,7 +21,7 @@ Bags = Literal["none", "also", "only"]
 Preset = Literal["quick", "standard", "thorough"]
 Targets = Literal[
     "tokens", "bits", "class", "classes", "numbers", "tags", "series", "horizon", "pattern", "bit-pattern",
-    "context",
+    "context", "pen",
 ]  # fmt: skip
 
 PRESETS: tuple[str, ...] = get_args(Preset)
