@@ -86,7 +86,8 @@ def rollout(
 
     The first min(lengths) tokens go in one chunk; then each row is fed its own prompt while it lasts and after that
     its own choice, so no row is ever fed padding, and all rows have equally many tokens behind them at every tick.
-    A row ends with a stop token (`()`: none), with a vector that `of` says ends it, or after `max_steps` tokens of its own; the rollout ends with its rows.
+    A row ends with a stop token (`()`: none), with a vector of which `of` says so, or after `max_steps` tokens of its
+    own; the rollout ends with its rows.
     When half of the rows in the batch have ended, these leave it: neither state nor step knows them any more.
 
     prompt   [B, P, ..] right-padded, lengths [B] of at least 1 (None: all P); a caller without a prompt gives <start>

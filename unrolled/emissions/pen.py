@@ -195,6 +195,4 @@ def _picked(log_p: Tensor, u: Tensor) -> Tensor:
 
 
 _POINTS = torch.tensor([[0.3, -1.0, 1, 0, 0], [1.2, 0.4, 0, 1, 0], [-2.0, 0.1, 0, 0, 1]])
-TINY = Trial(
-    Pen(2), torch.stack([_POINTS, _POINTS.flip(0)]), torch.tensor([[True, True, True], [True, False, False]])
-)
+TINY = Trial(Pen(2), torch.stack([_POINTS, _POINTS.flip(0)]), torch.tensor([[True, True, True], [True, False, False]]))

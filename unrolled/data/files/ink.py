@@ -2,7 +2,7 @@
 
 | file | strokes | text |
 |---|---|---|
-| InkML | each `<trace>`, its first two channels | `<annotation type="truth">`, or transcription, label, normalizedLabel |
+| InkML | each `<trace>`, its first two channels | `<annotation type="truth">`, or transcription, label |
 | SVG | each subpath of `<path>`, `<polyline>`, `<polygon>`, `<line>`; curves become short lines | `<title>` |
 
 Of SVG the commands M L H V C S Q T Z are read; circles, arcs and transforms are refused, because a drawing without them
@@ -120,7 +120,9 @@ def subpaths(d: str, place: str) -> list[Places]:
         if n is None:
             raise DataError(f"{place}: the path command {letter} is not read; convert arcs to curves and save again")
         if (n == 0) != (not numbers) or (n and len(numbers) % n):
-            raise DataError(f"{place}: the path command {letter} has {len(numbers)} numbers, expected {n} or a multiple")
+            raise DataError(
+                f"{place}: the path command {letter} has {len(numbers)} numbers, expected {n} or a multiple"
+            )
         if kind != "M" and not strokes:
             raise DataError(f"{place}: a path starts with {letter}, expected M")
         if kind == "Z":

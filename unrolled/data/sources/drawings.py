@@ -2,13 +2,13 @@
 
 | file | what it holds |
 |---|---|
-| `.npz` | stroke-3 `points` [N, 3] of all drawings with `offsets` [n+1], or an array of each drawing; stroke-5 likewise |
+| `.npz` | stroke-3 or stroke-5: `points` [N, 3] of all drawings with `offsets` [n+1], or an array of each drawing |
 | `.json` `.jsonl` | a list of drawings, or objects with `strokes` and perhaps `text`; see strokes.py |
 | `.inkml` `.svg` | one drawing; a folder of such files is one source |
 
-A move [5] is (dx, dy, down, lift, end): the way from the point before, in units of the typical way in the training data,
-and what the pen does after it. Where the pen first touches the paper is not predicted. Names that begin with train, valid
-and test say which split a drawing is for.
+A move [5] is (dx, dy, down, lift, end): the way from the point before, in units of the typical way in the training
+data, and what the pen does after it. Where the pen first touches the paper is not predicted. Names that begin with train,
+valid and test say which split a drawing is for.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.batch import SOURCE, TARGET
-from unrolled.core.errors import DataError, some
+from unrolled.core.errors import DataError, UnrolledError, some
 from unrolled.data.builtin_sets import BUILTIN, asked
 from unrolled.data.codecs.text import CharCodec
 from unrolled.data.config import DataConfig
@@ -46,6 +46,7 @@ from unrolled.data.given_splits import (
     settled,
     sources_by_split,
 )
+from unrolled.data.look import Look
 from unrolled.data.prepared import Prepared
 from unrolled.data.sources.pianoroll import parts_of
 from unrolled.data.sources.strokes import STROKE_COLUMNS, TEXT_COLUMNS, as_ways
@@ -83,7 +84,9 @@ def as_moves(value: Any, place: str) -> Moves:
         value = _of_five(rows, place)
     if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
         row = int(np.argwhere(~np.isfinite(value))[0][0])
-        raise DataError(f"{place}, point {row}: found {value[row].tolist()}, expected finite numbers; remove the drawing")
+        raise DataError(
+            f"{place}, point {row}: found {value[row].tolist()}, expected finite numbers; remove the drawing"
+        )
     ways = as_ways(value, place)  # [T, 3]
     if not ways[:, 2].any():
         raise DataError(f"{place}: the pen is never lifted; expected 1 in the third column where a stroke ends")
@@ -112,7 +115,7 @@ def _of_five(rows: NDArray[Any], place: str) -> NDArray[np.float64]:
     if not np.isin(states, (0, 1)).all() or (states.sum(axis=1) != 1).any():
         wrong = next(t for t, row in enumerate(states) if not np.isin(row, (0, 1)).all() or row.sum() != 1)
         raise DataError(
-            f"{place}, point {wrong}: found the pen states {states[wrong].tolist()}, expected one 1 among down, lift, end"
+            f"{place}, point {wrong}: found the pen states {states[wrong].tolist()}, expected a single 1 (down, lift, end)"
         )
     ends = np.flatnonzero(rows[:, END])
     last = int(ends[0]) if len(ends) else len(rows) - 1
@@ -197,7 +200,9 @@ def _arrays(path: Path, arrays: Mapping[str, Any], part: Mapping[str, str]) -> I
         if beside is not None:
             cuts = np.asarray(beside)
             if cuts.ndim != 1 or len(cuts) < 2 or cuts[0] != 0 or cuts[-1] != len(array) or (np.diff(cuts) < 1).any():
-                raise DataError(f"{place}: its offsets do not rise from 0 to {len(array)}, so drawings cannot be told apart")
+                raise DataError(
+                    f"{place}: its offsets do not rise from 0 to {len(array)}, so drawings cannot be told apart"
+                )
             for i, (first, last) in enumerate(zip(cuts.tolist(), cuts[1:].tolist())):
                 yield f"{place}, drawing {i}", part[key], array[first:last]
         elif array.ndim == 3:
@@ -216,7 +221,7 @@ def _in_lines(path: Path) -> Iterator[Drawing]:
     for number, line in enumerate(file.lines(), 1):
         if line.strip():
             place = f"{path}, line {number}"
-            yield _drawing(json_of(line, place, number), place)
+            yield drawing_of(json_of(line, place, number), place)
 
 
 def _in_ink(path: Path) -> Iterator[Drawing]:
@@ -238,10 +243,11 @@ def _values(values: Any, name: str) -> Iterator[Drawing]:
         if not isinstance(drawings, Sequence) or isinstance(drawings, str):
             raise DataError(f"{place}: found {kind_of(drawings)}, expected a list of drawings")
         for i, value in enumerate(drawings):
-            yield _drawing(value, f"{place}, drawing {i}")._replace(part=part[key])
+            yield drawing_of(value, f"{place}, drawing {i}")._replace(part=part[key])
 
 
-def _drawing(value: Any, place: str) -> Drawing:
+def drawing_of(value: Any, place: str) -> Drawing:
+    """A drawing as JSON has it, with its text or without."""
     if not isinstance(value, Mapping):
         return Drawing(as_moves(value, place), None, place)
     column = next((name for name in STROKE_COLUMNS if name in value), None)
@@ -346,6 +352,22 @@ def is_like_drawings(arrays: Mapping[str, Any]) -> bool:
     """Whether all arrays are rows [dx, dy, up] or [dx, dy, down, lift, end], with their offsets or texts."""
     rows = [a for key, a in arrays.items() if not key.endswith("offsets") and np.asarray(a).dtype.kind != "U"]
     return bool(rows) and all(map(_is_like_rows, rows))
+
+
+def is_ink(path: Path) -> bool:
+    return ending_of(path) in (".inkml", ".svg")
+
+
+def strokes_alone(look: Look) -> str | None:
+    """Why a table is drawings without texts; None: it is not."""
+    try:
+        names = [] if look.table is None else look.table.columns()
+        cells = next(look.table.rows(names), (0, ()))[1] if look.table is not None else ()
+    except UnrolledError:
+        return None
+    found = [name for name, cell in zip(names, cells) if name in STROKE_COLUMNS[:2] and isinstance(cell, list)]
+    alone = found and not any(name.lower() in TEXT_COLUMNS for name in names)
+    return f"its column '{found[0]}' holds pen strokes, without texts" if alone else None
 
 
 def _is_like_rows(array: Any) -> bool:
