@@ -29,7 +29,7 @@ from unrolled.emissions.pen import STATES, WIDTH, Pen
 from unrolled.layers.counting.gaussian_mixture import Components, fit_mixture, responsibilities
 
 GROUPS = 3  # start, down, lift
-POINTS = 40_000  # of a group that a mixture is fitted to, at most
+POINTS = 50_000  # of a group that a mixture is fitted to, at most
 FLOOR = 1e-4  # of a variance, whose unit is the typical move
 
 

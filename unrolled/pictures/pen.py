@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SIDE = 1.5  # inches of a drawing
 WIDEST = 6.0  # how many times as wide as high a frame is at most
+SHEET = 10.0  # inches that a sheet is wide at most
 LETTERS = 22  # of a caption in a line
 SHADES = 24  # colours of a drawing, from its first point to its last
 MAP = "viridis"
@@ -27,10 +28,10 @@ def draw_drawings(picture: Drawings) -> Figure:
     from matplotlib.figure import Figure
 
     n = len(picture.drawings)
-    across = min(max(n, 1), picture.across)
+    width = SIDE * min(max([1.0, *map(_shape, picture.drawings)]), WIDEST)
+    across = min(max(n, 1), picture.across, max(1, int(SHEET / width)))
     down = -(-n // across) or 1
     captions = ["\n".join(textwrap.wrap(phrase(each, 4 * LETTERS), LETTERS)[:2]) for each in picture.captions]
-    width = SIDE * min(max(1.0, *(_shape(each) for each in picture.drawings), 1.0), WIDEST)
     with quietly():
         figure = Figure(figsize=(across * width, down * (SIDE + 0.3 * any(captions))), layout="constrained")
         frames: Any = figure.subplots(down, across, squeeze=False)

@@ -3,8 +3,8 @@
     C = - sum_t log p(dx_t, dy_t, state_t | all moves before t)            Graves (2013), eq. (26)
 
 p is a mixture of bivariate Gaussians for the move and a distribution over what the pen does after it: it stays down,
-is lifted, or the drawing ends. With `text` the model is also given the text of each drawing, as a source. Moves are divided
-by their root mean square in the training data; `nats` are per point in these units, so they may be negative.
+is lifted, or the drawing ends. With `text` the model is also given the text of each drawing, as a source. Moves are
+divided by their root mean square in the training data; `nats` are per point in these units, so they may be negative.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ would be another one.
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -158,6 +159,6 @@ def _curve(at: Places, bend: list[Places]) -> list[Places]:
     for t in np.arange(1, FINE + 1) / FINE:
         points = [at, *bend]
         while len(points) > 1:
-            points = [(1 - t) * a + t * b for a, b in zip(points, points[1:])]
+            points = [(1 - t) * a + t * b for a, b in itertools.pairwise(points)]
         found.append(points[0])
     return found

@@ -7,8 +7,8 @@
 | `.inkml` `.svg` | one drawing; a folder of such files is one source |
 
 A move [5] is (dx, dy, down, lift, end): the way from the point before, in units of the typical way in the training
-data, and what the pen does after it. Where the pen first touches the paper is not predicted. Names that begin with train,
-valid and test say which split a drawing is for.
+data, and what the pen does after it. Where the pen first touches the paper is not predicted. Names that begin with
+train, valid and test say which split a drawing is for.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def as_moves(value: Any, place: str) -> Moves:
     [[3.0, 4.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 1.0]]
     """
     rows = np.asarray(value) if isinstance(value, np.ndarray) else None
-    if rows is None and isinstance(value, list) and value and isinstance(value[0], list) and len(value[0]) == 5:
+    first = value[0] if isinstance(value, list) and value else None
+    if isinstance(first, list) and len(first) == 5 and not isinstance(first[0], list):
         rows = _table(value, place)
     if rows is not None and rows.ndim == 2 and rows.shape[1] == 5:
         value = _of_five(rows, place)
@@ -115,7 +116,7 @@ def _of_five(rows: NDArray[Any], place: str) -> NDArray[np.float64]:
     if not np.isin(states, (0, 1)).all() or (states.sum(axis=1) != 1).any():
         wrong = next(t for t, row in enumerate(states) if not np.isin(row, (0, 1)).all() or row.sum() != 1)
         raise DataError(
-            f"{place}, point {wrong}: found the pen states {states[wrong].tolist()}, expected a single 1 (down, lift, end)"
+            f"{place}, point {wrong}: found the pen states {states[wrong].tolist()}, expected one 1 of three"
         )
     ends = np.flatnonzero(rows[:, END])
     last = int(ends[0]) if len(ends) else len(rows) - 1

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-STEPS, ENOUGH = 80, 1e-4  # EM steps at most; nats per point below which a step is the last
+STEPS, ENOUGH = 120, 5e-5  # EM steps at most; nats per point below which a step is the last
+
+LITTLE = 1e-6  # of a point, that a component without points has of all
 
 
 class Components(NamedTuple):
@@ -28,12 +30,15 @@ class Components(NamedTuple):
 
     def log_joint(self, x: Floats) -> Floats:
         """log w_k N(x_n; m_k, S_k) [N, K]."""
-        lower = np.linalg.cholesky(self.covariances)  # [K, D, D]
-        found = np.empty((len(x), len(self.weights)))
-        for k, (L, m) in enumerate(zip(lower, self.means)):
-            z = np.linalg.solve(L, (x - m).T)  # [D, N]
-            found[:, k] = -0.5 * (z**2).sum(axis=0) - np.log(np.diag(L)).sum()
-        return found + np.log(self.weights) - 0.5 * x.shape[1] * np.log(2 * np.pi)
+        P, (_, log_det) = np.linalg.inv(self.covariances), np.linalg.slogdet(self.covariances)  # [K, D, D], [K]
+        Pm = (P @ self.means[:, :, None])[:, :, 0]  # [K, D]
+        distance = squares(x) @ P.reshape(len(P), -1).T - 2 * x @ Pm.T + (Pm * self.means).sum(axis=1)  # [N, K]
+        return np.log(self.weights) - (distance + log_det + x.shape[1] * np.log(2 * np.pi)) / 2
+
+
+def squares(x: Floats) -> Floats:
+    """x x' of each point, flat: [N, D D]."""
+    return (x[:, :, None] * x[:, None]).reshape(len(x), -1)
 
 
 def responsibilities(log_joint: Floats) -> tuple[Floats, float]:
@@ -62,13 +67,11 @@ def fit_mixture(x: Floats, n: int, floor: float, random: np.random.Generator) ->
 
 
 def _maximised(x: Floats, r: Floats, floor: float) -> Components:
-    N = r.sum(axis=0) + 1e-6  # [K]
-    means = (r.T @ x + 1e-6 * x.mean(axis=0)) / N[:, None]
-    covariances = np.empty((len(N), x.shape[1], x.shape[1]))
-    for k, m in enumerate(means):
-        off = x - m
-        covariances[k] = (r[:, k, None] * off).T @ off / N[k] + floor * np.eye(x.shape[1])
-    return Components(N / N.sum(), means, covariances)
+    N = r.sum(axis=0) + LITTLE  # [K]
+    means = (r.T @ x + LITTLE * x.mean(axis=0)) / N[:, None]
+    D, xx = x.shape[1], squares(x)
+    second = ((r.T @ xx + LITTLE * xx.mean(axis=0)) / N[:, None]).reshape(-1, D, D)  # [K, D, D]
+    return Components(N / N.sum(), means, second - means[:, :, None] * means[:, None] + floor * np.eye(D))
 
 
 def _begun(x: Floats, n: int, random: np.random.Generator) -> Floats:
