@@ -1,6 +1,7 @@
 """Soft window: a recurrent decoder that reads its source through a window which slides from left to right.
 
-    phi(t, u) = sum_k alpha_k exp(-beta_k (kappa_k - u)^2),  kappa_t = kappa_{t-1} + exp(kappa^),  w_t = sum_u phi(t, u) c_u
+    phi(t, u) = sum_k alpha_k exp(-beta_k (kappa_k - u)^2),     kappa_t = kappa_{t-1} + exp(kappa^)
+    w_t = sum_u phi(t, u) c_u
 
 Graves (2013), section 5.1, for handwriting of a given text: c are the characters. The layer is in
 layers/attention/soft_window.py. Alignments that do not go from left to right need `seq2seq`.

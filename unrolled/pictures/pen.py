@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from unrolled.pictures.canvas import quietly
@@ -28,7 +29,7 @@ def draw_drawings(picture: Drawings) -> Figure:
     from matplotlib.figure import Figure
 
     n = len(picture.drawings)
-    width = SIDE * min(max([1.0, *map(_shape, picture.drawings)]), WIDEST)
+    width = SIDE * min(max(median(map(_shape, picture.drawings)) if n else 1.0, 1.0), WIDEST)
     across = min(max(n, 1), picture.across, max(1, int(SHEET / width)))
     down = -(-n // across) or 1
     captions = ["\n".join(textwrap.wrap(phrase(each, 4 * LETTERS), LETTERS)[:2]) for each in picture.captions]

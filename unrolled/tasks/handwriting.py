@@ -265,26 +265,29 @@ class Task(_next.NextTask):
         """
         given = self._prompt(prompt.value)
         text = self._text(decoding.text, given)
+        before = np.zeros((0, WIDTH), np.float32) if given is None else _open(given.moves)
         with evaluating(model) as device:
             step, state = self._begin(model, text)
-            moves = np.zeros((0, WIDTH), np.float32) if given is None else _open(given.moves)
-            found = self.go_on(Begun(self._start(moves).to(device), step, state), decoding)
-        if given is None or self.config.text:
-            return [{**each, "text": decoding.text} if self.config.text else each for each in found]
-        return [self._made(np.concatenate([_open(drawings.scaled(given.moves, self.scale)), each["moves"]]),
-                           each["logp"], each["finished"], len(given.moves)) for each in found]  # fmt: skip
+            found = self._drawn(Begun(self._start(before).to(device), step, state), decoding)
+        if self.config.text:
+            return [{"text": decoding.text, **self._made(moves, logp, ended)} for moves, logp, ended in found]
+        first = drawings.scaled(before, self.scale)
+        return [self._made(np.concatenate([first, moves]), logp, ended, len(first)) for moves, logp, ended in found]
 
     def go_on(self, begun: Begun, decoding: Any) -> list[dict[str, Any]]:
+        return [self._made(*each) for each in self._drawn(begun, decoding)]
+
+    def _drawn(self, begun: Begun, decoding: Any) -> list[tuple[Moves, float, bool]]:
+        """Moves, their log-density, and whether the drawing ended by itself."""
         asked, pen = decoding.settled(samples=True, max_tokens=self.longest), self.emission
         n, (start, step, state) = max(asked.n, asked.best_of or 1), begun  # start [1, 1 + P, 5]
         choose = pen.chooser(Bias(bias=decoding.bias))
         (found,) = best_of(n, step, state, start, None, choose, (), asked.max_tokens, seed=asked.seed, of=pen)
-        made = [self._made(np.array(each.tokens, np.float32), each.log_p, each.finished) for each in found]
-        return made[: asked.n]
+        return [(np.array(each.tokens, np.float32), each.log_p, each.finished) for each in found[: asked.n]]
 
     def _made(self, moves: Moves, logp: float, finished: bool, given: int = 0) -> dict[str, Any]:
         strokes = [(self.scale * stroke).tolist() for stroke in placed(moves)]
-        return {"strokes": strokes, "moves": moves, "given": given, "logp": logp, "finished": finished}
+        return {"strokes": strokes, "given": given, "logp": logp, "finished": finished}
 
     def files_of(self, made: list[dict[str, Any]], out: str | Path) -> dict[Path, bytes]:
         """A sheet with all drawings (.svg or .png), or the strokes themselves (.json or .npz)."""

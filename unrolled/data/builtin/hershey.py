@@ -7,8 +7,9 @@ pronounceable ones, so that held-out words are others than those of training.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -41,7 +42,7 @@ class Settings(Config):
     """Random seed."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def _font(name: str) -> Any:
     try:
         from HersheyFonts import HersheyFonts
@@ -54,7 +55,7 @@ def _font(name: str) -> Any:
     return font
 
 
-@lru_cache(maxsize=None)
+@cache
 def _letter(name: str, letter: str) -> tuple[Strokes, float]:
     """The strokes of a letter from its left edge on, and its width."""
     font = _font(name)
@@ -68,7 +69,7 @@ def written(text: str, font: str) -> Strokes:
     found, x = [], 0.0
     for letter in text:
         strokes, width = _letter(font, letter)
-        found += [stroke + (x, 0) for stroke in strokes if len(stroke)]
+        found += [stroke + np.array([x, 0.0]) for stroke in strokes if len(stroke)]
         x += width
     return found
 
@@ -80,7 +81,7 @@ def dense(stroke: NDArray[np.float64]) -> NDArray[np.float64]:
     [[0.0, 0.0], [3.0, 0.0], [6.0, 0.0]]
     """
     points = [stroke[:1]]
-    for a, b in zip(stroke, stroke[1:]):
+    for a, b in itertools.pairwise(stroke):
         n = max(1, int(np.ceil(np.hypot(*(b - a)) / STEP)))
         points.append(a + (b - a) * (np.arange(1, n + 1) / n)[:, None])
     return np.concatenate(points)

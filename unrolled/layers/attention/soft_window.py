@@ -107,5 +107,3 @@ class WindowDecoder(Causal):
 
     def serial_steps(self, length: int) -> int:
         return length * (1 + len(self.above))
-
-
