@@ -35,13 +35,14 @@ from unrolled.data.builtin_sets import builtin_holds
 from unrolled.data.codecs.text import CharCodec
 from unrolled.data.collate import collate, n_targets
 from unrolled.data.config import DataConfig
+from unrolled.data.drawings_prepare import TEXT, examples_of, prepare_drawings
 from unrolled.data.examples import Examples
 from unrolled.data.files.in_memory import values_of
 from unrolled.data.long_examples import example_batches
 from unrolled.data.look import Look
 from unrolled.data.prepared import kept, n_values, settings_of, used
 from unrolled.data.sources import drawings
-from unrolled.data.sources.drawings import DOWN, END, LIFT, TEXT, Drawing, Moves, placed
+from unrolled.data.sources.pen_moves import DOWN, END, LIFT, Drawing, Moves, drawing_of, placed, scaled
 from unrolled.decode.config import Decoding
 from unrolled.decode.rollout import best_of
 from unrolled.decode.text import Begun
@@ -93,7 +94,7 @@ class Task(_next.NextTask):
         if unused:
             raise UsageError(f"{unused[0]} does not apply to handwriting, which has {', '.join(sorted(USED))}")
         asked = {"task": type(self).__module__, "text": self.config.text, "data": settings_of(self.data)}
-        found = kept(source, asked, lambda: drawings.prepare_drawings(source, self.data, self.config.text))
+        found = kept(source, asked, lambda: prepare_drawings(source, self.data, self.config.text))
         self.prepared = replace(found, sections=used(found.sections, self.data, n_values))
         self.scale, self.longest = found.told["scale"], int(found.sections["train"].lengths(TARGET).max())
         self.texts = found.codecs.get(TEXT, self.texts)
@@ -245,7 +246,7 @@ class Task(_next.NextTask):
         raise UsageError("the task 'handwriting' does not run live; generate draws, and score judges whole drawings")
 
     def _drawing(self, value: Any, place: str) -> Drawing:
-        found = value if isinstance(value, Drawing) else drawings.drawing_of(value, place)
+        found = value if isinstance(value, Drawing) else drawing_of(value, place)
         if self.config.text and not found.text:
             raise DataError(f"{place}: the drawing has no text, but the run was trained with texts; give its text")
         return found
@@ -253,7 +254,7 @@ class Task(_next.NextTask):
     def _section(self, found: Sequence[Drawing]) -> Examples:
         if self.config.text and (missing := next((each for each in found if not each.text), None)):
             raise DataError(f"{missing.place}: the drawing has no text, but the run was trained with texts")
-        return drawings.examples_of(found, self.scale, self.texts if self.config.text else None)
+        return examples_of(found, self.scale, self.texts if self.config.text else None)
 
     # ---- drawing
 
@@ -271,7 +272,7 @@ class Task(_next.NextTask):
             found = self._drawn(Begun(self._start(before).to(device), step, state), decoding)
         if self.config.text:
             return [{"text": decoding.text, **self._made(moves, logp, ended)} for moves, logp, ended in found]
-        first = drawings.scaled(before, self.scale)
+        first = scaled(before, self.scale)
         return [self._made(np.concatenate([first, moves]), logp, ended, len(first)) for moves, logp, ended in found]
 
     def go_on(self, begun: Begun, decoding: Any) -> list[dict[str, Any]]:
@@ -347,7 +348,7 @@ class Task(_next.NextTask):
 
     def _start(self, moves: Moves) -> Tensor:
         """Zeros and then the moves: [1, 1 + T, 5]."""
-        rows = np.concatenate([np.zeros((1, WIDTH), np.float32), drawings.scaled(moves, self.scale)])
+        rows = np.concatenate([np.zeros((1, WIDTH), np.float32), scaled(moves, self.scale)])
         return torch.from_numpy(rows.astype(np.float32))[None]
 
 

@@ -13,21 +13,15 @@ train, valid and test say which split a drawing is for.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unrolled.core.batch import SOURCE, TARGET
-from unrolled.core.errors import DataError, UnrolledError, some
+from unrolled.core.errors import DataError, UnrolledError
 from unrolled.data.builtin_sets import BUILTIN, asked
-from unrolled.data.codecs.text import CharCodec
-from unrolled.data.config import DataConfig
-from unrolled.data.examples import Examples, lengths_of, ragged
 from unrolled.data.files.cell_values import kind_of
 from unrolled.data.files.folders import is_about
 from unrolled.data.files.ink import read_ink
@@ -35,105 +29,13 @@ from unrolled.data.files.json_values import json_of
 from unrolled.data.files.npz import load_npz
 from unrolled.data.files.text_file import TextFile, named_path
 from unrolled.data.formats import ending_of
-from unrolled.data.given_splits import (
-    ALL,
-    PARTS,
-    given_among,
-    how_split,
-    notes_on,
-    own_shares,
-    part_in,
-    settled,
-    sources_by_split,
-)
+from unrolled.data.given_splits import ALL, part_in, settled, sources_by_split
 from unrolled.data.look import Look
-from unrolled.data.prepared import Prepared
+from unrolled.data.sources.pen_moves import Drawing, as_moves, drawing_of
 from unrolled.data.sources.pianoroll import parts_of
-from unrolled.data.sources.strokes import STROKE_COLUMNS, TEXT_COLUMNS, as_ways
-from unrolled.data.split import row_key, split_rows
+from unrolled.data.sources.strokes import STROKE_COLUMNS, TEXT_COLUMNS
 
-Moves = NDArray[np.float32]  # [T, 5]
-
-DOWN, LIFT, END = 2, 3, 4  # columns
 SUFFIXES = ".npz, .json, .jsonl, .inkml and .svg"
-TEXT = "text"  # the codec of the texts
-
-
-class Drawing(NamedTuple):
-    """A drawing in its own units."""
-
-    moves: Moves
-    text: str | None
-    place: str
-    part: str = ALL
-
-
-# ---- one drawing
-
-
-def as_moves(value: Any, place: str) -> Moves:
-    """A drawing as [T, 5], in its own units.
-
-    >>> as_moves([[0, 0, 0], [3, 4, 1], [1, 0, 1]], "line 1").tolist()
-    [[3.0, 4.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 1.0]]
-    """
-    rows = np.asarray(value) if isinstance(value, np.ndarray) else None
-    first = value[0] if isinstance(value, list) and value else None
-    if isinstance(first, list) and len(first) == 5 and not isinstance(first[0], list):
-        rows = _table(value, place)
-    if rows is not None and rows.ndim == 2 and rows.shape[1] == 5:
-        value = _of_five(rows, place)
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
-        row = int(np.argwhere(~np.isfinite(value))[0][0])
-        raise DataError(
-            f"{place}, point {row}: found {value[row].tolist()}, expected finite numbers; remove the drawing"
-        )
-    ways = as_ways(value, place)  # [T, 3]
-    if not ways[:, 2].any():
-        raise DataError(f"{place}: the pen is never lifted; expected 1 in the third column where a stroke ends")
-    if ways[0, 2] == 1:  # a dot: the pen goes nowhere before it is lifted
-        ways[0, :2] = 0
-    else:
-        ways = ways[1:]
-    moves = np.zeros((len(ways), 5), np.float32)
-    moves[:, :2] = ways[:, :2]
-    moves[:, LIFT] = ways[:, 2]
-    moves[:, DOWN] = 1 - ways[:, 2]
-    moves[-1, DOWN:] = 0, 0, 1
-    return moves
-
-
-def _table(value: list[Any], place: str) -> NDArray[Any]:
-    try:
-        return np.array(value, np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"{place}: expected rows [dx, dy, down, lift, end] of numbers") from None
-
-
-def _of_five(rows: NDArray[Any], place: str) -> NDArray[np.float64]:
-    """Stroke-5 as stroke-3: up to the first row that ends the drawing, which may be a row of its own."""
-    states = rows[:, 2:]
-    if not np.isin(states, (0, 1)).all() or (states.sum(axis=1) != 1).any():
-        wrong = next(t for t, row in enumerate(states) if not np.isin(row, (0, 1)).all() or row.sum() != 1)
-        raise DataError(
-            f"{place}, point {wrong}: found the pen states {states[wrong].tolist()}, expected one 1 of three"
-        )
-    ends = np.flatnonzero(rows[:, END])
-    last = int(ends[0]) if len(ends) else len(rows) - 1
-    alone = len(ends) > 0 and last > 0 and not rows[last, :2].any()  # a row that says nothing but the end
-    found = np.array(rows[: last + (not alone)], np.float64)
-    return np.column_stack([found[:, :2], 1 - found[:, DOWN]])
-
-
-def placed(moves: NDArray[Any]) -> list[NDArray[np.float64]]:
-    """The strokes of moves [T, 5] as places [n, 2] each, from (0, 0) on.
-
-    >>> [stroke.tolist() for stroke in placed(as_moves([[0, 0, 0], [3, 4, 1], [1, 0, 1]], "line 1"))]
-    [[[0.0, 0.0], [3.0, 4.0]], [[4.0, 4.0]]]
-    """
-    places = np.concatenate([np.zeros((1, 2)), np.cumsum(np.asarray(moves[:, :2], np.float64), axis=0)])  # [T+1, 2]
-    cuts = np.flatnonzero(moves[:-1, DOWN] == 0) + 2
-    return list(np.split(places, cuts))
 
 
 # ---- files: each gives the drawings in it
@@ -245,105 +147,6 @@ def _values(values: Any, name: str) -> Iterator[Drawing]:
             raise DataError(f"{place}: found {kind_of(drawings)}, expected a list of drawings")
         for i, value in enumerate(drawings):
             yield drawing_of(value, f"{place}, drawing {i}")._replace(part=part[key])
-
-
-def drawing_of(value: Any, place: str) -> Drawing:
-    """A drawing as JSON has it, with its text or without."""
-    if not isinstance(value, Mapping):
-        return Drawing(as_moves(value, place), None, place)
-    column = next((name for name in STROKE_COLUMNS if name in value), None)
-    if column is None:
-        raise DataError(f"{place}: found {some(value)}, expected 'strokes' and perhaps 'text'")
-    text = next((value[name] for name in TEXT_COLUMNS if name in value), None)
-    return Drawing(as_moves(value[column], place), None if text is None else str(text), place)
-
-
-# ---- examples
-
-
-def examples_of(drawings: Sequence[Drawing], scale: float, texts: CharCodec | None) -> Examples:
-    fields = {TARGET: ragged([scaled(each.moves, scale) for each in drawings], np.empty((0, 5), np.float32))}
-    if texts is not None:
-        fields[SOURCE] = ragged([texts.encode(each.text or "") for each in drawings])
-    return Examples(fields)
-
-
-def scaled(moves: Moves, scale: float) -> Moves:
-    return np.column_stack([moves[:, :2] / scale, moves[:, DOWN:]]).astype(np.float32)
-
-
-def prepare_drawings(source: Any, config: DataConfig, with_text: bool) -> Prepared:
-    """Read and check a source; its own splits are kept, those that it does not give are cut by `config`."""
-    name, shares = str(source) if isinstance(source, str | os.PathLike) else "the data", config.shares()
-    drawings: dict[str, list[Drawing]] = {}
-    for found in read_drawings(source):
-        if with_text and not found.text:
-            raise DataError(f"{found.place}: the drawing has no text; give each one a text, or train without texts")
-        drawings.setdefault(found.part, []).append(found)
-    if not drawings:
-        raise DataError(f"{name}: there are no drawings in it")
-    given = given_among({part: len(found) for part, found in drawings.items()}, name)
-    own = own_shares(shares, given)
-    if len(own) > 1:
-        drawings |= _split(drawings.pop("train" if given else ALL), own, config, name)
-    drawings = {part: drawings[part] for part in PARTS if part in drawings}
-    scale = scale_of(drawings["train"], name)
-    codec = CharCodec.fit((each.text for each in drawings["train"]), config) if with_text else None
-    assert codec is None or isinstance(codec, CharCodec)
-    sections = {part: examples_of(found, scale, codec) for part, found in drawings.items()}
-    facts = {"source": name, "scale": scale, "split_is": how_split(shares, given, config.split), **_facts(drawings)}
-    facts["notes"] += [*notes_on(shares, given), *_unseen(drawings, codec)]
-    codecs = {} if codec is None else {TEXT: codec}
-    return Prepared(sections, codecs, facts, _fingerprint(sections), {"scale": scale})
-
-
-def scale_of(drawings: Sequence[Drawing], name: str) -> float:
-    """The root of the mean square of dx and dy."""
-    ways = np.concatenate([each.moves[:, :2] for each in drawings]).astype(np.float64)
-    scale = float(np.sqrt(np.mean(ways**2)))
-    if not scale > 0:
-        raise DataError(f"{name}: the pen never moves, every (dx, dy) is 0")
-    return scale
-
-
-def _split(
-    drawings: list[Drawing], shares: Mapping[str, float], config: DataConfig, name: str
-) -> dict[str, list[Drawing]]:
-    keys = np.array([row_key(each.moves, each.text, config.seed) for each in drawings], np.uint64)
-    side = split_rows(keys, shares, name)
-    return {part: [each for each, s in zip(drawings, side) if s == i] for i, part in enumerate(shares)}
-
-
-def _facts(drawings: Mapping[str, list[Drawing]]) -> dict[str, Any]:
-    lengths = {part: np.array([len(each.moves) for each in found]) for part, found in drawings.items()}
-    seen = {each.moves.tobytes() for each in drawings["train"]}
-    again = {part: sum(each.moves.tobytes() in seen for each in found) for part, found in drawings.items()}
-    return {
-        "drawings": sum(map(len, drawings.values())),
-        "points": int(sum(n.sum() for n in lengths.values())),
-        "lengths": lengths_of(list(lengths.values())),
-        "split": {part: {"examples": len(n), "points": int(n.sum())} for part, n in lengths.items()},
-        "notes": [f"{n} drawings of {part} are in train too" for part, n in again.items() if n and part != "train"],
-    }
-
-
-def _unseen(drawings: Mapping[str, list[Drawing]], codec: CharCodec | None) -> Iterator[str]:
-    if codec is None:
-        return
-    for part, found in drawings.items():
-        unknown = dict.fromkeys(c for each in found for c in codec.unknown(each.text or ""))
-        if unknown:
-            yield f"characters in the texts of {part} that are not in train: {some(list(unknown))}"
-
-
-def _fingerprint(sections: Mapping[str, Examples]) -> str:
-    digest = hashlib.sha256()
-    for part, section in sections.items():
-        for name, field in section.fields.items():
-            digest.update(f"{part} {name} {field.values.shape}".encode())
-            digest.update(field.offsets[0].tobytes())
-            digest.update(np.ascontiguousarray(field.values).tobytes())
-    return digest.hexdigest()[:32]
 
 
 # ---- guess
