@@ -26,6 +26,8 @@ VOWELS = ("a", "e", "i", "o", "u")
 CODAS = ("", "", "", "n", "r", "s", "t", "l", "m", "d")
 STEP = 3.0  # longest line, in units of the font, whose capitals are 21 high
 
+HELD_OUT = {8: "valid", 9: "test"}  # of every 20 different words
+
 Strokes = list[NDArray[np.float64]]
 
 
@@ -34,7 +36,7 @@ class Settings(Config):
     """Number of words."""
     font: Literal["plain", "cursive", "roman"] = "plain"
     """The vector font."""
-    letters: int = Field(6, ge=1, le=40)
+    letters: int = Field(6, ge=2, le=40)
     """Maximum number of letters of a word."""
     jitter: float = Field(0.3, ge=0, le=3)
     """How far points are moved at random, in units of the font, whose capitals are 21 high."""
@@ -108,16 +110,11 @@ def word(most: int, random: np.random.Generator) -> str:
 
 def read(settings: Settings) -> Iterator[Made]:
     random = np.random.default_rng(settings.seed)
+    parts: dict[str, str] = {}
     for i in range(settings.examples):
         text = word(settings.letters, random)
-        part = split_of(text)
+        part = parts.setdefault(text, HELD_OUT.get(len(parts) % 20, "train"))  # equal words are in one split
         yield Made(by_hand(written(text, settings.font), settings.jitter, random), text, f"word {i}", part)
-
-
-def split_of(text: str) -> str:
-    """Equal words are in one split."""
-    number = sum((i + 1) * 31 * ord(letter) for i, letter in enumerate(text)) % 20
-    return {0: "valid", 1: "test"}.get(number, "train")
 
 
 BUILTIN = BuiltinSpec(
