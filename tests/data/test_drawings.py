@@ -146,7 +146,7 @@ def test_equal_drawings_are_in_one_split() -> None:
 def test_a_pen_that_never_moves_and_drawings_without_text() -> None:
     with pytest.raises(DataError, match="the pen never moves"):
         still = [[[0, 0, 0], [0, 0, 1]]]
-        prepare_drawings({part: still for part in ("train", "valid", "test")}, DataConfig(), False)
+        prepare_drawings(dict.fromkeys(("train", "valid", "test"), still), DataConfig(), False)
     with pytest.raises(DataError, match="drawing 0: the drawing has no text"):
         prepare_drawings(drawn(9), DataConfig(), True)
 

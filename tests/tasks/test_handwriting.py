@@ -143,7 +143,7 @@ def test_bad_requests_are_told(run: Run, writer: Run, tmp_path: Path) -> None:
     assert "temperature=... does not apply" in refused(run, temperature=2.0)
     with pytest.raises(DataError, match="no text, but the run was trained with texts"):
         writer.score([PEN[0]["strokes"]])
-    with pytest.raises(UsageError, match="ends with .svg, .png"):
+    with pytest.raises(UsageError, match=r"ends with \.svg, \.png"):
         run.task.files_of(run.generate(), "a.pdf")
     with pytest.raises(UsageError, match="tokens does not apply to handwriting"):
         unrolled.train(PEN, task="handwriting", out=tmp_path / "a", settings={"tokens": "word"})

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 
 from unrolled.core import config
 from unrolled.core.batch import TARGET
@@ -53,11 +54,9 @@ class PenMixture(Causal):
 
     def __init__(self, order: int, d_in: int, d_out: int) -> None:
         super().__init__()
-        K = (d_out - len(STATES)) // 6
-        self.pen = Pen(max(K, 1))
+        K = max((d_out - len(STATES)) // 6, 1)
+        self.pen = Pen(K)
         self.order, self.d_in, self.d_out = order, d_in, d_out
-        if self.pen.d_out != d_out or d_in != WIDTH:
-            raise DataError(f"pen-mixture predicts the moves of a pen, not {d_out} outputs from {d_in} inputs")
         eye = torch.eye(2).expand(GROUPS, K, 2, 2)
         shapes = {"log_w": (K,), "before": (K, 2), "after": (K, 2), "log_e": (K, len(STATES))}
         for name, shape in shapes.items():
@@ -67,6 +66,7 @@ class PenMixture(Causal):
         self.register_buffer("left", eye.clone())
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        x = F.pad(x, (0, WIDTH - self.d_in))
         s = group_of(x[..., 2:])  # [B, T]
         off = x[..., None, :2] - self.before.to(x)[s]  # [B, T, K, 2]
         z = (self.narrow.to(x)[s] @ off.unsqueeze(-1)).squeeze(-1)
@@ -76,10 +76,14 @@ class PenMixture(Causal):
             log_w = log_w - z.square().sum(-1) / 2 + self.narrow.to(x)[s].diagonal(dim1=-2, dim2=-1).log().sum(-1)
         log_w = log_w.log_softmax(-1)
         log_e = torch.logsumexp(log_w.unsqueeze(-1) + self.log_e.to(x)[s].log_softmax(-1), dim=-2)  # [B, T, 3]
-        return self.pen.outputs(log_w, mu, self.left.to(x)[s], log_e), ()
+        return F.pad(self.pen.outputs(log_w, mu, self.left.to(x)[s], log_e), (0, self.d_out - self.pen.d_out)), ()
 
     def solve(self, data: Examples, ahead: int = 1) -> None:
         """Fit each group; one without points is fitted to all."""
+        if self.pen.d_out != self.d_out or self.d_in != WIDTH:
+            raise DataError(
+                f"pen-mixture predicts the moves of a pen, not {self.d_out} outputs from {self.d_in} inputs"
+            )
         random = np.random.default_rng(0)
         before, now = pairs(data)
         if self.order == 0:
