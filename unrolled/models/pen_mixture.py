@@ -44,6 +44,8 @@ class PenMixture(Causal):
 
     receptive_field = 1
 
+    d_in: int
+
     log_w: Tensor  # [3, K]
     before: Tensor  # [3, K, 2] m_u
     after: Tensor  # [3, K, 2] m_v
