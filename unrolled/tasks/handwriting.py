@@ -318,7 +318,7 @@ class Task(_next.NextTask):
         return begin(model, ids[None], torch.ones_like(ids[None], dtype=torch.bool))
 
     def _text(self, text: str | None, given: Drawing | None) -> str | None:
-        """What a model is told to write: the text of the prompt, which it has been fed, and then the new one."""
+        """What a model is given to write: the text of the prompt, which it has been fed, and then the new one."""
         if not self.config.text:
             if text is not None:
                 raise UsageError(f"this run was trained without texts, so {option('text')} has no effect: leave it out")
@@ -353,7 +353,7 @@ class Task(_next.NextTask):
 
 
 def _open(moves: Moves) -> Moves:
-    """A drawing that goes on: its last move lifts the pen, and does not end it."""
+    """A drawing that will be continued: its last move lifts the pen, and does not end it."""
     found = np.array(moves)
     found[-1:, DOWN:] = np.where(found[-1:, END:] > 0, np.eye(3)[LIFT - DOWN], found[-1:, DOWN:])
     return found

@@ -104,7 +104,7 @@ def _arrays(path: Path, arrays: Mapping[str, Any], part: Mapping[str, str]) -> I
             cuts = np.asarray(beside)
             if cuts.ndim != 1 or len(cuts) < 2 or cuts[0] != 0 or cuts[-1] != len(array) or (np.diff(cuts) < 1).any():
                 raise DataError(
-                    f"{place}: its offsets do not rise from 0 to {len(array)}, so drawings cannot be told apart"
+                    f"{place}: its offsets do not rise from 0 to {len(array)}, so it is unknown where a drawing ends"
                 )
             for i, (first, last) in enumerate(zip(cuts.tolist(), cuts[1:].tolist())):
                 yield f"{place}, drawing {i}", part[key], array[first:last]
