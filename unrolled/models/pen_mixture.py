@@ -90,12 +90,15 @@ class PenMixture(Causal):
         before, now = pairs(data)
         if self.order == 0:
             before = np.zeros_like(before)
-        groups = group_of(torch.from_numpy(before[:, 2:])).numpy() if self.order == 1 else np.zeros(len(now), int)
-        for s in range(GROUPS):
+        groups = group_of(torch.from_numpy(before[:, 2:])).numpy()
+        for s in range(GROUPS if self.order == 1 else 1):
             chosen = np.flatnonzero(groups == s) if (groups == s).any() else np.arange(len(now))
             if len(chosen) > POINTS:
                 chosen = np.sort(random.choice(chosen, POINTS, replace=False))
             self._fit(s, before[chosen], now[chosen], random)
+        if self.order == 0:  # whatever the pen did
+            for buffer in self.buffers():
+                buffer.copy_(buffer[:1].clone().expand_as(buffer))
 
     def _fit(self, s: int, before: NDArray[np.float64], now: NDArray[np.float64], random: np.random.Generator) -> None:
         found = fit_mixture(np.hstack([before[:, :2], now[:, :2]]), self.pen.n_mixtures, FLOOR, random)

@@ -77,7 +77,7 @@ def shaded(strokes: Sequence[Stroke]) -> Iterator[tuple[float, list[tuple[float,
     """
     total, before = max(sum(map(len, strokes)), 1), 0
     length = max(2, -(-total // SHADES) + 1)  # places of a piece; the last of one is the first of the next
-    for stroke in strokes:
+    for stroke in filter(len, strokes):
         for first in range(0, max(len(stroke) - 1, 1), length - 1):
             yield (before + first) / total, list(stroke[first : first + length])
         before += len(stroke)

@@ -9,7 +9,8 @@
 
 Graves (2013), section 5.1; c is the source, K windows, kappa_0 = 0 and w_0 = 0. The window only moves forward, so the
 alignment of what is written with the source is monotone. What the window needs is part of the state: (h^1, kappa, w).
-Logarithms are bounded by LARGEST, so that nothing overflows. Noted as "attention": phi [B, 1, T, S], once a call.
+Logarithms are bounded by LARGEST, so that nothing overflows. Noted as "attention": phi [B, 1, T, S], once a call,
+divided by its sum over u, which the window itself is not.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from unrolled.core.causal import Causal
 from unrolled.core.compose import without_padding
 from unrolled.core.errors import UsageError
 from unrolled.core.state import Fixed, State
-from unrolled.core.trace import note
+from unrolled.core.trace import note, tracing
 from unrolled.layers.recurrent.cells import Cell
 from unrolled.layers.recurrent.recurrent import Recurrent
 
@@ -96,7 +97,9 @@ class WindowDecoder(Causal):
             states.append(h)
             windows.append(w)
             phis.append(phi)
-        note("attention", torch.stack(phis, 1).unsqueeze(1))  # [B, 1, T, S]
+        if tracing():
+            seen = torch.stack(phis, 1).unsqueeze(1)  # [B, 1, T, S]
+            note("attention", seen / seen.sum(-1, keepdim=True).clamp_min(torch.finfo(seen.dtype).tiny))
         below = self.cell.output(torch.stack(states, 1))  # [B, T, N]
         along, ys, after = torch.cat([x, torch.stack(windows, 1)], -1), [below], []
         for layer, before in zip(self.above, above, strict=True):
