@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from unrolled.core.errors import DataError, UnrolledError
+from unrolled.data.builtin.hershey import FONTS, letter_of
 from unrolled.data.config import DataConfig
 from unrolled.data.drawings_prepare import prepare_drawings
 from unrolled.data.files.ink import subpaths
@@ -167,3 +168,18 @@ def test_words_of_vector_fonts() -> None:
     assert all(1 < len(each.text or "") <= 4 for each in made)
     cursive = next(iter(read_drawings("builtin:hershey,examples=20,font=cursive,jitter=0")))
     assert len(cursive.moves) > 10
+
+
+def test_fonts_have_all_letters_between_their_edges() -> None:
+    """Letters stand on the line y = 9; only those with a descender go below it."""
+    for font in FONTS.values():
+        assert "".join(font) == "abcdefghijklmnopqrstuvwxyz"
+        for letter, glyph in font.items():
+            strokes, width = letter_of(glyph)
+            assert all(0 < len(stroke) for stroke in strokes)
+            places = np.concatenate(strokes)
+            assert places[:, 1].min() >= -13
+            below = "gjpqy" if font is FONTS["plain"] else "fgjpqyz"
+            assert bool(places[:, 1].max() > 9) is (letter in below)
+            if font is FONTS["plain"]:  # letters of the other run into each other
+                assert places[:, 0].min() >= 0 and places[:, 0].max() <= width

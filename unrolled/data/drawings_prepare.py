@@ -67,7 +67,8 @@ def scale_of(drawings: Sequence[Drawing], name: str) -> float:
 def _split(
     drawings: list[Drawing], shares: Mapping[str, float], config: DataConfig, name: str
 ) -> dict[str, list[Drawing]]:
-    keys = np.array([row_key(each.moves, each.text, config.seed) for each in drawings], np.uint64)
+    """Equal drawings are on one side, whatever their texts."""
+    keys = np.array([row_key(each.moves, None, config.seed) for each in drawings], np.uint64)
     side = split_rows(keys, shares, name)
     return {part: [each for each, s in zip(drawings, side) if s == i] for i, part in enumerate(shares)}
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +17,10 @@ from pydantic import Field
 
 from unrolled.core.config import Config
 from unrolled.core.data_spec import BuiltinSpec, Made
-from unrolled.core.errors import UsageError
+from unrolled.data.builtin._hershey_letters import CURSIVE, PLAIN
 
-FONTS = {"plain": "futural", "cursive": "scripts", "roman": "rowmans"}
+FONTS = {"plain": PLAIN, "cursive": CURSIVE}
+ORIGIN = ord("R")
 ONSETS = ("", "b", "c", "d", "f", "g", "h", "j", "k", "l", "m", "n", "p", "qu", "r", "s", "t", "v", "w", "x", "y", "z")
 VOWELS = ("a", "e", "i", "o", "u")
 CODAS = ("", "", "", "n", "r", "s", "t", "l", "m", "d")
@@ -34,7 +34,7 @@ Strokes = list[NDArray[np.float64]]
 class Settings(Config):
     examples: int = Field(2000, ge=20, le=200_000)
     """Number of words."""
-    font: Literal["plain", "cursive", "roman"] = "plain"
+    font: Literal["plain", "cursive"] = "plain"
     """The vector font."""
     letters: int = Field(6, ge=2, le=40)
     """Maximum number of letters of a word."""
@@ -44,34 +44,24 @@ class Settings(Config):
     """Random seed."""
 
 
-@cache
-def _font(name: str) -> Any:
-    try:
-        from HersheyFonts import HersheyFonts
-    except ImportError:
-        raise UsageError(
-            "builtin:hershey needs the package Hershey-Fonts: install it with pip install 'unrolled[examples]'"
-        ) from None
-    font = HersheyFonts()
-    font.load_default_font(FONTS[name])
-    return font
+def letter_of(glyph: str) -> tuple[Strokes, float]:
+    """The strokes of a letter from its left edge on, and its width.
 
-
-@cache
-def _letter(name: str, letter: str) -> tuple[Strokes, float]:
-    """The strokes of a letter from its left edge on, and its width."""
-    font = _font(name)
-    (glyph,) = font.glyphs_for_text(letter)
-    strokes = [np.asarray(list(stroke), np.float64) for stroke in font.strokes_for_text(letter)]
-    return strokes, float(glyph.char_width)
+    >>> letter_of("MYWFU[ RRF")
+    ([array([[10., -12.],
+           [ 8.,   9.]]), array([[  5., -12.]])], 12.0)
+    """
+    left, right = (ord(edge) - ORIGIN for edge in glyph[:2])
+    strokes = [np.array([ord(each) - ORIGIN for each in stroke], np.float64) for stroke in glyph[2:].split(" R")]
+    return [stroke.reshape(-1, 2) - np.array([left, 0.0]) for stroke in strokes], float(right - left)
 
 
 def written(text: str, font: str) -> Strokes:
     """The strokes of a text, without any hand; y grows downwards."""
     found, x = [], 0.0
     for letter in text:
-        strokes, width = _letter(font, letter)
-        found += [stroke + np.array([x, 0.0]) for stroke in strokes if len(stroke)]
+        strokes, width = letter_of(FONTS[font][letter])
+        found += [stroke + np.array([x, 0.0]) for stroke in strokes]
         x += width
     return found
 
@@ -119,7 +109,7 @@ def read(settings: Settings) -> Iterator[Made]:
 
 BUILTIN = BuiltinSpec(
     summary="words in a single-stroke vector font, slanted and jittered, with their text, for handwriting",
-    licence="Hershey fonts (public domain, A. V. Hershey 1967), through Hershey-Fonts (MIT)",
+    licence="Hershey fonts, for any purpose where A. V. Hershey and J. Hurt are named",
     size="2,000 words",
     holds="drawings",
     use="handwriting",
