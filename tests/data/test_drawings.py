@@ -176,7 +176,7 @@ def test_fonts_have_all_letters_between_their_edges() -> None:
         assert "".join(font) == "abcdefghijklmnopqrstuvwxyz"
         for letter, glyph in font.items():
             strokes, width = letter_of(glyph)
-            assert all(0 < len(stroke) for stroke in strokes)
+            assert all(len(stroke) > 0 for stroke in strokes)
             places = np.concatenate(strokes)
             assert places[:, 1].min() >= -13
             below = "gjpqy" if font is FONTS["plain"] else "fgjpqyz"

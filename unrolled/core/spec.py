@@ -348,7 +348,9 @@ def _fitted_to(spec: ModelSpec, where: Where) -> tuple[str, ...] | None:
     """The targets that a model can be fitted to where it cannot be trained; None: it can."""
     if not spec.owns_head or where in ("horizon", "context"):
         return None
-    return spec.closed_form if where != "next" else tuple(each for each in spec.closed_form if each in FOLLOWING) or None
+    if where != "next":
+        return spec.closed_form
+    return tuple(each for each in spec.closed_form if each in FOLLOWING) or None
 
 
 def _continues(spec: ModelSpec) -> bool:

@@ -11,6 +11,7 @@ What a model with memory must beat: it has as many components as the mixture tha
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -26,12 +27,12 @@ from unrolled.core.errors import DataError
 from unrolled.core.spec import ModelSpec, Sizes
 from unrolled.core.state import State
 from unrolled.data.examples import Examples
-from unrolled.emissions.pen import STATES, WIDTH, Pen
+from unrolled.emissions.pen import LEAST, STATES, WIDTH, Pen
 from unrolled.layers.counting.gaussian_mixture import Components, fit_mixture, responsibilities
 
 GROUPS = 3  # start, down, lift
 POINTS = 50_000  # of a group that a mixture is fitted to, at most
-FLOOR = 1e-4  # of a variance, whose unit is the typical move
+FLOOR = math.exp(2 * LEAST)  # of a variance: that of the emission
 
 
 class Config(config.Config):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-STEPS, ENOUGH = 120, 5e-5  # EM steps at most; nats per point below which a step is the last
+STEPS, ENOUGH = 1000, 5e-5  # EM steps at most; nats per point below which a step is the last (decisions/0030)
 
 LITTLE = 1e-6  # of a point, that a component without points has of all
 
