@@ -95,6 +95,18 @@ def test_outputs_are_the_inverse_of_parameters() -> None:
     assert torch.allclose(PEN.log_prob(again, POINT), PEN.log_prob(y, POINT))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("rho", [1.0, -1.0])
+def test_outputs_of_a_line_are_finite(dtype: torch.dtype, rho: float) -> None:
+    """A covariance without an inverse becomes the narrowest one."""
+    line = 1e-4 * torch.tensor([[[1.0, rho], [rho, 1.0]]], dtype=dtype)
+    y = Pen(1).outputs(torch.zeros(1, dtype=dtype), torch.zeros(1, 2, dtype=dtype), line, torch.zeros(3, dtype=dtype))
+    assert y.isfinite().all()
+    found = Pen(1).parameters(y)
+    assert float(found.rho) == pytest.approx(rho * STEEPEST, rel=1e-5)
+    assert found.log_sigma.tolist() == [pytest.approx([math.log(0.01)] * 2, abs=1e-3)]
+
+
 def test_a_mixture_keeps_the_mean_and_the_covariance() -> None:
     ys, weights = torch.stack([outputs(5), outputs(6)]), torch.tensor([0.7, 0.3], dtype=torch.float64)
 

@@ -35,6 +35,7 @@ STATES = ("down", "lift", "end")
 WIDTH = 2 + len(STATES)  # of a point
 LEAST, MOST = math.log(0.01), 10.0  # of log sigma
 STEEPEST = 0.999  # of |rho|
+CLOSE = 1 - 2.0**-20  # to 1, in any precision, so that atanh is finite
 HALF = 2.0**-53  # half the distance of uniform numbers, so that none of them is 0
 
 
@@ -137,7 +138,7 @@ class Pen:
         rho = covariance[..., 0, 1] * (-s.sum(-1)).exp()
         above = (s - math.log(self.spread) - LEAST).clamp_min(1e-6)
         s = LEAST + above + torch.log(-torch.expm1(-above))
-        r = torch.atanh((rho / STEEPEST).clamp(-1 + 1e-9, 1 - 1e-9))
+        r = torch.atanh((rho / STEEPEST).clamp(-CLOSE, CLOSE))
         return torch.cat([log_pi, *mu.unbind(-1), *s.unbind(-1), r, log_e], -1)
 
     def to_json(self) -> str:
