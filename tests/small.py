@@ -15,6 +15,10 @@ HOURS = (np.sin(np.arange(60) * 0.8) + np.random.default_rng(2).normal(size=60) 
 ROLLS = [np.eye(6, dtype=np.uint8)[(np.arange(5 + i % 4) + i) % 6] for i in range(24)]
 PICTURES = np.random.default_rng(1).integers(0, 256, (30, 6, 6, 3), dtype=np.uint8)
 STROKES = [{"strokes": [SERIES[i, : 4 + i % 4].tolist()], "text": WORDS[i % 10][:2]} for i in range(40)]
+PEN = [
+    {"strokes": [SERIES[i, : 2 + i % 3].round(3).tolist(), SERIES[i, 3:6].round(3).tolist()], "text": WORDS[i % 10][:2]}
+    for i in range(40)
+]
 
 DATA: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "a stream": ("next-token", [" ".join(LINES)], {"examples": "stream"}),
@@ -41,4 +45,6 @@ DATA: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "pictures": ("caption", (PICTURES, [WORDS[i % 10] for i in range(30)]), {}),
     "strokes": ("recognise", STROKES, {}),
     "strokes by frames": ("recognise", STROKES, {"objective": "ctc"}),
+    "drawings": ("handwriting", PEN, {"n_mixtures": 2}),
+    "drawings of texts": ("handwriting", PEN, {"n_mixtures": 2, "task.text": True}),
 }

@@ -80,7 +80,8 @@ class Generated(TypedDict, total=False):
     tokens: int
     finished: bool  # ended by a stop, not by the limit
     roll: NDArray[uint8]  # next-frame: [T, D]
-    given: int  # frames of the prompt, with which the roll begins
+    given: int  # frames of the prompt, with which the roll begins; handwriting: points of the prompt
+    strokes: list[list[list[float]]]  # handwriting: each stroke as its places [x, y], y downwards
 
 
 class Scored(TypedDict, total=False):
@@ -91,6 +92,7 @@ class Scored(TypedDict, total=False):
     tokens: int
     nats_per_token: float  # next-token
     nats_per_frame: float  # next-frame
+    nats_per_point: float  # handwriting
     times: list[str]  # forecast: each step but the first
     values: Steps
     expected: list[float | None]

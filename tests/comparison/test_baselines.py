@@ -42,6 +42,7 @@ def sources(folder: Path) -> dict[str, tuple[Any, dict[str, Any]]]:
         "masked-token": ([row["text"] for row in texts()], {}),
         "word-vectors": ([row["text"] for row in texts()], {"min_count": 1}),
         "next-frame": (str(folder / "rolls.npz"), {}),
+        "handwriting": ([[[0, 0, 0], [i, 1, 0], [1, i, 1], [2, 2, 1]] for i in range(60)], {"n_mixtures": 2}),
         "classify": (texts(), {"column": "text", "target": "label", "task.class_weights": 0.5}),
         "regress": ("builtin:maximum,length=8,examples=60", {}),
         "tag": (str(folder / "tagged.conll"), {}),

@@ -222,6 +222,16 @@ CASES: dict[str, Case] = {
     "equal rolls": Case(
         "next-frame", lambda _: [(random(i % N).random((6, 8)) < 0.5).astype(np.uint8) for i in range(N * TIMES)],
     ),
+    "equal drawings": Case(
+        "handwriting", lambda _: [random(i % N).normal(size=(5, 2)).tolist() for i in range(N * TIMES)],
+    ),
+    "equal drawings with other texts": Case(
+        "handwriting",
+        lambda _: [
+            {"strokes": random(i % N).normal(size=(5, 2)).tolist(), "text": f"text {i}"} for i in range(N * TIMES)
+        ],
+        {"task.text": True}, lambda _, y: y.tobytes(),
+    ),
     "captions of one picture": Case("caption", pictures, {"grey": True}),
     "lists of captions": Case(
         "caption",

@@ -105,7 +105,7 @@ def test_any_examples_come_back_as_they_were() -> None:
     assert stored.stored_examples(write("0" * 32, fill))["train"].values("input")[0, 0] == 0
 
 
-@pytest.mark.parametrize("name", ["classify", "regress", "tag", "denoise", "translate", "next-frame"])
+@pytest.mark.parametrize("name", ["classify", "regress", "tag", "denoise", "translate", "next-frame", "handwriting"])
 def test_every_task_finds_what_it_prepared(name: str, tmp_path: Path, home: Path, made: list[str]) -> None:
     source = files(tmp_path, name)
     alone = task_of(name, source)
@@ -133,6 +133,9 @@ def files(folder: Path, name: str) -> Path:
     if name == "next-frame":
         np.savez(path / "rolls.npz", *[np.eye(5, dtype=np.uint8)[np.arange(i, i + 6) % 5] for i in range(30)])
         return path / "rolls.npz"
+    if name == "handwriting":
+        np.savez(path / "pen.npz", *[np.array([[0, 0, 0], [i, 2, 0], [1, -i, 1]]) for i in range(30)])
+        return path / "pen.npz"
     if name == "tag":
         (path / "words.conll").write_text("".join(f"the DET\ncat{i} NOUN\nsleeps VERB\n\n" for i in range(40)))
         return path / "words.conll"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -37,6 +38,7 @@ def quick(command: str) -> str:
     """The same command with a budget that a test can afford."""
     command = re.sub(r"--(budget|epochs|steps) \S+", "--steps 5", command)
     command = command.replace("builtin:dates", "builtin:dates,examples=200")
+    command = command.replace("builtin:hershey", "builtin:hershey,examples=100,letters=2")
     if " train " in command and "--resume" not in command:
         command += " --set batch_size=8"
     if " train builtin:python-docs " in command:
@@ -61,6 +63,11 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "names.csv").write_text("name,language\n" + "\n".join(rows) + "\n")
     keys = np.random.default_rng(0).random((20, 30, 88)) < 0.05
     np.savez(tmp_path / "chorales.npz", pieces=keys)
+    pen = [[[0, 0, 0], [i, 2, 0], [1, -i, 1], [2, 1, 0], [0, i, 1]] for i in range(60)]
+    np.savez(tmp_path / "drawings.npz", *map(np.array, pen))
+    (tmp_path / "begun.json").write_text(json.dumps(pen[:1]))
+    traces = "<trace>0 0, 3 4, 5 0</trace><trace>6 6, 7 8</trace>"
+    (tmp_path / "sample.inkml").write_text(f'<ink><annotation type="truth">to</annotation>{traces}</ink>')
     return tmp_path
 
 

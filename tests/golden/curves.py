@@ -31,6 +31,7 @@ SETTINGS = {name: value for name, value in QUICK.items() if name != "length"} | 
 MODELS = {
     "next-token": ("ar", "elman", "jordan", "gru", "lstm", "linear-rnn", "tcn", "wavenet", "transformer", "ngram"),
     "next-frame": ("ar", "lstm", "tcn", "transformer", "key-chain"),
+    "handwriting": ("gru", "tcn", "pen-mixture", "soft-window"),
     "classify": ("bow", "tfidf", "dan", "cnn", "bilstm", "gru", "transformer-encoder", "logistic", "naive-bayes",
                  "minirocket", "nearest", "prior"),
     "regress": ("bigru", "tcn", "minirocket", "nearest", "transformer-encoder"),

@@ -35,6 +35,7 @@ DATA = {
     "next-token": LINES, "masked-token": LINES, "next-frame": ROLLS, "classify": CLASSES, "regress": NUMBERS,
     "tag": TAGS,
     "denoise": (SERIES[0] + SERIES[1], SERIES[1]), "translate": PAIRS,
+    "handwriting": STROKES,
     "caption": (PICTURES, [WORDS[i % 12] for i in range(30)]), "recognise": STROKES,
     "recall": (np.sign(SERIES[0][:10]),), "word-vectors": [" ".join(LINES[i : i + 20]) for i in range(40)],
     "forecast": np.sin(np.arange(70) / 2) + SERIES[0].ravel()[:70] / 9 + 3,

@@ -21,7 +21,19 @@ from unrolled.pictures import png
 from unrolled.pictures.canvas import COLOURS, INK
 from unrolled.pictures.draw import html, is_drawn, svg, terminal
 from unrolled.pictures.images import heated
-from unrolled.pictures.kinds import Bars, Heatmap, Images, Picture, Plot, Series, Table, Texts, Tokens, read_picture
+from unrolled.pictures.kinds import (
+    Bars,
+    Drawings,
+    Heatmap,
+    Images,
+    Picture,
+    Plot,
+    Series,
+    Table,
+    Texts,
+    Tokens,
+    read_picture,
+)
 from unrolled.pictures.png import HEAD, pixels_of
 
 ROWS = np.array([[[255, 0, 0], [0, 255, 0]], [[0, 0, 255], [1, 2, 3]]], np.uint8)
@@ -49,6 +61,8 @@ PICTURES: list[Picture] = [
     Bars(title="none", names=["a"], values=[None]),
     Images(title=NASTY, alt=NASTY, captions=[NASTY, "b"], images=[inline(ROWS), inline(ROWS[:, :, 0]), ""]),
     Images(title="no image", captions=[], images=[]),
+    Drawings(title=NASTY, alt=NASTY, captions=[NASTY], drawings=[[[(0, 0), (1, 2)], [(3, 3)]], [], [[]], [[(1, 1)]]]),
+    Drawings(title="no drawing", captions=[], drawings=[]),
     Tokens(title=NASTY, alt=NASTY, tokens=["a", NASTY, " ", "\n"], values=[0.0, 2.0, None, 1.0], hints=[NASTY],
            unit="<i>"),
     Tokens(title="signs", tokens=["a", "b"], values=[-1.0, 3.0]),

@@ -12,7 +12,7 @@ from tests.thorough import every
 from unrolled.core import discover
 from unrolled.core.causal import Conditional
 from unrolled.core.errors import UsageError
-from unrolled.core.spec import Ports, reading
+from unrolled.core.spec import FOLLOWING, Ports, reading
 from unrolled.runs.build import build, count_parameters
 from unrolled.runs.config import Ends, RunConfig
 from unrolled.testing import check_causal, check_conditional
@@ -38,11 +38,16 @@ def causal_models(reads: str) -> list[str]:
     return [name for name, spec in fitting.items() if reading(spec.reads, reads)]
 
 
+def following(model: str) -> str:
+    """Targets that a model predicts: those of its closed form, or any."""
+    return next((each for each in discover.model(model).closed_form if each in FOLLOWING), "bits")
+
+
 @pytest.mark.parametrize("model", causal_models(reads="numbers"))
 @pytest.mark.parametrize("entry", ["embedding", "one-hot"])
 def test_every_causal_model_becomes_a_model_of_vectors(model: str, entry: str) -> None:
     tiny = config(model, input=entry).model_copy(update={"model_settings": discover.model(model).tiny.model_dump()})
-    built = build(tiny, Ports(0, 9, d_in=9), ACCEPTS)
+    built = build(tiny, Ports(0, 9, d_in=9, targets=following(model)), ACCEPTS)
     y, _ = built(torch.randint(0, 2, (2, 5, 9)).float())
     assert y.shape == (2, 5, 9)
 
@@ -52,6 +57,11 @@ def test_a_model_that_reads_something_else_is_refused() -> None:
         build(RunConfig(model="ngram"), Ports(0, 9, d_in=9), ACCEPTS)
     with pytest.raises(UsageError, match="it reads numbers, but the input of the task is tokens"):
         build(RunConfig(model="key-chain"), Ports(9, 9), ACCEPTS)
+    with pytest.raises(UsageError, match="it has a closed form for bits, but the targets are moves of a pen"):
+        build(RunConfig(model="key-chain"), Ports(0, 15, d_in=5, targets="pen"), ACCEPTS)
+    with pytest.raises(UsageError, match="it has a closed form for moves of a pen, but the targets are bits"):
+        build(RunConfig(model="pen-mixture"), Ports(0, 9, d_in=9, targets="bits"), ACCEPTS)
+    build(RunConfig(model="ar"), Ports(0, 15, d_in=5, targets="pen"), ACCEPTS)  # trained like any other there
 
 
 @pytest.mark.parametrize("model", every(3, causal_models(reads="tokens")))
@@ -93,7 +103,7 @@ def test_a_tied_head_shares_the_table() -> None:
 @pytest.fixture
 def bag_of_words(tmp_path: Path) -> Iterator[str]:
     (tmp_path / "odd_kind.py").write_text(
-        "from unrolled.core.config import Config\nfrom unrolled.core.spec import ModelSpec\n"
+        "from unrolled.core.config import Config\nfrom unrolled.core.spec import FOLLOWING, ModelSpec\n"
         "def make(config, sizes): ...\n"
         "MODEL = ModelSpec(summary='', kind='encoder', config=Config, tiny=Config(), make=make)\n"
     )

@@ -23,7 +23,7 @@ from unrolled.runs.uses import data_words, own_words
 
 QUICK = {"steps": 2, "batch_size": 8, "warmup": 1, "threads": 1, "d_embedding": 8, "split": "60/20/20"}
 UNITS = {"classify": "examples", "regress": "examples", "tag": "words", "denoise": "steps", "next-frame": "frames",
-         "forecast": "numbers", "recall": "queries", "word-vectors": "words"}  # fmt: skip
+         "forecast": "numbers", "handwriting": "points", "recall": "queries", "word-vectors": "words"}  # fmt: skip
 
 
 def lines(path: Path, *text: str) -> Path:
@@ -97,7 +97,13 @@ def hours_data(folder: Path) -> Path:
     return lines(folder / "hours.csv", "time,value", *hours)
 
 
+def drawings_data(folder: Path) -> Path:
+    rows = [{"strokes": [[[0, 0], [i % 3, 1], [2, i % 5]], [[i, 0], [1, 1]]]} for i in range(60)]
+    return lines(folder / "drawings.jsonl", *map(json.dumps, rows))
+
+
 CASES: dict[str, tuple[str, str, Any, dict[str, Any]]] = {
+    "handwriting": ("handwriting", "gru", drawings_data, {"model.d_state": 4, "task.n_mixtures": 2}),
     "forecast": ("forecast", "gru", hours_data, {"model.d_state": 4, "task.horizon": 3}),
     "next-token": ("next-token", "gru", text_data, {"model.d_state": 4}),
     "masked-token": ("masked-token", "bert", documents_data, {"model.d_model": 8, "model.n_heads": 2}),

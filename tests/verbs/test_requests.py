@@ -90,7 +90,7 @@ def test_protocols_are_those_of_the_tasks() -> None:
             for name in discover.tasks.names()}  # fmt: skip
     both = {"Scores", "Generates"}
     assert {name: found for name, found in able.items() if found} == {
-        "forecast": {"Scores"}, "next-frame": both, "next-token": both,
+        "forecast": {"Scores"}, "handwriting": both, "next-frame": both, "next-token": both,
     }  # fmt: skip
 
 

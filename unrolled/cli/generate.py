@@ -27,14 +27,15 @@ def command(
         typer.Option(help="The text to continue (`-` for standard input), or a file if the run does not read text."),
     ] = "",
     out: Annotated[
-        str | None, typer.Option("-o", "--out", help="Output file, for runs that do not write text (piano rolls).")
+        str | None,
+        typer.Option("-o", "--out", help="Output file, for runs that do not write text (piano rolls, drawings)."),
     ] = None,
     with_: With = None,
     device: Device = None,
     json: Json = False,
     values: dict[str, Any] = {},  # noqa: B006
 ) -> None:
-    """Generate with a saved run: text, printed token by token, or a piano roll and a MIDI file.
+    """Generate with a saved run: text, printed token by token, a piano roll and a MIDI file, or drawings.
 
     Examples:
 
@@ -43,6 +44,8 @@ def command(
         unrolled generate runs/gru-names --condition Italian -n 5
 
         unrolled generate runs/lstm-chorales --max-tokens 64 --out chorale
+
+        unrolled generate runs/soft-window-letters --text hello --bias 1 --out hello.svg
     """
     from unrolled.runs.run import load
 

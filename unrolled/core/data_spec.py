@@ -31,10 +31,11 @@ class BuiltinSpec:
     licence: str
     size: str
     """about how large it is, in words"""
-    holds: Literal["text", "rows", "labelled", "bags", "pairs", "pictures", "series"]
+    holds: Literal["text", "rows", "labelled", "bags", "pairs", "pictures", "series", "drawings"]
     """what `read` gives: one text or the paths of texts; rows with named values, of texts or of series along time;
     otherwise an iterator of `Made`, of series [T, D] or bags (lists of texts) with their targets, texts with their
-    translations, or pictures [H, W, 3] with their captions"""
+    translations, or pictures [H, W, 3] with their captions, or pen strokes with their
+    texts"""
     use: str
     """the tasks that it is for, as the end of a sentence: use it with .."""
     read: Callable[[Any], Any]

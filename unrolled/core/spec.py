@@ -21,7 +21,7 @@ Bags = Literal["none", "also", "only"]
 Preset = Literal["quick", "standard", "thorough"]
 Targets = Literal[
     "tokens", "bits", "class", "classes", "numbers", "tags", "series", "horizon", "pattern", "bit-pattern",
-    "context",
+    "context", "pen",
 ]  # fmt: skip
 
 PRESETS: tuple[str, ...] = get_args(Preset)
@@ -30,8 +30,10 @@ PREDICTS = {
     "regions": "for each region of the input", "horizon": "the next steps of a series",
     "context": "a word from the words around it",
 }  # fmt: skip
+FOLLOWING = ("tokens", "bits", "pen")  # targets of what comes next
 TARGETS = {
     "pattern": "patterns of numbers", "bit-pattern": "patterns of bits", "context": "words in their context",
+    "pen": "moves of a pen",
 }  # of which the names are no words  # fmt: skip
 ASKED = {
     "next": "what comes next", "each": "a prediction at each position", "whole": "one prediction for a whole sequence",
@@ -335,11 +337,20 @@ def misfit(spec: ModelSpec, asks: Asks) -> str | None:
         return "it reads single sequences, but the examples are bags of them"
     if asks.bags is False and spec.bags == "only":
         return "it reads bags of sequences, but the examples are single sequences"
-    alone = spec.owns_head and asks.where not in ("next", "horizon", "context") and asks.targets is not None
-    if alone and asks.targets not in spec.closed_form:
-        known, found = [TARGETS.get(each, each) for each in spec.closed_form], str(asks.targets)
+    fitted = _fitted_to(spec, asks.where)
+    if asks.targets is not None and fitted is not None and asks.targets not in fitted:
+        known, found = [TARGETS.get(each, each) for each in fitted], asks.targets
         return f"it has a closed form for {listed(known)}, but the targets are {TARGETS.get(found, found)}"
     return None
+
+
+def _fitted_to(spec: ModelSpec, where: Where) -> tuple[str, ...] | None:
+    """The targets that a model can be fitted to where it cannot be trained; None: it can."""
+    if not spec.owns_head or where in ("horizon", "context"):
+        return None
+    if where != "next":
+        return spec.closed_form
+    return tuple(each for each in spec.closed_form if each in FOLLOWING) or None
 
 
 def _continues(spec: ModelSpec) -> bool:

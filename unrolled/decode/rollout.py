@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -32,6 +32,14 @@ class Drawn(Protocol):
     @property
     def n_noise(self) -> int: ...
     def log_prob(self, y: Tensor, choice: Tensor) -> Tensor: ...
+
+
+@runtime_checkable
+class Ending(Drawn, Protocol):
+    """Outputs whose choices are vectors and say themselves where a row ends."""
+
+    def ends(self, choice: Tensor) -> Tensor:
+        """[B] True where a row ends with its choice [B, ..]."""
 
 
 class Tokens:
@@ -78,7 +86,8 @@ def rollout(
 
     The first min(lengths) tokens go in one chunk; then each row is fed its own prompt while it lasts and after that
     its own choice, so no row is ever fed padding, and all rows have equally many tokens behind them at every tick.
-    A row ends with a stop token (`()`: none) or after `max_steps` tokens of its own; the rollout ends with its rows.
+    A row ends with a stop token (`()`: none), with a vector of which `of` says so, or after `max_steps` tokens of its
+    own; the rollout ends with its rows.
     When half of the rows in the batch have ended, these leave it: neither state nor step knows them any more.
 
     prompt   [B, P, ..] right-padded, lengths [B] of at least 1 (None: all P); a caller without a prompt gives <start>
@@ -108,7 +117,7 @@ def _go_on(
     """The ticks after the first chunk, of which y [B, D'] are the last outputs."""
     t, longest = int(lengths.min()), int(lengths.max())
     end = lengths + max_steps  # [B]
-    stop = torch.tensor(stops, dtype=torch.long, device=prompt.device)
+    ended = of.ends if isinstance(of, Ending) else partial(_is_stop, stops)
     alive = torch.ones_like(lengths, dtype=torch.bool)  # [B]
     history = prompt[:, :t].clone()  # [B, room, ..], filled up to t
     rows = torch.arange(len(prompt), device=prompt.device)  # [B] those that have not left
@@ -120,7 +129,7 @@ def _go_on(
         if t < longest:
             given = (t < lengths).view(-1, *[1] * (choice.dim() - 1))
             tokens, active = torch.where(given, prompt[:, t], choice), alive & (t >= lengths)
-        stopped = active & (tokens[:, None] == stop).any(1) if stops else torch.zeros_like(active)  # [B]
+        stopped = active & ended(tokens)  # [B]
         log_p = torch.where(active, of.log_prob(y, tokens), 0.0)
         yield column(rows, Column(tokens, active, stopped, log_p, y))
         alive = alive & ~stopped & (t + 1 < end)
@@ -138,6 +147,12 @@ def _go_on(
             )
         logits, state = step(tokens[:, None], state)
         y, t = logits[:, -1], t + 1
+
+
+def _is_stop(stops: list[int], tokens: Tensor) -> Tensor:
+    """[B]: whether tokens [B], or vectors where nothing is a stop token, end their rows."""
+    stop = torch.tensor(stops, dtype=torch.long, device=tokens.device)
+    return (tokens[:, None] == stop).any(1) if stops else torch.zeros(len(tokens), dtype=torch.bool, device=stop.device)
 
 
 def _column(rows: Tensor, part: Column, n_rows: int) -> Column:

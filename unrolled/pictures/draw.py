@@ -1,6 +1,6 @@
 """How pictures are shown: as SVG or PNG files, as HTML inside a page, and in the terminal.
 
-    svg(picture)                   Plot, Heatmap, Bars and Images as a drawing (`is_drawn` says which are)
+    svg(picture)                   Plot, Heatmap, Bars, Images and Drawings as a drawing (`is_drawn` says which are)
     png(picture)                   the same as dots
     html(picture)                  any kind as a <figure>; `STYLE` is the style sheet that it expects
     terminal(picture)              any kind for rich; drawings as their sentence
@@ -14,7 +14,7 @@ import io
 from typing import TYPE_CHECKING
 
 from unrolled.pictures import markup
-from unrolled.pictures.kinds import Bars, Heatmap, Images, Picture, Plot, Table, Texts, Tokens
+from unrolled.pictures.kinds import Bars, Drawings, Heatmap, Images, Picture, Plot, Table, Texts, Tokens
 from unrolled.pictures.markup import STYLE
 from unrolled.pictures.terminal import terminal
 
@@ -29,7 +29,7 @@ WIDER = 0.9  # letters of a page as a share of those that come with matplotlib
 
 def is_drawn(picture: Picture) -> bool:
     """Whether a picture is a drawing rather than words."""
-    return isinstance(picture, Plot | Heatmap | Bars | Images)
+    return isinstance(picture, Plot | Heatmap | Bars | Images | Drawings)
 
 
 def svg(picture: Picture) -> str:
@@ -78,6 +78,7 @@ def _element(picture: Picture, salt: str = "", heading: str = "") -> str:
 def _figure(picture: Picture) -> Figure:
     from unrolled.pictures.grid import draw_bars, draw_heatmap
     from unrolled.pictures.images import draw_images
+    from unrolled.pictures.pen import draw_drawings
     from unrolled.pictures.plot import draw_plot
 
     if isinstance(picture, Plot):
@@ -88,6 +89,8 @@ def _figure(picture: Picture) -> Figure:
         return draw_bars(picture)
     if isinstance(picture, Images):
         return draw_images(picture)
+    if isinstance(picture, Drawings):
+        return draw_drawings(picture)
     raise TypeError(f"a picture of kind {picture.kind} is text: show it with html() or terminal()")
 
 

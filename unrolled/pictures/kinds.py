@@ -144,7 +144,18 @@ class Images(Base):
     """How many are in a row."""
 
 
-Picture = Plot | Heatmap | Bars | Tokens | Table | Texts | Images
+class Drawings(Base):
+    """Pen strokes, each drawing under a caption; colours go from the first point to the last."""
+
+    kind: Literal["drawings"] = "drawings"
+    captions: list[str]
+    drawings: list[list[list[tuple[float, float]]]]
+    """Each drawing as its strokes, each stroke as its places [x, y], y downwards."""
+    across: int = Field(4, ge=1, le=20)
+    """How many are in a row."""
+
+
+Picture = Plot | Heatmap | Bars | Tokens | Table | Texts | Images | Drawings
 
 _reader: TypeAdapter[Picture] = TypeAdapter(Annotated[Picture, Field(discriminator="kind")])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -39,7 +39,7 @@ class NextTask(PreparedTask):
     """The base: evaluation, scores, closed forms. A task adds its data, its emission, figures and writing."""
 
     SCORE = "nats"
-    ACCEPTS = ("causal",)
+    ACCEPTS: ClassVar[tuple[str, ...]] = ("causal",)
 
     data: DataConfig
 

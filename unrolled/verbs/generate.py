@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from unrolled.core.verb import Generates, Result, Served, VerbSpec, require_obeyed, started
 from unrolled.decode.config import Decoding
 
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
 class Request(Decoding):
     condition: str | None = None
     """The class to generate for, if the run was trained with a condition."""
+    text: str | None = None
+    """The text to write by hand, if the run was trained with texts (handwriting)."""
+    bias: float = Field(0.0, ge=0, le=20)
+    """Handwriting: 0 samples from the model as it is, larger values write more regularly."""
 
 
 def why_not(served: Served) -> str | None:
@@ -41,7 +47,7 @@ def ahead(served: Served, begun: Begun, request: Request) -> Iterator[Result]:
 
 
 VERB = VerbSpec(
-    summary="Generate with a saved run: text, printed token by token, or a piano roll and a MIDI file.",
+    summary="Generate with a saved run: text, printed token by token, a piano roll and a MIDI file, or drawings.",
     request=Request,
     call=call,
     takes="prompt",

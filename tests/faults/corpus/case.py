@@ -23,6 +23,7 @@ MODELS = {
     "caption": "encdec",
     "recognise": "encdec",
     "forecast": "elman",
+    "handwriting": "elman",
 }
 
 

@@ -34,10 +34,22 @@ PART_COLUMNS = ("part", "split", "set")
 
 
 def as_strokes(value: Any, place: str) -> NDArray[np.float32]:
-    """A drawing as [T, 3].
+    """A drawing as [T, 3], divided by its larger side.
 
     >>> as_strokes([[[0, 0], [2, 0]], [[2, 4]]], "line 1").tolist()
     [[0.0, 0.0, 0.0], [0.5, 0.0, 1.0], [0.0, 1.0, 1.0]]
+    """
+    rows = as_ways(value, place)
+    places = np.cumsum(rows[:, :2], axis=0)
+    side = float((places.max(axis=0) - places.min(axis=0)).max())
+    return np.column_stack([rows[:, :2] / (side or 1.0), rows[:, 2]]).astype(np.float32)  # [T, 3]
+
+
+def as_ways(value: Any, place: str) -> NDArray[np.float64]:
+    """A drawing as [T, 3], in its own units.
+
+    >>> as_ways([[1, 1], [3, 1]], "line 1").tolist()
+    [[0.0, 0.0, 0.0], [2.0, 0.0, 1.0]]
     """
     depth = _depth(value)
     if depth == 3:
@@ -53,7 +65,7 @@ def as_strokes(value: Any, place: str) -> NDArray[np.float32]:
         raise DataError(
             f"{place}: expected points [x, y] or rows [dx, dy, up] with up 0 or 1, found {rows[0].tolist()}"
         )
-    return _scaled(rows, np.cumsum(rows[:, :2], axis=0))
+    return rows
 
 
 def _depth(value: Any) -> int:
@@ -79,17 +91,12 @@ def _pairs(stroke: NDArray[np.float64], place: str) -> NDArray[np.float64]:
     return stroke
 
 
-def _ways(strokes: Sequence[NDArray[np.float64]]) -> NDArray[np.float32]:
+def _ways(strokes: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     places = np.concatenate(strokes)  # [T, 2]
     up = np.zeros(len(places))
     up[np.cumsum([len(stroke) for stroke in strokes]) - 1] = 1
     ways = np.diff(places, axis=0, prepend=places[:1])
-    return _scaled(np.column_stack([ways, up]), places)
-
-
-def _scaled(rows: NDArray[np.float64], places: NDArray[np.float64]) -> NDArray[np.float32]:
-    side = float((places.max(axis=0) - places.min(axis=0)).max())
-    return np.column_stack([rows[:, :2] / (side or 1.0), rows[:, 2]]).astype(np.float32)  # [T, 3]
+    return np.column_stack([ways, up])  # [T, 3]
 
 
 # ---- tables
