@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from unrolled.core import discover
-from unrolled.core.state import joined, take
 from unrolled.core.spec import Sizes
+from unrolled.core.state import joined, take
 from unrolled.decode.choose import make_chooser
 from unrolled.decode.config import Decoding
 from unrolled.decode.rollout import rollout

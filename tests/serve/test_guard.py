@@ -153,7 +153,7 @@ def test_a_client_that_goes_stops_the_work(
 
     monkeypatch.setattr(Together, "tick", endless)
     with served([ONE]) as address:
-        with pytest.raises(httpx.ReadTimeout), httpx.Client(timeout=0.5) as client:
+        with pytest.raises(httpx.ReadTimeout), httpx.Client(timeout=0.5) as client:  # noqa: SIM117
             with client.stream("POST", f"{address}/v1/completions", json={**ASKED, "stream": stream}) as answer:
                 for _ in answer.iter_raw():
                     if ticks[0] > 20:

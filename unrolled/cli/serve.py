@@ -24,7 +24,9 @@ def command(
         list[str],
         typer.Argument(metavar="run_or_comparison_or_folder", help="Run directories, comparisons, or folders of them."),
     ],
-    host: Annotated[str, typer.Option(help="Address to listen on; any but this machine's own needs a token.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any but this machine's own needs a token.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any that is free.")] = 8000,
     token_file: Annotated[
         str | None, typer.Option(help="File with the token that clients must send. [default: $UNROLLED_TOKEN]")

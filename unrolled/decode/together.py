@@ -40,7 +40,7 @@ class Row:
         self, begun: Begun, decoding: Decoding, stops: Sequence[int], never: Sequence[int], number: int, top: int = 0
     ) -> None:
         """By a decoding that is settled; `top` alternatives are told for each token."""
-        assert decoding.max_tokens is not None and len(begun.prompt) == 1
+        assert decoding.max_tokens is not None
         self.begun, self.decoding, self.top = begun, decoding, top
         self.history: list[int] = begun.prompt[0].tolist()
         self.left = decoding.max_tokens
@@ -75,7 +75,7 @@ class Together:
 
     @torch.no_grad()
     def join(self, row: Row) -> Tensor:
-        """Read the prompt of a row [1, P], which takes part from now on; the outputs after each of its tokens [P, V]."""
+        """Read the prompt of a row, which takes part from now on; the outputs after each of its tokens [P, V]."""
         y, state = row.begun.step(row.begun.prompt, row.begun.state)
         self._groups.append(_Group([row], y[:, -1], state, row.begun.step))
         return y[0]

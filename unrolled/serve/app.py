@@ -19,7 +19,7 @@ from unrolled.serve.body import read_body
 from unrolled.serve.completion_request import Completion, Extended
 from unrolled.serve.completions import Answering
 from unrolled.serve.embeddings import Embedding, Embeddings
-from unrolled.serve.guard import Guard
+from unrolled.serve.guard import ENDPOINT, Guard
 from unrolled.serve.hosted import Hosted
 from unrolled.serve.log import write
 from unrolled.serve.refused import Refused, refusal_of
@@ -69,6 +69,7 @@ def _add(
     """An address; whatever goes wrong is answered with one sentence."""
 
     async def answered(request: Request) -> Response:
+        request.scope[ENDPOINT] = path
         try:
             return await handle(request)
         except Exception as error:
@@ -252,7 +253,7 @@ def _add_sessions(app: FastAPI, hosted: Hosted, kept: sessions.Sessions) -> None
 
     async def opened(request: Request) -> Response:
         body = await read_body(request, hosted.limits)
-        return JSONResponse(await kept.open(request.path_params["run"], body), 201)
+        return JSONResponse(await kept.begin(request.path_params["run"], body), 201)
 
     async def push(request: Request) -> Response:
         return JSONResponse(await kept.push(*place(request), await read_body(request, hosted.limits)))

@@ -91,7 +91,11 @@ class Asked:
         asked, own = self.request, self.extended
         temperature = 1.0 if asked.temperature is None else asked.temperature
         top_p = 1.0 if asked.top_p is None else asked.top_p
-        values = {"max_tokens": asked.max_tokens or 16, "seed": self.seed, "temperature": temperature if top_p else 0.0}
+        values: dict[str, Any] = {
+            "max_tokens": asked.max_tokens or 16,
+            "seed": self.seed,
+            "temperature": temperature if top_p else 0.0,
+        }
         values |= {"top_p": top_p or 1.0, "top_k": own.top_k, "repetition_penalty": own.repetition_penalty}
         return Request.parse({**values, "condition": own.condition})
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import bisect
 import threading
 from collections.abc import Callable, Mapping
-from pathlib import Path
+
+from unrolled.core.errors import DataError
+from unrolled.core.opening import read_text
 
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
 HELP = {
@@ -65,7 +67,7 @@ def resident() -> float:
     try:
         import resource
 
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except (OSError, ImportError, ValueError, IndexError):
+        pages = int(read_text("/proc/self/statm", 1000).split()[1])
+    except (DataError, ImportError, ValueError, IndexError):
         return 0.0
     return float(pages * resource.getpagesize())

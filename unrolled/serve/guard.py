@@ -26,6 +26,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 GRACE = 5.0  # seconds beyond the limit of a request, for its answer to be read
+ENDPOINT = "unrolled.endpoint"  # in a scope: the address that answers, as it is declared
 OPEN = frozenset({"/health", "/", "/docs"})  # need no token
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1", "[::1]"})
 HEADERS = (
@@ -39,9 +40,7 @@ HEADERS = (
 class Guard:
     """An ASGI application around another."""
 
-    def __init__(
-        self, inner: App, hosts: Collection[str], token: str | None, limits: Limits, counted: Counted
-    ) -> None:
+    def __init__(self, inner: App, hosts: Collection[str], token: str | None, limits: Limits, counted: Counted) -> None:
         self._inner, self._hosts, self._token = inner, frozenset(host.lower() for host in hosts), token
         self._limits, self._counted = limits, counted
         self.busy = 0
@@ -90,8 +89,7 @@ class Guard:
             self._note(scope, status, time.monotonic() - began)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        route = scope.get("route")
-        path = getattr(route, "path", None) or "other"
+        path = scope.get(ENDPOINT, "other")
         self._counted.add("unrolled_requests_total", labels={"endpoint": path, "status": str(status)})
         self._counted.took(seconds)
         run = scope.get("path_params", {}).get("run")
@@ -110,7 +108,9 @@ class Guard:
             return
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token.encode()):
-            raise Refused(401, "a token is needed: Authorization: Bearer TOKEN", "token", {"WWW-Authenticate": "Bearer"})
+            raise Refused(
+                401, "a token is needed: Authorization: Bearer TOKEN", "token", {"WWW-Authenticate": "Bearer"}
+            )
 
 
 def host_of(netloc: str) -> str:

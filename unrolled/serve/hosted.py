@@ -28,7 +28,7 @@ class Hosted:
         self.places, self.limits, self.counted = dict(places), limits, counted
         self._own_file = own_file
         self._workers: OrderedDict[str, Worker] = OrderedDict()  # the one that was used last is the last
-        self.held: Callable[[str], int] = lambda name: 0  # sessions of a run, which is not put away meanwhile
+        self.held: Callable[[str], int] = lambda _: 0  # sessions of a run, which is not put away meanwhile
 
     def __len__(self) -> int:
         return len(self._workers)

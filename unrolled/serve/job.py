@@ -90,7 +90,7 @@ class Writing(Job):
     are pairs of its number and a token, or before these of its number and the outputs for its prompt."""
 
     def __init__(self, begin: Callable[[Run], list[Row]], seconds: float) -> None:
-        super().__init__(lambda run: iter(()), seconds)
+        super().__init__(lambda _: iter(()), seconds)
         self.begin = begin
         self.rows: list[Row] = []
         self.writing: set[int] = set()  # numbers of the rows that are not ended

@@ -1,6 +1,6 @@
 """`/runs/RUN/live`: a session over a websocket, one JSON object each way at a time.
 
-{"push": ROW} or {"rows": [..]} -> {"results": [..], "ticks": n};  {"end": true};  {"ahead": {"verb": .., "request": {}}}
+{"push": ROW} or {"rows": [..]} -> {"results": [..], "ticks": n};  {"end": true};  {"ahead": {"verb": ..}}
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ async def talk(socket: WebSocket, hosted: Hosted, kept: Sessions) -> None:
             try:
                 asked = as_object(text) if len(text) <= hosted.limits.body else _large()
                 if key is None:
-                    key = (await kept.open(name, {"condition": asked.pop("condition", None)}))["id"]
+                    key = (await kept.begin(name, {"condition": asked.pop("condition", None)}))["id"]
                 answer = await _answer(kept, name, key, asked)
             except Exception as error:
                 answer = (refusal_of(error) or Refused(500, type(error).__name__)).as_json()

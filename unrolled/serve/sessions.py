@@ -66,7 +66,7 @@ class Sessions:
         for key in [k for k, kept in self._kept.items() if kept.used < oldest and not kept.working]:
             del self._kept[key]
 
-    async def open(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
+    async def begin(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
         asked = Opening.parse(body)
         self._hosted.require(name)
         self.sweep()
@@ -118,7 +118,7 @@ class Sessions:
     async def end(self, name: str, key: str) -> dict[str, Any]:
         """The end of a series; the next row begins another."""
         kept = self.require(name, key)
-        return await self._done(kept, lambda run: iter([{"results": plain(_of(kept).end())}]))
+        return await self._done(kept, lambda _: iter([{"results": plain(_of(kept).end())}]))
 
     async def ahead(self, name: str, key: str, body: dict[str, Any]) -> dict[str, Any]:
         kept, asked = self.require(name, key), Ahead.parse(body)

@@ -62,7 +62,9 @@ def listen(host: str, port: int) -> socket.socket:
         found.bind((host, port))
     except OSError as error:
         found.close()
-        raise CannotWrite(f"{host}:{port} cannot be listened on ({error.strerror or error}); give another --port") from None
+        raise CannotWrite(
+            f"{host}:{port} cannot be listened on ({error.strerror or error}); give another --port"
+        ) from None
     return found
 
 
