@@ -30,6 +30,15 @@ def small(answer: httpx.Response, status: int) -> dict[str, Any]:
     return answer.json()["error"]
 
 
+def until(ask: Callable[[], httpx.Response], status: int) -> httpx.Response:
+    """The first answer with a status, within seconds."""
+    deadline = time.monotonic() + 10
+    while (answer := ask()).status_code != status:
+        assert time.monotonic() < deadline, answer.text[:500]
+        time.sleep(0.02)
+    return answer
+
+
 def test_beyond_this_machine_a_token_is_needed() -> None:
     with pytest.raises(UsageError, match="give a token"):
         start.make([str(ONE)], Limits(), host="0.0.0.0")
@@ -110,7 +119,7 @@ def test_no_file_is_opened_because_a_client_names_it(client: httpx.Client, tmp_p
 
 
 def test_what_is_too_slow_or_too_much_is_refused(served: Callable[..., Any]) -> None:
-    with served([ONE], seconds=0.5, concurrent=2) as address:
+    with served([ONE], seconds=4, concurrent=2) as address:
         where = urlsplit(address)
         held = []
         for _ in range(2):  # bodies that do not arrive
@@ -120,17 +129,12 @@ def test_what_is_too_slow_or_too_much_is_refused(served: Callable[..., Any]) -> 
                 b"Content-Length: 100\r\n\r\n{"
             )
             held.append(one)
-        time.sleep(0.15)
-        refused = httpx.get(f"{address}/v1/models")
+        refused = until(lambda: httpx.get(f"{address}/v1/models"), 429)
         assert small(refused, 429)["code"] == "busy" and refused.headers["Retry-After"]
         assert b" 408 " in held[0].recv(1000)
         for one in held:
             one.close()
-        time.sleep(0.2)
-        assert httpx.get(f"{address}/v1/models").status_code == 200
-        late = httpx.post(f"{address}/v1/completions", json={**ASKED, "max_tokens": 2048, "n": 16, "prompt": "a" * 2000,
-                          "stop": None, "temperature": 3.0}, timeout=30)  # fmt: skip
-        assert late.status_code in (200, 504)
+        until(lambda: httpx.get(f"{address}/v1/models"), 200)
 
 
 def test_time_is_limited(served: Callable[..., Any]) -> None:

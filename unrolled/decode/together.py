@@ -39,7 +39,7 @@ class Row:
     def __init__(
         self, begun: Begun, decoding: Decoding, stops: Sequence[int], never: Sequence[int], number: int, top: int = 0
     ) -> None:
-        """By a decoding that is settled; `top` alternatives are told for each token."""
+        """By a decoding that is settled; `top` alternatives are listed for each token."""
         assert decoding.max_tokens is not None
         self.begun, self.decoding, self.top = begun, decoding, top
         self.history: list[int] = begun.prompt[0].tolist()

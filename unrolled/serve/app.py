@@ -14,9 +14,8 @@ from starlette.exceptions import HTTPException
 
 import unrolled
 from unrolled.core import discover
-from unrolled.serve import live, page, sessions, verb_calls
+from unrolled.serve import completion_request, live, page, sessions, verb_calls
 from unrolled.serve.body import read_body
-from unrolled.serve.completion_request import Completion, Extended
 from unrolled.serve.completions import Answering
 from unrolled.serve.embeddings import Embedding, Embeddings
 from unrolled.serve.guard import ENDPOINT, Guard
@@ -160,16 +159,21 @@ def _add_openai(app: FastAPI, hosted: Hosted) -> None:
         embedding = Embedding(hosted, await read_body(request, hosted.limits))
         return JSONResponse(await while_connected(request, embedding.whole(), embedding.job))
 
-    schema = Completion.model_json_schema()
-    schema["properties"] |= Extended.model_json_schema()["properties"]
     _add(app, "GET", "/v1/models", "The runs that are served.", models)
     _add(app, "GET", "/v1/models/{run}", "One run.", model)
-    _add(app, "POST", "/v1/completions", "Texts that continue prompts.", completions, _inlined(schema))
+    _add(
+        app,
+        "POST",
+        "/v1/completions",
+        "Texts that continue prompts.",
+        completions,
+        _inlined(completion_request.schema()),
+    )
     _add(app, "POST", "/v1/embeddings", "Vectors of texts.", embeddings, _inlined(Embeddings.model_json_schema()))
 
 
 async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Events; what goes wrong when some have been sent is told by another one."""
+    """Events; an error that occurs after some have been sent is the last one."""
     try:
         yield first
         async for each in rest:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from unrolled.core.errors import UsageError
 from unrolled.core.task import Given
+from unrolled.core.tokens import START
 from unrolled.core.verb import WritesTokens, started
 from unrolled.decode.choose import log_probabilities
 from unrolled.decode.rollout import SAMPLE
@@ -47,6 +48,8 @@ class Choice:
 
     def prompted(self, y: Tensor) -> dict[str, Any] | None:
         """The prompt [P] with the outputs after each of its tokens [P, V], where it is to be part of the text."""
+        if not self._asked.max_tokens:
+            self.reason = "length"
         if not self._asked.request.echo:
             return None
         text = self._writer.spell(self.given)
@@ -143,8 +146,8 @@ class Answering:
                 begun = task.begun(run.model, given)
                 row = Row(begun, settled, writer.stops, writer.never, j * SAMPLE, asked.request.logprobs or 0)
                 self._require_room(row, begun.step)
-                tokens = row.history[len(row.history) - _given(prompt, row) :]
-                self.choices[k * asked.n + j].bind(writer, row, tokens)
+                row.left = asked.max_tokens
+                self.choices[k * asked.n + j].bind(writer, row, _given(prompt, row))
                 rows.append(row)
         return rows
 
@@ -212,15 +215,9 @@ class Answering:
             self.job.cancel()
 
 
-def _given(prompt: Any, row: Row) -> int:
-    """How many of the tokens that are read are the prompt's own; before it may stand a start."""
-    return 0 if not prompt else len(prompt) if isinstance(prompt, list) else _own(row)
-
-
-def _own(row: Row) -> int:
-    from unrolled.core.tokens import START
-
-    return len(row.history) - (row.history[0] == START)
+def _given(prompt: Any, row: Row) -> list[int]:
+    """The tokens of a prompt, without the start that may stand before it."""
+    return [] if not prompt else row.history[row.history[0] == START :]
 
 
 def _add(text: dict[str, Any], part: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from unrolled.core.opening import read_text
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
 HELP = {
     "unrolled_requests_total": ("counter", "Requests by endpoint and status."),
-    "unrolled_request_seconds": ("histogram", "Seconds until a request was answered completely."),
+    "unrolled_request_seconds": ("histogram", "Seconds until the whole response to a request was sent."),
     "unrolled_generated_tokens_total": ("counter", "Tokens that were generated."),
     "unrolled_unexpected_total": ("counter", "Errors that the library does not explain; the log has them."),
 }
@@ -63,7 +63,7 @@ def _escaped(value: str) -> str:
 
 
 def resident() -> float:
-    """Bytes of memory that this process holds; 0 where that is not told."""
+    """Bytes of memory that this process holds; 0 where that is unknown."""
     try:
         import resource
 

@@ -54,7 +54,7 @@ class Job:
     # ---- in the loop of the server
 
     def cancel(self) -> None:
-        """Whoever waited has gone."""
+        """Nobody waits for it any longer."""
         self.cancelled = True
 
     async def some(self) -> list[Any]:
@@ -86,8 +86,8 @@ class Job:
 
 
 class Writing(Job):
-    """Texts that are written beside those of other requests: `begin(run)` gives their rows, and what is told of a row
-    are pairs of its number and a token, or before these of its number and the outputs for its prompt."""
+    """Texts that are written beside those of other requests: `begin(run)` gives their rows. Its results are pairs: the
+    number of a row and the outputs for its prompt, then the number and a token each time."""
 
     def __init__(self, begin: Callable[[Run], list[Row]], seconds: float) -> None:
         super().__init__(lambda _: iter(()), seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 from collections.abc import Iterable
 from typing import Any
@@ -43,7 +44,7 @@ def make(
         raise UsageError(f"a token has at least {LEAST_TOKEN} letters of ASCII")
     if host not in LOCAL and token is None:
         raise UsageError(
-            f"whoever reaches {host} could use the server: give a token with --token-file FILE, or UNROLLED_TOKEN"
+            f"everybody who reaches {host} could use the server: give a token with --token-file FILE, or UNROLLED_TOKEN"
         )
     from unrolled.serve.app import make_app
     from unrolled.serve.hosted import Hosted
@@ -86,10 +87,12 @@ def serve(app: App, limits: Limits, host: str, port: int) -> None:
     shown = f"[{host}]" if ":" in host else host
     print(f"Serving at http://{shown}:{taken.getsockname()[1]}/ (Ctrl-C stops)", flush=True)
     write("listening", host=host, port=taken.getsockname()[1])
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # uvicorn ends by it, and then raises it once more
     try:
         server(app, limits).run(sockets=[taken])
     except KeyboardInterrupt:
         pass
     finally:
+        signal.signal(signal.SIGTERM, before)
         taken.close()
         write("stopped")

@@ -11,6 +11,7 @@ from typing import Any
 from unrolled.core.opening import closed
 from unrolled.core.stopping import Stopped, stopped_by
 from unrolled.decode.together import Row, Together
+from unrolled.layers.attention.packed import packed_weights
 from unrolled.runs.run import Run
 from unrolled.serve.job import Job, Writing
 from unrolled.serve.log import write
@@ -56,6 +57,10 @@ class Worker:
     # ---- in the thread
 
     def _work(self) -> None:
+        with packed_weights():
+            self._look_after()
+
+    def _look_after(self) -> None:
         while True:
             idle = not self._active and not self._pending and not len(self._together)
             try:
@@ -121,6 +126,9 @@ class Worker:
                 continue
             self._owner[id(row)] = (job, i)
             job.put((i, y))
+            if not row.left:
+                self._together.leave([row])
+                self.leave(row)
             return
 
     def _tick(self) -> None:
@@ -163,7 +171,7 @@ class Worker:
         job.end(None if error is None else self._told(error))
 
     def _told(self, error: BaseException) -> Refused:
-        """What a client is told; what the library does not explain is in the log."""
+        """The error that a client gets; what the library does not explain is in the log."""
         path = "" if self.run is None else str(self.run.path)
         known = refusal_of(error, path, self.name)
         if known is not None:
