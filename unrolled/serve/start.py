@@ -61,6 +61,7 @@ def listen(host: str, port: int) -> socket.socket:
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((host, port))
+        found.listen(128)  # who connects from now on is answered when the server has started
     except OSError as error:
         found.close()
         raise CannotWrite(
