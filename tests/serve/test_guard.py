@@ -13,10 +13,11 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+import unrolled
 from unrolled.core.errors import UsageError
 from unrolled.decode import rollout
 from unrolled.decode.together import Together, Token
-from unrolled.serve import start
+from unrolled.serve import impatient, start
 from unrolled.serve.limits import Limits
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
@@ -135,6 +136,35 @@ def test_what_is_too_slow_or_too_much_is_refused(served: Callable[..., Any]) -> 
         for one in held:
             one.close()
         until(lambda: httpx.get(f"{address}/v1/models"), 200)
+
+
+def test_a_head_that_does_not_arrive_is_not_waited_for(
+    served: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(impatient, "SECONDS", 0.2)
+    with served([ONE]) as address:
+        where = urlsplit(address)
+        for sent in (b"", b"GET /health HTTP/1.1\r\nHost: loc"):
+            with socket.create_connection((where.hostname, where.port), timeout=10) as one:
+                one.sendall(sent)
+                assert one.recv(1000) == b""
+        with httpx.Client(base_url=address) as client:  # others are not disturbed
+            for _ in range(4):
+                assert client.get("/health").status_code == 200
+                time.sleep(0.15)
+
+
+def test_what_nobody_explains_is_a_failure_of_the_server_that_is_logged(
+    served: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: unrolled.Run, *args: Any) -> Any:
+        raise ZeroDivisionError("a secret")
+
+    monkeypatch.setattr(unrolled.Run, "each", broken)
+    with served([ONE]) as address:
+        answer = httpx.post(f"{address}/runs/next-token/score", json={"inputs": ["a"]}, timeout=30)
+        assert "internal error" in small(answer, 500)["message"] and "secret" not in answer.text
+        assert "unrolled_unexpected_total 1" in httpx.get(f"{address}/metrics").text
 
 
 def test_time_is_limited(served: Callable[..., Any]) -> None:

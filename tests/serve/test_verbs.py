@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,11 @@ from websockets.sync.client import connect
 import unrolled
 from unrolled.core import discover
 from unrolled.runs.session import Session
+from unrolled.serve.counted import Counted
+from unrolled.serve.found import find
+from unrolled.serve.hosted import Hosted
+from unrolled.serve.limits import Limits
+from unrolled.serve.refused import Refused
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
 
@@ -89,7 +95,8 @@ def test_a_question_is_answered(client: httpx.Client) -> None:
 
 @pytest.mark.parametrize(
     ("body", "words"),
-    [({}, "'inputs' is missing"), ({"inputs": []}, "not empty"), ({"inputs": "a"}, "expected a list"),
+    [({"inputs": ["a" * 20_001]}, "20,001 characters"), ({}, "'inputs' is missing"),
+     ({"inputs": []}, "not empty"), ({"inputs": "a"}, "expected a list"),
      ({"inputs": ["a"] * 1001}, "at most 1,000"), ({"inputs": ["a"], "bogus": 1}, "no setting 'bogus'"),
      ({"inputs": ["a"], "max_tokens": 10**9}, "at most 2048"), ({"inputs": ["a"], "beam": 17}, "at most 16")],
 )  # fmt: skip
@@ -115,11 +122,12 @@ def test_a_session_is_the_session_of_the_run(client: httpx.Client) -> None:
     assert refused.status_code == 400 and "cannot run live" in refused.text
 
 
-def test_sessions_are_bounded_in_number_ticks_and_time(
+def test_sessions_are_bounded_in_number_bytes_and_time(
     served: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Session, "grows", True)
-    limits = {"sessions": 2, "session_seconds": 0.5, "session_ticks": 5}
+    monkeypatch.setattr(Session, "n_bytes", 600)
+    limits = {"sessions": 2, "session_seconds": 0.5, "session_bytes": 1000}
     with served([RUNS / "next-token"], **limits) as address, httpx.Client(base_url=address, timeout=30) as client:
         room = "/runs/next-token/sessions"
         client.get("/runs/next-token")
@@ -128,8 +136,28 @@ def test_sessions_are_bounded_in_number_ticks_and_time(
         time.sleep(0.6)
         assert client.post(f"{room}/{keys[0]}/push", json={"rows": ["a"]}).status_code == 404
         key = client.post(room, json={}).json()["id"]
-        long = client.post(f"{room}/{key}/push", json={"rows": ["a"] * 6})
-        assert long.status_code == 400 and "may have 5 ticks" in long.text
+        assert client.post(f"{room}/{key}/push", json={"rows": ["a"]}).status_code == 200
+        client.post(room, json={})
+        full = client.post(f"{room}/{key}/push", json={"rows": ["a"]})
+        assert full.status_code == 429 and "1,200 bytes" in full.text
+
+
+def test_a_session_serves_one_request_at_a_time(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    push = Session.push
+
+    def slow(session: Session, row: Any, place: str = "") -> list[Any]:
+        time.sleep(0.05)
+        return push(session, row, place)
+
+    monkeypatch.setattr(Session, "push", slow)
+    with httpx.Client(base_url=address, timeout=30) as client, ThreadPoolExecutor(4) as pool:
+        key = client.post("/runs/next-token/sessions", json={}).json()["id"]
+        place = f"/runs/next-token/sessions/{key}"
+        answers = list(pool.map(lambda _: client.post(f"{place}/push", json={"rows": ["a"] * 8}), range(4)))
+        assert sorted({answer.status_code for answer in answers}) == [200, 409]
+        done = sum(answer.status_code == 200 for answer in answers)
+        assert client.post(f"{place}/push", json={"rows": ["a"]}).json()["ticks"] == 8 * done + 1
+        client.delete(place)
 
 
 def test_a_session_over_a_websocket(address: str) -> None:
@@ -144,6 +172,18 @@ def test_a_session_over_a_websocket(address: str) -> None:
         assert near(told({"ahead": {"request": {"max_tokens": 3}}})["results"], own.ahead("generate", max_tokens=3))
         assert "not JSON" in told("{")["error"]["message"]
         assert near(told({"end": True})["results"], own.end())
+
+
+def test_runs_have_a_limit_of_memory() -> None:
+    most = (RUNS / "classify-logistic" / "model.safetensors").stat().st_size
+    limits = Limits().model_copy(update={"memory": most - 1})
+    with pytest.raises(Refused, match="weights of the run 'classify-logistic' have"):
+        Hosted(find([str(RUNS)]), limits, Counted(), None).worker("classify-logistic")
+    hosted = Hosted(find([str(RUNS)]), limits.model_copy(update={"memory": most}), Counted(), None)
+    hosted.worker("classify")
+    hosted.worker("classify-logistic")
+    assert len(hosted) == 1  # the other one has gone
+    hosted.close()
 
 
 def test_runs_are_put_away_when_others_are_asked_for(served: Callable[..., Any]) -> None:

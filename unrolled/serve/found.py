@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from unrolled.core.errors import UsageError
-from unrolled.runs.selection import read_table
+from unrolled.runs.selection import read_table, run_at
 from unrolled.runs.storage.directory import CONFIG, TABLE
 
 MOST = 1000  # runs
+WEIGHTS = "model.safetensors"
 
 
 class Place(NamedTuple):
@@ -20,6 +21,11 @@ class Place(NamedTuple):
     name: str
     path: Path
     created: int  # seconds
+
+    def n_bytes(self) -> int:
+        """Bytes of the file of its weights; 0: there is none, which is reported when it is opened."""
+        weights = run_at(self.path) / WEIGHTS
+        return weights.stat().st_size if weights.is_file() else 0
 
 
 def find(paths: Iterable[str]) -> dict[str, Place]:
@@ -35,7 +41,7 @@ def find(paths: Iterable[str]) -> dict[str, Place]:
         for name, place in some:
             if name in found and found[name].path != place:
                 raise UsageError(f"{found[name].path} and {place} would both be served as '{name}'; rename one of them")
-            found[name] = Place(name, place, int((place).stat().st_mtime))
+            found[name] = Place(name, place, int(place.stat().st_mtime))
             if len(found) > MOST:
                 raise UsageError(f"{path}: there are more than {MOST} runs; name those to serve")
     return found

@@ -43,19 +43,27 @@ class Hosted:
         """Called in the loop of the server alone."""
         place = self.require(name)
         if name not in self._workers:
-            self._make_room()
+            self._make_room(place)
             worker = Worker(name, partial(self._load, place), self.limits.waiting)
             worker.unexpected = lambda: self.counted.add("unrolled_unexpected_total")
             self._workers[name] = worker
         self._workers.move_to_end(name)
         return self._workers[name]
 
-    def _make_room(self) -> None:
-        while len(self._workers) >= self.limits.loaded:
+    def _make_room(self, place: Place) -> None:
+        needed, most = place.n_bytes(), self.limits.memory
+        if needed > most:
+            found = f"the weights of the run '{place.name}' have {needed:,} bytes"
+            raise Refused(413, f"{found}: this server keeps at most {most:,} in memory", "too_large")
+        while len(self._workers) >= self.limits.loaded or needed + self._held() > most:
             idle = next((n for n, each in self._workers.items() if each.jobs == 0 and not self.held(n)), None)
             if idle is None:
-                raise busy(f"{len(self._workers)} other runs are in use, as many as this server keeps in memory")
+                raise busy(f"{len(self._workers)} other runs are in use, as much as this server keeps in memory")
             self._workers.pop(idle).close()
+
+    def _held(self) -> int:
+        """Bytes of the weights in memory, or that soon will be."""
+        return sum(max(each.n_bytes, self.places[name].n_bytes()) for name, each in self._workers.items())
 
     def _load(self, place: Place) -> Run:
         with _loading:

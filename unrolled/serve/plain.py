@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-MOST = 4_000_000  # numbers of an array
+MOST = 500_000  # numbers of an array
 
 
 def plain(value: Any) -> Any:

@@ -15,7 +15,7 @@ from unrolled.core.errors import UsageError
 from unrolled.runs.run import Run
 from unrolled.runs.session import Session
 from unrolled.serve.hosted import Hosted
-from unrolled.serve.limits import require_bounded
+from unrolled.serve.limits import require_bounded, require_short
 from unrolled.serve.plain import plain
 from unrolled.serve.refused import Refused, busy
 
@@ -48,7 +48,7 @@ class Kept:
     def __init__(self, name: str) -> None:
         self.name, self.used = name, time.monotonic()
         self.session: Session | None = None
-        self.working = 0
+        self.working = self.n_bytes = 0
 
 
 class Sessions:
@@ -77,10 +77,13 @@ class Sessions:
 
         def start(run: Run) -> Iterator[Any]:
             kept.session = run.session(asked.condition)
-            yield {"max_ticks": kept.session.most, "grows": kept.session.grows}
+            kept.n_bytes = kept.session.n_bytes
+            yield {"max_ticks": kept.session.most, "grows": kept.session.grows, "results": []}
 
         try:
-            return {"id": key, "run": name, **(await self._done(kept, start))}
+            self._require_room()
+            found = await self._done(kept, start)
+            return {"id": key, "run": name, "max_ticks": found["max_ticks"], "grows": found["grows"]}
         except BaseException:
             self._kept.pop(key, None)
             raise
@@ -92,6 +95,11 @@ class Sessions:
             raise Refused(404, "there is no such session; it was closed, or not used for too long", "no_session")
         return kept
 
+    def _require_room(self) -> None:
+        held = sum(kept.n_bytes for kept in [*self._kept.values()])
+        if held >= self._limits.session_bytes:
+            raise busy(f"the states of all sessions have {held:,} bytes, as many as this server keeps; end some")
+
     def close(self, name: str, key: str) -> dict[str, Any]:
         self.require(name, key)
         del self._kept[key]
@@ -99,26 +107,30 @@ class Sessions:
 
     async def push(self, name: str, key: str, body: dict[str, Any]) -> dict[str, Any]:
         kept, rows = self.require(name, key), Pushing.parse(body).rows
+        require_short(rows, self._limits)
         if len(rows) > self._limits.inputs:
             raise UsageError(f"found {len(rows):,} rows: this server takes at most {self._limits.inputs:,} at once")
 
         def start(run: Run) -> Iterator[Any]:
-            session, results = _of(kept), []
+            session = _of(kept)
             for i, row in enumerate(rows, start=1):
-                if session.grows and session.n_read >= self._limits.session_ticks:
-                    raise UsageError(
-                        f"a series of this session may have {self._limits.session_ticks:,} ticks, because each costs "
-                        "more than the one before; end it"
-                    )
-                results += session.push(row, f"row {i}")
-            yield {"results": plain(results), "ticks": session.n_read}
+                if session.grows:
+                    self._require_room()
+                results = session.push(row, f"row {i}")
+                kept.n_bytes = session.n_bytes
+                yield {"results": plain(results), "ticks": session.n_read}
 
         return await self._done(kept, start)
 
     async def end(self, name: str, key: str) -> dict[str, Any]:
         """The end of a series; the next row begins another."""
         kept = self.require(name, key)
-        return await self._done(kept, lambda _: iter([{"results": plain(_of(kept).end())}]))
+
+        def start(run: Run) -> Iterator[Any]:
+            results, kept.n_bytes = _of(kept).end(), _of(kept).n_bytes
+            yield {"results": plain(results), "ticks": 0}
+
+        return await self._done(kept, start)
 
     async def ahead(self, name: str, key: str, body: dict[str, Any]) -> dict[str, Any]:
         kept, asked = self.require(name, key), Ahead.parse(body)
@@ -126,17 +138,21 @@ class Sessions:
 
         def start(run: Run) -> Iterator[Any]:
             spec = discover.verb(asked.verb).request.parse(asked.request)
-            yield {"results": plain(_of(kept).ahead(asked.verb, **spec.model_dump(exclude_unset=True)))}
+            found = _of(kept).ahead(asked.verb, **spec.model_dump(exclude_unset=True))
+            yield {"results": plain(found), "ticks": _of(kept).n_read}
 
         return await self._done(kept, start)
 
     async def _done(self, kept: Kept, start: Any) -> dict[str, Any]:
+        """What the thread of the run finds; rows of two requests never reach a session at the same time."""
+        if kept.working:
+            raise Refused(409, "another request for this session is not finished; wait for it", "in_use")
         kept.used, kept.working = time.monotonic(), kept.working + 1
         job = None
         try:
             job = self._hosted.ask(kept.name, start)
-            (found,) = await job.all()
-            return dict(found)
+            parts = await job.all()
+            return parts[-1] | {"results": [each for part in parts for each in part["results"]]}
         finally:
             kept.working -= 1
             kept.used = time.monotonic()

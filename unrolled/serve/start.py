@@ -74,9 +74,11 @@ def server(app: App, limits: Limits) -> Any:
     """The HTTP server of an application."""
     import uvicorn
 
+    from unrolled.serve.impatient import Impatient
+
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, date_header=True, timeout_keep_alive=5,
-        limit_concurrency=4 * limits.concurrent + 16, h11_max_incomplete_event_size=64 * 2**10, http="h11",
+        limit_concurrency=4 * limits.concurrent + 16, h11_max_incomplete_event_size=64 * 2**10, http=Impatient,
         ws="websockets-sansio", ws_max_size=limits.body, timeout_graceful_shutdown=5, lifespan="on",
     )  # fmt: skip
     return uvicorn.Server(config)

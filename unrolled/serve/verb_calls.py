@@ -11,7 +11,7 @@ from unrolled.core.verb import VerbSpec
 from unrolled.runs.run import Run
 from unrolled.serve.hosted import Hosted
 from unrolled.serve.job import Job
-from unrolled.serve.limits import Limits, require_bounded
+from unrolled.serve.limits import Limits, require_bounded, require_short
 from unrolled.serve.plain import plain
 
 MOST_WORDS = 100
@@ -56,6 +56,7 @@ def ask(hosted: Hosted, name: str, verb: str, body: dict[str, Any]) -> Job:
 
 
 def _inputs(spec: VerbSpec, values: dict[str, Any], limits: Limits) -> Any:
+    require_short(values, limits)
     name = INPUT[spec.takes]
     if name not in values and spec.takes != "prompt":
         raise UsageError(f"'{name}' is missing: expected a list")
@@ -77,6 +78,7 @@ def _inputs(spec: VerbSpec, values: dict[str, Any], limits: Limits) -> Any:
 def inspect(hosted: Hosted, name: str, question: str, body: dict[str, Any]) -> Job:
     """A question about a run, as work that is awaited."""
     spec, values = discover.question(question), dict(body)
+    require_short(values, hosted.limits)
     value = values.pop("input", None)
     require_bounded(spec.config.parse(values), hosted.limits)
 

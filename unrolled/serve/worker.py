@@ -26,6 +26,7 @@ class Worker:
     def __init__(self, name: str, open_run: Callable[[], Run], waiting: int) -> None:
         self.name, self._open, self._waiting = name, open_run, waiting
         self.run: Run | None = None
+        self.n_bytes = 0  # of the weights
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._active: list[tuple[Job, Iterator[Any]]] = []
         self._pending: list[tuple[Writing, int]] = []  # rows that have not joined
@@ -82,6 +83,7 @@ class Worker:
         try:
             if self.run is None:
                 self.run = self._open()
+                self.n_bytes = sum(weight.nbytes for weight in self.run.model.state_dict().values())
             if isinstance(job, Writing):
                 with closed():
                     job.rows = job.begin(self.run)
@@ -179,8 +181,6 @@ class Worker:
         self.unexpected()
         write("unexpected", run=self.name, error=type(error).__name__,
               traceback="".join(traceback.format_exception(error))[-4000:])  # fmt: skip
-        if isinstance(error, TypeError | ValueError | LookupError | ArithmeticError | AttributeError):
-            return Refused(422, f"this run cannot read such an input ({type(error).__name__})", "unreadable")
         return Refused(500, f"internal error, please report it: {type(error).__name__}")
 
     def _refuse_all(self) -> None:
