@@ -14,6 +14,7 @@ from unrolled.core.batch import Batch
 from unrolled.core.causal import Causal, Conditional, Encoder, Selective, begin, decoder_of
 from unrolled.core.compose import pick
 from unrolled.core.state import State, clone
+from unrolled.core.stopping import require_wanted
 from unrolled.core.task import Model
 
 Piece = TypeVar("Piece")
@@ -117,6 +118,7 @@ def outputs(model: Model, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Ten
     """
     state: State = None
     for batch in batches:
+        require_wanted()
         with evaluating(model) as device:
             there = batch.to(device)
             y, state = forward(model, there, state)

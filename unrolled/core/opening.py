@@ -54,6 +54,20 @@ class Opened(NamedTuple):
 _recorded: ContextVar[dict[str, Opened] | None] = ContextVar("recorded", default=None)
 
 
+_closed: ContextVar[bool] = ContextVar("closed", default=False)
+
+
+@contextmanager
+def closed() -> Iterator[None]:
+    """A block in which no file is opened because data names it, only those of a saved directory (`within`): what
+    strangers send is read in such a block."""
+    token = _closed.set(True)
+    try:
+        yield
+    finally:
+        _closed.reset(token)
+
+
 @contextmanager
 def recorded() -> Iterator[dict[str, Opened]]:
     """The files that are opened in a block, by their full names, each as it was when it was first opened; without those
@@ -72,6 +86,8 @@ def open_regular(path: str | Path, limit: int = DATA, within: Path | None = None
     Links are followed, but where the file belongs to a directory (`within`) not out of that.
     """
     place: str | Path = path
+    if within is None and _closed.get():
+        raise DataError(f"{shortened(str(path))}: files are not opened here; send their content instead")
     try:
         if within is not None:
             place = os.path.realpath(path)
@@ -157,7 +173,10 @@ def json_text(value: Any, indent: int | None = None, encoding: str = "utf-8") ->
 
 
 def exists(path: str | Path) -> bool:
-    """Whether there is a file or folder of that name; a text that can be no name is none."""
+    """Whether there is a file or folder of that name; a text that can be no name is none. Where no file is opened
+    because data names it (`closed`), there is none."""
+    if _closed.get():
+        return False
     try:
         return Path(path).exists()
     except (OSError, ValueError):  # too long, or with a NUL

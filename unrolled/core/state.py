@@ -7,7 +7,7 @@ serving ever do to a state, so they work for every model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,6 +100,15 @@ def take(state: State, rows: Tensor) -> State:
         return leaf.index_select(0, rows)
 
     return _map(select, select, state)
+
+
+def joined(states: Sequence[State]) -> State:
+    """The rows of several states below each other; apart from their rows all have the same shapes."""
+
+    def join(*leaves: Tensor) -> Tensor:
+        return torch.cat(leaves)
+
+    return states[0] if len(states) == 1 else _map(join, join, *states)
 
 
 def regroup(state: State, rows: Tensor) -> State:

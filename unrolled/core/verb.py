@@ -67,6 +67,19 @@ class Streams(Protocol):
 
 
 @runtime_checkable
+class WritesTokens(Protocol):
+    """A task whose models write texts token by token, each of which can be looked at, and several texts at once."""
+
+    def begun(self, model: Any, prompt: Given) -> Any:
+        """Where writing after a prompt starts, a `decode.text.Begun`; a prompt is a text or a list of token ids."""
+        ...
+
+    def writer(self, stop: str | None) -> Any:
+        """What spells tokens and knows where texts end, a `decode.text.Writer`."""
+        ...
+
+
+@runtime_checkable
 class Forecasts(Protocol):
     """A task whose models predict how series continue."""
 

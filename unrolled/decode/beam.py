@@ -26,6 +26,7 @@ from torch import Tensor
 from unrolled.core import state as tree
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.state import State
+from unrolled.core.stopping import require_wanted
 from unrolled.decode.likeliest import Continuations, likeliest, without
 from unrolled.decode.rollout import Candidate, Step, check_prompt, token_ids
 
@@ -108,6 +109,7 @@ def beam_search(
 
     y, state = step(prompt[:, :t], state)
     while True:
+        require_wanted()
         w, prompted = beams.log_p.shape[1], t < until[beams.examples]  # [L]
         best = likeliest(y[:, -1], beams.log_p, width + w * (len(stops) + len(never)))
         best = without(best, np.isin(best.token, never), width + w * len(stops))

@@ -18,6 +18,7 @@ from unrolled.core import state as tree
 from unrolled.core.emission import Chooser
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State
+from unrolled.core.stopping import require_wanted
 from unrolled.decode.choose import choice_of, token_log_prob
 from unrolled.decode.noise import Noise
 
@@ -123,6 +124,7 @@ def _go_on(
     rows = torch.arange(len(prompt), device=prompt.device)  # [B] those that have not left
     column = partial(_column, n_rows=len(prompt))
     while True:
+        require_wanted()
         with torch.no_grad():
             choice = choose(y.detach(), history[:, :t], noise(t))  # [B, ..]
         tokens, active = choice, alive

@@ -30,9 +30,9 @@ from unrolled.runs.config import RunConfig
 from unrolled.runs.device import own_device, pick_device
 from unrolled.runs.embedding import arrays_of
 from unrolled.runs.results import read_result
-from unrolled.runs.selection import read_table, select
+from unrolled.runs.selection import run_at
 from unrolled.runs.session import Session
-from unrolled.runs.storage.directory import CONFIG, TABLE, RunDirectory
+from unrolled.runs.storage.directory import CONFIG, RunDirectory
 from unrolled.runs.trust import data_of, is_same, named_beside, opening, own_file_of, paths_among, reading, saved
 
 
@@ -309,7 +309,7 @@ def prepare_again(directory: RunDirectory, config: RunConfig, task: Task, data: 
 
 def saved_config(path: str | Path) -> RunConfig:
     """The config of a run directory, or of the model that a comparison selected on validation data."""
-    return config_in(RunDirectory.open(_best_of(Path(path))))
+    return config_in(RunDirectory.open(run_at(Path(path))))
 
 
 def config_in(directory: RunDirectory) -> RunConfig:
@@ -337,7 +337,7 @@ def load(
     its held-out splits, with `valid` and `test` if these were given to training. `encoding` and `separator` are those
     of the files that it is to read, where they are not recognised.
     """
-    directory = RunDirectory.open(_best_of(Path(path)))
+    directory = RunDirectory.open(run_at(Path(path)))
     config = config_in(directory)
     if config.own_file is None and directory.path != Path(path):
         own_file = None  # of other models in a comparison
@@ -378,16 +378,3 @@ def _opened(directory: RunDirectory, config: RunConfig) -> Run:
         raise DataError(f"{directory.path}: the weights do not match the model in its config.json ({why})") from None
     model.eval()
     return Run(directory, config, task, model)
-
-
-def _best_of(path: Path) -> Path:
-    """The run itself, or where `path` is a comparison, the run that its validation scores select."""
-    if not (path / TABLE).is_file() or (path / CONFIG).exists():
-        return path
-    try:
-        found = select(read_table(path))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{path / TABLE}: not the table of a comparison ({error})") from None
-    if found is None:
-        raise DataError(f"{path}: no model of this comparison has finished")
-    return path / Path(found.run).name

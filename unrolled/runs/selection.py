@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from unrolled.core.errors import DataError
 from unrolled.core.metric import metrics_in
-from unrolled.runs.storage.directory import TABLE
+from unrolled.runs.storage.directory import CONFIG, TABLE
 from unrolled.runs.storage.formats import COMPARE_AGAIN, read_checked
 
 Row = Mapping[str, Any]
@@ -77,3 +77,16 @@ def select(table: Table) -> Selected | None:
     scores = row.get("valid_of_runs") or [None] * len(row["runs"])
     _, folder = min(zip(scores, row["runs"], strict=True), key=lambda pair: loss_of(table, pair[0]))
     return Selected(row, str(folder))
+
+
+def run_at(path: Path) -> Path:
+    """The run itself, or where `path` is a comparison, the run that its validation scores select."""
+    if not (path / TABLE).is_file() or (path / CONFIG).exists():
+        return path
+    try:
+        found = select(read_table(path))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{path / TABLE}: not the table of a comparison ({error})") from None
+    if found is None:
+        raise DataError(f"{path}: no model of this comparison has finished")
+    return path / Path(found.run).name

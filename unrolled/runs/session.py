@@ -19,6 +19,7 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.core.finite import require_finite
 from unrolled.core.forward import device_of, evaluating
 from unrolled.core.state import clone, leaves
+from unrolled.core.stopping import require_wanted
 from unrolled.core.verb import Result, Served
 from unrolled.decode.text import Begun
 from unrolled.results import Tick
@@ -58,6 +59,11 @@ class Session:
         """Whether every tick costs more than the one before, because the model looks at all of them again."""
         return self.flow.layer.state_grows
 
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of memory that its state takes."""
+        return sum(leaf.nbytes for leaf in leaves(self._state))
+
     def __repr__(self) -> str:
         cost = "every tick costs more than the one before" if self.grows else "every tick costs the same"
         return f"Session of {self._served.place} (task {self._served.name}): {self.n_read} ticks read, {cost}"
@@ -81,6 +87,7 @@ class Session:
 
     def _tick(self, x: Tensor) -> list[Tick]:
         """x [1, 1, ..]: read it, or what came before it."""
+        require_wanted()
         flow, self.n_read = self.flow, self.n_read + 1
         read = x if self._before is None else self._before
         if flow.onward is not None:

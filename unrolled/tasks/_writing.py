@@ -12,6 +12,7 @@ from torch import Tensor
 from unrolled.core import task
 from unrolled.core.batch import Batch
 from unrolled.core.causal import Conditional
+from unrolled.core.errors import UsageError, nearest
 from unrolled.core.forward import evaluating, start
 from unrolled.core.tokens import EMPTY, START, STOP, UNKNOWN
 from unrolled.core.trace import trace
@@ -49,6 +50,8 @@ def sides_of(value: Any) -> tuple[Any, str]:
     (('un', 'one'), ('un', ''), ('un', 'one'))
     """
     if isinstance(value, Mapping):
+        if "source" not in value:
+            raise UsageError(f"the input has no 'source'; {nearest('source', map(str, value))}")
         return value["source"], str(value.get("target") or "")
     if isinstance(value, tuple) and len(value) == 2:
         return value[0], str(value[1])

@@ -27,6 +27,7 @@ from unrolled.core.errors import DataError, UsageError, nearest
 from unrolled.core.flow import Flow
 from unrolled.core.forward import carries, evaluated, evaluating, outputs
 from unrolled.core.front import option
+from unrolled.core.opening import shortened
 from unrolled.core.spec import Asks, Ports
 from unrolled.core.tokens import EMPTY, START, STOP, UNKNOWN
 from unrolled.data.builtin_sets import known
@@ -283,33 +284,33 @@ class Task(_next.NextTask):
     def generate(self, model: Causal | Conditional, prompt: task.Given, decoding: Any) -> list[dict[str, Any]]:
         """n texts that continue the prompt, the most probable first: sampled, best of more samples, or by beam."""
         with evaluating(model):
-            return self.go_on(self._begin(model, prompt), decoding)
+            return self.go_on(self.begun(model, prompt), decoding)
 
     def go_on(self, begun: Begun, decoding: Any) -> list[dict[str, Any]]:
         decoding = decoding.settled(samples=True, max_tokens=MOST_TOKENS)
         with packed_weights():
-            (found,) = self._writer(decoding.stop).write(begun, decoding)
+            (found,) = self.writer(decoding.stop).write(begun, decoding)
         return [{"text": e.text, "logp": e.logp, "tokens": e.tokens, "finished": e.finished} for e in found]
 
     def stream(self, model: Causal | Conditional, prompt: task.Given, decoding: Any) -> Iterator[str]:
         """One text, piece by piece as it is written."""
         decoding = decoding.settled(samples=True, max_tokens=MOST_TOKENS)
-        return evaluated(model, self._writer(decoding.stop).stream(self._begin(model, prompt), decoding))
+        return evaluated(model, self.writer(decoding.stop).stream(self.begun(model, prompt), decoding))
 
     def predict(
         self, model: Causal | Conditional, given: Sequence[task.Given], decoding: Any = None
     ) -> Iterator[dict[str, Any]]:
         """The most probable tokens after each text."""
-        writer = self._writer(None)
+        writer = self.writer(None)
         for each in given:
             with evaluating(model):
-                likely = writer.likely(self._begin(model, each), LIKELY)
+                likely = writer.likely(self.begun(model, each), LIKELY)
             yield {"text": each.value, "next": likely[0]["token"], "p": likely[0]["p"], "likely": likely}
 
     def flow(self, model: Causal | Conditional, condition: str | None = None) -> Flow:
         """How probable each token was; a text that is separate from others ends with <stop>."""
         self.require_next()
-        begun = self._begin(model, task.Given("", condition))
+        begun = self.begun(model, task.Given("", condition))
         assert isinstance(begun.step, Causal)
         last = None if self.is_stream else torch.tensor([[STOP]])
         first = begun.prompt.cpu()
@@ -325,8 +326,8 @@ class Task(_next.NextTask):
         """A stream continues over the ends of lines, which are tokens of it; other texts end with an empty line."""
         return f"{line}\n" if self.is_stream else line or None
 
-    def _begin(self, model: Causal | Conditional, prompt: task.Given) -> Begun:
-        ids = [int(token) for token in self.codec.encode(prompt.value)] if prompt.value else []
+    def begun(self, model: Causal | Conditional, prompt: task.Given) -> Begun:
+        ids = self._tokens(prompt.value)
         if not self.is_stream:
             ids = [START, *ids]
         elif not ids:
@@ -337,7 +338,17 @@ class Task(_next.NextTask):
             decoder, state = begin(model, None if source is None else source.to(device))
         return Begun(torch.tensor([ids], device=device), decoder, state)
 
-    def _writer(self, stop: str | None) -> Writer:
+    def _tokens(self, prompt: Any) -> list[int]:
+        """Those of a text, or a list of them as they are."""
+        if not isinstance(prompt, list):
+            return [int(token) for token in self.codec.encode(prompt)] if prompt else []
+        for token in prompt:
+            if not isinstance(token, int) or not len(self.codec.specials) <= token < self.codec.size:
+                first, last = len(self.codec.specials), self.codec.size - 1
+                raise UsageError(f"invalid token {shortened(token)} in the prompt: expected {first} to {last}")
+        return list(prompt)
+
+    def writer(self, stop: str | None) -> Writer:
         ids = [] if stop is None else [int(token) for token in self.codec.encode(stop)]
         if len(ids) > 1 or ids == [UNKNOWN]:
             raise UsageError(f"invalid value stop = {stop!r}: expected a single token that the run knows")

@@ -20,8 +20,10 @@ UNREAL = np.complexfloating | np.datetime64 | np.timedelta64
 GAPS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 
 
-def check_text(text: str) -> None:
-    """Half a surrogate pair is in no encoding of text; everything else is."""
+def check_text(text: Any) -> None:
+    """Half a surrogate pair is in no encoding of text; every other text is."""
+    if not isinstance(text, str):
+        raise DataError(f"expected a text, found {type(text).__name__}")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

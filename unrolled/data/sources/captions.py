@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, MissingColumn, Misused, UnrolledError, UsageError, some
 from unrolled.core.front import option
-from unrolled.core.opening import shortened
+from unrolled.core.opening import exists, shortened
 from unrolled.core.task import Guess
 from unrolled.data.builtin_sets import BUILTIN, asked, builtin_holds
 from unrolled.data.files.csv_table import CsvTable
@@ -308,7 +308,7 @@ def _pictures_of(table: Table, folder: Path | None, reading: CaptionReading) -> 
         place = f"{table.place(number)}, column '{image}'"
         if not isinstance(cell, str):
             yield _pixels(cell, place)
-        elif folder is None and os.path.isfile(cell):  # rows in memory name what their owner wants to be read
+        elif folder is None and exists(cell) and os.path.isfile(cell):  # rows in memory: their owner names what is read
             yield cell
         elif folder is None:
             raise DataError(f"{place}: there is no image '{shortened(cell)}'")

@@ -1,0 +1,103 @@
+"""Texts that are written together are those that are written alone, whenever they join and leave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from unrolled.core import discover
+from unrolled.core.spec import Sizes
+from unrolled.core.state import joined, take
+from unrolled.decode.choose import make_chooser
+from unrolled.decode.config import Decoding
+from unrolled.decode.rollout import rollout
+from unrolled.decode.text import Begun
+from unrolled.decode.together import Row, Together
+
+V, STOP = 13, 3
+ASKED = [
+    {"seed": 1, "temperature": 1.3, "max_tokens": 25},
+    {"seed": 2, "temperature": 0.0, "max_tokens": 12},
+    {"seed": 1, "temperature": 1.3, "max_tokens": 30},
+    {"seed": 4, "top_k": 4, "max_tokens": 18},
+    {"seed": 5, "repetition_penalty": 1.5, "max_tokens": 22},
+    {"seed": 6, "repetition_penalty": 1.5, "max_tokens": 9},
+    {"seed": 7, "top_p": 0.7, "max_tokens": 30},
+]
+
+
+class Model(torch.nn.Module):
+    """An embedding, a body and a head."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        spec = discover.model(name)
+        self.table = torch.nn.Embedding(V, 8)
+        made: Any = spec.make(spec.tiny, Sizes(8, V, None))
+        self.body = made
+        width = made(torch.zeros(1, 1, 8))[0].shape[-1]
+        self.head = torch.nn.Linear(width, V)
+        torch.nn.init.normal_(self.head.weight, std=1.0)
+
+    def step(self, x: torch.Tensor, state: Any) -> tuple[torch.Tensor, Any]:
+        y, state = self.body(self.table(x), state)
+        return self.head(y), state
+
+
+def alone(model: Model, prompt: torch.Tensor, decoding: Decoding, number: int) -> list[int]:
+    assert decoding.max_tokens is not None
+    ticks = rollout(
+        model.step, None, prompt, None, make_chooser(decoding, [0]), [STOP], decoding.max_tokens,
+        rows=torch.tensor([number]), seed=decoding.seed,
+    )  # fmt: skip
+    return [int(column.tokens[0]) for column in ticks]
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru", "elman", "tcn", "transformer", "wavenet"])
+def test_a_row_is_the_same_alone_and_beside_others(name: str) -> None:
+    model = Model(name).eval()
+    with torch.no_grad():
+        prompts = [torch.randint(4, V, (1, 2 + i % 3)) for i in range(len(ASKED))]
+        settled = [Decoding.parse(each).settled(True, 30) for each in ASKED]
+        own = [alone(model, prompt, each, i) for i, (prompt, each) in enumerate(zip(prompts, settled))]
+        together, found = Together(), {}
+        rows = [
+            Row(Begun(prompt, model.step, None), each, [STOP], [0], i)
+            for i, (prompt, each) in enumerate(zip(prompts, settled))
+        ]
+        waiting = list(rows)
+        for tick in range(100):
+            if waiting and tick % 3 == 0:  # they join one after the other
+                together.join(waiting.pop(0))
+            for row, token in together.tick():
+                found.setdefault(rows.index(row), []).append(token.token)
+            if not waiting and not len(together):
+                break
+    assert [found[i] for i in range(len(rows))] == own
+
+
+def test_rows_that_leave_do_not_move_the_others() -> None:
+    model = Model("gru").eval()
+    with torch.no_grad():
+        prompt, decoding = torch.tensor([[5, 6]]), Decoding(seed=3, max_tokens=20).settled(True, 20)
+        own = alone(model, prompt, decoding, 1)
+        together = Together()
+        rows = [Row(Begun(prompt, model.step, None), decoding, [STOP], [0], i) for i in range(3)]
+        for row in rows:
+            together.join(row)
+        found = []
+        for tick in range(20):
+            if tick == 2:
+                together.leave([rows[0], rows[2]])
+            found += [token.token for row, token in together.tick() if row is rows[1]]
+    assert found == own
+
+
+def test_joined_states_are_taken_apart_again() -> None:
+    a, b = ({"h": torch.ones(1, 2)}, None), ({"h": torch.zeros(2, 2)}, None)
+    both = joined([a, b])
+    assert both[0]["h"].shape == (3, 2) and both[1] is None
+    assert torch.equal(take(both, torch.tensor([1, 2]))[0]["h"], b[0]["h"])

@@ -1,0 +1,285 @@
+"""The addresses of a server and what answers at each; FastAPI describes them (`/openapi.json`)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request, WebSocket
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.exceptions import HTTPException
+
+import unrolled
+from unrolled.core import discover
+from unrolled.serve import completion_request, live, page, sessions, verb_calls
+from unrolled.serve.body import read_body
+from unrolled.serve.completions import Answering
+from unrolled.serve.embeddings import Embedding, Embeddings
+from unrolled.serve.guard import ENDPOINT, Guard
+from unrolled.serve.hosted import Hosted
+from unrolled.serve.log import write
+from unrolled.serve.refused import Refused, refusal_of
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def make_app(hosted: Hosted, hosts: Collection[str], token: str | None) -> Guard:
+    """The whole server as an ASGI application."""
+    kept = sessions.Sessions(hosted)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        sweeping = asyncio.create_task(_sweep(kept))
+        yield
+        sweeping.cancel()
+        hosted.close()
+
+    app = FastAPI(
+        title="unrolled", version=unrolled.__version__, docs_url=None, redoc_url=None, lifespan=lifespan,
+        redirect_slashes=False, strict_content_type=False,
+    )  # fmt: skip
+    app.add_exception_handler(HTTPException, _not_here)
+    hosted.counted.gauges["unrolled_runs_loaded"] = lambda: len(hosted)
+    _add_facts(app, hosted)
+    _add_openai(app, hosted)
+    _add_verbs(app, hosted)
+    _add_sessions(app, hosted, kept)
+    return Guard(app, hosts, token, hosted.limits, hosted.counted)
+
+
+async def _sweep(kept: sessions.Sessions) -> None:
+    while True:
+        await asyncio.sleep(5)
+        kept.sweep()
+
+
+async def _not_here(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    refused = Refused(error.status_code, str(error.detail))
+    return JSONResponse(refused.as_json(), refused.status, dict(error.headers or {}))
+
+
+def _add(
+    app: FastAPI, method: str, path: str, summary: str, handle: Handler, schema: dict[str, Any] | None = None
+) -> None:
+    """An address; whatever goes wrong is answered with one sentence."""
+
+    async def answered(request: Request) -> Response:
+        request.scope[ENDPOINT] = path
+        try:
+            return await handle(request)
+        except Exception as error:
+            refused = refusal_of(error)
+            if refused is None:
+                write("unexpected", endpoint=path, error=repr(error)[:500])
+                refused = Refused(500, f"internal error, please report it: {type(error).__name__}")
+            return JSONResponse(refused.as_json(), refused.status, refused.headers)
+
+    answered.__name__ = f"{method.lower()} {path}"
+    extra: dict[str, Any] = {"parameters": [_parameter(name) for name in _parameters(path)]}
+    if schema is not None:
+        extra["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    app.add_api_route(
+        path, answered, methods=[method], summary=summary, openapi_extra=extra, response_model=None,
+        responses={"4XX": {"description": "What is wrong, in a sentence."}},
+    )  # fmt: skip
+
+
+def _parameters(path: str) -> list[str]:
+    return [part[1:-1] for part in path.split("/") if part.startswith("{")]
+
+
+def _parameter(name: str) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+
+
+async def while_connected(request: Request, work: Awaitable[Any], job: Any) -> Any:
+    """What some work gives; it is stopped when the client has gone."""
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise Refused(499, "the client has gone")
+        return task.result()
+    finally:
+        job.cancel()
+        task.cancel()
+        gone.cancel()
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _add_facts(app: FastAPI, hosted: Hosted) -> None:
+    async def health(request: Request) -> Response:
+        return JSONResponse({"status": "ok", "runs": len(hosted.places), "loaded": len(hosted)})
+
+    async def metrics(request: Request) -> Response:
+        return PlainTextResponse(hosted.counted.text(), media_type="text/plain; version=0.0.4")
+
+    async def shown(request: Request) -> Response:
+        return HTMLResponse(page.text(), headers={"Content-Security-Policy": page.policy()})
+
+    _add(app, "GET", "/health", "Whether the server runs.", health)
+    _add(app, "GET", "/metrics", "Counters, in the text format of Prometheus.", metrics)
+    for path in ("/", "/docs"):
+        _add(app, "GET", path, "A page with all addresses, which can be tried there.", shown)
+
+
+def _add_openai(app: FastAPI, hosted: Hosted) -> None:
+    def listed(name: str) -> dict[str, Any]:
+        place = hosted.require(name)
+        return {"id": place.name, "object": "model", "created": place.created, "owned_by": "unrolled"}
+
+    async def models(request: Request) -> Response:
+        return JSONResponse({"object": "list", "data": [listed(name) for name in hosted.places]})
+
+    async def model(request: Request) -> Response:
+        return JSONResponse(listed(request.path_params["run"]))
+
+    async def completions(request: Request) -> Response:
+        answering = Answering(hosted, await read_body(request, hosted.limits))
+        if not answering.asked.request.stream:
+            return JSONResponse(await while_connected(request, answering.whole(), answering.job))
+        events = answering.events()
+        try:
+            first = await anext(events)  # so that a request that cannot be is answered with its status
+        except BaseException:
+            answering.job.cancel()
+            raise
+        return StreamingResponse(_after(first, events), media_type="text/event-stream")
+
+    async def embeddings(request: Request) -> Response:
+        embedding = Embedding(hosted, await read_body(request, hosted.limits))
+        return JSONResponse(await while_connected(request, embedding.whole(), embedding.job))
+
+    _add(app, "GET", "/v1/models", "The runs that are served.", models)
+    _add(app, "GET", "/v1/models/{run}", "One run.", model)
+    _add(
+        app,
+        "POST",
+        "/v1/completions",
+        "Texts that continue prompts.",
+        completions,
+        _inlined(completion_request.schema()),
+    )
+    _add(app, "POST", "/v1/embeddings", "Vectors of texts.", embeddings, _inlined(Embeddings.model_json_schema()))
+
+
+async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Events; an error that occurs after some have been sent is the last one."""
+    try:
+        yield first
+        async for each in rest:
+            yield each
+    except Exception as error:
+        refused = refusal_of(error) or Refused(500, f"internal error, please report it: {type(error).__name__}")
+        yield b"data: " + json.dumps(refused.as_json()).encode() + b"\n\n"
+    finally:
+        await rest.aclose()  # type: ignore[attr-defined]
+
+
+def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema without references."""
+    found = schema.pop("$defs", {})
+
+    def placed(value: Any) -> Any:
+        if isinstance(value, dict) and "$ref" in value:
+            return placed(found[value["$ref"].split("/")[-1]])
+        if isinstance(value, dict):
+            return {key: placed(each) for key, each in value.items()}
+        return [placed(each) for each in value] if isinstance(value, list) else value
+
+    return dict(placed(schema))
+
+
+def _add_verbs(app: FastAPI, hosted: Hosted) -> None:
+    async def runs(request: Request) -> Response:
+        return JSONResponse({"runs": list(hosted.places)})
+
+    async def one(request: Request) -> Response:
+        name = hosted.require(request.path_params["run"]).name
+        job = hosted.ask(name, lambda run: iter([_about(name, run)]))
+        (found,) = await while_connected(request, job.all(), job)
+        return JSONResponse(found)
+
+    def of_verb(verb: str) -> Handler:
+        async def handle(request: Request) -> Response:
+            body = await read_body(request, hosted.limits)
+            name = hosted.require(request.path_params["run"]).name
+            job = verb_calls.ask(hosted, name, verb, body)
+            return JSONResponse({"results": await while_connected(request, job.all(), job)})
+
+        return handle
+
+    def of_question(question: str) -> Handler:
+        async def handle(request: Request) -> Response:
+            body = await read_body(request, hosted.limits)
+            name = hosted.require(request.path_params["run"]).name
+            job = verb_calls.inspect(hosted, name, question, body)
+            (found,) = await while_connected(request, job.all(), job)
+            return JSONResponse(found)
+
+        return handle
+
+    _add(app, "GET", "/runs", "Names of the runs.", runs)
+    _add(app, "GET", "/runs/{run}", "What a run is, and what it can do.", one)
+    for verb in discover.verbs.names():
+        spec = discover.verb(verb)
+        schema = _inlined(verb_calls.schema_of(spec))
+        _add(app, "POST", f"/runs/{{run}}/{verb}", spec.summary, of_verb(verb), schema)
+    for question in discover.questions.names():
+        summary, schema = discover.question(question).summary, _inlined(verb_calls.question_schema(question))
+        _add(app, "POST", f"/runs/{{run}}/inspect/{question}", summary, of_question(question), schema)
+
+
+def _about(name: str, run: Any) -> dict[str, Any]:
+    able = {verb: run.why_not(verb) for verb in discover.verbs.names()}
+    return {
+        "run": name,
+        "task": run.config.task,
+        "model": run.config.model,
+        "verbs": [verb for verb, why in able.items() if why is None],
+        "not_possible": {verb: why for verb, why in able.items() if why is not None},
+        "questions": [each for each in discover.questions.names() if run.unanswered(each) is None],
+    }
+
+
+def _add_sessions(app: FastAPI, hosted: Hosted, kept: sessions.Sessions) -> None:
+    def place(request: Request) -> tuple[str, str]:
+        return request.path_params["run"], request.path_params["session"]
+
+    async def opened(request: Request) -> Response:
+        body = await read_body(request, hosted.limits)
+        return JSONResponse(await kept.begin(request.path_params["run"], body), 201)
+
+    async def push(request: Request) -> Response:
+        return JSONResponse(await kept.push(*place(request), await read_body(request, hosted.limits)))
+
+    async def end(request: Request) -> Response:
+        return JSONResponse(await kept.end(*place(request)))
+
+    async def ahead(request: Request) -> Response:
+        return JSONResponse(await kept.ahead(*place(request), await read_body(request, hosted.limits)))
+
+    async def closed(request: Request) -> Response:
+        return JSONResponse(kept.close(*place(request)))
+
+    async def websocket(socket: WebSocket) -> None:
+        await live.talk(socket, hosted, kept)
+
+    room, one = "/runs/{run}/sessions", "/runs/{run}/sessions/{session}"
+    _add(app, "POST", room, "Open a session.", opened, sessions.Opening.model_json_schema())
+    _add(app, "POST", f"{one}/push", "Push rows; the results that there are now.", push,
+         sessions.Pushing.model_json_schema())  # fmt: skip
+    _add(app, "POST", f"{one}/end", "End a series; the results that are still owed.", end)
+    _add(app, "POST", f"{one}/ahead", "What a verb makes of the stream so far.", ahead,
+         sessions.Ahead.model_json_schema())  # fmt: skip
+    _add(app, "DELETE", one, "Close a session.", closed)
+    app.add_api_websocket_route("/runs/{run}/live", websocket)

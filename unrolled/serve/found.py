@@ -1,0 +1,81 @@
+"""Which runs are served, by name: run directories, comparisons, and folders that hold such. Imports no torch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from unrolled.core.errors import UsageError
+from unrolled.runs.selection import read_table, run_at
+from unrolled.runs.storage.directory import CONFIG, TABLE
+
+MOST = 1000  # runs
+WEIGHTS = "model.safetensors"
+
+
+class Place(NamedTuple):
+    """A run that is served; it is opened when it is asked for."""
+
+    name: str
+    path: Path
+    created: int  # seconds
+
+    def n_bytes(self) -> int:
+        """Bytes of the file of its weights; 0: there is none, which is reported when it is opened."""
+        weights = run_at(self.path) / WEIGHTS
+        return weights.stat().st_size if weights.is_file() else 0
+
+
+def find(paths: Iterable[str]) -> dict[str, Place]:
+    """The runs at some places by name, the first name of a path first.
+
+    A comparison is served under its name by the model that it selected, and each of its runs as NAME.RUN.
+    """
+    found: dict[str, Place] = {}
+    for path in paths:
+        some = list(_in(Path(path)))
+        if not some:
+            raise UsageError(f"{path}: neither a run directory, nor a comparison, nor a folder that holds such")
+        for name, place in some:
+            if name in found and found[name].path != place:
+                raise UsageError(f"{found[name].path} and {place} would both be served as '{name}'; rename one of them")
+            found[name] = Place(name, place, int(place.stat().st_mtime))
+            if len(found) > MOST:
+                raise UsageError(f"{path}: there are more than {MOST} runs; name those to serve")
+    return found
+
+
+def _in(path: Path) -> Iterator[tuple[str, Path]]:
+    if _is_one(path):
+        yield from _one(path)
+    elif path.is_dir():
+        for each in sorted(path.iterdir()):
+            if _is_one(each):
+                yield from _one(each)
+
+
+def _is_one(path: Path) -> bool:
+    return (path / CONFIG).is_file() or (path / TABLE).is_file()
+
+
+def _one(path: Path) -> Iterator[tuple[str, Path]]:
+    name = as_name(path.absolute().name)
+    yield name, path
+    if (path / CONFIG).is_file():
+        return
+    for row in read_table(path)["rows"]:
+        for run in row.get("runs") or []:
+            inner = path / Path(run).name
+            if (inner / CONFIG).is_file():
+                yield f"{name}.{as_name(inner.name)}", inner
+
+
+def as_name(name: str) -> str:
+    """A name that can stand in an address.
+
+    >>> as_name("my run/é")
+    'my-run--'
+    """
+    return re.sub(r"[^A-Za-z0-9._-]", "-", name) or "run"

@@ -1,0 +1,100 @@
+"""Work that a request waits for: done in the thread of a run, its results awaited in the loop of the server."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from unrolled.serve.refused import Refused, too_late
+
+if TYPE_CHECKING:
+    from unrolled.decode.together import Row
+    from unrolled.runs.run import Run
+
+
+class Job:
+    """`start(run)` gives results one by one, between which the thread looks after others."""
+
+    def __init__(self, start: Callable[[Run], Iterator[Any]], seconds: float) -> None:
+        self.start, self.seconds = start, seconds
+        self.deadline = time.monotonic() + seconds
+        self.cancelled = False
+        self._items: deque[Any] = deque()
+        self._error: BaseException | None = None
+        self._ended = False
+        self._loop, self._ready = asyncio.get_running_loop(), asyncio.Event()
+        self._woken = False
+
+    # ---- in the thread of the run
+
+    @property
+    def unwanted(self) -> bool:
+        return self.cancelled or time.monotonic() > self.deadline
+
+    def put(self, item: Any) -> None:
+        self._items.append(item)
+        self._wake()
+
+    def end(self, error: BaseException | None = None) -> None:
+        self._error, self._ended = error, True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._woken:
+            return
+        self._woken = True
+        try:
+            self._loop.call_soon_threadsafe(self._ready.set)
+        except RuntimeError:  # the server has ended
+            self.cancelled = True
+
+    # ---- in the loop of the server
+
+    def cancel(self) -> None:
+        """Nobody waits for it any longer."""
+        self.cancelled = True
+
+    async def some(self) -> list[Any]:
+        """The results that there are, at least one; none: there will be no more."""
+        while True:
+            if self._items:
+                return [self._items.popleft() for _ in range(len(self._items))]
+            if self._ended:
+                if self._error is not None:
+                    raise self._error
+                return []
+            self._ready.clear()
+            self._woken = False
+            if self._items or self._ended:
+                continue
+            left = self.deadline - time.monotonic()
+            try:
+                await asyncio.wait_for(self._ready.wait(), max(left, 0) + 0.05)
+            except TimeoutError:
+                self.cancel()
+                raise too_late(self.seconds) from None
+
+    async def all(self) -> list[Any]:
+        """All results."""
+        found: list[Any] = []
+        while some := await self.some():
+            found += some
+        return found
+
+
+class Writing(Job):
+    """Texts that are written beside those of other requests: `begin(run)` gives their rows. Its results are pairs: the
+    number of a row and the outputs for its prompt, then the number and a token each time."""
+
+    def __init__(self, begin: Callable[[Run], list[Row]], seconds: float) -> None:
+        super().__init__(lambda _: iter(()), seconds)
+        self.begin = begin
+        self.rows: list[Row] = []
+        self.writing: set[int] = set()  # numbers of the rows that are not ended
+
+    def outcome(self) -> Refused | None:
+        """Why it ended before its texts did."""
+        return None if self.cancelled else too_late(self.seconds)

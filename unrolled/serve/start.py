@@ -1,0 +1,101 @@
+"""Start a server: check who may reach it, then listen until it is stopped."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Iterable
+from typing import Any
+
+from unrolled.core.errors import CannotWrite, UsageError
+from unrolled.core.front import speak_to
+from unrolled.serve.counted import Counted
+from unrolled.serve.found import find
+from unrolled.serve.guard import LOCAL, App
+from unrolled.serve.limits import Limits
+from unrolled.serve.log import write
+
+LEAST_TOKEN = 16  # letters
+
+
+def require_extra() -> None:
+    """That the packages of a server are installed."""
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+        import websockets  # noqa: F401
+    except ImportError as error:
+        raise UsageError(
+            f"a server needs the package {error.name}: install the extra with pip install 'unrolled[serve]'"
+        ) from None
+
+
+def make(
+    paths: Iterable[str],
+    limits: Limits,
+    host: str = "127.0.0.1",
+    token: str | None = None,
+    allowed: Iterable[str] = (),
+    own_file: str | None = None,
+) -> App:
+    """The server of some runs as an ASGI application."""
+    require_extra()
+    if token is not None and (len(token) < LEAST_TOKEN or not token.isascii() or not token.isprintable()):
+        raise UsageError(f"a token has at least {LEAST_TOKEN} letters of ASCII")
+    if host not in LOCAL and token is None:
+        raise UsageError(
+            f"everybody who reaches {host} could use the server: give a token with --token-file FILE, or UNROLLED_TOKEN"
+        )
+    from unrolled.serve.app import make_app
+    from unrolled.serve.hosted import Hosted
+
+    speak_to("python")  # clients name settings as they are in JSON
+    hosted = Hosted(find(paths), limits, Counted(), own_file)
+    return make_app(hosted, {*LOCAL, host, *allowed}, token)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """The address, taken before anything else is done."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+        found.listen(128)  # who connects from now on is answered when the server has started
+    except OSError as error:
+        found.close()
+        raise CannotWrite(
+            f"{host}:{port} cannot be listened on ({error.strerror or error}); give another --port"
+        ) from None
+    return found
+
+
+def server(app: App, limits: Limits) -> Any:
+    """The HTTP server of an application."""
+    import uvicorn
+
+    from unrolled.serve.impatient import Impatient
+
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, date_header=True, timeout_keep_alive=5,
+        limit_concurrency=4 * limits.concurrent + 16, h11_max_incomplete_event_size=64 * 2**10, http=Impatient,
+        ws="websockets-sansio", ws_max_size=limits.body, timeout_graceful_shutdown=5, lifespan="on",
+    )  # fmt: skip
+    return uvicorn.Server(config)
+
+
+def serve(app: App, limits: Limits, host: str, port: int) -> None:
+    """Listen until Ctrl-C or SIGTERM."""
+    taken = listen(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    print(f"Serving at http://{shown}:{taken.getsockname()[1]}/ (Ctrl-C stops)", flush=True)
+    write("listening", host=host, port=taken.getsockname()[1])
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # uvicorn ends by it, and then raises it once more
+    try:
+        server(app, limits).run(sockets=[taken])
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        taken.close()
+        write("stopped")
