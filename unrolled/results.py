@@ -66,10 +66,12 @@ class Prediction(Forecast, total=False):
     finished: bool
     candidates: list[Candidate]
     text: str  # next-token
-    next: str
+    next: str | list[float]  # next-token: a token; handwriting: the likeliest move [x, y] to the next point
     likely: list[Likely]  # next-token, next-frame
     sequence: int  # next-frame
     frames: int
+    drawing: int  # handwriting
+    points: int
 
 
 class Generated(TypedDict, total=False):

@@ -60,7 +60,8 @@ class ElmanKernel(Kernel):
         self.activate, self.slope = IN_PLACE[activation], SLOPES[activation]
 
     def reference(self, x: Tensor, h0: Tensor, *parameters: Any) -> tuple[Tensor, Tensor]:
-        return elman_reference(x, h0, *parameters, activation=self.activation)
+        W_ih, W_hh, b = parameters
+        return elman_reference(x, h0, W_ih, W_hh, b, self.activation)
 
     def forward(self, x: Tensor, h0: Tensor, *parameters: Any) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         W_ih, W_hh, b = parameters
