@@ -18,7 +18,7 @@ SOURCES = sorted(str(path) for path in Path("native").glob("*.cpp"))
 HEADERS = sorted(str(path) for path in Path("native").glob("*.h"))
 FLAGS = ["-O3", "-std=c++17", "-fno-math-errno", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-g0"]
 OPENMP = ["-fopenmp"] if sys.platform == "linux" else []  # compiled in, never linked: torch brings the one runtime
-# Flags ask for no more than what torch has seen when it reports AVX2 or AVX512. VBYTES: bytes of a register; ROWS, COLS:
+# Flags ask for no more than torch has seen when it reports AVX2 or AVX512. VBYTES: bytes of a register; ROWS, COLS:
 # rows and registers of a tile of a product (docs/decisions/0031).
 X86 = {
     "v2": ["-DVBYTES=16", "-DROWS=4", "-DCOLS=2"],

@@ -1,14 +1,16 @@
-"""The recurrent family against torch.nn: `python -m benchmarks.recurrent [--threads 1 2] [--repeats 7]`.
+"""The recurrent family against torch.nn: `python -m benchmarks.recurrent [--threads 1 2] [--levels v3] [--repeats 7]`.
 
 Ours and theirs take turns within one run, and the best time of several counts for both, so that a busy machine hurts
-them alike. A training step is forward and backward with gradients of all weights; a tick is one call with T = 1 at
-batch 1 without gradients, the state handed on. The figures are printed and kept in benchmarks/results/recurrent.json.
+them alike. A training step is forward and backward with gradients of all weights, at each of the levels of the native
+kernels (docs/native.md; without an option: off and the one that serves here); a tick is one call with T = 1 at batch 1
+without gradients, the state handed on. The figures are printed and kept in benchmarks/results/recurrent.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import time
 from collections.abc import Callable
@@ -19,6 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unrolled.kernels import native
 from unrolled.layers.recurrent import deer
 from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Cell, Elman
 from unrolled.layers.recurrent.fused import fused
@@ -30,12 +33,15 @@ TICKS = [(16, 32), (64, 128), (128, 256), (256, 256)]  # D, H
 TWINS: list[tuple[str, type[nn.RNNBase], type[Cell]]] = [
     ("gru", nn.GRU, GRU), ("elman", nn.RNN, Elman), ("lstm", nn.LSTM, LSTM),
 ]  # fmt: skip
-GOALS = {  # the least ratio theirs / ours, by what is run and its size
-    **{("train", name, size): 2.0 for name in ("gru", "elman") for size in SIZES[:2]},
-    **{("train", name, SIZES[3]): 0.95 for name in ("gru", "elman")},
-    **{("train", "lstm", size): 0.95 for size in SIZES},
-    ("tick", "lstm", (256, 256)): 4.0,
-}
+BY_LEVEL = {"v3": (13.0, 16.0, 1.8, 1.3), "v4": (15.0, 15.0, 2.2, 1.3), "off": (2.0, 2.0, None, 0.95)}  # of GRU, Elman
+LSTMS = {"v3": (1.3, 1.3, 0.98, 0.98), "v4": (1.3, 1.3, 0.98, 0.98), "off": 4 * (0.95,)}
+GOALS = {  # the least ratio theirs / ours, by what is run, its size and the level of the kernels
+    **{("train", name, size, level): goal for name in ("gru", "elman") for level, goals in BY_LEVEL.items()
+       for size, goal in zip(SIZES, goals, strict=True)},
+    **{("train", "lstm", size, level): goal for level, goals in LSTMS.items()
+       for size, goal in zip(SIZES, goals, strict=True)},
+}  # fmt: skip
+TICK_GOALS = {("tick", "lstm", (256, 256)): 4.0}  # at any level
 
 
 def interleaved(
@@ -54,16 +60,17 @@ def interleaved(
     return best
 
 
-def training_step(module: nn.Module, x: Tensor) -> Callable[[], None]:
+def training_step(module: nn.Module, x: Tensor, level: str = "off") -> Callable[[], None]:
     def step() -> None:
-        module.zero_grad()
-        y: Tensor = module(x)[0]
-        y.backward(torch.ones_like(y))
+        with native.using(level):
+            module.zero_grad()
+            y: Tensor = module(x)[0]
+            y.backward(torch.ones_like(y))
 
     return step
 
 
-def bench_training(repeats: int) -> list[dict[str, Any]]:
+def bench_training(repeats: int, levels: list[str]) -> list[dict[str, Any]]:
     rows = []
     for size in SIZES:
         B, T, D, H = size
@@ -71,9 +78,12 @@ def bench_training(repeats: int) -> list[dict[str, Any]]:
         for name, theirs, ours in [*TWINS, ("book-gru", nn.GRU, BookGRU)]:
             times = []
             for _ in range(3):  # anew, for where the weights happen to lie in memory decides over a third of some times
-                runs = [training_step(theirs(D, H, batch_first=True), x), training_step(Recurrent(ours(D, H)), x)]
+                own = Recurrent(ours(D, H))
+                runs = [training_step(theirs(D, H, batch_first=True), x)]
+                runs += [training_step(own, x, level) for level in levels]
                 times.append(interleaved(runs, max(1, repeats // 2)))
-            rows.append(row("train", name, size, *map(min, zip(*times, strict=True))))
+            best, *bests = map(min, zip(*times, strict=True))
+            rows += [row("train", name, size, best, t, level) for level, t in zip(levels, bests, strict=True)]
     return rows
 
 
@@ -110,12 +120,15 @@ def bench_deer(repeats: int) -> list[dict[str, Any]]:
     return rows
 
 
-def row(what: str, name: str, size: tuple[int, ...], theirs: float, ours: float) -> dict[str, Any]:
-    goal = GOALS.get((what, name, size))
-    result = {"what": what, "cell": name, "size": list(size), "torch_ms": round(1e3 * theirs, 4),
+def row(
+    what: str, name: str, size: tuple[int, ...], theirs: float, ours: float, level: str | None = None
+) -> dict[str, Any]:
+    level = level or native.loaded().level
+    goal = GOALS.get((what, name, size, level), TICK_GOALS.get((what, name, size)))
+    result = {"what": what, "cell": name, "size": list(size), "level": level, "torch_ms": round(1e3 * theirs, 4),
               "ours_ms": round(1e3 * ours, 4), "ratio": round(theirs / ours, 3), "goal": goal}  # fmt: skip
     verdict = "" if goal is None else f"  goal {goal:.2f} {'met' if theirs / ours >= goal else 'MISSED'}"
-    print(f"{what:12} {name:9} {size!s:22} torch.nn {1e3 * theirs:9.3f} ms  ours {1e3 * ours:9.3f} ms  "
+    print(f"{what:12} {name:9} {size!s:22} {level:4} torch.nn {1e3 * theirs:9.3f} ms  ours {1e3 * ours:9.3f} ms  "
           f"ratio {theirs / ours:6.2f}{verdict}", flush=True)  # fmt: skip
     return result
 
@@ -133,6 +146,10 @@ def main() -> None:
     parser.add_argument(
         "--threads", type=int, nargs="+", default=[torch.get_num_threads()], help="thread counts to run"
     )
+    served = native.loaded().level
+    parser.add_argument(
+        "--levels", nargs="+", default=sorted({"off", served}), help="levels of the kernels to train by"
+    )
     parser.add_argument("--repeats", type=int, default=7, help="turns of each; the best counts")
     options = parser.parse_args()
     results = []
@@ -140,9 +157,19 @@ def main() -> None:
         torch.set_num_threads(threads)
         torch.manual_seed(0)
         print(f"--- {threads} thread(s), {cpu_name()}, torch {torch.__version__}")
-        rows = [*bench_training(options.repeats), *bench_ticks(options.repeats), *bench_deer(options.repeats)]
+        rows = [
+            *bench_training(options.repeats, options.levels),
+            *bench_ticks(options.repeats),
+            *bench_deer(options.repeats),
+        ]
         results.append({"threads": threads, "rows": rows})
-    report = {"torch": torch.__version__, "python": platform.python_version(), "cpu": cpu_name(), "results": results}
+    report = {
+        "load": os.getloadavg()[0],
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "cpu": cpu_name(),
+        "results": results,
+    }
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     print(f"written to {RESULTS}")

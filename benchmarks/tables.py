@@ -39,13 +39,14 @@ def recurrent() -> str:
         ratios = [
             f"{line['ratio']:.2f}" + (" missed" if goal and line["ratio"] < line["goal"] else "") for line in lines
         ]
-        rows.append([first["what"], first["cell"], size, *ratios, goal])
-    titles = ["what", "cell", "size", *(f"ratio, {n} thread{'s' * (n > 1)}" for n in threads), "goal"]
+        rows.append([first["what"], first["cell"], size, first["level"], *ratios, goal])
+    titles = ["what", "cell", "size", "level", *(f"ratio, {n} thread{'s' * (n > 1)}" for n in threads), "goal"]
     text = (
         f"\n## The recurrent family against torch.nn\n\n{found['cpu']}, torch {found['torch']}: torch.nn's time over "
     )
     text += (
-        "ours. A training step has size (B, T, D, H), a tick at batch 1 (D, H). The ticks of torch.nn.LSTM vary by a "
+        "ours, by level of [the native kernels](native.md). A training step has size (B, T, D, H), a tick at batch 1 "
+        "(D, H). The ticks of torch.nn.LSTM vary by a "
     )
     text += "factor of four from run to run; these are its faster ones.\n\n"
     return text + table(titles, rows) + "\n"
