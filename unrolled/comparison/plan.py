@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
-from unrolled.comparison.config import SIZES, CompareConfig, fractions_of
+from unrolled.comparison.config import RACE, SIZES, CompareConfig, fractions_of
 from unrolled.comparison.match import TOLERANCE, Sized, match_widths
 from unrolled.core import discover
 from unrolled.core.config import Record
@@ -65,6 +65,21 @@ class Job(Record):
         return self.kind == "model" and not self.members and not self.solved and self.needs is None
 
 
+class Rung(Record):
+    """A stage of a race: runs that are trained for the same time, after which some of them are stopped."""
+
+    time: float
+    """Seconds that each run would have in all if no other were stopped."""
+    until: float | None
+    """Seconds of its time after which each run is judged; None: the last rung, to the end."""
+    runs: list[Folder]
+    scores: dict[str, float] = {}
+    """The criterion of each row on validation data; smaller is better."""
+    stopped: dict[str, str] = {}
+    """Rows that were stopped, and why."""
+    judged: bool = False
+
+
 DECIDED = {"model": "models", "seed": "seeds", "fraction": "fractions", "data.fraction": "fractions"}
 """settings that differ from run to run, and by which of its own a comparison is asked for them"""
 
@@ -89,7 +104,9 @@ class Plan(Record):
     at_once: int
     threads: int
     share: float | None = None
-    """Seconds of each run."""
+    """Seconds of each run; in a race, those that each would have if none were stopped."""
+    rungs: list[Rung] = []
+    """How a race went so far."""
     notes: list[str] = []
     recipe: list[str] = []
     """What was chosen for all runs from the data, in words."""
@@ -107,6 +124,17 @@ class Plan(Record):
     @property
     def n_folds(self) -> int:
         return max((len(job.members) for job in self.jobs), default=0) or 1
+
+    @property
+    def may_race(self) -> bool:
+        """Whether runs that are hopeless may be stopped: of one split and one amount of data, under a time budget."""
+        whole = len(fractions_of(self.asked.fractions)) == 1 and self.n_folds == 1
+        return self.asked.match == RACE and self.asked.steps is None and whole
+
+    @property
+    def match(self) -> str:
+        """What was equal for all runs."""
+        return "time" if self.asked.match == RACE and not self.rungs else self.asked.match
 
     @property
     def rounds(self) -> int:
