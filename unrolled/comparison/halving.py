@@ -22,7 +22,7 @@ from unrolled.core.metric import Metric
 from unrolled.training.rungs import Reached
 
 HOLD = 0.5  # of T
-SHORTEST = 10.0  # seconds of T in the first rung; in less, starting again costs more than stopping gains
+SHORTEST = 20.0  # seconds of T in the first rung; in less, starting again costs more than stopping gains
 FEWEST = 2  # rows that come to the end, at least
 NEAR = 0.01  # of the score of the last row that continues: what is closer to it continues too
 SPARE = 1.0  # seconds, at least, from one rung to the next

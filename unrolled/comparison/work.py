@@ -137,7 +137,8 @@ class Work:
         used = sum(found.seconds for job in raced if (found := rungs.reached(self.folder / job.folder)) is not None)
         seconds = min(self._left(), plan.share * plan.rounds - used / plan.at_once)
         before = max((found.seconds for found in at), default=0.0)
-        whole = before + max(LEAST, seconds / -(-len(running) // plan.at_once))
+        again = statistics.median(self.preparing or [0.0]) if at else 0.0
+        whole = before + max(LEAST, seconds / -(-len(running) // plan.at_once) - again)
         labels = len({job.label for job in running})
         until = halving.judged_after(whole, before, labels, plan.asked.seeds, plan.at_once)
         if until is None:

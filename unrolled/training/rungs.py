@@ -26,7 +26,7 @@ from unrolled.training.progress import Quiet
 from unrolled.training.schedule import Plan
 
 FILE = "rung.json"
-JUDGED = 20_000  # tokens of validation data, at most, by which runs are judged: the same ones for all
+JUDGED = 10_000  # tokens of validation data, at most, by which runs are judged: the same ones for all
 
 _seconds: ContextVar[float | None] = ContextVar("rung", default=None)
 
