@@ -181,18 +181,33 @@ def _parts(facts: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     return sorted(parts.items(), key=lambda part: order.get(part[0], 3))
 
 
+def _race(found: Any) -> str:
+    """Its rungs: how many runs were trained for how long, and who was stopped."""
+    rungs = [mapping(rung) for rung in found] if isinstance(found, list) else []
+    said = []
+    for rung in rungs:
+        runs, stopped = rung.get("runs"), mapping(rung.get("stopped"))
+        n = len(runs) if isinstance(runs, list) else 0
+        until = number(rung.get("until"))
+        long = f"up to {time_words(until)} each" if until is not None else f"{time_words(rung.get('time'))} each in all"
+        said.append(f"{n} runs {long}" + (f", {listed(stopped)} stopped" if stopped else ""))
+    return "; then ".join(said)
+
+
 def _conditions(table: dict[str, Any]) -> list[tuple[str, str]]:
     """Under which conditions the rows were made."""
     from unrolled.report.words import time_words
 
     same = "number of steps" if table.get("steps") else "training time"
     matched = {"time": f"the same {same} for each", "params": "about the same number of parameters for each"}
+    matched["race"] = "the same training time up to each rung of a race, where the worse half is stopped"
     seeds = table.get("seeds") or []
     found = [
         ("task", f"{table.get('task')}{', guessed: ' + str(table['guessed']) if table.get('guessed') else ''}"),
         ("matched", matched.get(str(table.get("match")), "")),
         ("budget", time_words(table.get("budget_seconds"))),
         ("time per run", time_words(table.get("share_seconds"))),
+        ("race", _race(table.get("race"))),
         ("steps", fact_words(table["steps"]) if table.get("steps") else ""),
         ("seeds", ", ".join(map(str, seeds))),
         ("threads", fact_words(table["threads"]) if table.get("threads") else ""),
