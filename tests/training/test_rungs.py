@@ -12,7 +12,8 @@ import torch
 
 import unrolled
 from unrolled.runs.storage.checkpoint import Checkpoints
-from unrolled.training import api, loop, rungs
+from unrolled.runs.storage.directory import RunDirectory
+from unrolled.training import api, finishing, loop, rungs
 
 TEXT = ["the cat sat on the mat", "a dog ate my homework", "no cat has nine lives", "the dog sat on a log"] * 12
 SMALL: dict[str, Any] = {"batch_size": 4, "d_state": 8, "evaluate_every": 20, "threads": 1, "warmup": 5, "plain": True}
@@ -27,7 +28,7 @@ def paused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         now[0] += 0.01
         return step(self)
 
-    for module in (loop, api):
+    for module in (loop, api, finishing):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(loop.Loop, "_step", timed)
     with pytest.raises(rungs.Paused), rungs.until(0.6):
@@ -48,6 +49,7 @@ def test_a_run_pauses_at_its_rung(paused: Path) -> None:
     assert at is not None
     assert at.seconds == pytest.approx(0.6, abs=0.011)
     assert at.steps in (60, 61)
+    assert at.criterion == "nats"
     total, count = (sum(unit[i] for unit in at.units) for i in (0, 1))
     assert total / count == pytest.approx(at.score)  # nats are their mean
     assert horizon(paused) is None  # how long it will be is open
@@ -89,6 +91,33 @@ def _last(path: Path) -> dict[str, torch.Tensor]:
     found = Checkpoints(path / "checkpoints").latest()
     assert found is not None
     return found.tensors
+
+
+@pytest.mark.parametrize(
+    ("schedule", "can"), [("trapezoid", True), ("constant", True), ("plateau", True), ("cosine", False)]
+)
+def test_only_a_rate_that_is_flat_at_first_can_wait(schedule: str, can: bool) -> None:
+    config = api.configure("next-token", "gru", TEXT, {"schedule": schedule})
+    assert rungs.can_wait(config) is can
+
+
+def test_what_was_used_at_a_rung_stays_used(paused: Path) -> None:
+    """Also where the checkpoint is from before: rates were raced, and of them the winner's time is in it."""
+    before = rungs.reached(paused)
+    assert before is not None
+    values = json.loads((paused / "rung.json").read_text())
+    RunDirectory.open(paused).write_json("rung.json", {**values, "seconds": 30.0})
+    rungs.end(paused, "stopped")
+    assert unrolled.train(TEXT, resume=paused).result["steps"] == before.steps
+
+
+def test_a_rung_of_another_kind_is_none(paused: Path) -> None:
+    before = (paused / "rung.json").read_text()
+    for odd in ("[]", "{}", '{"seconds": -1, "steps": 1, "criterion": "nats", "score": 1}', "{"):
+        (paused / "rung.json").write_text(odd)
+        assert rungs.reached(paused) is None
+    (paused / "rung.json").write_text(before)
+    assert rungs.reached(paused) is not None
 
 
 def test_a_plain_run_has_no_rung(tmp_path: Path) -> None:

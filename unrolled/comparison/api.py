@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from unrolled.comparison import small, starting
+from unrolled.comparison import halving, small, starting
 from unrolled.comparison.budget import Paces, Timing, held_out_limit, paces_of, require_time, with_solved
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.cores import share_of_cores, with_threads
 from unrolled.comparison.engine import Engine, Inline, Processes
 from unrolled.comparison.files import read_plan, require_named, write_plan
+from unrolled.comparison.orders import LOOK_OFTEN, SHORT, Given
 from unrolled.comparison.plan import (
     Plan,
     baseline_jobs,
@@ -31,7 +32,7 @@ from unrolled.comparison.plan import (
 )
 from unrolled.comparison.saved import Comparison
 from unrolled.comparison.view import View, for_python
-from unrolled.comparison.work import LOOK_OFTEN, SHORT, Given, Work
+from unrolled.comparison.work import Work
 from unrolled.core import discover
 from unrolled.core.errors import UsageError
 from unrolled.core.front import option
@@ -160,6 +161,7 @@ def make_plan(
         started_from = starting.jobs_from(asked, saved, apart.get(saved.model, {}))
         jobs += started_from
         configs[saved.model] = configure(task, saved.model, data, look | rest | started_from[-1].settings)
+    asked, unlike = halving.without_race(asked, {job.model: configs[job.model] for job in jobs if job.trained})
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     named = names_of_sources(data)
     most = 1 if MEMORY in named.values() else asked.jobs or min(cores, MOST_AT_ONCE)
@@ -177,7 +179,7 @@ def make_plan(
     plan = Plan(
         data=named.pop("train"), given=named, task=task, guessed=guessed, asked=asked, settings=rest | held_out,
         apart=apart, jobs=jobs, at_once=at_once, threads=int(rest.get("threads") or share_of_cores(cores // at_once)),
-        notes=[*of_sizes, *notes, *more], recipe=recipe,
+        notes=[*of_sizes, *notes, *unlike, *more], recipe=recipe,
         own_file=None if own_file is None else str(own_file),
         own_file_sha256=None if own_file is None else fingerprint(own_file),
     )  # fmt: skip

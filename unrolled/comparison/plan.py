@@ -25,6 +25,7 @@ from unrolled.core.spec import PRESETS, Asks, ModelSpec, misfit
 from unrolled.core.task import Task
 from unrolled.runs.config import Budget
 from unrolled.runs.trust import named_beside
+from unrolled.runs.values import Seconds
 
 LONGEST = 255  # bytes of the name of a folder
 ENSEMBLE, COMBINING = "ensemble", 0.12  # the folder and kind of a combination of all runs, and its share of the time
@@ -68,9 +69,9 @@ class Job(Record):
 class Rung(Record):
     """A stage of a race: runs that are trained for the same time, after which some of them are stopped."""
 
-    time: float
-    """Seconds that each run would have in all if no other were stopped."""
-    until: float | None
+    time: Seconds
+    """Seconds that each run has in all if no other is stopped."""
+    until: Seconds | None
     """Seconds of its time after which each run is judged; None: the last rung, to the end."""
     runs: list[Folder]
     scores: dict[str, float] = {}
@@ -126,10 +127,14 @@ class Plan(Record):
         return max((len(job.members) for job in self.jobs), default=0) or 1
 
     @property
+    def runs_of_row(self) -> int:
+        """Seeds or folds."""
+        return self.asked.seeds * self.n_folds
+
+    @property
     def may_race(self) -> bool:
-        """Whether runs that are hopeless may be stopped: of one split and one amount of data, under a time budget."""
-        whole = len(fractions_of(self.asked.fractions)) == 1 and self.n_folds == 1
-        return self.asked.match == RACE and self.asked.steps is None and whole
+        """Whether runs that are hopeless may be stopped: under a time budget, where all have the same data."""
+        return self.asked.match == RACE and self.asked.steps is None and len(fractions_of(self.asked.fractions)) == 1
 
     @property
     def match(self) -> str:

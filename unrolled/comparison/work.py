@@ -7,39 +7,26 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from unrolled.comparison import halving
 from unrolled.comparison.budget import LEFT_OVER
 from unrolled.comparison.engine import Engine
 from unrolled.comparison.failures import Failure, complete, diverged_before, none_trained
 from unrolled.comparison.files import write_plan, write_table
+from unrolled.comparison.orders import Given, Order, is_done, order_of
 from unrolled.comparison.plan import ENSEMBLE, Job, Plan, Rung
 from unrolled.comparison.table import make_table
 from unrolled.comparison.view import View
 from unrolled.comparison.worker import ENDS, LEAST
-from unrolled.core import discover
 from unrolled.core.errors import CannotWrite, Interrupted
-from unrolled.data.given_splits import names_of_sources
 from unrolled.report.page import write_report
-from unrolled.runs.results import RESULT, read_result
-from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.trust import named_beside, opening, resume_command
 from unrolled.training import rungs
 from unrolled.training.progress import clock
 from unrolled.training.signals import StopFlag
 
-SHORT = 300.0  # seconds; a shorter run is looked at more often, on less, so that there is a curve to see
-LOOK_OFTEN = {"evaluate_every": 100, "evaluate_tokens": 30_000}
 OVER = 0.05  # share of the budget by which it may be exceeded without a note
-
-
-class Given(NamedTuple):
-    """What the reader of this very command named: no run is given a path that only the plan holds."""
-
-    data: Any
-    own_file: str | Path | None
-    resumed: bool = False  # there may be results of before
 
 
 class Work:
@@ -91,13 +78,21 @@ class Work:
 
     def _models(self, jobs: Sequence[Job], flag: StopFlag) -> None:
         """Those that are trained: in a race, where enough time is left for one, otherwise with equal shares."""
-        share = self.plan.share
-        enough = self.plan.may_race and share is not None and share >= halving.SHORTEST
-        seeds, labels = self.plan.asked.seeds, len({job.label for job in jobs})
-        if self.plan.rungs or (enough and halving.n_kept(labels, seeds, self.plan.at_once) < labels):
-            self._race(jobs, flag)
+        plan, alone = self.plan, [job for job in jobs if not job.members]
+        if plan.rungs or self._may_race(alone):
+            self._race(alone, flag)
+            self._do([job for job in jobs if job.members], flag)
         else:
             self._phase(jobs, flag)
+
+    def _may_race(self, jobs: Sequence[Job]) -> bool:
+        """Whether a race would stop anybody; where the time is too short for one, that is said."""
+        plan, rows = self.plan, len({job.label for job in jobs})
+        if not plan.may_race or plan.share is None or halving.n_kept(rows, plan.runs_of_row, plan.at_once) == rows:
+            return False
+        if plan.share < halving.SHORTEST:
+            self.view.say(f"no race, every run has the same time: {halving.SHORTEST:.0f} s each are needed for one")
+        return plan.share >= halving.SHORTEST
 
     def _race(self, jobs: Sequence[Job], flag: StopFlag) -> None:
         """Rung by rung; what is decided is in the plan, so that a race that is stopped resumes where it was."""
@@ -119,51 +114,62 @@ class Work:
             number += 1
 
     def _races(self, job: Job, number: int) -> bool:
-        """Whether a run is still there at a rung."""
-        gone = job.folder in self.failed or job.folder in self.needs
-        return not gone and not any(job.label in rung.stopped for rung in self.plan.rungs[:number])
+        """Whether a run is still there at a rung; where one of its folds is gone, a row is."""
+        gone = self.failed.keys() | self.needs.keys()
+        row = [job] if job.fold is None else [each for each in self.plan.jobs if each.label == job.label]
+        return not any(each.folder in gone for each in row) and not any(
+            job.label in rung.stopped for rung in self.plan.rungs[:number]
+        )
+
+    def _reached(self, job: Job) -> rungs.Reached | None:
+        """Where a run that is under way stood at its last rung."""
+        return None if is_done(self.folder, job) else rungs.reached(self.folder / job.folder)
 
     def _has_reached(self, job: Job, until: float) -> bool:
-        at = rungs.reached(self.folder / job.folder)
-        return not self._is_done(job) and at is not None and at.seconds >= until
+        at = self._reached(job)
+        return at is not None and at.seconds >= until
 
     def _next_rung(self, left: Sequence[Job]) -> Rung:
         """A rung of these runs: of the time that is left by the clock, and by what all runs have used."""
         plan = self.plan
         assert plan.share is not None
-        running = [job for job in left if not self._is_done(job)] or list(left)
-        at = [found for job in running if (found := rungs.reached(self.folder / job.folder)) is not None]
-        raced = [job for job in plan.jobs if job.trained]
-        used = sum(found.seconds for job in raced if (found := rungs.reached(self.folder / job.folder)) is not None)
+        running = [job for job in left if not is_done(self.folder, job)] or list(left)
+        before = max((at.seconds for job in running if (at := self._reached(job)) is not None), default=0.0)
+        raced = [rungs.reached(self.folder / job.folder) for job in plan.jobs if job.trained]
+        used = sum(at.seconds for at in raced if at is not None)
         seconds = min(self._left(), plan.share * plan.rounds - used / plan.at_once)
-        before = max((found.seconds for found in at), default=0.0)
-        again = statistics.median(self.preparing or [0.0]) if at else 0.0
-        whole = before + max(LEAST, seconds / -(-len(running) // plan.at_once) - again)
+        overhead = (self._preparing() if before else 0.0) + min(self._rest(), plan.share / 2)
+        whole = before + max(LEAST, seconds / -(-len(running) // plan.at_once) - overhead)
         labels = len({job.label for job in running})
-        until = halving.judged_after(whole, before, labels, plan.asked.seeds, plan.at_once)
+        until = halving.judged_after(whole, before, labels, plan.runs_of_row, plan.at_once)
         if until is None:
-            self.view.say(f"race: the last rung, {len(running)} runs with {whole:.0f} s each in all")
+            self.view.say(f"race: last rung, {len(running)} runs of {whole:.0f} s each in all")
         else:
             self.view.say(f"race: rung {len(plan.rungs) + 1}, {len(running)} runs up to {until:.0f} s each")
         return Rung(time=round(whole, 2), until=until, runs=[job.folder for job in running])
 
     def _judged(self, number: int, left: Sequence[Job]) -> Rung:
         """A rung with who is stopped there."""
-        rung, plan = self.plan.rungs[number], self.plan
+        plan = self.plan
         rows: dict[str, list[rungs.Reached]] = {}
         for job in left:
-            found = rungs.reached(self.folder / job.folder)
-            if found is not None and not self._is_done(job) and self._races(job, number):
-                rows.setdefault(job.label, []).append(found)
-        standings = [halving.Standing(label, each) for label, each in rows.items()]
-        kept = halving.n_kept(len(standings), plan.asked.seeds, plan.at_once)
-        task = discover.tasks.load(plan.task).Task
-        named = task.CRITERION or task.SCORE
-        lost = halving.stopped(standings, kept, number + 1, named)
+            if self._races(job, number) and (at := self._reached(job)) is not None:
+                rows.setdefault(job.label, []).append(at)
+        standings = [halving.Standing(label, each, plan.n_folds > 1) for label, each in rows.items()]
+        kept = halving.n_kept(len(standings), plan.runs_of_row, plan.at_once)
+        lost = halving.stopped(standings, kept, number + 1)
         for label, why in lost.items():
             self.view.say(f"race: {label} {why}")
         scores = {row.label: row.score for row in standings}
-        return rung.model_copy(update={"scores": scores, "stopped": lost, "judged": True})
+        return plan.rungs[number].model_copy(update={"scores": scores, "stopped": lost, "judged": True})
+
+    def _preparing(self) -> float:
+        """Seconds that a run needs, on this machine under its load, to start again."""
+        return statistics.median(self.preparing or [0.0])
+
+    def _rest(self) -> float:
+        """Seconds that a run needs after its figures."""
+        return statistics.median(self.rests or [0.0])
 
     def _put(self, number: int, rung: Rung) -> Rung:
         """Keep what is decided."""
@@ -191,12 +197,12 @@ class Work:
         """Those runs that are not done yet, unless somebody has asked to stop; in a race up to a rung."""
         jobs = [] if self.stopped else jobs
         for job in jobs:
-            if self._is_done(job):
+            if is_done(self.folder, job):
                 complete(self.folder / job.folder)
                 self.view.event({"event": "done", "folder": job.folder})
             elif job.folder in self.failed:  # and would again
                 self.view.event(self.failed[job.folder].event(job.folder))
-        left = [job for job in jobs if not self._is_done(job) and job.folder not in self.failed]
+        left = [job for job in jobs if not is_done(self.folder, job) and job.folder not in self.failed]
         for event in self.engine.events(self._timed(left, rung), flag):
             if event["event"] == "failed" and event["code"] == CannotWrite.exit_code:  # others would fail as well
                 raise CannotWrite(f"{event['folder']}: {event['why']}; then resume with: {self._again()}")
@@ -214,9 +220,6 @@ class Work:
                 self._save(finished=False)
         self.stopped = self.stopped or flag.asked
 
-    def _is_done(self, job: Job) -> bool:
-        return (self.folder / job.folder / "result.json").exists()
-
     def _share(self) -> None:
         """Divide what is left of the time; the share is kept, so that a resumed comparison stays fair."""
         plan = self.plan
@@ -228,16 +231,16 @@ class Work:
         write_plan(self.folder, self.plan)
         self.view.say(f"{n} runs, {plan.at_once} at a time, {share:.0f} s each on {plan.threads} thread(s)")
 
-    def _timed(self, jobs: Sequence[Job], rung: Rung | None) -> list[dict[str, Any]]:
+    def _timed(self, jobs: Sequence[Job], rung: Rung | None) -> list[Order]:
         """Orders: runs that are trained with the time that they have. All know when the last of them must be done.
 
         What runs do after their figures is expected to take as long as it did so far, on this machine under its load.
         """
-        plan, orders = self.plan, [self._order(job) for job in jobs]
+        plan, orders = self.plan, [order_of(self.folder, self.plan, self.given, job) for job in jobs]
         if plan.asked.steps is not None or plan.share is None:
             return orders
         if rung is not None:
-            facts = {"time": rung.time, "preparing": statistics.median(self.preparing or [0.0])}
+            facts = {"time": rung.time, "preparing": self._preparing()}
             for job, order in zip(jobs, orders, strict=True):
                 end = rung.stopped.get(job.label)
                 order["rung"] = {**facts, "until": None if end else rung.until, "end": end}
@@ -246,53 +249,10 @@ class Work:
         trained = [order for order in orders if order["trained"]]
         rounds = -(-len(trained) // plan.at_once)
         share = plan.share if rung is None else max(LEAST, self._left() / max(rounds, 1))
-        facts = {"share": share, "deadline": time.time() + rounds * share}
-        facts["rest"] = min(statistics.median(self.rests or [0.0]), share / 2)
+        facts = {"share": share, "deadline": time.time() + rounds * share, "rest": min(self._rest(), share / 2)}
         for number, order in enumerate(trained):
             order["budget"] = {**facts, "rounds": rounds - number // plan.at_once}
         return orders
-
-    def _order(self, job: Job) -> dict[str, Any]:
-        plan = self.plan
-        settings = {**plan.settings, **job.settings, "seed": job.seed, "fraction": job.fraction}
-        settings["threads"] = plan.threads
-        if job.kind == "model":
-            if plan.asked.steps:
-                settings = {"budget.steps": plan.asked.steps} | settings
-            if plan.asked.plain:
-                settings["plain"] = True
-                settings = LOOK_OFTEN | settings if plan.share is not None and plan.share < SHORT else settings
-        own = self.given.own_file if job.kind == ENSEMBLE else discover.needed(self.given.own_file, job.model)
-        return {
-            "folder": job.folder, "out": str(self.folder / job.folder), "data": self._data(), "task": plan.task,
-            "trained": job.trained, "model": job.model, "settings": settings, "own_file": own and str(own),
-            "members": [str(self.folder / member) for member in job.members],
-            "candidates": self._candidates() if job.kind == ENSEMBLE else None,
-            "baselines": {} if job.kind == "baseline" else self._baselines(job.fold),
-        }  # fmt: skip
-
-    def _candidates(self) -> dict[str, Any]:
-        """What an ensemble is made of: all runs on all data, with those of their folds, and in how many seconds."""
-        done = [job for job in self.plan.jobs if job.fold is None and job.kind != ENSEMBLE and self._is_done(job)]
-        most = max((job.fraction for job in done), default=1.0)
-        runs = [job for job in done if job.fraction == most]
-        folds = [[str(self.folder / member) for member in job.members] for job in runs]
-        seconds = None if self.plan.asked.steps is not None else self.plan.for_ensemble
-        return {"runs": [str(self.folder / job.folder) for job in runs], "folds": folds, "seconds": seconds}
-
-    def _data(self) -> str | dict[str, str]:
-        """What is in an order: names, or that the data is in this process."""
-        return names if len(names := names_of_sources(self.given.data)) > 1 else names["train"]
-
-    def _baselines(self, fold: int | None) -> dict[str, Any]:
-        """The figures of the baselines that finished, on the same fold, as every run keeps them."""
-        figures = {}
-        for job in self.plan.jobs:
-            place = self.folder / job.folder
-            if job.kind == "baseline" and job.fold == fold and (place / RESULT).exists():
-                result = read_result(RunDirectory.open(place))
-                figures[job.label] = {split: result[split] for split in ("valid", "test") if split in result}
-        return figures
 
     def _save(self, finished: bool) -> dict[str, Any]:
         with opening(self.folder) if self.given.resumed else nullcontext():

@@ -162,8 +162,8 @@ def _extend(out: Path, rung: Event, budget: Event | None) -> None:
     elif budget is None:
         rungs.extend(out, rung["time"])
     elif (at := rungs.reached(out)) is not None:  # without it, what it began with stays
-        more = seconds_of(budget, time.time()) - rung["preparing"]
-        rungs.extend(out, at.seconds + max(more, LEAST), last=True)
+        more = max(LEAST, seconds_of(budget, time.time()) - rung["preparing"])
+        rungs.extend(out, min(rung["time"], at.seconds + more), last=True)
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from unrolled.core.errors import UsageError
 from unrolled.core.front import option
 from unrolled.pictures.kinds import Picture, Texts
 from unrolled.pictures.letters import clean, title_words
+from unrolled.report import rungs
 from unrolled.report.disagree import Disagreement, disagreement
 from unrolled.report.group import Group, groups_of
 from unrolled.report.plots import pictures_of
@@ -181,19 +182,6 @@ def _parts(facts: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     return sorted(parts.items(), key=lambda part: order.get(part[0], 3))
 
 
-def _race(found: Any) -> str:
-    """Its rungs: how many runs were trained for how long, and who was stopped."""
-    rungs = [mapping(rung) for rung in found] if isinstance(found, list) else []
-    said = []
-    for rung in rungs:
-        runs, stopped = rung.get("runs"), mapping(rung.get("stopped"))
-        n = len(runs) if isinstance(runs, list) else 0
-        until = number(rung.get("until"))
-        long = f"up to {time_words(until)} each" if until is not None else f"{time_words(rung.get('time'))} each in all"
-        said.append(f"{n} runs {long}" + (f", {listed(stopped)} stopped" if stopped else ""))
-    return "; then ".join(said)
-
-
 def _conditions(table: dict[str, Any]) -> list[tuple[str, str]]:
     """Under which conditions the rows were made."""
     from unrolled.report.words import time_words
@@ -207,7 +195,7 @@ def _conditions(table: dict[str, Any]) -> list[tuple[str, str]]:
         ("matched", matched.get(str(table.get("match")), "")),
         ("budget", time_words(table.get("budget_seconds"))),
         ("time per run", time_words(table.get("share_seconds"))),
-        ("race", _race(table.get("race"))),
+        ("race", rungs.words(table)),
         ("steps", fact_words(table["steps"]) if table.get("steps") else ""),
         ("seeds", ", ".join(map(str, seeds))),
         ("threads", fact_words(table["threads"]) if table.get("threads") else ""),

@@ -361,7 +361,8 @@ def _fit(
         if resuming or starting.began(run):
             loop.progress = shown if resuming else Quiet()  # behind a race nothing is to be told
             loop.resume()
-            loop.progress, loop.started = shown, min(loop.started, started)  # with what a race took
+            begun = time.monotonic() - rungs.seconds(run.path)  # of a race of models
+            loop.progress, loop.started = shown, min(loop.started, started, begun)  # with what a race of rates took
         loop.plan = rungs.held(loop.plan, loop.used)
         loop.train()
     model.load_state_dict(run.read_tensors("model.safetensors"))

@@ -1,7 +1,7 @@
 """Rungs: a run that is trained up to some time, judged on validation data, and perhaps continued with more time.
 
     with until(20.0):            training pauses when the run has used 20 s of its time: a checkpoint, as after Ctrl-C,
-        train(...)               its score in rung.json, and Paused
+        train(...)               its score on validation data in rung.json, and Paused
     extend(path, seconds=90.0)   the budget that it has from now on; `train(resume=path)` continues
 
 Before a rung the learning rate stays flat behind its warm-up: how long the run will be is not decided yet. The last
@@ -11,22 +11,26 @@ falls over the last half of what the run has in all.
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
+from pydantic import Field
+
 from unrolled.core.config import Record
 from unrolled.core.errors import UnrolledError
 from unrolled.core.task import Ledger, Model, Task
+from unrolled.runs.config import RunConfig
 from unrolled.runs.run import config_in
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.training import told
 from unrolled.training.progress import Quiet
-from unrolled.training.schedule import Plan
+from unrolled.training.schedule import Plan, settled_until
 
 FILE = "rung.json"
-JUDGED = 10_000  # tokens of validation data, at most, by which runs are judged: the same ones for all
 
 _seconds: ContextVar[float | None] = ContextVar("rung", default=None)
 
@@ -40,13 +44,14 @@ class Paused(UnrolledError):
 class Reached(Record):
     """Where a run stood at a rung."""
 
-    seconds: float
+    seconds: float = Field(ge=0)
     """of its time, used so far"""
-    steps: int
+    steps: int = Field(ge=0)
+    criterion: str
     score: float
-    """the criterion of its best weights on validation data; smaller is better"""
+    """that of its best weights on all validation data; smaller is better"""
     units: list[tuple[float, float]] = []
-    """what that is made of: total and count of each unit, the same units for all runs"""
+    """what the score is made of: total and count of each unit; a count of 0 where it was not measured"""
     last: bool = False
     """whether its budget is final since: it will not be judged again"""
 
@@ -84,6 +89,11 @@ class Held(Plan):
         return self.used() >= self.seconds
 
 
+def can_wait(config: RunConfig) -> bool:
+    """Whether a run can be judged before its length is known: its rate is flat until then, as in a shorter run."""
+    return math.isinf(settled_until(config.optimiser, math.inf))
+
+
 def held(plan: Plan, used: Callable[[], float]) -> Plan:
     """The plan of a run of which so many seconds are used; up to a rung where one is asked for."""
     seconds = current()
@@ -95,11 +105,12 @@ def pause(run: RunDirectory, plan: Plan, task: Task, model: Model, steps: int) -
     if not isinstance(plan, Held) or not plan.done(steps, 0.0):
         return
     seconds = plan.used()
-    ledger = Ledger(task.ranks_by.name, seconds=0.0)
-    score = task.evaluate(model, "valid", limit=JUDGED, ledger=ledger)[task.criterion]
-    found = ledger.statistics.get(task.criterion, ledger.statistics.get(task.ranks_by.name))
-    units = [] if found is None or found.shape[1] != 2 else found.nan_to_num(0.0).tolist()
-    reached = Reached(seconds=round(seconds, 2), steps=steps, score=score, units=units)
+    ledger, name = Ledger(task.ranks_by.name), task.criterion
+    score = task.evaluate(model, "valid", limit=task.size("valid"), ledger=ledger)[name]  # with a limit no texts
+    found, finite = ledger.statistics.get(name), math.isfinite(score)
+    units = found.nan_to_num(0.0).tolist() if finite and found is not None and found.shape[1] == 2 else []
+    score = score if finite else sys.float_info.max
+    reached = Reached(seconds=round(seconds, 2), steps=steps, criterion=name, score=score, units=units)
     run.write_json(FILE, reached.model_dump(mode="json"))
     raise Paused(f"{run.path}: paused after {seconds:.0f} s and {steps} steps")
 
@@ -112,6 +123,12 @@ def reached(path: Path) -> Reached | None:
         return Reached.parse(RunDirectory.open(path).read_json(FILE))
     except UnrolledError:
         return None
+
+
+def seconds(path: Path) -> float:
+    """Seconds of its time that a run had used at its last rung."""
+    at = reached(path)
+    return 0.0 if at is None else at.seconds
 
 
 def extend(path: Path, seconds: float, last: bool = False) -> None:
