@@ -187,6 +187,9 @@ class Row(TypedDict):
     steps: int | None
     recipe: list[str]  # settings that were chosen from the data
     weights: dict[str, float]  # of an ensemble, by the folder of a run
+    seconds_given: float | None  # the time budget of a run; in a race they differ
+    rung: int | None  # of a race: the last one in which it was trained
+    stopped: str | None  # of a race: why it was stopped early
     training_seconds: float | None
     tokens_per_second: float | None
     receptive_field: int | None
@@ -217,6 +220,7 @@ class Table(TypedDict, total=False):
     folds: int | None
     budget_seconds: float | None
     share_seconds: float | None
+    race: list[dict[str, Any]]  # rungs: `time`, `until`, `runs`, `scores` on validation data, `stopped` rows and why
     steps: int | None
     seeds: list[int]
     threads: int

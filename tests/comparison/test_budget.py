@@ -13,7 +13,7 @@ import torch
 from rich.console import Console
 
 import unrolled
-from unrolled.comparison import api, budget, engine
+from unrolled.comparison import api, budget, engine, work
 from unrolled.comparison.api import make_plan
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.plan import Job, Plan
@@ -27,7 +27,7 @@ from unrolled.training import estimate, loop
 from unrolled.training.estimate import Pace
 
 WORDS = [" ".join(["one two three four five six seven eight"[i % 7 :] for i in range(300)])]
-SETTINGS = {"models": "elman,gru,tcn", "examples": "stream", "threads": 1, "ensemble": False}
+SETTINGS = {"models": "elman,gru,tcn", "examples": "stream", "threads": 1, "ensemble": False, "match": "time"}
 
 
 class Clock:
@@ -41,7 +41,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     made = Clock()
-    for module in (api, loop, training):
+    for module in (api, work, loop, training):
         monkeypatch.setattr(module, "time", made.module)
     return made
 

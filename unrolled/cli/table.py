@@ -87,11 +87,12 @@ def print_comparison(path: Any, found: dict[str, Any], to: Any) -> None:
     if beaten:
         say("↓ does not beat a baseline: " + "; ".join(f"{r['label']} ({', '.join(r['beaten_by'])})" for r in beaten))
     for row in found["rows"]:
-        for what in (row.get("not_trained"), row["failed"]):
+        for what in (row.get("not_trained"), row["failed"], row.get("stopped")):
             if what:
                 say(f"{row['label']}: {what}")
                 break
-    say(f"{LEGEND}{DEPTH if 'depth' in shown else ''}")
+    ended = ENDED if any(row.get("stopped") for row in found["rows"]) else ""
+    say(f"{LEGEND}{ended}{DEPTH if 'depth' in shown else ''}")
     if left_out := [name for name in columns if name not in shown]:
         say(f"Columns left out for lack of width: {', '.join(left_out)}; see the report, or use a wider terminal.")
     say(f"Report: {path}/report.html")
@@ -102,6 +103,7 @@ LEGEND = (
     "▸ selected on validation data (★ and significantly better than every other row); · baseline; "
     "field: receptive field, how many positions reach an output"
 )
+ENDED = "; × stopped early in the race, with less training time than the others"
 DEPTH = "; depth: serial depth, the steps that must run one after another on a training sequence"
 LEAST = ("depth", "MB", "positions/s", "steps", "µs/tick", "field", "train s", "params")  # left out first, in turn
 
@@ -119,7 +121,9 @@ def _comparison_grid(path: Any, found: dict[str, Any], columns: dict[str, Cell],
         table.add_column(words, justify="right", no_wrap=True)
     for row in found["rows"]:
         cells = [cell(row) for cell in columns.values()]
-        name = _mark(row, found) + row["label"] + (" ↓" if row["beaten_by"] else "")
+        name = (
+            _mark(row, found) + row["label"] + (" ↓" if row["beaten_by"] else "") + (" ×" if row.get("stopped") else "")
+        )
         table.add_row(name, *cells, style="dim" if row["kind"] == "baseline" else "")
     return table
 

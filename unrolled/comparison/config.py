@@ -10,6 +10,7 @@ from unrolled.core.config import Record
 from unrolled.runs.values import Seconds
 
 AUTO: Literal["auto"] = "auto"
+RACE: Literal["race"] = "race"
 SIZES = {"small": 100_000, "medium": 400_000, "large": 1_600_000}  # parameters, all layers counted
 
 
@@ -21,12 +22,14 @@ class CompareConfig(Record):
     preset: Literal["quick", "standard", "thorough"] = "quick"
     """Which models to compare: the best known, some more, or all that fit the task."""
     time: Seconds = Field(600.0, json_schema_extra={"flag": "--budget"})
-    """Time for the whole comparison, such as 10m or 2h, shared equally among its runs."""
+    """Time for the whole comparison, such as 10m or 2h, shared among its runs."""
     steps: int | None = Field(None, ge=1)
     """Optimiser steps of each run, instead of a time budget; makes scores exactly reproducible."""
-    match: Literal["time", "params", "none"] = "time"
-    """What is equal for all models: the training time of each run; also the number of parameters, within 5 %; or only
-    the longest time, where runs stop early when they no longer improve."""
+    match: Literal["race", "time", "params", "none"] = RACE
+    """What is equal for all models. race: the training time up to each rung, where the worse half on validation data is
+    stopped and the others get its time; time: the training time of each run, as always with folds, fractions or steps;
+    params: also the number of parameters, within 5 %; none: only the longest time, and runs stop early when they no
+    longer improve."""
     size: Literal["small", "medium", "large"] | None = None
     """Approximate number of parameters of each model: 0.1, 0.4 or 1.6 million. Without it, each model has its default
     size."""

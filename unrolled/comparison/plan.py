@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
-from unrolled.comparison.config import SIZES, CompareConfig, fractions_of
+from unrolled.comparison.config import RACE, SIZES, CompareConfig, fractions_of
 from unrolled.comparison.match import TOLERANCE, Sized, match_widths
 from unrolled.core import discover
 from unrolled.core.config import Record
@@ -25,6 +25,7 @@ from unrolled.core.spec import PRESETS, Asks, ModelSpec, misfit
 from unrolled.core.task import Task
 from unrolled.runs.config import Budget
 from unrolled.runs.trust import named_beside
+from unrolled.runs.values import Seconds
 
 LONGEST = 255  # bytes of the name of a folder
 ENSEMBLE, COMBINING = "ensemble", 0.12  # the folder and kind of a combination of all runs, and its share of the time
@@ -65,6 +66,21 @@ class Job(Record):
         return self.kind == "model" and not self.members and not self.solved and self.needs is None
 
 
+class Rung(Record):
+    """A stage of a race: runs that are trained for the same time, after which some of them are stopped."""
+
+    time: Seconds
+    """Seconds that each run has in all if no other is stopped."""
+    until: Seconds | None
+    """Seconds of its time after which each run is judged; None: the last rung, to the end."""
+    runs: list[Folder]
+    scores: dict[str, float] = {}
+    """The criterion of each row on validation data; smaller is better."""
+    stopped: dict[str, str] = {}
+    """Rows that were stopped, and why."""
+    judged: bool = False
+
+
 DECIDED = {"model": "models", "seed": "seeds", "fraction": "fractions", "data.fraction": "fractions"}
 """settings that differ from run to run, and by which of its own a comparison is asked for them"""
 
@@ -89,7 +105,9 @@ class Plan(Record):
     at_once: int
     threads: int
     share: float | None = None
-    """Seconds of each run."""
+    """Seconds of each run; in a race, those that each would have if none were stopped."""
+    rungs: list[Rung] = []
+    """How a race went so far."""
     notes: list[str] = []
     recipe: list[str] = []
     """What was chosen for all runs from the data, in words."""
@@ -107,6 +125,21 @@ class Plan(Record):
     @property
     def n_folds(self) -> int:
         return max((len(job.members) for job in self.jobs), default=0) or 1
+
+    @property
+    def runs_of_row(self) -> int:
+        """Seeds or folds."""
+        return self.asked.seeds * self.n_folds
+
+    @property
+    def may_race(self) -> bool:
+        """Whether runs that are hopeless may be stopped: under a time budget, where all have the same data."""
+        return self.asked.match == RACE and self.asked.steps is None and len(fractions_of(self.asked.fractions)) == 1
+
+    @property
+    def match(self) -> str:
+        """What was equal for all runs."""
+        return "time" if self.asked.match == RACE and not self.rungs else self.asked.match
 
     @property
     def rounds(self) -> int:

@@ -48,6 +48,7 @@ def make_table(
             continue  # none was better
         row = _row(jobs, [found[job.folder] for job in done], failed, metric.name, figures)
         row["not_trained"] = _not_trained(jobs, plan, needs or {})
+        row |= _in_race(jobs, plan)
         if done:
             measured[label] = [found[job.folder] for job in done]
         rows.append(row)
@@ -63,9 +64,10 @@ def make_table(
     table = {
         "name": folder.name, "data": plan.data, "task": plan.task, "guessed": plan.guessed,
         "score": metric.name, "metrics": [each.to_json() for each in metrics], "figures": list(figures),
-        "criterion": first.get("criterion", metric.name), "split": split, "match": asked.match, "folds": folds,
+        "criterion": first.get("criterion", metric.name), "split": split, "match": plan.match, "folds": folds,
         "budget_seconds": asked.time if asked.steps is None else None, "share_seconds": plan.share,
         "steps": asked.steps, "seeds": list(range(asked.seeds)), "threads": plan.threads, "jobs": plan.at_once,
+        "race": [rung.model_dump() for rung in plan.rungs],
         "units": n_units or None, "unit": first.get("unit"), "facts": facts, "versions": _versions(found),
         "command": command, "recipe": plan.recipe, "notes": [*plan.notes, *notes], "finished": finished, "rows": rows,
         "failures": {folder: failure.model_dump() for folder, failure in failed.items()},
@@ -96,7 +98,7 @@ def _row(
         "label": first.label, "kind": first.kind, "model": first.model, "fraction": first.fraction,
         "runs": [run.path.name for run in runs], "score": None, "spread": None, "valid": None,
         "valid_of_runs": [], "figures": {}, "parameters": None, "steps": None,
-        "training_seconds": None, "tokens_per_second": None, **dict.fromkeys(NAMES),
+        "seconds_given": None, "training_seconds": None, "tokens_per_second": None, **dict.fromkeys(NAMES),
         "recipe": [], "weights": {}, "failed": why[0] if why else None if runs else "not run yet",
     }  # fmt: skip
     if not runs:
@@ -110,6 +112,8 @@ def _row(
         row["valid"] = _mean(row["valid_of_runs"])
     row["recipe"], row["weights"] = results[0].get("recipe", []), results[0].get("weights", {})
     row["parameters"] = results[0]["parameters"]
+    given = [run.read_config().get("budget", {}).get("time") for run in runs]
+    row["seconds_given"] = _mean(given) if row["kind"] == "model" and None not in given else None
     row["steps"] = round(_mean(result["steps"] for result in results))
     for name in ("training_seconds", "tokens_per_second"):
         row[name] = _mean(result[name] for result in results) if all(name in r for r in results) else None
@@ -132,6 +136,14 @@ def _not_trained(jobs: Sequence[Job], plan: Plan, needs: Mapping[str, float]) ->
         return None
     whole = plan.asked.time + plan.rounds * max(0.0, seconds - plan.share)
     return f"not trained: needs about {time_words(rounded_up(seconds))}, a budget of {time_words(rounded_up(whole))}"
+
+
+def _in_race(jobs: Sequence[Job], plan: Plan) -> dict[str, Any]:
+    """The rung at which a row ended, and why it was stopped there, if it was."""
+    names, label = {job.folder for job in jobs}, jobs[0].label
+    numbers = [number for number, rung in enumerate(plan.rungs, 1) if names & set(rung.runs)]
+    why = next((rung.stopped[label] for rung in plan.rungs if label in rung.stopped), None)
+    return {"rung": max(numbers, default=None), "stopped": why}
 
 
 def _mean(values: Any) -> float:

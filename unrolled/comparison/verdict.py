@@ -36,6 +36,8 @@ def make_verdict(table: Mapping[str, Any], is_better: Callable[[str, str], bool]
     close = [row for row in others if not is_better(best["label"], row["label"])]
     words = [_selected(table, best), _measured(table, best), *_against(table, best, others, close, is_better)]
     figures = {row["label"]: row["figures"] for row in table["rows"] if row["score"] is not None}
+    if ended := [row["label"] for row in table["rows"] if row.get("stopped")]:
+        words.append(f"Stopped early in the race, with less training time: {listed(ended)}.")
     words += disagreements(figures, metrics_in(dict(table), table["score"]))
     return {
         "selected": best["label"],

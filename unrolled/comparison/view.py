@@ -80,7 +80,7 @@ class Line:
             self.curve.append(next(iter(event["figures"].values())))
         elif kind in ENDS:
             self.state = "not trained: no time for a training step" if kind == "untrained" else event.get("why", kind)
-            self.share = 1.0 if kind == "done" else self.share
+            self.share = 1.0 if kind == "done" else 0.5 if kind == "paused" else self.share
 
 
 class Lines:

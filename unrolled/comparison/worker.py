@@ -23,7 +23,7 @@ from unrolled.core.front import speak_to
 from unrolled.core.outside import explained
 
 Event = dict[str, Any]
-ENDS = ("done", "failed", "untrained", "none better", "stopped")  # the last event of an order is one of these
+ENDS = ("done", "paused", "failed", "untrained", "none better", "stopped")  # the last event of an order is one of these
 LEAST = 1.0  # seconds of a run, however late it is
 OFTEN = 0.2  # seconds between two reports of progress
 LEAVING = 60.0  # seconds that a worker of a comparison that was killed may need to save and leave
@@ -34,8 +34,10 @@ class Reporter:
 
     def __init__(self, tell: Callable[[Event], None]) -> None:
         self.tell, self.told = tell, 0.0
+        self.made, self.preparing = time.monotonic(), 0.0
 
-    def begin(self, total: float | None) -> None: ...
+    def begin(self, total: float | None) -> None:
+        self.preparing = self.preparing or time.monotonic() - self.made
 
     def step(self, share: float, loss: float, tokens_per_second: float, left: float | None) -> None:
         if time.monotonic() - self.told > OFTEN:
@@ -77,14 +79,18 @@ def perform(order: Event, data: Any, tell: Callable[[Event], None]) -> None:
     """Train the run of an order, or resume it; whatever goes wrong is reported, and stops no other run."""
     from unrolled.data.prepared import shared
     from unrolled.training.ensemble import NoneBetter
+    from unrolled.training.rungs import Paused
     from unrolled.training.signals import stop_at_once
 
+    shown = Reporter(tell)
     try:
         with stop_at_once(), shared():
-            rest = _perform(order, data, tell)
+            rest = _perform(order, data, shown)
     except (Interrupted, KeyboardInterrupt):
         tell({"event": "stopped"})
         raise Interrupted(f"{order['folder']} was stopped") from None
+    except Paused:
+        tell({"event": "paused", "preparing": shown.preparing})
     except NotTrained as error:
         tell({"event": "untrained", "needs": error.needs})
     except NoneBetter as error:
@@ -96,13 +102,12 @@ def perform(order: Event, data: Any, tell: Callable[[Event], None]) -> None:
         tell({"event": "done", "rest": rest})
 
 
-def _perform(order: Event, data: Any, tell: Callable[[Event], None]) -> float:
+def _perform(order: Event, data: Any, shown: Reporter) -> float:
     """The seconds that were needed after the figures."""
     from unrolled.report.page import write_report
     from unrolled.runs.storage.locks import wait_until_idle
-    from unrolled.runs.trust import is_path
-    from unrolled.training.api import train
     from unrolled.training.ensemble import combine
+    from unrolled.training.rungs import until
     from unrolled.training.together import join
 
     out = Path(order["out"])
@@ -117,21 +122,48 @@ def _perform(order: Event, data: Any, tell: Callable[[Event], None]) -> float:
         given = {"own_file": order["own_file"], "baselines": order["baselines"], "seconds": found["seconds"]}
         folds = found["folds"] if all(found["folds"]) else ()
         run = combine(found["runs"], order["data"] if data is None else data, out, folds=folds, **given)
-    elif (out / "config.json").exists():
-        again = {key: value for key, value in order["settings"].items() if is_path(key)}
-        run = train(resume=out, data=data, own_file=order["own_file"], settings=again, progress=Reporter(tell))
     else:
-        settings = dict(order["settings"])
-        if order.get("budget"):
-            settings["budget.time"] = round(seconds_of(order["budget"], time.time()), 2)
-        run = train(
-            data, order["task"], order["model"], out=out, settings=settings,
-            own_file=order["own_file"], progress=Reporter(tell), baselines=order["baselines"],
-        )  # fmt: skip
+        with until((order.get("rung") or {}).get("until")):
+            run = _train(order, data, shown)
     begun = time.monotonic()
     write_report([run.path])
     closing: float = run.result.get("closing_seconds", 0.0)
     return closing + time.monotonic() - begun
+
+
+def _train(order: Event, data: Any, shown: Reporter) -> Any:
+    """A new run, or one that continues: where it was stopped, or behind a rung of a race."""
+    from unrolled.runs.trust import is_path
+    from unrolled.training.api import train
+
+    out, rung, budget = Path(order["out"]), order.get("rung"), order.get("budget")
+    if (out / "config.json").exists():
+        if rung is not None:
+            _extend(out, rung, budget)
+        again = {key: value for key, value in order["settings"].items() if is_path(key)}
+        return train(resume=out, data=data, own_file=order["own_file"], settings=again, progress=shown)
+    settings = dict(order["settings"])
+    if budget:
+        settings["budget.time"] = round(seconds_of(budget, time.time()), 2)
+    elif rung is not None:
+        settings["budget.time"] = rung["time"]
+    return train(
+        data, order["task"], order["model"], out=out, settings=settings,
+        own_file=order["own_file"], progress=shown, baselines=order["baselines"],
+    )  # fmt: skip
+
+
+def _extend(out: Path, rung: Event, budget: Event | None) -> None:
+    """The time that a run of a race has from now on."""
+    from unrolled.training import rungs
+
+    if rung["end"] is not None:
+        rungs.end(out, rung["end"])
+    elif budget is None:
+        rungs.extend(out, rung["time"])
+    elif (at := rungs.reached(out)) is not None:  # without it, what it began with stays
+        more = max(LEAST, seconds_of(budget, time.time()) - rung["preparing"])
+        rungs.extend(out, min(rung["time"], at.seconds + more), last=True)
 
 
 def main() -> None:

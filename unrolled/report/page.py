@@ -15,6 +15,7 @@ from unrolled.core.errors import UsageError
 from unrolled.core.front import option
 from unrolled.pictures.kinds import Picture, Texts
 from unrolled.pictures.letters import clean, title_words
+from unrolled.report import rungs
 from unrolled.report.disagree import Disagreement, disagreement
 from unrolled.report.group import Group, groups_of
 from unrolled.report.plots import pictures_of
@@ -187,12 +188,14 @@ def _conditions(table: dict[str, Any]) -> list[tuple[str, str]]:
 
     same = "number of steps" if table.get("steps") else "training time"
     matched = {"time": f"the same {same} for each", "params": "about the same number of parameters for each"}
+    matched["race"] = "the same training time up to each rung of a race, where the worse half is stopped"
     seeds = table.get("seeds") or []
     found = [
         ("task", f"{table.get('task')}{', guessed: ' + str(table['guessed']) if table.get('guessed') else ''}"),
         ("matched", matched.get(str(table.get("match")), "")),
         ("budget", time_words(table.get("budget_seconds"))),
         ("time per run", time_words(table.get("share_seconds"))),
+        ("race", rungs.words(table)),
         ("steps", fact_words(table["steps"]) if table.get("steps") else ""),
         ("seeds", ", ".join(map(str, seeds))),
         ("threads", fact_words(table["threads"]) if table.get("threads") else ""),

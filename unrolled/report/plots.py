@@ -11,6 +11,7 @@ from unrolled.pictures.kinds import Number, Picture, Plot, Series
 from unrolled.pictures.letters import title_words
 from unrolled.report.group import Group, is_larger
 from unrolled.report.read import RunFacts, number
+from unrolled.report.rungs import rung_table
 
 MOST_POINTS = 150  # of one curve
 
@@ -23,6 +24,7 @@ def pictures_of(group: Group) -> list[Picture]:
         curve_plot(group, "step", "steps", "training step"),
         curve_plot(group, "seconds", "time", "seconds since the start"),
         data_size_plot(group),
+        rung_table(group),
     ]
     return [picture for picture in made if picture is not None]
 

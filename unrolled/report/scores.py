@@ -36,6 +36,8 @@ SAID = ("winner", "selected", "baseline")  # places that one word is enough for
 NOT_YET = "not run yet"  # what a comparison under way says of those that wait
 COSTS = [
     Column("parameters", "number of trained parameters", lambda row: plain_number(row.get("parameters"))),
+    Column("given", "time budget of a run; in a race, those that are stopped have less",
+           lambda row: time_words(row.get("seconds_given")) if row.get("rung") else ""),
     Column("training", "time spent in training steps", lambda row: time_words(row.get("training_seconds"))),
     Column("steps", "optimiser steps", lambda row: plain_number(row.get("steps"))),
     Column("positions/s", "training positions per second", lambda row: plain_number(row.get("tokens_per_second"))),
@@ -141,6 +143,7 @@ def _place(group: Group, row: dict[str, Any]) -> tuple[str, str]:
     if row.get("kind") == "baseline":
         return "baseline", "baseline"
     loses = f"does not beat {listed(row['beaten_by'])}" if row.get("beaten_by") else ""
+    loses = "; ".join(filter(None, [loses, str(row.get("stopped") or "")]))
     if row is _winner(group):
         return "winner", "; ".join(filter(None, ["winner: significantly better than every other model", loses]))
     if row["label"] == group.table.get("selected"):

@@ -33,7 +33,7 @@ from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory, first_free, is_free
 from unrolled.runs.storage.locks import in_use
 from unrolled.runs.trust import data_of, fingerprint, is_path, own_file_of, paths_among, resume_training, stopped
-from unrolled.training import race, recipe, starting, token_choice, told, word_vectors
+from unrolled.training import race, recipe, rungs, starting, token_choice, told, word_vectors
 from unrolled.training.estimate import require_time
 from unrolled.training.finishing import finish
 from unrolled.training.loop import Loop
@@ -368,9 +368,12 @@ def _fit(
         if resuming or starting.began(run):
             loop.progress = shown if resuming else Quiet()  # behind a race nothing is to be told
             loop.resume()
-            loop.progress, loop.started = shown, min(loop.started, started)  # with what a race took
+            begun = time.monotonic() - rungs.seconds(run.path)  # of a race of models
+            loop.progress, loop.started = shown, min(loop.started, started, begun)  # with what a race of rates took
+        loop.plan = rungs.held(loop.plan, loop.used)
         loop.train()
     model.load_state_dict(run.read_tensors("model.safetensors"))
+    rungs.pause(run, loop.plan, task, model, loop.at.step)
     at = loop.at
     speed = at.step * loop.sampler.tokens_per_step * config.optimiser.accumulate / max(at.training, 1e-9)
     return {

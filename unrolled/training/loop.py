@@ -229,7 +229,7 @@ class Loop:
         """Seconds up to a second evaluation and the figures at the end, from the speed of the first evaluation."""
         per_step = self.task.size("train") / self.sampler.steps_per_epoch * self.config.optimiser.accumulate
         training = self.config.watching.evaluate_every * per_step * BACKWARD * spent / max(tokens, 1)
-        return self._elapsed() + training + spent + self.reserve
+        return self.used() + training + spent + self.reserve
 
     # ---- saving
 
@@ -243,7 +243,7 @@ class Loop:
         carried, structure = flatten(self.state)
         tensors |= {f"state.{name}": value for name, value in carried.items()}
         facts = {**vars(self.at), "guard": self.at.guard.state(), "best": _finite(self.at.best)}
-        facts |= {"plan": self.plan.state(), "structure": structure, "running": self.running}
+        facts |= {"plan": self.plan.state(), "structure": structure, "running": self.running, "reserve": self.reserve}
         facts["metrics_bytes"] = self.run.metrics_bytes()
         self.events.flush()  # before, so that a checkpoint is never ahead of the curves
         self.checkpoints.save(self.at.step, tensors, facts, self.at.target)
@@ -265,7 +265,7 @@ class Loop:
         if (at := self.at).step:  # an evaluation may come before the next step
             own = self.config.optimiser, at.step - 1, self.plan.horizon, at.plateau, at.guard.scale
             self.optimiser.rate = rate_of(*own)
-        self.running = list(facts["running"])
+        self.running, self.reserve = list(facts["running"]), float(facts.get("reserve", 0.0))
         self.sound = True
 
     def _some_state(self) -> State:
@@ -299,9 +299,10 @@ class Loop:
 
     def left(self) -> float:
         """Seconds of a time budget that are left for training."""
-        return math.inf if self.plan.time is None else self.plan.time - self.reserve - self._elapsed()
+        return math.inf if self.plan.time is None else self.plan.time - self.reserve - self.used()
 
-    def _elapsed(self) -> float:
+    def used(self) -> float:
+        """Seconds of the budget that are used."""
         return time.monotonic() - self.started
 
     def train(self) -> None:
@@ -321,7 +322,7 @@ class Loop:
                     if math.isfinite(loss):
                         self.running.append(loss)
                         self.events.note(self.at.step, {"train/loss": loss})
-                    self.at.elapsed, self.at.training = self._elapsed(), time.monotonic() - begun
+                    self.at.elapsed, self.at.training = self.used(), time.monotonic() - begun
                     self.plan.settle(self.at.step, self.at.training, self.left())
                     if self._look_and_save():
                         break
@@ -342,11 +343,11 @@ class Loop:
         self._leave_if_asked()  # by a signal since the last look
 
     def _not_trained(self) -> NotTrained:
-        self.needs = self.needs or 2 * self._elapsed()  # the first evaluation did not come to its end
+        self.needs = self.needs or 2 * self.used()  # the first evaluation did not come to its end
         enough = f"{option('time')} of about {self.needs:.0f} s"
         return NotTrained(
             "no training steps were run: preparing the data and evaluation alone need "
-            f"{self._elapsed() + self.reserve:.0f} s of the budget; use a {enough}, or less held-out data with "
+            f"{self.used() + self.reserve:.0f} s of the budget; use a {enough}, or less held-out data with "
             f"{option('held_out')}",
             self.needs,
         )

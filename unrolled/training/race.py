@@ -28,7 +28,7 @@ from unrolled.runs.storage import atomic
 from unrolled.runs.storage.checkpoint import Checkpoints
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.trust import stopped
-from unrolled.training import told
+from unrolled.training import rungs, told
 from unrolled.training.loop import Loop
 from unrolled.training.progress import Progress
 from unrolled.training.schedule import Plan
@@ -121,7 +121,8 @@ class Race:
         spent, found = time.monotonic() - self.started, self._found(self.config.choice.rates[0])
         if first and found is not None:
             return LOST * found[2] > MOST * (self.config.budget.time - spent)
-        return spent > LATEST * self.config.budget.time
+        rung = rungs.current()
+        return spent > LATEST * self.config.budget.time or (rung is not None and spent > rung)
 
     def _score(self, rate: float, steps: int) -> float:
         """The best score on validation data of a rate within so many steps."""

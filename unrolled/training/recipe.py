@@ -27,6 +27,7 @@ from unrolled.training import estimate
 from unrolled.training.batches import sampler_of
 from unrolled.training.estimate import CLOSING, Pace
 from unrolled.training.race import rates_around
+from unrolled.training.rungs import current as rung
 
 READ = 300  # positions that a body reads of a long input, about, when neighbours are joined
 WIDEST_STRIDE = 32
@@ -40,6 +41,7 @@ WIDTHS, FEWER = (128, 96, 64, 48, 32), 0.8  # of a narrower model, and its share
 GAIN = 0.85  # what a smaller batch or model must save, to be worth it: of the time of a step
 LOOKS, FEW_LOOKS = 20, 8  # evaluations in training, with a race and without
 RATES, RACED = (1.0, 2.5, 0.4), 600  # times the advised rate; raced in runs of so many steps
+BEFORE = 0.75  # of the time, where rates must be chosen before a rung: for so many times more steps, with more looks
 HASTE = 2.0  # times the default rate in shorter runs, which a race would cost more than it gains
 LOOKING, FINAL = 0.10, 0.05  # shares of the time for them, and for the metrics at the end
 REPEATED = ((50, 0.0), (150, 0.1), (500, 0.2))  # passes over the data, up to so many, and the dropout
@@ -106,7 +108,8 @@ class _Choice:
         self.outline = task.outline()
         self.before = config
         self.pace: Pace | None = None
-        self.spent = 0.0
+        until, time = rung(), config.budget.time
+        self.sooner = 1.0 if until is None or time is None else max(1.0, BEFORE * time / until)
 
     # ---- changing
 
@@ -196,7 +199,7 @@ class _Choice:
     def evaluation(self) -> None:
         """Evaluations that take no more than their share of the time."""
         assert self.pace is not None
-        looks = LOOKS if self._expected() >= RACED else FEW_LOOKS
+        looks = self.sooner * LOOKS if self._is_raced() else FEW_LOOKS
         each = LOOKING * self.seconds / looks
         if self.pace.look > each:
             tokens = self.config.watching.evaluate_tokens
@@ -213,10 +216,13 @@ class _Choice:
         own, spec = self.config.optimiser, discover.model(self.config.model)
         if {"optimiser.lr", "choice.rates"} & set(self.given) or own.schedule not in ("trapezoid", "constant"):
             return
-        if self._expected() >= RACED:
+        if self._is_raced():
             self.set("choice", "rates", rates_around(own.lr, RATES))
         elif own.lr == Optimiser().lr and "lr" not in spec.recipe:
             self.set("optimiser", "lr", HASTE * own.lr)
+
+    def _is_raced(self) -> bool:
+        return self._expected() >= self.sooner * RACED
 
     def _sampler(self) -> Any:
         return sampler_of(self.config, self.task, make_model(self.config, self.task))

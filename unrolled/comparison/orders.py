@@ -1,0 +1,75 @@
+"""What a worker is told of each run of a comparison, as JSON values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from unrolled.comparison.plan import ENSEMBLE, Job, Plan
+from unrolled.core import discover
+from unrolled.data.given_splits import names_of_sources
+from unrolled.runs.results import RESULT, read_result
+from unrolled.runs.storage.directory import RunDirectory
+
+SHORT = 300.0  # seconds; a shorter run is looked at more often, on less, so that there is a curve to see
+LOOK_OFTEN = {"evaluate_every": 100, "evaluate_tokens": 30_000}
+
+Order = dict[str, Any]
+
+
+class Given(NamedTuple):
+    """What the reader of this very command named: no run is given a path that only the plan holds."""
+
+    data: Any
+    own_file: str | Path | None
+    resumed: bool = False  # there may be results of before
+
+
+def is_done(folder: Path, job: Job) -> bool:
+    """Whether a run has its results, which are written last."""
+    return (folder / job.folder / RESULT).exists()
+
+
+def order_of(folder: Path, plan: Plan, given: Given, job: Job) -> Order:
+    """All of it but the time."""
+    settings = {**plan.settings, **job.settings, "seed": job.seed, "fraction": job.fraction}
+    settings["threads"] = plan.threads
+    if job.kind == "model":
+        if plan.asked.steps:
+            settings = {"budget.steps": plan.asked.steps} | settings
+        if plan.asked.plain:
+            settings["plain"] = True
+            settings = LOOK_OFTEN | settings if plan.share is not None and plan.share < SHORT else settings
+    own = given.own_file if job.kind == ENSEMBLE else discover.needed(given.own_file, job.model)
+    return {
+        "folder": job.folder, "out": str(folder / job.folder), "data": _data(given), "task": plan.task,
+        "trained": job.trained, "model": job.model, "settings": settings, "own_file": own and str(own),
+        "members": [str(folder / member) for member in job.members],
+        "candidates": _candidates(folder, plan) if job.kind == ENSEMBLE else None,
+        "baselines": {} if job.kind == "baseline" else _baselines(folder, plan, job.fold),
+    }  # fmt: skip
+
+
+def _candidates(folder: Path, plan: Plan) -> dict[str, Any]:
+    """What an ensemble is made of: all runs on all data, with those of their folds, and in how many seconds."""
+    done = [job for job in plan.jobs if job.fold is None and job.kind != ENSEMBLE and is_done(folder, job)]
+    most = max((job.fraction for job in done), default=1.0)
+    runs = [job for job in done if job.fraction == most]
+    folds = [[str(folder / member) for member in job.members] for job in runs]
+    seconds = None if plan.asked.steps is not None else plan.for_ensemble
+    return {"runs": [str(folder / job.folder) for job in runs], "folds": folds, "seconds": seconds}
+
+
+def _data(given: Given) -> str | dict[str, str]:
+    """What is in an order: names, or that the data is in this process."""
+    return names if len(names := names_of_sources(given.data)) > 1 else names["train"]
+
+
+def _baselines(folder: Path, plan: Plan, fold: int | None) -> dict[str, Any]:
+    """The figures of the baselines that finished, on the same fold, as every run keeps them."""
+    figures = {}
+    for job in plan.jobs:
+        if job.kind == "baseline" and job.fold == fold and is_done(folder, job):
+            result = read_result(RunDirectory.open(folder / job.folder))
+            figures[job.label] = {split: result[split] for split in ("valid", "test") if split in result}
+    return figures
