@@ -48,6 +48,7 @@ DATA: dict[str, tuple[str, Any, dict[str, Any]]] = {
             "piece": 0.02,
         },
     ),
+    "grey images": ("next-pixel", PICTURES[:, :, :, 0] / 255, {"levels": 4}),
     "sounds as flows": (
         "sound-flow",
         [{"sound": each, "kind": "ab"[i % 2]} for i, each in enumerate(TONES)],

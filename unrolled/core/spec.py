@@ -21,7 +21,7 @@ Bags = Literal["none", "also", "only"]
 Preset = Literal["quick", "standard", "thorough"]
 Targets = Literal[
     "tokens", "bits", "class", "classes", "numbers", "tags", "series", "horizon", "pattern", "bit-pattern",
-    "context", "pen", "samples", "flow",
+    "context", "pen", "samples", "flow", "pixels",
 ]  # fmt: skip
 
 PRESETS: tuple[str, ...] = get_args(Preset)
@@ -30,10 +30,10 @@ PREDICTS = {
     "regions": "for each region of the input", "horizon": "the next steps of a series",
     "context": "a word from the words around it",
 }  # fmt: skip
-FOLLOWING = ("tokens", "bits", "pen", "samples")  # targets of what comes next
+FOLLOWING = ("tokens", "bits", "pen", "samples", "pixels")  # targets of what comes next
 TARGETS = {
     "pattern": "patterns of numbers", "bit-pattern": "patterns of bits", "context": "words in their context",
-    "pen": "moves of a pen", "samples": "samples of sound", "flow": "samples that noise becomes",
+    "pen": "moves of a pen", "samples": "sound", "flow": "sound that noise becomes", "pixels": "pixels of images",
 }  # of which the names are no words  # fmt: skip
 ASKED = {
     "next": "what comes next", "each": "a prediction at each position", "whole": "one prediction for a whole sequence",
