@@ -20,6 +20,8 @@ PEN = [
     for i in range(40)
 ]
 
+TONES = [np.sin(np.arange(30 + i) * (0.4 + i % 2) + i) / 2 for i in range(30)]  # [T]
+
 DATA: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "a stream": ("next-token", [" ".join(LINES)], {"examples": "stream"}),
     "a stream with longer gradients": ("next-token", [" ".join(LINES)], {"examples": "stream", "back": 8}),
@@ -27,6 +29,31 @@ DATA: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "texts of a class": ("next-token", [{"text": t, "kind": t[0]} for t in LINES], {"condition": "kind"}),
     "documents": ("masked-token", LINES, {"row_length": 12}),
     "rolls": ("next-frame", ROLLS, {}),
+    "sounds of a class": (
+        "next-sample",
+        [{"sound": each, "kind": "ab"[i % 2]} for i, each in enumerate(TONES)],
+        {"condition": "kind", "rate": 1000},
+    ),
+    "sounds as numbers": (
+        "next-sample",
+        TONES,
+        {
+            "rate": 1000,
+            "output": "logistic-mixture",
+            "bits": 16,
+            "components": 2,
+            "features": "log-mel",
+            "frame": 0.004,
+            "bands": 3,
+            "piece": 0.02,
+        },
+    ),
+    "grey images": ("next-pixel", PICTURES[:, :, :, 0] / 255, {"levels": 4}),
+    "sounds as flows": (
+        "sound-flow",
+        [{"sound": each, "kind": "ab"[i % 2]} for i, each in enumerate(TONES)],
+        {"condition": "kind", "rate": 1000, "flows": 2},
+    ),
     "classes of texts": ("classify", [{"text": t, "label": str(len(t) > 9)} for t in LINES], {"tokens": "word"}),
     "classes of series": ("classify", (SERIES, ["up" if each.mean() > 0 else "down" for each in SERIES]), {}),
     "numbers": ("regress", (SERIES, SERIES.sum((1, 2))), {}),

@@ -232,6 +232,19 @@ CASES: dict[str, Case] = {
         ],
         {"task.text": True}, lambda _, y: y.tobytes(),
     ),
+    "equal grey images": Case(
+        "next-pixel", lambda _: np.stack([random(i % N).random((4, 5)) for i in range(N * TIMES)]), {"levels": 9},
+    ),
+    "equal recordings": Case(
+        "next-sample", lambda _: [{"sound": random(i % N).uniform(-1, 1, 9), "a": i} for i in range(N * TIMES)],
+        {"rate": 1000, "condition": "a:number"},
+        lambda _, y: y.tobytes(),
+    ),
+    "equal recordings of flows": Case(
+        "sound-flow", lambda _: [{"sound": random(i % N).uniform(-1, 1, 9), "a": i} for i in range(N * TIMES)],
+        {"rate": 1000, "condition": "a:number"},
+        lambda _, y: y.tobytes(),
+    ),
     "captions of one picture": Case("caption", pictures, {"grey": True}),
     "lists of captions": Case(
         "caption",

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import soundfile
 
 from tests.commands import attempt, run_unrolled
 from tests.thorough import only
@@ -61,6 +62,12 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "vectors.txt").write_text("a 0.1 0.2 0.3\nfilm 0.3 0.1 0.2\nlovely 0.5 0.5 0.1\ndull 0.4 0.1 0.6\n")
     (tmp_path / "new.csv").write_text("text\na lovely plot\na dull plot\n")
     (tmp_path / "names.csv").write_text("name,language\n" + "\n".join(rows) + "\n")
+    for folder, digit in (("ann", 7), ("bob", 3)):
+        for i in range(8):
+            samples = 0.5 * np.sin(np.arange(600) * digit / 20 + i)
+            for name in (f"recordings/{folder}/{digit}_{i}.wav", f"spoken/{digit}_{folder}_{i}.wav"):
+                (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+                soundfile.write(tmp_path / name, samples, 2000)
     keys = np.random.default_rng(0).random((20, 30, 88)) < 0.05
     np.savez(tmp_path / "chorales.npz", pieces=keys)
     pen = [[[0, 0, 0], [i, 2, 0], [1, -i, 1], [2, 1, 0], [0, i, 1]] for i in range(60)]

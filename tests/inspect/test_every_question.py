@@ -34,6 +34,9 @@ STROKES = [{"strokes": [SERIES[0, i % 30].tolist()], "text": WORDS[i % 12]} for 
 DATA = {
     "next-token": LINES, "masked-token": LINES, "next-frame": ROLLS, "classify": CLASSES, "regress": NUMBERS,
     "tag": TAGS,
+    "next-sample": "builtin:tones,examples=20,seconds=0.05,rate=1000",
+    "next-pixel": PICTURES[:, :4, :4, 0] / 255,
+    "sound-flow": "builtin:tones,examples=20,seconds=0.05,rate=1000",
     "denoise": (SERIES[0] + SERIES[1], SERIES[1]), "translate": PAIRS,
     "handwriting": STROKES,
     "caption": (PICTURES, [WORDS[i % 12] for i in range(30)]), "recognise": STROKES,

@@ -31,11 +31,11 @@ class BuiltinSpec:
     licence: str
     size: str
     """about how large it is, in words"""
-    holds: Literal["text", "rows", "labelled", "bags", "pairs", "pictures", "series", "drawings"]
+    holds: Literal["text", "rows", "labelled", "bags", "pairs", "pictures", "series", "drawings", "sounds"]
     """what `read` gives: one text or the paths of texts; rows with named values, of texts or of series along time;
     otherwise an iterator of `Made`, of series [T, D] or bags (lists of texts) with their targets, texts with their
-    translations, or pictures [H, W, 3] with their captions, or pen strokes with their
-    texts"""
+    translations, pictures [H, W, 3] with their captions, pen strokes with their texts, or samples [T] of sound with a
+    dict of what is known of them, their `rate` among it"""
     use: str
     """the tasks that it is for, as the end of a sentence: use it with .."""
     read: Callable[[Any], Any]

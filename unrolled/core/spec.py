@@ -21,7 +21,7 @@ Bags = Literal["none", "also", "only"]
 Preset = Literal["quick", "standard", "thorough"]
 Targets = Literal[
     "tokens", "bits", "class", "classes", "numbers", "tags", "series", "horizon", "pattern", "bit-pattern",
-    "context", "pen",
+    "context", "pen", "samples", "flow", "pixels",
 ]  # fmt: skip
 
 PRESETS: tuple[str, ...] = get_args(Preset)
@@ -30,10 +30,10 @@ PREDICTS = {
     "regions": "for each region of the input", "horizon": "the next steps of a series",
     "context": "a word from the words around it",
 }  # fmt: skip
-FOLLOWING = ("tokens", "bits", "pen")  # targets of what comes next
+FOLLOWING = ("tokens", "bits", "pen", "samples", "pixels")  # targets of what comes next
 TARGETS = {
     "pattern": "patterns of numbers", "bit-pattern": "patterns of bits", "context": "words in their context",
-    "pen": "moves of a pen",
+    "pen": "moves of a pen", "samples": "sound", "flow": "sound that noise becomes", "pixels": "pixels of images",
 }  # of which the names are no words  # fmt: skip
 ASKED = {
     "next": "what comes next", "each": "a prediction at each position", "whole": "one prediction for a whole sequence",
@@ -61,6 +61,8 @@ class Sizes:
     """Steps in a season of the series; 1: there is none."""
     width: int = 16
     """Of a model that has token vectors of its own, how wide they are."""
+    d_beside: int = 0
+    """How many of the last columns of d_in are a condition that runs beside the input."""
 
 
 class Asks(NamedTuple):
@@ -86,6 +88,14 @@ class SourcePorts(NamedTuple):
     @property
     def offers(self) -> Literal["tokens", "numbers"]:
         return "tokens" if self.d_in is None else "numbers"
+
+
+class ConditionPorts(NamedTuple):
+    """What is known of a sequence beforehand: vectors [B, M, width], each of which holds for `hop` steps and the last
+    for all after it; one vector holds for the whole."""
+
+    width: int
+    hop: int = 1
 
 
 class ForecastPorts(NamedTuple):
@@ -138,6 +148,10 @@ class Ports(NamedTuple):
     """What outputs mean, one of spec.Targets: a model may be fitted in closed form to some of them."""
     forecast: ForecastPorts | None = None
     """Of the next steps of a series: how many, and how they are scaled."""
+    condition: ConditionPorts | None = None
+    """What runs beside the input at every step; None: nothing."""
+    flows: int = 0
+    """How many flows of such a body turn noise into samples; 0: the model predicts."""
 
     @property
     def offers(self) -> Literal["tokens", "numbers"]:
@@ -341,6 +355,8 @@ def misfit(spec: ModelSpec, asks: Asks) -> str | None:
     if asks.targets is not None and fitted is not None and asks.targets not in fitted:
         known, found = [TARGETS.get(each, each) for each in fitted], asks.targets
         return f"it has a closed form for {listed(known)}, but the targets are {TARGETS.get(found, found)}"
+    if asks.targets == "flow" and spec.owns_head:
+        return "it gives predictions itself, but a flow needs a body behind which other layers stand"
     return None
 
 

@@ -14,7 +14,7 @@ BUILTIN = "builtin:"
 HOLDS = {
     "text": "text", "rows": "rows of texts", "labelled": "series with targets, no text", "pairs": "pairs of texts",
     "bags": "bags of texts with classes", "pictures": "pictures with captions",
-    "drawings": "pen strokes with their texts",
+    "drawings": "pen strokes with their texts", "sounds": "clips of sound",
     "series": "series along time, one row for each time",
 }  # fmt: skip
 

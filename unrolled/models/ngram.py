@@ -237,5 +237,5 @@ MODEL = ModelSpec(
     reads=("tokens",),
     outputs=("next",),
     owns_head=True,
-    closed_form=("tokens",),
+    closed_form=("tokens", "samples", "pixels"),
 )

@@ -140,6 +140,9 @@ class WaveNet(Causal):
 
 
 def make(config: Config, sizes: Sizes) -> WaveNet:
+    """A condition that the task puts beside the input is local."""
+    if sizes.d_beside and not config.d_local:
+        config = config.updated({"d_local": sizes.d_beside})
     return WaveNet(config, sizes.d_in)
 
 

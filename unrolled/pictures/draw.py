@@ -14,7 +14,7 @@ import io
 from typing import TYPE_CHECKING
 
 from unrolled.pictures import markup
-from unrolled.pictures.kinds import Bars, Drawings, Heatmap, Images, Picture, Plot, Table, Texts, Tokens
+from unrolled.pictures.kinds import Bars, Drawings, Heatmap, Images, Picture, Plot, Sounds, Table, Texts, Tokens
 from unrolled.pictures.markup import STYLE
 from unrolled.pictures.terminal import terminal
 
@@ -102,4 +102,6 @@ def html(picture: Picture, salt: str = "") -> str:
         return markup.table(picture)
     if isinstance(picture, Texts):
         return markup.texts(picture)
+    if isinstance(picture, Sounds):
+        return markup.sounds(picture)
     return markup.drawing(picture, _element(picture, salt))

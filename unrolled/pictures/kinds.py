@@ -14,6 +14,9 @@ from pydantic import AfterValidator, Field, TypeAdapter, model_validator
 from unrolled.core.config import Record
 from unrolled.pictures.png import PATTERN, checked
 
+WAV = r"^data:audio/wav;base64,[A-Za-z0-9+/]+={0,2}$"
+MOST_SOUND = 1 << 23  # letters of one recording: three minutes of 16,000 samples a second
+
 Whole = Annotated[int, Field(gt=-(2**63), lt=2**63)]  # that a float can be made of
 Number = float | Whole | None  # None: nothing there (JSON knows no NaN)
 
@@ -155,7 +158,16 @@ class Drawings(Base):
     """How many are in a row."""
 
 
-Picture = Plot | Heatmap | Bars | Tokens | Table | Texts | Images | Drawings
+class Sounds(Base):
+    """Recordings to listen to, each under a caption."""
+
+    kind: Literal["sounds"] = "sounds"
+    captions: list[str]
+    sounds: list[Annotated[str, Field(pattern=WAV, max_length=MOST_SOUND)]]
+    """Each recording as the data URI of a .wav file."""
+
+
+Picture = Plot | Heatmap | Bars | Tokens | Table | Texts | Images | Drawings | Sounds
 
 _reader: TypeAdapter[Picture] = TypeAdapter(Annotated[Picture, Field(discriminator="kind")])
 

@@ -10,7 +10,7 @@ import math
 import re
 from html import escape
 
-from unrolled.pictures.kinds import Number, Picture, Table, Texts, Tokens
+from unrolled.pictures.kinds import Number, Picture, Sounds, Table, Texts, Tokens
 from unrolled.pictures.letters import clean, plain_number, rounded_number
 
 STYLE = """\
@@ -145,6 +145,16 @@ def texts(picture: Texts) -> str:
         caption = picture.captions[i] if i < len(picture.captions) else ""
         said = f'<p class="note">{text(caption)}</p>\n' if caption else ""
         parts.append(f'{said}<pre class="words">{_kept_first_line(text(piece))}</pre>')
+    return figure(picture, "\n".join(parts), picture.alt)
+
+
+def sounds(picture: Sounds) -> str:
+    """Recordings that can be played, each under its caption; the browser's own controls, no script."""
+    parts = []
+    for i, sound in enumerate(picture.sounds):
+        caption = picture.captions[i] if i < len(picture.captions) else f"recording {i + 1}"
+        player = f'<audio controls preload="none" aria-label="{text(caption)}" src="{text(sound)}"></audio>'
+        parts.append(f'<p class="note">{text(caption)}</p>\n{player}')
     return figure(picture, "\n".join(parts), picture.alt)
 
 

@@ -2,6 +2,9 @@
 
     Decoder          what comes next: (embedding), body, (head)
     Started          the same, started by a class: decoder, (head)
+    Flows            noise becomes samples: flows.0, flows.1, ..
+    ToldFlows        the same, with a condition beside each flow: decoder, inner, outer
+    Told             the same, with a condition beside the input at every step: decoder, inner, outer, (head)
     EncoderDecoder   with a source: encoder, decoder, head
     Reader           the whole is read first: (embedding), body, (readout), (head)
     BagReader        bags of sequences: (embedding), body, (readout), pooling, head
@@ -21,6 +24,7 @@ from typing import Any, cast
 from torch import nn
 
 from unrolled.core.causal import Causal, Conditional, Encoder
+from unrolled.core.compose import Serial
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import ForecastPorts, ModelSpec, Ports, Reads, Sizes, SourcePorts, reading
 from unrolled.core.task import Model
@@ -30,11 +34,12 @@ from unrolled.layers.memory.recaller import Recaller
 from unrolled.layers.parts.assembled import Decoder, Reader
 from unrolled.layers.parts.bags import BagReader
 from unrolled.layers.parts.char_words import SpeltWords
-from unrolled.layers.parts.conditioning import Started
+from unrolled.layers.parts.conditioning import Held, Started, Told
 from unrolled.layers.parts.dropout import WordDropout
 from unrolled.layers.parts.embedding import Affine, Borrowed, OneHot, Segmented, Table, TiedHead
 from unrolled.layers.parts.encoder_decoder import EncoderDecoder, Halves
 from unrolled.layers.parts.filter import Filter
+from unrolled.layers.parts.flows import FlowHead, Flows, ToldFlows
 from unrolled.layers.parts.levels import Columns, FromInput, FromLast, InUnits, OfWindow, UnitsDecoder
 from unrolled.layers.parts.pre_training import PreTraining
 from unrolled.layers.parts.strided import Strided
@@ -43,6 +48,10 @@ from unrolled.runs.config import Ends
 READ_SCALE, FEW = 0.1, 1000
 """The initial size of token vectors of a reader where there are more than a few tokens: a word that is seen only
 some times then moves far enough to count. Letters are seen often, and begin with vectors of size 1."""
+
+NARROWED = -3.0  # log s of all flows together at first: noise that is not too loud
+
+D_BESIDE = 32  # width of a condition that runs beside the input
 
 STRIDED = 32  # width of the vectors that a strided convolution reads: there are many of them
 
@@ -67,15 +76,35 @@ def assemble(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Model:
 
 
 def _decoder(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Causal | Conditional:
+    if ports.flows:
+        return _flows(make, ports, ends)
     way = reading(spec.reads, ports.offers)
     embedding, width = _input(way, ports.d_in, ports.n_tokens + ports.n_classes, ends)
-    body = make(Sizes(width, ports.d_out, targets=ports.targets))
+    beside = D_BESIDE if ports.condition is not None and embedding is not None else 0
+    body = make(Sizes(width + beside, ports.d_out, targets=ports.targets, d_beside=beside))
     head = None if spec.owns_head or embedding is None else _head(embedding, body, ports, ends)
     before, behind = _dropout(embedding, ends), _dropout(head, ends)
+    if ports.condition is not None and beside:
+        lent = None if head is None else Borrowed(head)
+        held = Serial(Held(beside, ports.condition.hop), body)
+        return Told(Decoder(embedding, held, lent, before=before, behind=behind), ports.condition.width, beside, head)
     if not ports.n_classes:
         return Decoder(embedding, body, head, before=before, behind=behind)
     lent = None if head is None else Borrowed(head)
     return Started(Decoder(embedding, body, lent, before=before, behind=behind), ports.n_tokens, head)
+
+
+def _flows(make: Make, ports: Ports, ends: Ends) -> Causal | Conditional:
+    """Noise in, samples out: some flows, each with a body of its own, and the same condition beside all of them."""
+    told, d_in = ports.condition, cast(int, ports.d_in)
+    beside = 0 if told is None else D_BESIDE
+    flows = []
+    for _ in range(ports.flows):
+        embedding = nn.Linear(d_in, ends.d_embedding)
+        body = make(Sizes(ends.d_embedding + beside, ports.d_out, targets=ports.targets, d_beside=beside))
+        whole = body if told is None else Serial(Held(beside, told.hop), body)
+        flows.append(Decoder(embedding, whole, FlowHead(body.d_out, NARROWED / ports.flows)))
+    return Flows(flows) if told is None else ToldFlows(Flows(flows), told.width, beside)
 
 
 def _pair(spec: ModelSpec, make: Make, ports: Ports, ends: Ends) -> Conditional:

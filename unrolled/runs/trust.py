@@ -189,7 +189,7 @@ def is_path(key: str) -> bool:
     >>> is_path("task.pairs.target_file"), is_path("lr")
     (True, False)
     """
-    return key.split(".")[-1] in ("from_run", "decoder_from", "target_file", "vectors")
+    return key.split(".")[-1] in ("from_run", "decoder_from", "target_file", "teacher_run", "vectors")
 
 
 def paths_among(settings: Mapping[str, Any]) -> dict[str, str]:

@@ -231,8 +231,9 @@ def _named_again(run: RunDirectory, config: RunConfig, given: Mapping[str, Any])
                 f"{run.path}: its {name} is {shortened(before)}, which is opened only if you name it explicitly: "
                 f"{again}"
             )
-        if name == "target_file" and not trust.is_same(given[name], before):
-            raise DataError(f"{given[name]}: not the file of targets that this run started with, {shortened(before)}")
+        if name in ("target_file", "teacher_run") and not trust.is_same(given[name], before):
+            what = "file of targets" if name == "target_file" else "teacher"
+            raise DataError(f"{given[name]}: not the {what} that this run started with, {shortened(before)}")
     paths: dict[str, str] = {name: str(given[name]) for name, _ in config.start if name in named}
     return config.model_copy(update={"start": config.start.updated(paths)}) if paths else config
 
@@ -258,6 +259,7 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     torch.set_num_threads(config.threads or torch.get_num_threads())
     cost.forget_peak()
     task, saved = build.make_task(config), _origin(run, config, resuming)
+    starting.teach(task, config.device)
     build.require_model(config, task.asks())
     if resuming and config.from_vocabularies:
         starting.offer_own(run, config, task)

@@ -19,10 +19,11 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.spec import Role, serves
 from unrolled.core.task import Task, Vocabulary
+from unrolled.core.taught import Taught
 from unrolled.runs import parts
 from unrolled.runs.build import make_task
 from unrolled.runs.config import RunConfig, flat
-from unrolled.runs.run import Run
+from unrolled.runs.run import Run, load
 from unrolled.runs.storage import manifest
 from unrolled.runs.storage.checkpoint import Checkpoints
 from unrolled.runs.storage.directory import RunDirectory
@@ -176,3 +177,10 @@ def require_unchanged(run: Path, saved: Run, sha256: str | None) -> None:
     """A run that has no weights of its own yet resumes from the same ones."""
     if fingerprint(saved) != sha256:
         raise DataError(f"{saved.path}: its weights have changed since {run} started from them; start a new run")
+
+
+def teach(task: Task, device: str) -> None:
+    """Load the run that a task learns from, where there is one."""
+    if isinstance(task, Taught) and task.teacher_run is not None:
+        teacher = load(task.teacher_run, device=device)
+        task.learn_from_run(teacher.task, teacher.model, str(teacher.path))

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
 class Request(Decoding):
     condition: str | None = None
-    """The class to generate for, if the run was trained with a condition."""
+    """The class to generate for, if the run was trained with a condition; of sound names and values: digit=7."""
     text: str | None = None
     """The text to write by hand, if the run was trained with texts (handwriting)."""
     bias: float = Field(0.0, ge=0, le=20)
     """Handwriting: 0 samples from the model as it is, larger values write more regularly."""
+    seconds: float | None = Field(None, gt=0, le=3600)
+    """Seconds of sound to generate. [default: 1]"""
 
 
 def why_not(served: Served) -> str | None:
@@ -47,7 +49,7 @@ def ahead(served: Served, begun: Begun, request: Request) -> Iterator[Result]:
 
 
 VERB = VerbSpec(
-    summary="Generate with a saved run: text, printed token by token, a piano roll and a MIDI file, or drawings.",
+    summary="Generate with a saved run: text, printed token by token, a piano roll and a MIDI file, drawings, sound.",
     request=Request,
     call=call,
     takes="prompt",

@@ -20,17 +20,31 @@ COUNTS = re.compile(r"\{\s*(\d*)\s*(?:,\s*(\d*)\s*)?\}")
 
 def check_pattern(text: str | None) -> str | None:
     """The expression, which has the group `answer`; a ValueError says what is wrong with it."""
-    if text is None:
-        return None
-    shown = text if len(text) <= 100 else text[:100] + "…"
+    if text is not None and "answer" not in _checked(text):
+        raise ValueError(f"'{_short(text)}' has no group (?P<answer>...)")
+    return text
+
+
+def check_groups(text: str | None) -> str | None:
+    """The expression, which has groups of any names."""
+    if text is not None and not _checked(text):
+        raise ValueError(f"'{_short(text)}' has no group such as (?P<digit>...)")
+    return text
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 100 else text[:100] + "…"
+
+
+def _checked(text: str) -> list[str]:
+    """The names of the groups."""
+    shown = _short(text)
     if len(text) > LONGEST:
         raise ValueError(f"'{shown}' is too long: expected at most {LONGEST} letters")
     counts = [max((int(n[:9]) for n in found if n), default=1) or 1 for found in COUNTS.findall(text)]
     if math.prod(counts) > MOST:
         raise ValueError(f"'{shown}' has too many counted repetitions (at most {MOST} in product); use * or + instead")
-    if "answer" not in _groups([""], text, shown)[0]:
-        raise ValueError(f"'{shown}' has no group (?P<answer>...)")
-    return text
+    return [name for name in _groups([""], text, shown)[0] if not name.isdigit()]
 
 
 def groups_in(names: Sequence[str], pattern: str) -> list[dict[str, str | None]]:

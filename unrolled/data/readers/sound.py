@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,21 @@ OGG_PAGE = 65_307  # bytes, at most
 STREAMED = 0x7FFFF000  # and more bytes: what programs write that do not know the length yet
 
 
+class Heard(NamedTuple):
+    """What is in a file of sound."""
+
+    samples: NDArray[np.float32]  # [T], the mean of all channels
+    rate: int
+    channels: int
+
+
 def read_clip(path: Path) -> tuple[NDArray[np.float32], int]:
     """Samples [T], several channels averaged, and the rate."""
+    return read_sound(path)[:2]
+
+
+def read_sound(path: Path) -> Heard:
+    """A file, with the number of its channels."""
     import soundfile
 
     with open_regular(path) as handle:
@@ -37,8 +50,8 @@ def read_clip(path: Path) -> tuple[NDArray[np.float32], int]:
         handle.seek(0)
         try:
             with soundfile.SoundFile(handle) as file:
-                wanted, rate = file.frames, int(file.samplerate)
-                _require_possible(path, wanted, file.channels, rate)
+                wanted, rate, channels = file.frames, int(file.samplerate), int(file.channels)
+                _require_possible(path, wanted, channels, rate)
                 blocks = file.blocks(BLOCK, dtype="float32", always_2d=True)
                 means = [block.mean(axis=1) for block in blocks]  # of [T, channels]
         except (soundfile.SoundFileError, OSError, RuntimeError, TypeError) as error:
@@ -53,7 +66,7 @@ def read_clip(path: Path) -> tuple[NDArray[np.float32], int]:
     if not (finite := np.isfinite(mean)).all():
         at = int(np.flatnonzero(~finite)[0])
         raise DataError(f"{path}, sample {at + 1}: found {mean[at]}, expected a finite number; save the clip again")
-    return mean, rate
+    return Heard(mean, rate, channels)
 
 
 def _require_possible(path: Path, samples: int, channels: int, rate: int) -> None:

@@ -83,6 +83,67 @@ class Appended(Causal):
         return torch.cat([x, beside], dim=-1), (fixed, cursor + T)
 
 
+class Held(Appended):
+    """Vectors known beforehand run beside x, each for `hop` steps and the last for all after it: one for each frame of
+    sound, or one for the whole.
+
+    >>> layer = Held(1, hop=2)
+    >>> state = layer.start(torch.tensor([[[1.0], [3.0]]]), None)
+    >>> layer(torch.full((1, 5, 1), 9.0), state)[0][0, :, 1].tolist()
+    [1.0, 1.0, 3.0, 3.0, 3.0]
+    """
+
+    def __init__(self, d_source: int, hop: int = 1) -> None:
+        super().__init__(d_source)
+        self.hop = hop
+
+    def start(self, source: Tensor, mask: Tensor | None = None) -> State:
+        """The state before the first tick; behind its real frames (mask True) a row holds the last of them."""
+        if source.dim() != 3 or source.shape[-1] != self.d_source:
+            raise UsageError(f"expected a condition of shape [B, M, {self.d_source}], found {list(source.shape)}")
+        if source.shape[1] == 0:
+            source = source.new_zeros(source.shape[0], 1, self.d_source)
+        elif mask is not None:
+            at = torch.arange(source.shape[1], device=source.device)
+            last = (mask.sum(1, keepdim=True) - 1).clamp(min=0)  # [B, 1]
+            source = source.gather(1, torch.minimum(at, last)[..., None].expand(-1, -1, self.d_source))
+        cursor = torch.zeros(source.shape[0], dtype=torch.long, device=source.device)  # [B]
+        return Fixed(source), cursor
+
+    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        fixed, cursor = self.start(x.new_zeros(x.shape[0], 0, self.d_source)) if state is None else state
+        source: Tensor = fixed.tree
+        T, M = x.shape[1], source.shape[1]
+        if M == 1:
+            return torch.cat([x, source.expand(-1, T, -1)], dim=-1), (fixed, cursor + T)
+        at = (cursor[:, None] + torch.arange(T, device=x.device)).div(self.hop, rounding_mode="floor")  # [B, T]
+        beside = source.gather(1, at.clamp(max=M - 1)[..., None].expand(-1, -1, self.d_source))  # [B, T, L]
+        return torch.cat([x, beside], dim=-1), (fixed, cursor + T)
+
+
+class Told(Conditional):
+    """p(x | c): a learned map of the condition c runs beside the input of any causal body, at every step.
+
+        e_m = W tanh(V c_m + v) + w          m = t // hop
+
+    c [B, M, C] is what is known: classes as 0 and 1, numbers, or frames of features (C0; the global and the local
+    condition of van den Oord et al. 2016 in one). A body that does not look further back than some steps, as a
+    convolution, never loses it. The decoder is a `Decoder` whose body begins with `Held`; or it knows no condition.
+    """
+
+    def __init__(self, decoder: Causal, width: int, d_beside: int, head: nn.Module | None = None) -> None:
+        super().__init__()
+        self.decoder, self.head = decoder, head
+        self.inner = nn.Linear(width, 2 * d_beside)  # V
+        self.outer = nn.Linear(2 * d_beside, d_beside)  # W
+
+    def condition(self, source: Tensor, mask: Tensor | None = None) -> State:
+        body: Serial = self.decoder.body  # type: ignore[assignment]
+        held, *others = body
+        mapped = self.outer(torch.tanh(self.inner(source)))  # [B, M, L]
+        return (held.start(mapped, mask), *[None] * len(others))
+
+
 class Guided(Conditional):
     """p(x | sources): layers of the decoder that take a source by name (`Sourced`) are started with it.
 
