@@ -20,7 +20,7 @@ from benchmarks.page import DOCS
 from benchmarks.pen_reader import read_word, templates
 from benchmarks.pieces import Pieces, place, run_pieces, trained
 
-BUDGET: dict[str, Any] = {"steps": 2000, "batch_size": 32, "evaluate_every": 500, "lr": 2e-3, "threads": 1}
+BUDGET: dict[str, Any] = {"steps": 1000, "batch_size": 32, "evaluate_every": 250, "lr": 2e-3, "threads": 1}
 MODELS: dict[str, dict[str, Any]] = {  # of about 110,000 parameters
     "lstm": {"d_state": 128},
     "gru": {"d_state": 150},
