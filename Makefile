@@ -85,6 +85,7 @@ reproduce: $(STAMP)
 	  $(BIN)/python -m benchmarks.polymusic $$set $$model || exit 1; done; done
 	$(BIN)/python -m benchmarks.answers
 	$(BIN)/python -m benchmarks.writing
+	$(BIN)/python -m benchmarks.pen
 	$(BIN)/python -m benchmarks.recall classical once polynomial exponential continuous
 	$(BIN)/python -m benchmarks.bags
 	$(BIN)/python -m benchmarks.forecast

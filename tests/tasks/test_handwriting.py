@@ -147,7 +147,7 @@ def test_bad_requests_are_told(run: Run, writer: Run, tmp_path: Path) -> None:
         run.task.files_of(run.generate(), "a.pdf")
     with pytest.raises(UsageError, match="tokens does not apply to handwriting"):
         unrolled.train(PEN, task="handwriting", out=tmp_path / "a", settings={"tokens": "word"})
-    with pytest.raises(UsageError, match="needs causal models"):
+    with pytest.raises(UsageError, match="needs causal or conditional models"):
         unrolled.train(PEN, task="handwriting", model="bilstm", out=tmp_path / "b")
 
 

@@ -52,7 +52,8 @@ def prepare_drawings(source: Any, config: DataConfig, with_text: bool) -> Prepar
     facts = {"source": name, "scale": scale, "split_is": how_split(shares, given, config.split), **_facts(drawings)}
     facts["notes"] += [*notes_on(shares, given), *_unseen(drawings, codec)]
     codecs = {} if codec is None else {TEXT: codec}
-    return Prepared(sections, codecs, facts, _fingerprint(sections), {"scale": scale})
+    texts = all(each.text for found in drawings.values() for each in found)
+    return Prepared(sections, codecs, facts, _fingerprint(sections), {"scale": scale, "texts": texts})
 
 
 def scale_of(drawings: Sequence[Drawing], name: str) -> float:

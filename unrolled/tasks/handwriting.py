@@ -61,7 +61,7 @@ SHOWN = 12  # drawings of a sheet in the report
 class Config(config.Config):
     n_mixtures: int = Field(20, ge=1, le=1000)
     """Components of the mixture from which a move is drawn."""
-    text: bool = False
+    text: bool | None = None
     """Condition on the text of each drawing. [default: with models that read a source]"""
 
 
@@ -93,8 +93,9 @@ class Task(_next.NextTask):
         unused = [n for n in type(self.data).model_fields if n not in USED and vars(self.data)[n] != vars(plain)[n]]
         if unused:
             raise UsageError(f"{unused[0]} does not apply to handwriting, which has {', '.join(sorted(USED))}")
-        asked = {"task": type(self).__module__, "text": self.config.text, "data": settings_of(self.data)}
-        found = kept(source, asked, lambda: prepare_drawings(source, self.data, self.config.text))
+        text = bool(self.config.text)
+        asked = {"task": type(self).__module__, "text": text, "data": settings_of(self.data)}
+        found = kept(source, asked, lambda: prepare_drawings(source, self.data, text))
         self.prepared = replace(found, sections=used(found.sections, self.data, n_values))
         self.scale, self.longest = found.told["scale"], int(found.sections["train"].lengths(TARGET).max())
         self.texts = found.codecs.get(TEXT, self.texts)
@@ -123,8 +124,12 @@ class Task(_next.NextTask):
         pass
 
     def asks(self) -> Asks:
-        accepts, source = (("conditional",), "tokens") if self.config.text else (("causal",), None)
-        return Asks(accepts, "next", "numbers", source, "pen")  # type: ignore[arg-type]
+        """Models of both kinds where texts are there and none is asked for: each kind has its own default."""
+        if self.config.text:
+            return Asks(("conditional",), "next", "numbers", "tokens", "pen")
+        read = self.prepared is None or self.prepared.told["texts"]
+        both = self.config.text is None and read
+        return Asks(self.ACCEPTS if both else ("causal",), "next", "numbers", None, "pen")
 
     def ports(self) -> Ports:
         source = SourcePorts(self.texts.size) if self.config.text else None

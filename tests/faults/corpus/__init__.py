@@ -11,6 +11,7 @@ from tests.faults.corpus import (
     large,
     later,
     paths,
+    pens,
     series,
     sounds,
     tables,
@@ -21,6 +22,21 @@ from tests.faults.corpus.case import Case
 
 CASES: list[Case] = [
     case
-    for group in (large, brought, text, tables, forms, arrays, series, forecasts, sounds, images, words, paths, later)
+    for group in (
+        large,
+        brought,
+        text,
+        tables,
+        forms,
+        arrays,
+        series,
+        forecasts,
+        sounds,
+        images,
+        pens,
+        words,
+        paths,
+        later,
+    )
     for case in group.CASES
 ]

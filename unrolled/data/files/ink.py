@@ -95,7 +95,9 @@ def _svg(root: ElementTree.Element, place: str) -> Ink:
             along = np.array(points).reshape(-1, 2)
             strokes.append(np.concatenate([along, along[:1]]) if tag == "polygon" else along)
         elif tag == "line":
-            ends = [float(element.get(name, "0")) for name in ("x1", "y1", "x2", "y2")]
+            ends = [each for name in ("x1", "y1", "x2", "y2") for each in _numbers(element.get(name, "0"), place)]
+            if len(ends) != 4:
+                raise DataError(f"{place}: <line> has {len(ends)} numbers, expected x1, y1, x2 and y2")
             strokes.append(np.array(ends).reshape(2, 2))
     return Ink([stroke for stroke in strokes if len(stroke)], title)
 

@@ -86,6 +86,9 @@ def _in_npz(path: Path) -> Iterator[Drawing]:
             raise DataError(f"{path}: {len(own)} texts, but more drawings; give each drawing a text")
         number[side] += 1
         yield Drawing(as_moves(rows, place), None if own is None else str(own[i]), place, side)
+    for side, own in texts.items():
+        if len(own) != number[side]:
+            raise DataError(f"{path}: {len(own)} texts, but {number[side]} drawings; give each drawing a text")
 
 
 def _arrays(path: Path, arrays: Mapping[str, Any], part: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:

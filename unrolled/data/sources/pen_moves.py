@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, some
+from unrolled.data.files.cell_values import kind_of
 from unrolled.data.given_splits import ALL
 from unrolled.data.sources.strokes import STROKE_COLUMNS, TEXT_COLUMNS, as_ways
 
 Moves = NDArray[np.float32]  # [T, 5]
 
 DOWN, LIFT, END = 2, 3, 4  # columns
+FARTHEST = 1e18  # of a move, whose square single precision must hold
 
 
 class Drawing(NamedTuple):
@@ -46,6 +48,11 @@ def as_moves(value: Any, place: str) -> Moves:
             f"{place}, point {row}: found {value[row].tolist()}, expected finite numbers; remove the drawing"
         )
     ways = as_ways(value, place)  # [T, 3]
+    if (far := np.abs(ways[:, :2]).max(axis=1) > FARTHEST).any():
+        point = int(np.argmax(far))
+        raise DataError(
+            f"{place}, point {point}: found the move {ways[point, :2].tolist()}, expected at most {FARTHEST:.0e}"
+        )
     if not ways[:, 2].any():
         raise DataError(f"{place}: the pen is never lifted; expected 1 in the third column where a stroke ends")
     if ways[0, 2] == 1:  # a dot: the pen goes nowhere before it is lifted
@@ -105,4 +112,6 @@ def drawing_of(value: Any, place: str) -> Drawing:
     if column is None:
         raise DataError(f"{place}: found {some(value)}, expected 'strokes' and perhaps 'text'")
     text = next((value[name] for name in TEXT_COLUMNS if name in value), None)
+    if not isinstance(text, str | int | float | None):
+        raise DataError(f"{place}: the text is {kind_of(text)}, expected a string")
     return Drawing(as_moves(value[column], place), None if text is None else str(text), place)
