@@ -1,8 +1,8 @@
 """What clients do to a server, well and badly: each kind of request checks that it gets what it should.
 
-`make soak` runs it: `python -m tests.serve.traffic --minutes 30 --requests 10000 --connections 32` serves the saved runs
-of the tests in a process of its own, sends requests until both numbers are reached, and ends with 1 if anything was
-lost, failed or differed from the library, or if the memory of the server grew.
+`make soak` runs it: `python -m tests.serve.traffic --minutes 30 --requests 10000 --connections 32` serves the saved
+runs of the tests in a process of its own, sends requests until both numbers are reached, and ends with 1 if anything
+was lost, failed or differed from the library, or if the memory of the server grew.
 """
 
 from __future__ import annotations
@@ -41,6 +41,10 @@ GARBAGE = (
     POST + b"-1\r\n\r\n",
     b"\x16\x03\x01" + bytes(range(200)),
 )
+BAD = (
+    b"", b"{", b"[]", b"null", b"\xff", b'{"model": NaN}', b'{"a": ' + b"[" * 50_000,
+    b'{"model": "next-token", "prompt": 5}', b'{"model": "../x", "prompt": ""}',
+)  # fmt: skip
 GROWTH = 1.05  # of the memory from the first third to the last
 JSON = {"Content-Type": "application/json"}
 
@@ -140,7 +144,7 @@ class Client:
         return "left"
 
     def reads_slowly(self) -> str:
-        body, text = self._known()
+        body, _ = self._known()
         found = b""
         with self.http.stream("POST", "/v1/completions", json={**body, "stream": True}) as answer:
             if answer.status_code != 200:
@@ -151,10 +155,7 @@ class Client:
         return "fine" if found.rstrip().endswith(b"[DONE]") else "FAILED without an end"
 
     def malformed(self) -> str:
-        bad = self.random.choice([b"", b"{", b"[]", b'{"model": NaN}', b"\xff", b'{"a": ' + b"[" * 50_000, b"null",
-                                  b'{"model": "next-token", "prompt": 5}', b'{"model": "../x", "prompt": ""}'])  # fmt: skip
-        answer = self.http.post("/v1/completions", content=bad, headers=JSON)
-        return _refused(answer)
+        return _refused(self.http.post("/v1/completions", content=self.random.choice(BAD), headers=JSON))
 
     def huge(self) -> str:
         try:
