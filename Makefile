@@ -8,7 +8,7 @@ LOOK = comparisons/demo/report.html
 
 ROOM ?= decode
 
-.PHONY: demo look pictures test thorough faults bench reproduce suite mutants lint docs setup lock wheel clean
+.PHONY: demo look pictures test thorough faults soak bench reproduce suite mutants lint docs setup lock wheel clean
 
 setup: $(STAMP)
 
@@ -59,6 +59,11 @@ faults: $(STAMP)
 	OMP_NUM_THREADS=1 $(COMPILED) $(IN_MEMORY) $(BIN)/python -m pytest -n 2 --dist worksteal tests/faults tests/runs/test_checkpoint.py \
 		tests/training/test_resume.py tests/comparison/test_compare.py -m "long or not long"
 
+# a server under load with faults for half an hour, and every trial of tests/serve
+soak: $(STAMP)
+	OMP_NUM_THREADS=1 $(COMPILED) $(BIN)/python -m pytest tests/serve -m long --timeout 3600
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.serve.traffic --minutes 30 --requests 10000 --connections 32
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -70,6 +75,7 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.streaming
 	$(BIN)/python -m benchmarks.attention
 	$(BIN)/python -m benchmarks.beam
+	$(BIN)/python -m benchmarks.serving
 	$(BIN)/python -m benchmarks.autoregression
 	test -z "$$PEER_PYTHON" || $(BIN)/python -m benchmarks.forecast_speed
 	test -z "$$PEER_PYTHON" || $(BIN)/python -m benchmarks.word_vectors

@@ -125,6 +125,13 @@ def generation() -> str:
     return streaming.report(found) if found else ""
 
 
+def serving() -> str:
+    from benchmarks import serving as served
+
+    found = read("serving")
+    return served.report(found) if found else ""
+
+
 def beams() -> str:
     from benchmarks import beam
 
@@ -218,6 +225,7 @@ def main() -> None:
     parts = (
         recurrent,
         generation,
+        serving,
         attention,
         beams,
         autoregression,

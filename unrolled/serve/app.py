@@ -41,6 +41,7 @@ def make_app(hosted: Hosted, hosts: Collection[str], token: str | None) -> Guard
         title="unrolled", version=unrolled.__version__, docs_url=None, redoc_url=None, lifespan=lifespan,
         redirect_slashes=False, strict_content_type=False,
     )  # fmt: skip
+    app.state.runs = list(hosted.places)
     app.add_exception_handler(HTTPException, _not_here)
     hosted.counted.gauges["unrolled_runs_loaded"] = lambda: len(hosted)
     _add_facts(app, hosted)
@@ -79,7 +80,7 @@ def _add(
             return JSONResponse(refused.as_json(), refused.status, refused.headers)
 
     answered.__name__ = f"{method.lower()} {path}"
-    extra: dict[str, Any] = {"parameters": [_parameter(name) for name in _parameters(path)]}
+    extra: dict[str, Any] = {"parameters": [_parameter(name, app.state.runs) for name in _parameters(path)]}
     if schema is not None:
         extra["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
     app.add_api_route(
@@ -92,8 +93,9 @@ def _parameters(path: str) -> list[str]:
     return [part[1:-1] for part in path.split("/") if part.startswith("{")]
 
 
-def _parameter(name: str) -> dict[str, Any]:
-    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+def _parameter(name: str, runs: list[str]) -> dict[str, Any]:
+    schema = {"type": "string"} | ({"enum": runs} if name == "run" else {})
+    return {"name": name, "in": "path", "required": True, "schema": schema}
 
 
 async def while_connected(request: Request, work: Awaitable[Any], job: Any) -> Any:

@@ -79,7 +79,7 @@ class Worker:
 
     def _begin(self, job: Job) -> None:
         if job.unwanted:
-            return self._end(job)
+            return self._end(job, Stopped())
         try:
             if self.run is None:
                 self.run = self._open()

@@ -1,0 +1,38 @@
+"""Requests that schemathesis derives from the OpenAPI document are never a failure of the server (`make soak`)."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+EXAMPLES = 60  # of each address
+FEW = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=[*HealthCheck],
+               phases=[Phase.explicit, Phase.generate])  # fmt: skip
+
+
+@pytest.mark.long
+def test_no_request_of_the_document_is_a_failure(address: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a package that is no part of this one
+        schemathesis = pytest.importorskip("schemathesis", reason="the package schemathesis is not installed")
+        schema = schemathesis.openapi.from_dict(httpx.get(f"{address}/openapi.json").json())
+        schema.config.base_url = address
+        tried = 0
+        for result in schema.get_all_operations():
+            operation = result.ok()
+
+            @FEW
+            @given(case=operation.as_strategy())
+            def no_failure(case: Any) -> None:
+                nonlocal tried
+                tried += 1
+                answer = case.call(base_url=address, timeout=60)
+                assert answer.status_code < 500, (case.method, case.path, case.body, answer.text)
+                assert answer.status_code < 400 or len(answer.content) < 4000
+
+            no_failure()
+        assert tried > 20 * len(schema)
