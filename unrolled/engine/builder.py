@@ -136,9 +136,10 @@ class Builder:
         self.ops.append(Op(kind, out.at, width, at_x, k, at_y, weight, bias, slot, a, b, c, d, number))
         return out
 
-    def effect(self, kind: Do, width: int, x: Value | None = None, **fields: int) -> None:
+    def effect(self, kind: Do, width: int, x: Value | None = None, k: int = -1, slot: int = -1, a: int = 0, b: int = 0,
+               c: int = 0, d: int = 0) -> None:  # fmt: skip
         """An operation without a result."""
-        self.emit(kind, width, x, into=Value(width), **fields)
+        self.emit(kind, width, x, into=Value(width), k=k, slot=slot, a=a, b=b, c=c, d=d)
 
     def plain(self, x: Value) -> Value:
         """The value in a register."""
@@ -168,7 +169,7 @@ class Builder:
         plus: Value | None = None,
         make: Callable[[], Tensor] | None = None,
     ) -> Value:
-        """f(W x + bias + plus) with W [n, K]; where W is computed, `make` gives it, of `sources`, and W has its shape."""
+        """f(W x + bias + plus) with W [n, K]; one that is computed, `make` gives, of `sources`; W then has its shape."""
         n, K = W.shape
         x = self.sized(x, K)
         if x.at < 0 and x.table is not None and (x.is_unit or len(x.table) * n <= min(FOLDED, 4 * n * K)):

@@ -69,7 +69,7 @@ class Stream:
 
     def __init__(self, program: Program, state: State, rows: int) -> None:
         self.program, self.state, self.rows = program, state, rows
-        self.leaves = [ready(leaf, slot) for leaf, slot in zip(tree.leaves(state), program.slots, strict=True)]
+        self.leaves = [ready(leaf) for leaf in tree.leaves(state)]
         self._room = np.empty(max(program.n_room, 1) * rows, NUMBERS[program.dtype])
         self._connect()
 
@@ -129,7 +129,7 @@ def _fits(rows: int, leaf: Tensor, slot: Slot) -> bool:
     )
 
 
-def ready(leaf: Tensor, slot: Slot) -> Tensor:
+def ready(leaf: Tensor) -> Tensor:
     """A leaf that native code may work on: in one piece, and no part of a graph."""
     return leaf.detach().clone() if leaf.requires_grad else leaf.contiguous()
 

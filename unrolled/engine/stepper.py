@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Collection, Iterator
-from typing import NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from unrolled.core.causal import Causal
@@ -34,6 +35,17 @@ from unrolled.kernels import native
 MOST_ROWS = 64  # of which native code makes a tick; more are for torch
 FIRST_TICKS, MOST_TICKS = 4, 128  # of a call: the first tokens come at once, and a call can be interrupted
 NO_CHOICE = 7  # the fault of native code that is none of its own
+
+
+class Wanted(NamedTuple):
+    """What is asked for by `Stepper.draw`."""
+
+    prompt: Tensor
+    lengths: Tensor
+    settings: ByDecoding
+    stops: Collection[int]
+    max_steps: int
+    noise: Noise
 
 
 class Stepper:
@@ -114,23 +126,25 @@ class Stepper:
 class Drawing:
     """What is drawn for some rows, and by which settings."""
 
-    def __init__(
-        self, program: Program, y: Tensor, prompt: Tensor, lengths: Tensor, settings: ByDecoding, stops: Collection[int],
-        max_steps: int, noise: Noise,
-    ) -> None:  # fmt: skip
-        asked, B, V = settings.decoding, len(prompt), program.d_out
-        self.program, self.tick = program, int(lengths.min())
-        self.fault = 0
-        self.alive = np.ones(B, np.uint8)
-        self._seen = np.zeros((B, V if asked.repetition_penalty != 1 else 0), np.uint8)
-        if self._seen.size:
-            np.put_along_axis(self._seen, prompt[:, : self.tick].numpy(), 1, axis=1)
-        self._held = {
-            "never": np.array(sorted(settings.forbidden), np.int64), "stops": np.array(sorted(stops), np.int64),
-            "given": np.ascontiguousarray(prompt.numpy()), "lengths": np.ascontiguousarray(lengths.numpy()),
-            "ends": (lengths + max_steps).numpy(), "keys": noise.keys, "alive": self.alive,
-            "seen": self._seen, "y": np.array(y.detach().numpy(), order="C"), "room": np.empty((3, V), NUMBERS[program.dtype]),
-        }  # fmt: skip
+    def __init__(self, program: Program, y: Tensor, wanted: Wanted) -> None:
+        prompt, lengths, asked = wanted.prompt, wanted.lengths, wanted.settings.decoding
+        B, V = len(prompt), program.d_out
+        self.program, self.tick, self.fault = program, int(lengths.min()), 0
+        self.alive, seen = np.ones(B, np.uint8), np.zeros((B, V if asked.repetition_penalty != 1 else 0), np.uint8)
+        if seen.size:
+            np.put_along_axis(seen, prompt[:, : self.tick].numpy(), 1, axis=1)
+        self._held: dict[str, NDArray[Any]] = {
+            "never": np.array(sorted(wanted.settings.forbidden), np.int64),
+            "stops": np.array(sorted(wanted.stops), np.int64),
+            "given": np.ascontiguousarray(prompt.numpy()),
+            "lengths": np.ascontiguousarray(lengths.numpy()),
+            "ends": (lengths + wanted.max_steps).numpy(),
+            "keys": wanted.noise.keys,
+            "alive": self.alive,
+            "seen": seen,
+            "y": np.array(y.detach().numpy(), order="C"),
+            "room": np.empty((3, V), NUMBERS[program.dtype]),
+        }
         self.struct = DrawingStruct(
             n_choices=V, tick=self.tick, temperature=asked.temperature, top_p=asked.top_p,
             penalty=asked.repetition_penalty, top_k=asked.top_k or 0, n_never=len(self._held["never"]),
@@ -162,7 +176,7 @@ def stepper(decoder: Causal) -> Stepper | None:
 
 def lowered(decoder: Causal) -> Stepper | str:
     """The native step, or the reason why torch makes the ticks."""
-    level, why, library = native.loaded()
+    _, why, library = native.loaded()
     if library is None:
         return f"no native kernels ({why})"
     try:

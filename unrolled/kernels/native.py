@@ -30,7 +30,7 @@ FOLDER = Path(__file__).parent
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 NAMES = {torch.float32: "f32", torch.float64: "f64"}
 FAULTS = {1: "impossible sizes", 2: "too little room to work in", 3: "a missing array", 4: "an unknown operation",
-          5: "a token that is not in the table", 6: "a position beyond the table", 7: "no token that can be chosen"}  # fmt: skip
+          5: "a token without a row", 6: "a position beyond a table", 7: "a row without a choice"}  # fmt: skip
 
 
 class Loaded(NamedTuple):

@@ -37,14 +37,14 @@ def decoder(layer: Decoder, x: Value, into: Builder) -> Value:
     return x
 
 
-def nothing(layer: nn.Module, x: Value, into: Builder) -> Value:
+def nothing(layer: nn.Module, x: Value, _into: Builder) -> Value:
     """What only training has."""
     if layer.training:
         raise CannotLower(f"{type(layer).__name__} in training")
     return x
 
 
-def same(layer: nn.Identity, x: Value, into: Builder) -> Value:
+def same(_layer: nn.Identity, x: Value, _into: Builder) -> Value:
     return x
 
 
