@@ -176,8 +176,8 @@ struct Tick {  // one tick of all rows, and the registers it works with
                 return OK;
             case ROTATE: {
                 const S *x = row(op.x, n, i), *turn = row(op.y, m, i);
-                const int64_t half = m / 2;
-                for (int64_t h = 0; h < n; h += m)
+                const int64_t half = m / 2, end = op.k < 0 ? n : op.k;
+                for (int64_t h = 0; h < end; h += m)
                     for (int64_t j = 0; j < half; ++j) {
                         const S a = x[h + j], b = x[h + half + j], cos = turn[j], sin = turn[half + j];
                         out[h + j] = a * cos - b * sin, out[h + half + j] = b * cos + a * sin;

@@ -22,7 +22,7 @@ enum {  // operations by number, with the fields of Op that they use beside out,
     GATE = 12,      // out = tanh(x [:n]) sigmoid(x [n:])
     NORM = 13,      // a: which; number: epsilon
     ANGLES = 14,    // out = n / 2 cosines and sines of angles at the counter; number: their base
-    ROTATE = 15,    // out = x, n heads of width a turned by the angles y
+    ROTATE = 15,    // out = x, heads of width a turned by the angles y, up to k where that is not -1 (then out is x)
     KEEP = 16,      // x [keys, values]: d heads of widths a, b into n heads of the leaves slot, slot + 1; c: window; counter after
     ATTEND = 17,    // out = what the queries x of n heads of width a get; leaves as above; number: scale
     LOOK = 18,      // the same of a source: leaves keys, values, mask, bias

@@ -59,6 +59,7 @@ class Builder:
         self.ops: list[Op] = []
         self.weights: list[Weight] = []
         self.slots: list[Slot] = []
+        self._angles: dict[tuple[int, float], Value] = {}
         self.kept: list[Tensor] = []  # whose memory operations read
         self.n_weights = self.n_room = 0
         self.reads: Literal["tokens", "numbers"] | None = None
@@ -80,6 +81,15 @@ class Builder:
 
     def counter(self) -> int:
         return self.slot(dtype=torch.long)
+
+    def flags(self, *shape: int | None) -> int:
+        return self.slot(*shape, dtype=torch.bool)
+
+    def angles(self, counter: int, width: int, base: float) -> Value:
+        """The cosines and sines of rotary positions. Counters of one tick agree, so those of the first layer serve all."""
+        if (width, base) not in self._angles:
+            self._angles[width, base] = self.emit(Do.ANGLES, width, slot=counter, number=base)
+        return self._angles[width, base]
 
     def sized(self, x: Value, width: int) -> Value:
         """x, which for a layer that reads what is given are numbers of its own width."""

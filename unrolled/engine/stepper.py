@@ -100,16 +100,11 @@ class Stepper:
             return None
         if not self._may(prompt[:, :1], state) or prompt.dim() != 2:
             return None
-        return self._blocks(
-            y, Stream(self.program, state, len(prompt)), prompt, lengths, settings, stops, max_steps, noise
-        )
+        wanted = Wanted(prompt, lengths, settings, stops, max_steps, noise)
+        return self._blocks(Drawing(self.program, y, wanted), Stream(self.program, state, len(prompt)), wanted)
 
-    def _blocks(
-        self, y: Tensor, stream: Stream, prompt: Tensor, lengths: Tensor, settings: ByDecoding, stops: Collection[int],
-        max_steps: int, noise: Noise,
-    ) -> Iterator[Block]:  # fmt: skip
-        drawing = Drawing(self.program, y, prompt, lengths, settings, stops, max_steps, noise)
-        n, end = FIRST_TICKS, int(lengths.max()) + max_steps
+    def _blocks(self, drawing: Drawing, stream: Stream, wanted: Wanted) -> Iterator[Block]:
+        n, end = FIRST_TICKS, int(wanted.lengths.max()) + wanted.max_steps
         while drawing.alive.any():
             n_ticks = min(n, end - drawing.tick)
             stream.make_room(n_ticks)

@@ -46,7 +46,7 @@ def output_feedback(cell: OutputFeedback, x: Value, into: Builder) -> Value:
         a = into.affine(y, W, plus=a)
     else:
         T = cell.weight_t
-        a = into.affine(y, torch.empty(len(W), T.shape[1], dtype=W.dtype), W, T, plus=a, make=lambda: W @ T)
+        a = into.affine(y, torch.empty(len(W), T.shape[1], dtype=W.dtype), None, W, T, plus=a, make=lambda: W @ T)
     h = into.affine(old(into, slot, M, M + q), inner.weight_hh, act=function(inner.activation), plus=a)
     z = into.affine(h, cell.weight_yh, cell.bias_y)
     into.effect(Do.STORE, M, h, slot=slot, d=M + q)
