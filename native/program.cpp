@@ -88,7 +88,7 @@ struct Tick {  // one tick of all rows, and the registers it works with
             case LSTM_TICK: case GRU_TICK: case RESET: case UPDATE: return recurrence(op, i, out);
             case WINDOW: {
                 const int64_t K = n - op.k;  // numbers of the taps of one phase
-                S* taps = leaf(op.slot, op.d * K, i) + (op.b + counter(op.y, i) % op.a) * K;
+                S* taps = leaf(op.slot, op.d * K, i) + (op.b + counter(op.c, i) % op.a) * K;
                 std::memcpy(out, taps, K * sizeof(S));
                 std::memcpy(out + K, row(op.x, op.k, i), op.k * sizeof(S));
                 std::memcpy(taps, out + op.k, K * sizeof(S));

@@ -17,7 +17,7 @@ enum {  // operations by number, with the fields of Op that they use beside out,
     GRU_TICK = 7,   // x: sums of r, z, n; y = W_h h + b; out and leaf = h
     RESET = 8,      // of a book GRU; x: r, u, n of W_i x + b; y: r, u of W_h h, which x then has too; out = sigmoid(r) h
     UPDATE = 9,     // x: the same after it; y = W_hn (r h); out and leaf = h
-    WINDOW = 10,    // out = (taps, x [k]) of the phase; leaf: taps; y: counter; a: dilation, b: first row, d: rows
+    WINDOW = 10,    // out = (taps, x [k]) of the phase; leaf: taps; a: dilation, b: first row, c: counter, d: rows
     ADVANCE = 11,   // the counter goes on by 1, modulo a (0: never)
     GATE = 12,      // out = tanh(x [:n]) sigmoid(x [n:])
     NORM = 13,      // a: which; number: epsilon

@@ -9,6 +9,7 @@ from torch import nn
 
 from unrolled.core.causal import Causal
 from unrolled.core.compose import Residual, Serial
+from unrolled.core.spec import Sizes
 from unrolled.layers.parts.assembled import Decoder
 from unrolled.layers.parts.embedding import Affine, OneHot, Table, TiedHead
 from unrolled.layers.recurrent.cells import (
@@ -23,6 +24,9 @@ from unrolled.layers.recurrent.cells import (
     OutputFeedback,
 )
 from unrolled.layers.recurrent.recurrent import Recurrent, Stacked
+from unrolled.models import tcn as temporal
+from unrolled.models import transformer as gpt
+from unrolled.models import wavenet as waves
 
 V = 11
 Make = Callable[[int, int], Causal]
@@ -47,8 +51,40 @@ def mixed(d: int, n: int) -> Causal:
 BODIES: dict[str, Make] = {
     "lstm": stack(LSTM), "gru": stack(GRU), "book-gru": stack(BookGRU), "elman": stack(Elman),
     "elman-relu": stack(lambda d, n: Elman(d, n, "relu", bias=False)), "linear-rnn": stack(LinearUnit),
-    "memoryless": stack(lambda d, n: Memoryless(d, n, "sigmoid")), "projected": stack(lambda d, n: LSTM(d, n, d_proj=3)),
-    "mixed": mixed,
+    "memoryless": stack(lambda d, n: Memoryless(d, n, "sigmoid")), "mixed": mixed,
+    "projected": stack(lambda d, n: LSTM(d, n, d_proj=3)),
+}  # fmt: skip
+
+
+def transformer(**settings: object) -> Make:
+    def made(d: int, n: int) -> Causal:
+        n = 8 * max(n // 8, 1)
+        known = {"d_model": n, "n_heads": 2, "n_layers": 2, "d_ff": n + 3, "n_positions": 128, "window": 0}
+        return gpt.make(gpt.Config.parse({**known, **settings}), Sizes(d, V))
+
+    return made
+
+
+def tcn(**settings: object) -> Make:
+    return lambda d, n: temporal.make(temporal.Config.parse({"widths": [n, n, n + 1], **settings}), Sizes(d, V))
+
+
+def wavenet(**settings: object) -> Make:
+    known = {"n_dilations": 3, "n_stacks": 2}
+    return lambda d, n: waves.make(
+        waves.Config.parse({"d_model": n, "d_skip": n + 3, **known, **settings}), Sizes(d, V)
+    )
+
+
+BODIES |= {
+    "gpt": transformer(), "gpt-window": transformer(window=5), "gpt-post": transformer(norm="post", activation="relu"),
+    "gpt2": transformer(position="learned", activation="gelu-tanh", bias=True),
+    "llama": transformer(activation="swiglu", norm_by="rms", n_heads=4, n_key_heads=2, window=7),
+    "sinusoid": transformer(position="sinusoid", norm_by="deviation"),
+    "appended": transformer(position="sinusoid-appended"), "one-hot": transformer(position="one-hot"),
+    "joint": transformer(position="joint"), "tcn": tcn(), "tcn-plain": tcn(form="plain", kernel=2),
+    "tcn-normed": tcn(weight_norm=True, kernel=1), "wavenet": wavenet(), "wavenet-3": wavenet(kernel=3, n_stacks=1),
+    "wavenet-global": wavenet(d_global=2),
 }  # fmt: skip
 OWN_HEAD: dict[str, Make] = {
     "jordan": lambda d, n: Recurrent(Jordan(d, n, V)),

@@ -179,7 +179,8 @@ def replaced(model: Causal) -> None:
 
 
 CHANGES: list[Callable[[Causal], object]] = [
-    rewritten, optimised, behind_the_back, replaced, lambda model: model.double(), lambda model: model.to(torch.float64),
+    rewritten, optimised, behind_the_back, replaced, lambda model: model.double(),
+    lambda model: model.to(torch.float64),
 ]  # fmt: skip
 
 
@@ -247,7 +248,7 @@ def test_hooks_and_subclasses_are_not_lowered() -> None:
 
 
 def test_steps_that_native_code_does_not_make() -> None:
-    model, step = lstm_and_step()
+    _, step = lstm_and_step()
     x = torch.tensor([[1], [2]])
     with torch.no_grad():
         _, state = step(x, None)

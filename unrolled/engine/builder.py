@@ -86,7 +86,7 @@ class Builder:
         return self.slot(*shape, dtype=torch.bool)
 
     def angles(self, counter: int, width: int, base: float) -> Value:
-        """The cosines and sines of rotary positions. Counters of one tick agree, so those of the first layer serve all."""
+        """The cosines and sines of rotary positions; all layers have seen as many, so those of the first serve all."""
         if (width, base) not in self._angles:
             self._angles[width, base] = self.emit(Do.ANGLES, width, slot=counter, number=base)
         return self._angles[width, base]
@@ -179,7 +179,7 @@ class Builder:
         plus: Value | None = None,
         make: Callable[[], Tensor] | None = None,
     ) -> Value:
-        """f(W x + bias + plus) with W [n, K]; one that is computed, `make` gives, of `sources`; W then has its shape."""
+        """f(W x + bias + plus) with W [n, K]; a computed one has the shape of W: `make` makes it, of `sources`."""
         n, K = W.shape
         x = self.sized(x, K)
         if x.at < 0 and x.table is not None and (x.is_unit or len(x.table) * n <= min(FOLDED, 4 * n * K)):

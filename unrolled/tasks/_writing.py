@@ -22,6 +22,7 @@ from unrolled.data.files.live_chunks import live_chunks
 from unrolled.data.sampler import bucketed_batches
 from unrolled.decode.config import Decoding
 from unrolled.decode.text import Begun, Writer, Written
+from unrolled.engine.stepper import stepped
 from unrolled.layers.attention.packed import packed_weights
 from unrolled.pictures.alignment import of_source
 
@@ -90,7 +91,9 @@ def write(
             there = batch.to(device)
             decoder, state = start(model, there)
             prompt = torch.full((len(rows), 1), START, device=there.x.device)
-            for row, texts in zip(batch.rows.tolist(), writer.write(Begun(prompt, decoder, state), decoding, rows)):
+            for row, texts in zip(
+                batch.rows.tolist(), writer.write(Begun(prompt, stepped(decoder), state), decoding, rows)
+            ):
                 result[row] = texts
     return result
 
