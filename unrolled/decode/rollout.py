@@ -235,7 +235,9 @@ def drawn(
     if blocks is None:
         columns = _go_on(step, y, state, prompt, lengths, choose, stops, max_steps, noise, of)
         blocks = map(one_column, _without_gradients(columns))
-    yield from blocks
+    for block in blocks:
+        yield block
+        require_wanted()
 
 
 def _without_gradients(columns: Iterator[Column]) -> Iterator[Column]:
