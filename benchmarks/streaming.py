@@ -9,18 +9,25 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from benchmarks.recurrent import cpu_name, interleaved
 from unrolled.core import state as tree
 from unrolled.core.causal import Causal
 from unrolled.core.spec import Ports
+from unrolled.decode.choose import make_chooser
+from unrolled.decode.config import Decoding
+from unrolled.decode.rollout import Step, best_of
+from unrolled.engine.stepper import stepper
+from unrolled.kernels import native
 from unrolled.runs.build import build
 from unrolled.runs.config import RunConfig
 
@@ -98,7 +105,58 @@ def wavenet(repeats: int) -> list[Row]:
              "tick_ms": round(1e3 * cached, 4), "ratio": round(ratio, 1), "goal": CACHED}]  # fmt: skip
 
 
-PARTS: dict[str, Callable[[int], list[Row]]] = {"positions": positions, "wavenet": wavenet}
+WRITTEN = 200  # tokens of a turn
+WRITERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "LSTM 2x256": ("lstm", {"d_state": 256, "n_layers": 2}),
+    "GRU 2x256": ("gru", {"d_state": 256, "n_layers": 2}),
+    "GPT 4x256": ("transformer", {"d_model": 256, "d_ff": 1024, "n_layers": 4, "window": 0}),
+    "WaveNet 30x64": ("wavenet", {"n_dilations": 10, "n_stacks": 3}),
+    "TCN 5x128": ("tcn", {}),
+}
+
+
+def write(step: Step) -> None:
+    """Sample some tokens, as `generate` does."""
+    best_of(1, step, None, tokens(1), None, make_chooser(Decoding()), (), WRITTEN)
+
+
+def stepped_by_torch() -> Callable[[], None]:
+    """torch.nn.LSTM in a loop, and a sample from its outputs at each step."""
+    table, net, head = nn.Embedding(VOCABULARY, 256), nn.LSTM(256, 256, 2, batch_first=True), nn.Linear(256, VOCABULARY)
+
+    @torch.no_grad()
+    def run() -> None:
+        x, state = tokens(1), None
+        for _ in range(WRITTEN):
+            y, state = net(table(x), state)
+            x = torch.multinomial(head(y[:, -1]).softmax(-1), 1)
+
+    return run
+
+
+def writing(repeats: int) -> list[Row]:
+    """Whole generation with sampling: our layers through torch, natively and, of the LSTM, a plain loop of torch.nn."""
+    rows = []
+    for name, (kind, settings) in WRITERS.items():
+        model = model_of(kind, settings)
+        step = stepper(model)
+        if step is None:
+            continue
+        ways = {"torch": partial(write, model), "native": partial(write, step)}
+        if kind == "lstm":
+            ways["torch.nn"] = stepped_by_torch()
+        seconds = dict(zip(ways, interleaved(list(ways.values()), repeats), strict=True))
+        row = {"model": name, "level": native.loaded().level, "load": round(os.getloadavg()[0], 1)}
+        row |= {way: round(WRITTEN / each) for way, each in seconds.items()}  # tokens/s
+        row["ratio"] = round(seconds["torch"] / seconds["native"], 1)
+        if "torch.nn" in ways:
+            row["ratio_torch_nn"] = round(seconds["torch.nn"] / seconds["native"], 1)
+        rows.append(row)
+        print(row, flush=True)
+    return rows
+
+
+PARTS: dict[str, Callable[[int], list[Row]]] = {"positions": positions, "wavenet": wavenet, "writing": writing}
 
 
 def report(found: dict[str, Any]) -> str:
@@ -119,6 +177,14 @@ def report(found: dict[str, Any]) -> str:
             f"over the whole field, {row['tick_ms']:.3f} ms from its state: {row['ratio']:.0f}x, "
             f"goal {row['goal']:.0f}x.\n"
         )
+    if lines := parts.get("writing", {"rows": []})["rows"]:
+        text += f"\nWriting {WRITTEN} tokens with sampling, one row, tokens/s. `torch` is the same model without native"
+        text += " code; load is that of the machine meanwhile.\n\n"
+        text += "| model | level | load | torch.nn loop | torch | native | native / torch |\n|" + "---|" * 7 + "\n"
+        for row in lines:
+            theirs = f"{row['torch.nn']:,}" if "torch.nn" in row else ""
+            cells = [row["model"], row["level"], str(row["load"]), theirs, f"{row['torch']:,}", f"{row['native']:,}"]
+            text += "| " + " | ".join([*cells, f"{row['ratio']:.1f}"]) + " |\n"
     return text
 
 

@@ -31,6 +31,7 @@ ORDER = [
     {"kernels"},
     {"layers", "data", "objectives", "decode", "pictures"},
     {"emissions", "nn", "errors", "results"},  # the last three: what users import
+    {"engine"},
     {"models", "tasks", "verbs"},
     {"runs", "testing"},
     {"training", "inspect", "report"},

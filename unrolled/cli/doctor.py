@@ -13,6 +13,9 @@ SECONDS = 8
 
 
 def command(
+    run: Annotated[
+        str | None, typer.Argument(help="A run directory: show also how it generates, natively or by torch and why.")
+    ] = None,
     speed: Annotated[bool, typer.Option(help="Measure the speed, which takes up to ten seconds.")] = True,
     json: Json = False,
 ) -> None:
@@ -23,8 +26,11 @@ def command(
         unrolled doctor
 
         unrolled doctor --no-speed --json
+
+        unrolled doctor runs/lstm-python-docs --no-speed
     """
-    facts = facts_of() | ({"speed": measured()} if speed else {})
+    facts = facts_of() | ({} if run is None else {"generates": generates(run)})
+    facts |= {"speed": measured()} if speed else {}
     if json:
         print_json(facts)
         return
@@ -34,6 +40,8 @@ def command(
     print(f"processor runs  {', '.join(native['can']) or 'none'}")
     print(f"threads         {facts['threads']}, on {facts['cores']} cores")
     print(f"versions        {', '.join(f'{name} {version}' for name, version in facts['versions'].items())}")
+    if run is not None:
+        print(f"generates       {facts['generates']}")
     if speed:
         B, T, D, N = SIZE
         print(f"speed           a training step of a GRU: {B} rows, {T} steps, {D} inputs, {N} units; one thread")
@@ -53,6 +61,20 @@ def facts_of() -> dict[str, Any]:
     found = {"level": level, "why": why, "built": native.built(), "can": native.allowed()[0]}
     told = {name: version for name, version in versions().items() if name != "native"}
     return {"native": found, "threads": torch.get_num_threads(), "cores": os.cpu_count(), "versions": told}
+
+
+def generates(path: str) -> str:
+    """What makes the ticks when a run generates."""
+    from unrolled.core.causal import Causal, Conditional, decoder_of
+    from unrolled.engine.stepper import lowered
+    from unrolled.runs.run import load
+
+    model = load(path).model
+    decoder = decoder_of(model) if isinstance(model, Causal | Conditional) else None
+    if decoder is None:
+        return "not at all: the model reads whole sequences"
+    found = lowered(decoder)
+    return f"by torch, tick by tick: {found}" if isinstance(found, str) else "natively, many tokens in one call"
 
 
 def measured() -> list[dict[str, Any]]:

@@ -86,24 +86,28 @@ def draw(y: Tensor, _history: Tensor, noise: Tensor) -> Tensor:
     return torch.searchsorted(cumulative, level, right=True)[:, 0].clamp(max=y.shape[-1] - 1)
 
 
+def no_choice(row: int) -> str:
+    """The sentence about a row for which nothing can be chosen."""
+    return f"no token can be chosen in row {row}: all are excluded or the model's outputs are not finite"
+
+
 def check_possible(log_p: Tensor) -> None:
     """Every row [B, ..., V] must have a token to choose."""
     best = log_p.detach().amax(dim=-1)  # NaN anywhere in a row is the row's largest
     if not bool(torch.isfinite(best).all()):
-        row = int((~torch.isfinite(best)).nonzero()[0, 0])
-        raise DataError(f"no token can be chosen in row {row}: all are excluded or the model's outputs are not finite")
+        raise DataError(no_choice(int((~torch.isfinite(best)).nonzero()[0, 0])))
 
 
-def make_chooser(decoding: Decoding, forbidden: Collection[int] = ()) -> Chooser:
-    """The chooser of these settings, which never chooses a forbidden token.
+@dataclass(frozen=True)
+class ByDecoding:
+    """The choice by some settings, which never takes a forbidden token."""
 
-    >>> choose = make_chooser(Decoding(temperature=0), forbidden={1})
-    >>> choose(torch.tensor([[0.0, 9.0, 2.0]]), torch.tensor([[0]]), torch.tensor([0.5])).item()
-    2
-    """
+    decoding: Decoding
+    forbidden: tuple[int, ...] = ()
 
-    def choose(y: Tensor, history: Tensor, noise: Tensor) -> Tensor:
-        log_p = forbid(log_probabilities(y), forbidden)
+    def __call__(self, y: Tensor, history: Tensor, noise: Tensor) -> Tensor:
+        decoding = self.decoding
+        log_p = forbid(log_probabilities(y), self.forbidden)
         if decoding.repetition_penalty != 1:
             log_p = penalise_repetition(log_p, history, decoding.repetition_penalty)
         check_possible(log_p)
@@ -116,7 +120,15 @@ def make_chooser(decoding: Decoding, forbidden: Collection[int] = ()) -> Chooser
             log_p = keep_top_p(log_p, decoding.top_p)
         return draw(log_p, history, noise)
 
-    return choose
+
+def make_chooser(decoding: Decoding, forbidden: Collection[int] = ()) -> ByDecoding:
+    """The chooser of these settings, which never chooses a forbidden token.
+
+    >>> choose = make_chooser(Decoding(temperature=0), forbidden={1})
+    >>> choose(torch.tensor([[0.0, 9.0, 2.0]]), torch.tensor([[0]]), torch.tensor([0.5])).item()
+    2
+    """
+    return ByDecoding(decoding, tuple(forbidden))
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,14 @@ def _output(key: Words, i: Words) -> Words:
     return _mix(key + (i + np.uint64(1)) * G)
 
 
+def row_keys(seed: int, rows: Words) -> Words:
+    """The key of each row's own generator [B]."""
+    return _output(_mix(np.array([seed % 2**64], dtype=np.uint64)), rows)
+
+
 def uniform(seed: int, rows: Words, ticks: Words) -> NDArray[np.float64]:
     """Numbers in [0, 1) for every row and tick: [B, n]. The largest is 1 - 2^-52, so u * x < x for any x > 0."""
-    start = np.array([seed % 2**64], dtype=np.uint64)
-    keys = _output(_mix(start), rows)  # [B]
+    keys = row_keys(seed, rows)  # [B]
     bits = _output(keys[:, None], ticks[None, :])  # [B, n]
     return (bits >> np.uint64(12)).astype(np.float64) * 2.0**-52
 
@@ -50,6 +54,11 @@ class Noise:
     def take(self, rows: Tensor) -> Noise:
         """The noise of some of the rows."""
         return Noise(self.seed, self.rows[rows.cpu()], self.n)
+
+    @property
+    def keys(self) -> Words:
+        """The key of the generator of each number [B * n]."""
+        return row_keys(self.seed, self._keys)
 
     def __call__(self, tick: int) -> Tensor:
         number, place = divmod(tick, BLOCK)

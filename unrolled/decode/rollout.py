@@ -62,6 +62,27 @@ class Column(NamedTuple):
     y: Tensor  # the logits that the choice was made from, [B, V], or those of the rows that have not left the batch
 
 
+class Block(NamedTuple):
+    """Some ticks of all rows, with the parts of a `Column` but for the logits."""
+
+    tokens: Tensor  # [B, n, ..]
+    active: Tensor  # [B, n]
+    stopped: Tensor  # [B, n]
+    log_p: Tensor  # [B, n]
+
+
+@runtime_checkable
+class Draws(Protocol):
+    """A step that can make many ticks at once, each of them fed what the one before chose."""
+
+    def draw(
+        self, y: Tensor, state: State, prompt: Tensor, lengths: Tensor, choose: Chooser, stops: Collection[int],
+        max_steps: int, noise: Noise,
+    ) -> Iterator[Block] | None:  # fmt: skip
+        """The ticks of a rollout after the first chunk, of which y [B, V] are the last outputs; None where it cannot
+        make these."""
+
+
 class Candidate(NamedTuple):
     """A generated sequence."""
 
@@ -167,14 +188,66 @@ def _column(rows: Tensor, part: Column, n_rows: int) -> Column:
     return Column(tokens, active, stopped, log_p, part.y)
 
 
-def collect(columns: Iterable[Column]) -> list[Candidate]:
+def collect(ticks: Iterable[Column | Block]) -> list[Candidate]:
     """Run a rollout to its end, without gradients: one candidate per row."""
     with torch.no_grad():
-        ticks = [column[:4] for column in columns]
-    tokens, active, stopped, log_p = (torch.stack(parts, dim=1).cpu() for parts in zip(*ticks, strict=True))  # [B, T]
+        blocks = [one_column(tick) if isinstance(tick, Column) else tick for tick in ticks]
+    tokens, active, stopped, log_p = (torch.cat(parts, dim=1).cpu() for parts in zip(*blocks, strict=True))  # [B, T]
     totals, finished = log_p.double().sum(1).tolist(), stopped.any(1).tolist()
     own = [row[mine].tolist() for row, mine in zip(tokens, active, strict=True)]
     return [Candidate(*parts, score=parts[1]) for parts in zip(own, totals, finished, strict=True)]
+
+
+def one_column(column: Column) -> Block:
+    return Block(*(part[:, None] for part in column[:4]))
+
+
+def drawn(
+    step: Step,
+    state: State,
+    prompt: Tensor,
+    lengths: Tensor | None,
+    choose: Chooser,
+    stop: int | Collection[int],
+    max_steps: int,
+    rows: Tensor | None = None,
+    seed: int = 0,
+    of: Drawn | None = None,
+    n: int = 1,
+) -> Iterator[Block]:
+    """`rollout` without gradients, in blocks of ticks, of which a step that `Draws` makes many at once.
+
+    With n > 1 every row is continued n times, the copies standing together, and the prompt is read once.
+    """
+    lengths, of = check_prompt(prompt, lengths, max_steps), of or Tokens()
+    rows = torch.arange(len(prompt)) if rows is None else rows.cpu()
+    numbers = (rows[:, None] + SAMPLE * torch.arange(n)).flatten()  # [B * n]
+    noise, stops = Noise(seed, numbers, of.n_noise), token_ids(stop)
+    with torch.no_grad():
+        y, state = step(prompt[:, : int(lengths.min())], state)
+        y = y[:, -1]
+        if n > 1:
+            y, prompt, lengths = (part.repeat_interleave(n, dim=0) for part in (y, prompt, lengths))
+            state = tree.repeat(state, n)
+        blocks = None
+        if isinstance(step, Draws) and isinstance(of, Tokens):
+            blocks = step.draw(y, state, prompt, lengths, choose, stops, max_steps, noise)
+    if blocks is None:
+        columns = _go_on(step, y, state, prompt, lengths, choose, stops, max_steps, noise, of)
+        blocks = map(one_column, _without_gradients(columns))
+    for block in blocks:
+        yield block
+        require_wanted()
+
+
+def _without_gradients(columns: Iterator[Column]) -> Iterator[Column]:
+    """Each column made without gradients, whatever the caller does in between."""
+    while True:
+        with torch.no_grad():
+            column = next(columns, None)
+        if column is None:
+            return
+        yield column
 
 
 def best_of(
@@ -193,15 +266,7 @@ def best_of(
     """n rollouts of every row, best first by log P; the prompt is read once. Sample 0 is the row's plain rollout."""
     if n < 1:
         raise UsageError(f"invalid value best_of = {n}: expected an integer >= 1")
-    lengths, of = check_prompt(prompt, lengths, max_steps), of or Tokens()
-    rows = torch.arange(len(prompt)) if rows is None else rows.cpu()
-    numbers = (rows[:, None] + SAMPLE * torch.arange(n)).flatten()  # [B * n]
-    with torch.no_grad():
-        y, state = step(prompt[:, : int(lengths.min())], state)
-        y, prompt, lengths = (part.repeat_interleave(n, dim=0) for part in (y[:, -1], prompt, lengths))
-        ticks = _go_on(step, y, tree.repeat(state, n), prompt, lengths, choose, token_ids(stop), max_steps,
-                       Noise(seed, numbers, of.n_noise), of)  # fmt: skip
-        samples = collect(ticks)
+    samples = collect(drawn(step, state, prompt, lengths, choose, stop, max_steps, rows, seed, of, n))
     groups = [samples[i : i + n] for i in range(0, len(samples), n)]
     return [sorted(group, key=lambda sample: -sample.score) for group in groups]
 

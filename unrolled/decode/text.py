@@ -13,7 +13,7 @@ from unrolled.core.state import State
 from unrolled.decode.beam import beam_search
 from unrolled.decode.choose import make_chooser
 from unrolled.decode.config import Decoding
-from unrolled.decode.rollout import Candidate, Step, best_of, rollout
+from unrolled.decode.rollout import Candidate, Step, best_of, drawn
 
 
 class Pieces(Protocol):
@@ -92,9 +92,9 @@ class Writer:
         prompt, step, state = begun
         assert decoding.max_tokens is not None
         text, choose = self.codec.stream(), make_chooser(decoding, self.never)
-        for column in rollout(step, state, prompt, None, choose, self.stops, decoding.max_tokens, seed=decoding.seed):
-            require_finite(float(column.log_p[0]))
-            token = int(column.tokens[0])
+        blocks = drawn(step, state, prompt, None, choose, self.stops, decoding.max_tokens, seed=decoding.seed)
+        for token, log_p in (tick for each in blocks for tick in zip(each.tokens[0].tolist(), each.log_p[0].tolist())):
+            require_finite(log_p)
             if token in self.stops:
                 break
             if piece := text.push(token):

@@ -11,25 +11,26 @@ import ctypes
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from unrolled.core.errors import UsageError
 
-ABI = 1  # of native/api.h
+ABI = 2  # of native/api.h
 VARIABLE = "UNROLLED_NATIVE"
 NEEDS = {"v2": "SSE2", "v3": "AVX2", "v4": "AVX-512", "neon": "NEON"}  # lowest first
 FOLDER = Path(__file__).parent
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 NAMES = {torch.float32: "f32", torch.float64: "f64"}
-FAULTS = {1: "impossible sizes", 2: "too little room to work in", 3: "a missing array", 4: "an unknown operation"}
+FAULTS = {1: "impossible sizes", 2: "too little room to work in", 3: "a missing array", 4: "an unknown operation",
+          5: "a token without a row", 6: "a position beyond a table", 7: "a row without a choice"}  # fmt: skip
 
 
 class Loaded(NamedTuple):
@@ -152,6 +153,14 @@ def serving(*tensors: Tensor | None) -> ctypes.CDLL | None:
         return None
     usual = all(t.is_cpu and t.dtype == given[0].dtype and is_plain(t) for t in given)
     return library if usual and not torch._C._are_functorch_transforms_active() else None
+
+
+@cache
+def function(library: ctypes.CDLL, name: str, result: Any = ctypes.c_int) -> Callable[..., Any]:
+    """An exported function by its full name."""
+    found = library[name]
+    found.restype = result
+    return found
 
 
 def call(library: ctypes.CDLL, name: str, *given: Tensor | int | None) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unrolled.core import task
 from unrolled.core.batch import Batch
-from unrolled.core.causal import Conditional
+from unrolled.core.causal import Conditional, decoder_of
 from unrolled.core.errors import UsageError, nearest
 from unrolled.core.forward import evaluating, start
 from unrolled.core.tokens import EMPTY, START, STOP, UNKNOWN
@@ -22,6 +22,7 @@ from unrolled.data.files.live_chunks import live_chunks
 from unrolled.data.sampler import bucketed_batches
 from unrolled.decode.config import Decoding
 from unrolled.decode.text import Begun, Writer, Written
+from unrolled.engine.stepper import stepped
 from unrolled.layers.attention.packed import packed_weights
 from unrolled.pictures.alignment import of_source
 
@@ -84,13 +85,14 @@ def write(
     writer = Writer(codec, [STOP], [EMPTY, START], partial(text_of, codec))
     result: list[list[Written]] = [[] for _ in range(section.n_examples)]
     with evaluating(model) as device:
+        step = stepped(decoder_of(model))
         for batch in bucketed_batches(section, max(1, TOKENS // beams)):
             assert batch.rows is not None
             rows = batch.rows if numbers is None else numbers[batch.rows]
             there = batch.to(device)
-            decoder, state = start(model, there)
+            _, state = start(model, there)
             prompt = torch.full((len(rows), 1), START, device=there.x.device)
-            for row, texts in zip(batch.rows.tolist(), writer.write(Begun(prompt, decoder, state), decoding, rows)):
+            for row, texts in zip(batch.rows.tolist(), writer.write(Begun(prompt, step, state), decoding, rows)):
                 result[row] = texts
     return result
 

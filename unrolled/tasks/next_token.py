@@ -45,6 +45,7 @@ from unrolled.data.sources.text_inputs import bound, read_inputs
 from unrolled.decode.config import WRITTEN, Decoding
 from unrolled.decode.text import Begun, Writer
 from unrolled.emissions.categorical import Categorical
+from unrolled.engine.stepper import stepped
 from unrolled.layers.attention.packed import packed_weights
 from unrolled.objectives import metrics
 from unrolled.pictures import kinds, predictions
@@ -289,13 +290,16 @@ class Task(_next.NextTask):
     def go_on(self, begun: Begun, decoding: Any) -> list[dict[str, Any]]:
         decoding = decoding.settled(samples=True, max_tokens=MOST_TOKENS)
         with packed_weights():
-            (found,) = self.writer(decoding.stop).write(begun, decoding)
+            (found,) = self.writer(decoding.stop).write(begun._replace(step=stepped(begun.step)), decoding)
         return [{"text": e.text, "logp": e.logp, "tokens": e.tokens, "finished": e.finished} for e in found]
 
     def stream(self, model: Causal | Conditional, prompt: task.Given, decoding: Any) -> Iterator[str]:
         """One text, piece by piece as it is written."""
         decoding = decoding.settled(samples=True, max_tokens=MOST_TOKENS)
-        return evaluated(model, self.writer(decoding.stop).stream(self.begun(model, prompt), decoding))
+        begun = self.begun(model, prompt)
+        with evaluating(model):
+            begun = begun._replace(step=stepped(begun.step))
+        return evaluated(model, self.writer(decoding.stop).stream(begun, decoding))
 
     def predict(
         self, model: Causal | Conditional, given: Sequence[task.Given], decoding: Any = None

@@ -57,6 +57,8 @@ def fused_lstm(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
     assert isinstance(cell, LSTM)
     if cell.weight_hr is None:
         return lstm(x, h0, cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
+    if cell.state_size == 2 * cell.output_size:  # torch tells a projection by its width, and would take this for none
+        return loop(cell, x, h0)
     weights: list[Tensor] = [w for w in (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh) if w is not None]
     h, c = h0[:, : cell.output_size].contiguous()[None], h0[:, cell.output_size :].contiguous()[None]  # [1, B, .]
     options = (cell.bias_ih is not None, 1, 0.0, torch.is_grad_enabled(), False, True)

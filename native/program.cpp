@@ -1,0 +1,321 @@
+// Programs: the loop over the operations of one tick, and the loop over ticks that choose their own inputs.
+#include "program.h"
+
+#include "choose.h"
+#include "steps.h"
+
+namespace {
+
+template <class S>
+struct Tick {  // one tick of all rows, and the registers it works with
+    const Program& program;
+    const Stream& stream;
+    const int64_t* tokens;
+    const S* numbers;
+    S* y;
+
+    static int64_t wide(int64_t n) { return round_up(n, 16); }
+    S* at(int64_t offset) const { return static_cast<S*>(stream.room) + offset * stream.rows; }
+    S* row(int64_t offset, int64_t n, int64_t i) const { return at(offset) + i * wide(n); }
+    const S* weights(int64_t offset) const { return offset < 0 ? nullptr : static_cast<const S*>(program.weights) + offset; }
+    S* leaf(int64_t slot, int64_t n, int64_t i) const { return static_cast<S*>(stream.slots[slot]) + i * n; }
+    int64_t& counter(int64_t slot, int64_t i) const { return static_cast<int64_t*>(stream.slots[slot])[i]; }
+
+    int run() const {
+        for (const Op *op = program.ops, *end = op + program.n_ops; op < end; ++op)
+            if (const int fault = this->run(*op)) return fault;
+        return OK;
+    }
+
+    int run(const Op& op) const {
+        if (op.kind == AFFINE) return affine(op), OK;
+        for (int64_t i = 0; i < stream.rows; ++i) {
+            S* out = op.out < 0 ? nullptr : row(op.out, op.n, i);
+            if (const int fault = one(op, i, out)) return fault;
+        }
+        return OK;
+    }
+
+    void affine(const Op& op) const {
+        const int64_t n = op.n, rows = stream.rows;
+        S* out = at(op.out);
+        const S *x = at(op.x), *P = weights(op.weight), *bias = weights(op.bias);
+        S* sums = op.y < 0 ? out : at(op.d);  // where y may be out itself, the product needs a place of its own
+        if (rows == 1)
+            row_product(n, op.k, x, P, sums);
+        else
+            product<S>(rows, n, op.k, x, wide(op.k), P, sums, wide(n));
+        if (op.y < 0 && !bias && op.a == IDENTITY) return;
+        const S* y = op.y < 0 ? nullptr : at(op.y);
+        for (int64_t i = 0; i < rows; ++i, out += wide(n), sums += wide(n)) {
+            for (int64_t j = 0; j < n; j += WIDTH<S>) {  // rows have room for whole registers
+                Vec<S> v = load(sums + j);
+                if (bias) v += load(bias + j);  // so do biases
+                if (y) v += load(y + j);
+                store(out + j, activated<S>(v, op.a));
+            }
+            if (y) y += wide(n);
+        }
+    }
+
+    // every other operation, of row i
+    int one(const Op& op, int64_t i, S* out) const {
+        const int64_t n = op.n;
+        switch (op.kind) {
+            case LOOK_UP: {
+                const int64_t token = tokens ? tokens[i] : -1;
+                if (token < 0 || token >= op.b) return BAD_TOKEN;
+                const S* table = op.a ? reinterpret_cast<const S*>(op.a) : weights(op.weight);
+                EVERY(j, m) store(out + j, load(table + token * n + j, m) * S(op.number), m);
+                return OK;
+            }
+            case INPUT:
+                if (!numbers) return BAD_POINTER;
+                std::memcpy(out, numbers + i * n, n * sizeof(S));
+                return OK;
+            case POINTWISE: {
+                const S *x = row(op.x, n, i), *y = op.b == ALONE ? nullptr : row(op.y, n, i);
+                EVERY(j, m) {
+                    Vec<S> v = activated<S>(load(x + j, m), op.a);
+                    if (op.b == PLUS) v += load(y + j, m);
+                    if (op.b == TIMES) v *= load(y + j, m);
+                    store(out + j, activated<S>(v, op.c), m);
+                }
+                return OK;
+            }
+            case LOAD: std::memcpy(out, leaf(op.slot, op.d, i) + op.a, n * sizeof(S)); return OK;
+            case STORE: std::memcpy(leaf(op.slot, op.d, i) + op.a, row(op.x, n, i), n * sizeof(S)); return OK;
+            case LSTM_TICK: case GRU_TICK: case RESET: case UPDATE: return recurrence(op, i, out);
+            case WINDOW: {
+                const int64_t K = n - op.k;  // numbers of the taps of one phase
+                S* taps = leaf(op.slot, op.d * K, i) + (op.b + counter(op.c, i) % op.a) * K;
+                std::memcpy(out, taps, K * sizeof(S));
+                std::memcpy(out + K, row(op.x, op.k, i), op.k * sizeof(S));
+                std::memcpy(taps, out + op.k, K * sizeof(S));
+                return OK;
+            }
+            case ADVANCE: {
+                int64_t& count = counter(op.slot, i);
+                count = op.a ? (count + 1) % op.a : count + 1;
+                return OK;
+            }
+            case GATE: {
+                const S* x = row(op.x, 2 * n, i);
+                EVERY(j, m) store(out + j, vtanh(load(x + j, m)) * sigmoid<S>(load(x + n + j, m)), m);
+                return OK;
+            }
+            case NORM: norm(op.a, n, S(op.number), row(op.x, n, i), weights(op.weight), weights(op.bias), out); return OK;
+            case ANGLES: case ROTATE: case KEEP: case ATTEND: case LOOK: return attention(op, i, out);
+            case PLACE: case WAVES: case UNIT: return position(op, i, out);
+            case SOFTMAX:
+                std::memcpy(out, row(op.x, n, i), n * sizeof(S));
+                softmax(out, n);
+                return OK;
+            case JOIN: std::memcpy(out + op.a, row(op.x, op.k, i), op.k * sizeof(S)); return OK;
+            case FIRST: {
+                const S *x = row(op.x, n, i), keep = S(1) - *leaf(op.slot, 1, i);
+                EVERY(j, m) store(out + j, keep * load(x + j, m), m);
+                *leaf(op.slot, 1, i) = 1;
+                return OK;
+            }
+            case OUTPUT: std::memcpy(y + i * n, row(op.x, n, i), n * sizeof(S)); return OK;
+            default: return UNKNOWN;
+        }
+    }
+
+    int recurrence(const Op& op, int64_t i, S* out) const {
+        const int64_t n = op.n;
+        if (op.kind == LSTM_TICK) {
+            const S* x = row(op.x, 4 * n, i);
+            S *h = leaf(op.slot, op.d, i), *c = h + op.a;
+            EVERY(j, m) {
+                const Vec<S> in = sigmoid<S>(load(x + j, m)), keep = sigmoid<S>(load(x + n + j, m));
+                const Vec<S> v = keep * load(c + j, m) + in * vtanh(load(x + 2 * n + j, m));
+                const Vec<S> made = sigmoid<S>(load(x + 3 * n + j, m)) * vtanh(v);
+                store(c + j, v, m), store(out + j, made, m);
+                if (op.b >= 0) store(h + j, made, m);
+            }
+            return OK;
+        }
+        S* h = leaf(op.slot, n, i);
+        S* x = row(op.x, 3 * n, i);
+        if (op.kind == RESET) {
+            const S* y = row(op.y, 2 * n, i);
+            EVERY(j, m) {
+                store(out + j, sigmoid<S>(load(x + j, m) + load(y + j, m)) * load(h + j, m), m);
+                store(x + n + j, load(x + n + j, m) + load(y + n + j, m), m);
+            }
+            return OK;
+        }
+        const S* y = op.kind == GRU_TICK ? row(op.y, 3 * n, i) : row(op.y, n, i);
+        EVERY(j, m) {
+            const Vec<S> old = load(h + j, m);
+            Vec<S> made;
+            if (op.kind == GRU_TICK) {
+                const Vec<S> r = sigmoid<S>(load(x + j, m) + load(y + j, m));
+                const Vec<S> z = sigmoid<S>(load(x + n + j, m) + load(y + n + j, m));
+                const Vec<S> v = vtanh(load(x + 2 * n + j, m) + r * load(y + 2 * n + j, m));
+                made = v + z * (old - v);
+            } else {
+                const Vec<S> u = sigmoid<S>(load(x + n + j, m)), v = vtanh(load(x + 2 * n + j, m) + load(y + j, m));
+                made = old + u * (v - old);
+            }
+            store(h + j, made, m), store(out + j, made, m);
+        }
+        return OK;
+    }
+
+    int attention(const Op& op, int64_t i, S* out) const {
+        const int64_t n = op.n, m = op.a, m_v = op.b, slot = op.slot;
+        switch (op.kind) {
+            case ANGLES:
+                for (int64_t j = 0; j < n / 2; ++j) {
+                    const double w = double(counter(slot, i)) * std::pow(op.number, -2.0 * double(j) / double(n));
+                    out[j] = S(std::cos(w)), out[n / 2 + j] = S(std::sin(w));
+                }
+                return OK;
+            case ROTATE: {
+                const S *x = row(op.x, n, i), *turn = row(op.y, m, i);
+                const int64_t half = m / 2, end = op.k < 0 ? n : op.k;
+                for (int64_t h = 0; h < end; h += m)
+                    for (int64_t j = 0; j < half; ++j) {
+                        const S a = x[h + j], b = x[h + half + j], cos = turn[j], sin = turn[half + j];
+                        out[h + j] = a * cos - b * sin, out[h + half + j] = b * cos + a * sin;
+                    }
+                return OK;
+            }
+            case KEEP: {
+                const int64_t place = counter(slot + 2, i), at = op.c ? place % op.c : place, room = stream.rooms[slot];
+                if (at >= room) return NO_ROOM;
+                const S* x = row(op.x, op.k, i);
+                S* keys = leaf(slot, n * room * m, i) + at * m;
+                S* values = leaf(slot + 1, n * room * m_v, i) + at * m_v;
+                const int64_t G = op.d;
+                for (int64_t h = 0; h < n; ++h) {
+                    std::memcpy(keys + h * room * m, x + h * G / n * m, m * sizeof(S));
+                    std::memcpy(values + h * room * m_v, x + G * m + h * G / n * m_v, m_v * sizeof(S));
+                }
+                return OK;
+            }
+            case ATTEND: {
+                const int64_t after = counter(slot + 2, i) + 1, seen = op.c && after > op.c ? op.c : after;
+                const int64_t room = stream.rooms[slot], H = n / m_v;
+                const S *q = row(op.x, H * m, i), *keys = leaf(slot, H * room * m, i), *values = leaf(slot + 1, H * room * m_v, i);
+                for (int64_t h = 0; h < H; ++h)
+                    attend<S>(q + h * m, keys + h * room * m, values + h * room * m_v, nullptr, seen, m, m_v, S(op.number),
+                              static_cast<S*>(stream.scores), out + h * m_v);
+                return OK;
+            }
+            default: {  // LOOK
+                const int64_t seen = stream.rooms[slot], H = n / m_v;
+                const S *q = row(op.x, H * m, i), *keys = leaf(slot, H * seen * m, i), *values = leaf(slot + 1, H * seen * m_v, i);
+                for (int64_t h = 0; h < H; ++h)
+                    attend<S>(q + h * m, keys + h * seen * m, values + h * seen * m_v, leaf(slot + 3, seen, i), seen, m, m_v,
+                              S(op.number), static_cast<S*>(stream.scores), out + h * m_v);
+                return OK;
+            }
+        }
+    }
+
+    int position(const Op& op, int64_t i, S* out) const {
+        const int64_t n = op.n, place = counter(op.slot, i);
+        if (op.kind == WAVES) {
+            const int64_t width = op.k;
+            for (int64_t j = 0; j < n; ++j) {
+                const double w = double(place + op.a) * std::pow(op.number, -double(j - j % 2) / double(width));
+                const S wave = S(j % 2 ? std::cos(w) : std::sin(w));
+                out[j] = op.x < 0 ? wave : row(op.x, n, i)[j] + wave;
+            }
+            return OK;
+        }
+        if (op.kind == UNIT) {
+            if (place >= n) return TOO_LONG;
+            std::memset(out, 0, n * sizeof(S));
+            out[place] = 1;
+            return OK;
+        }
+        if (place >= op.k) return TOO_LONG;
+        const S *x = row(op.x, n, i), *table = weights(op.weight) + place * n;
+        EVERY(j, m) store(out + j, load(x + j, m) + load(table + j, m), m);
+        return OK;
+    }
+};
+
+template <class S>
+int step(const Program* program, const Stream* stream, const int64_t* tokens, const S* numbers, S* y) {
+    if (!program || !stream || !program->ops || !y) return BAD_POINTER;
+    if (stream->rows < 1) return BAD_SIZE;
+    return Tick<S>{*program, *stream, tokens, numbers, y}.run();
+}
+
+template <class S>
+int draw(const Program* program, const Stream* stream, Drawing* drawing) {
+    if (!program || !stream || !drawing) return BAD_POINTER;
+    Drawing& d = *drawing;
+    const int64_t rows = stream->rows, T = d.n_ticks;
+    int64_t fed[64];
+    if (rows < 1 || rows > 64 || d.n_choices < 1) return BAD_SIZE;
+    for (d.n_done = 0; d.n_done < T;) {
+        const int64_t t = d.tick, column = d.n_done;
+        int64_t left = 0;
+        for (int64_t i = 0; i < rows; ++i) {
+            const int64_t place = i * T + column;
+            const bool prompted = t < d.lengths[i], active = d.alive[i] && !prompted;
+            int64_t token = 0;
+            double log_p = 0;
+            bool stopped = false;
+            if (active) {
+                token = chosen<S>(d, i, uniform(d.keys[i], t), &log_p);
+                if (token < 0) return d.row = i, NO_CHOICE;
+                for (int64_t j = 0; j < d.n_stops; ++j) stopped |= token == d.stops[j];
+            } else if (prompted) {
+                token = d.given[i * d.n_given + t];
+            }
+            d.tokens[place] = fed[i] = token;
+            d.active[place] = active, d.stopped[place] = stopped, d.log_p[place] = log_p;
+            d.alive[i] = d.alive[i] && !stopped && t + 1 < d.ends[i];
+            left += d.alive[i];
+            if (d.seen && token >= 0 && token < d.n_choices) d.seen[i * d.n_choices + token] = 1;
+        }
+        ++d.n_done, ++d.tick;
+        if (!left) return OK;
+        if (const int fault = step<S>(program, stream, fed, nullptr, static_cast<S*>(d.y))) return fault;
+    }
+    return OK;
+}
+
+}  // namespace
+
+#define DEFINE(S, NAME)                                                                                                \
+    int64_t packed_numbers_##NAME(int64_t K, int64_t n) { return packed_size<S>(K, n); }                               \
+    int pack_##NAME(int64_t K, int64_t n, const S* w, int64_t by_k, int64_t by_j, S* out) {                            \
+        if (K < 1 || n < 1) return BAD_SIZE;                                                                           \
+        if (!w || !out) return BAD_POINTER;                                                                            \
+        return pack<S>(out, w, K, n, by_k, by_j), OK;                                                                  \
+    }                                                                                                                  \
+    int step_##NAME(const Program* program, const Stream* stream, const int64_t* tokens, const S* numbers, S* y) {     \
+        return step<S>(program, stream, tokens, numbers, y);                                                           \
+    }                                                                                                                  \
+    int draw_##NAME(const Program* program, const Stream* stream, Drawing* drawing) {                                  \
+        return draw<S>(program, stream, drawing);                                                                      \
+    }
+
+DEFINE(float, f32)
+DEFINE(double, f64)
+
+// four lanes, so that memory and not the chain of products sets the pace
+uint64_t digest(const void* data, int64_t bytes, uint64_t before) {
+    const unsigned char* p = static_cast<const unsigned char*>(data);
+    uint64_t lanes[4] = {before ^ 0x9E3779B97F4A7C15ull, before + 1, before + 2, before + 3};
+    int64_t i = 0;
+    for (; i + 32 <= bytes; i += 32)
+        for (int k = 0; k < 4; ++k) {
+            uint64_t word;
+            std::memcpy(&word, p + i + 8 * k, 8);
+            lanes[k] = (lanes[k] ^ word) * 0xBF58476D1CE4E5B9ull, lanes[k] ^= lanes[k] >> 29;
+        }
+    for (; i < bytes; ++i) lanes[0] = (lanes[0] ^ p[i]) * 0x94D049BB133111EBull, lanes[0] ^= lanes[0] >> 29;
+    uint64_t h = uint64_t(bytes);
+    for (uint64_t lane : lanes) h = mix(h ^ lane) + 0x9E3779B97F4A7C15ull;
+    return h;
+}

@@ -1,0 +1,78 @@
+"""Decoders that a source starts: a tick after the first is native, and texts are those of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from unrolled.core import state as tree
+from unrolled.decode.beam import beam_search
+from unrolled.decode.choose import make_chooser
+from unrolled.decode.config import Decoding
+from unrolled.decode.rollout import best_of
+from unrolled.engine.program import fits
+from unrolled.engine.stepper import Stepper, lowered
+from unrolled.kernels import native
+from unrolled.layers.parts.assembled import Decoder
+from unrolled.layers.parts.decoders import attention_decoder, fixed_context_decoder
+from unrolled.layers.parts.embedding import Affine, Table
+from unrolled.layers.recurrent.cells import GRU, LSTM
+from unrolled.layers.recurrent.family import RecurrentConfig
+from unrolled.models import transformer as gpt
+
+pytestmark = pytest.mark.skipif(not native.built(), reason="no native library was built")
+V, D, SOURCE = 13, 6, 5
+SMALL = RecurrentConfig(d_state=7, n_layers=2)
+POST = {"norm": "post", "position": "sinusoid", "n_key_heads": 1}
+BLOCKS = gpt.Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, window=0)
+
+BODIES: dict[str, Callable] = {
+    "start": lambda: fixed_context_decoder(SMALL, D, SOURCE, LSTM, "start"),
+    "every-step": lambda: fixed_context_decoder(SMALL, D, SOURCE, GRU, "every-step"),
+    "blocks": lambda: gpt.attending(BLOCKS, D, SOURCE),
+    "blocks-post": lambda: gpt.attending(BLOCKS.updated(POST), D, SOURCE),
+}  # fmt: skip
+
+
+def started(name: str, rows: int) -> tuple[Decoder, object]:
+    torch.manual_seed(3)
+    body = BODIES[name]()
+    model = Decoder(Table(V, D), body, Affine(body.d_out, V)).eval()
+    mask = torch.arange(4) < torch.tensor([4, 2, 3, 1, 4])[:rows, None]
+    with torch.no_grad():
+        return model, body.start(torch.randn(rows, 4, SOURCE), mask)
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("rows", [1, 5])
+def test_ticks_after_a_source(name: str, rows: int) -> None:
+    model, state = started(name, rows)
+    step = lowered(model)
+    assert isinstance(step, Stepper), step
+    x = torch.ones(rows, 1, dtype=torch.long)
+    with torch.no_grad():
+        _, mine = model(x, tree.clone(state))
+        _, own = model(x, tree.clone(state))
+        for t in range(12):
+            assert fits(step.program, mine, rows)
+            x = torch.full((rows, 1), t % V)
+            (y, own), (z, mine) = model(x, own), step(x, mine)
+            assert torch.allclose(y, z, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_texts_of_a_source(name: str) -> None:
+    model, state = started(name, 3)
+    step, prompt = lowered(model), torch.ones(3, 1, dtype=torch.long)
+    for choose in (make_chooser(Decoding(), (0,)), make_chooser(Decoding(temperature=0.0), (0,))):
+        found = [best_of(2, each, tree.clone(state), prompt, None, choose, (2,), 20) for each in (model, step)]
+        assert [[c.tokens for c in g] for g in found[0]] == [[c.tokens for c in g] for g in found[1]]
+    beams = [beam_search(each, tree.clone(state), prompt, (2,), 4, 20) for each in (model, step)]
+    assert [[c.tokens for c in g] for g in beams[0]] == [[c.tokens for c in g] for g in beams[1]]
+
+
+def test_a_decoder_that_attends_at_each_tick_is_left_to_torch() -> None:
+    body = attention_decoder(SMALL, D, SOURCE, GRU)
+    assert lowered(Decoder(Table(V, D), body, Affine(body.d_out, V)).eval()) == "AttentionDecoder has no native form"

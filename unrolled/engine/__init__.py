@@ -1,0 +1,1 @@
+"""engine: whole causal models lowered to native programs, one call for many tokens."""

@@ -1,0 +1,1 @@
+"""families: one file = how the layers of one family are lowered."""

@@ -1,0 +1,47 @@
+"""From layers to operations, by the exact class of each layer: every file of `families/` says how for its own.
+
+A rule is `rule(layer, x, into) -> value`, in the `RULES` of its file by class. A layer is lowered only where calling it
+would be the forward of its class and nothing else: no hook, no parametrisation, no other forward put in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from torch import nn
+
+from unrolled.core.compose import Serial
+from unrolled.core.discover import Room
+from unrolled.engine.builder import Builder, CannotLower, Value
+from unrolled.layers.recurrent.tick import bare
+
+Rule = Callable[[Any, Value, Builder], Value]
+
+
+@cache
+def rules() -> Mapping[type[nn.Module], Rule]:
+    """Every rule of every family."""
+    room = Room("unrolled.engine.families", ("RULES",))
+    return {kind: rule for name in room.names() for kind, rule in room.declaration(name).items()}
+
+
+def lower(layer: nn.Module, x: Value, into: Builder) -> Value:
+    """The output of a layer that reads x; its state is the next leaves."""
+    kind = next((kind for kind in type(layer).__mro__ if kind in rules()), None)
+    if kind is None or not _is_all(type(layer), kind):
+        raise CannotLower(f"{type(layer).__name__} has no native form")
+    require_bare(layer)
+    return rules()[kind](layer, x, into)
+
+
+def require_bare(layer: nn.Module) -> None:
+    if not bare(layer, type(layer)):
+        raise CannotLower(f"{type(layer).__name__} has hooks or computed weights")
+
+
+def _is_all(kind: type[nn.Module], known: type[nn.Module]) -> bool:
+    """Whether a class does what a known one does: it is that, or layers one after the other under another name."""
+    serial = known is Serial and kind.forward is Serial.forward and kind.__call__ is Serial.__call__
+    return kind is known or serial

@@ -1,0 +1,159 @@
+"""Programs with their weights packed, and streams: some rows of a program with their state on their way.
+
+A program is made of a decoder at each request and compared, by its operations and by a digest of all the numbers that
+they come from, with the one that was packed before: whatever changed the weights, results are those of the weights as
+they are. Programs are never written into, so several streams may use one at the same time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import partial
+from threading import Lock
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unrolled.core import state as tree
+from unrolled.core.state import State
+from unrolled.engine.builder import GIVEN, Builder, Slot, Value
+from unrolled.engine.lowering import lower
+from unrolled.engine.operations import Do, ProgramStruct, StreamStruct
+from unrolled.kernels import native
+
+ROOM = 256  # positions that a leaf which grows begins with
+
+
+class Program:
+    """A decoder lowered and packed, for one library and one type of numbers."""
+
+    def __init__(self, library: ctypes.CDLL, decoder: nn.Module) -> None:
+        dtype = next((p.dtype for p in decoder.parameters()), torch.float32)
+        self.library, self.dtype, self.name = library, dtype, native.NAMES[dtype]
+        packed = native.function(library, f"packed_numbers_{self.name}", ctypes.c_int64)
+        into = Builder(dtype, lambda K, n: packed(ctypes.c_int64(K), ctypes.c_int64(n)))
+        y: Value = into.plain(lower(decoder, GIVEN, into))
+        into.effect(Do.OUTPUT, y.width, y)
+        self.d_out, self.slots, self.n_room, self.reads = y.width, into.slots, into.n_room, into.reads
+        self._builder, self._code = into, into.code()
+        self.key = (
+            dtype,
+            library._name,
+            bytes(self._code),
+            digest(library, [s for w in into.weights for s in w.sources]),
+        )
+
+    def pack(self) -> None:
+        """Put the weights into the order in which products read them."""
+        into = self._builder
+        weights = torch.zeros(into.n_weights + 16, dtype=self.dtype)
+        for weight in into.weights:
+            made = weight.make().detach().to(self.dtype).contiguous()
+            place = weights[weight.at :]
+            if weight.is_matrix:
+                n, K = made.shape
+                native.call(self.library, "pack", K, n, made, 1, K, place)
+            else:
+                place[: made.numel()] = made.flatten()
+        self._weights, self._kept = weights, into.kept
+        del self._builder
+        code = ctypes.addressof(self._code)
+        self.struct = ProgramStruct(code, len(self._code), weights.data_ptr(), self.n_room)
+
+
+class Stream:
+    """Some rows and their state, in whose memory ticks work."""
+
+    def __init__(self, program: Program, state: State, rows: int) -> None:
+        self.program, self.state, self.rows = program, state, rows
+        self.leaves = [ready(leaf) for leaf in tree.leaves(state)]
+        self._room = np.empty(max(program.n_room, 1) * rows, NUMBERS[program.dtype])
+        self._connect()
+
+    def _connect(self) -> None:
+        """Tell native code where everything is."""
+        slots = self.program.slots
+        rooms = [
+            leaf.shape[1 + slot.shape.index(None)] if None in slot.shape else 0
+            for leaf, slot in zip(self.leaves, slots)
+        ]
+        self._slots = (ctypes.c_void_p * len(slots))(*(leaf.data_ptr() for leaf in self.leaves))
+        self._rooms = (ctypes.c_int64 * len(slots))(*rooms)
+        self._scores = np.empty(max(rooms, default=0) + 16, self._room.dtype)
+        self.struct = StreamStruct(
+            self.rows, ctypes.addressof(self._slots), ctypes.addressof(self._rooms), self._room.ctypes.data,
+            self._scores.ctypes.data,
+        )  # fmt: skip
+
+    def make_room(self, ticks: int) -> None:
+        """Let leaves that grow have room for so many ticks more."""
+        grown = False
+        for i, slot in enumerate(self.program.slots):
+            if slot.counter is None:
+                continue
+            leaf, axis = self.leaves[i], 1 + slot.shape.index(None)
+            needed = int(self.leaves[slot.counter].max()) + ticks
+            needed = needed if slot.window is None else min(needed, slot.window)
+            if (had := leaf.shape[axis]) < needed:
+                room = max(needed, 2 * had, ROOM) if slot.window is None else min(max(needed, 2 * had), slot.window)
+                shape = [*leaf.shape[:axis], room, *leaf.shape[axis + 1 :]]
+                self.leaves[i] = leaf.new_zeros(shape)
+                self.leaves[i].narrow(axis, 0, had).copy_(leaf)
+                grown = True
+        if grown:
+            self._connect()
+
+    def tree(self) -> State:
+        """The state as it is now."""
+        return tree.with_leaves(self.state, iter(self.leaves))
+
+
+NUMBERS = {torch.float32: np.float32, torch.float64: np.float64}
+
+
+def fits(program: Program, state: State, rows: int) -> bool:
+    """Whether a state is one that this program continues."""
+    found = [*tree.leaves(state)] if state is not None else []
+    return len(found) == len(program.slots) and all(map(partial(_fits, rows), found, program.slots))
+
+
+def _fits(rows: int, leaf: Tensor, slot: Slot) -> bool:
+    usual = leaf.dtype == slot.dtype and leaf.is_cpu and native.is_plain(leaf) and len(leaf) == rows
+    return (
+        usual
+        and leaf.dim() == 1 + len(slot.shape)
+        and all(wanted is None or wanted == n for wanted, n in zip(slot.shape, leaf.shape[1:]))
+    )
+
+
+def ready(leaf: Tensor) -> Tensor:
+    """A leaf that native code may work on: in one piece, and no part of a graph."""
+    return leaf.detach().clone() if leaf.requires_grad else leaf.contiguous()
+
+
+def digest(library: ctypes.CDLL, tensors: Sequence[Tensor]) -> int:
+    """A number of 64 bits that changes with any bit of these tensors."""
+    of, found = native.function(library, "digest", ctypes.c_uint64), 0
+    for tensor in tensors:
+        lies = tensor.detach().contiguous()
+        found = of(ctypes.c_void_p(lies.data_ptr()), ctypes.c_int64(lies.nbytes), ctypes.c_uint64(found))
+    return found
+
+
+_packed: WeakKeyDictionary[nn.Module, Program] = WeakKeyDictionary()
+_lock = Lock()
+
+
+def program_of(library: ctypes.CDLL, decoder: nn.Module) -> Program:
+    """The program of a decoder as it is now; `CannotLower` where it has none."""
+    made = Program(library, decoder)
+    known = _packed.get(decoder)
+    if known is not None and known.key == made.key:
+        return known
+    made.pack()
+    with _lock:
+        _packed[decoder] = made
+    return made
