@@ -6,7 +6,7 @@
     y   = mix(y_1 .. y_K; w_1 .. w_K)
 
 An n-gram that has seen a context often is sure of what follows, and one that has not seen it is not, so that certainty
-stands for its counts (docs/decisions/0031). A mixture of experts with so few features is a linear model; the features
+stands for its counts (docs/decisions/0033). A mixture of experts with so few features is a linear model; the features
 are of outputs alone, so that it has no state and obeys whatever laws the members obey.
 """
 
