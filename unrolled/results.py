@@ -166,6 +166,9 @@ class RunResult(TypedDict, total=False):
     notes: list[str]
     recipe: list[str]
     weights: dict[str, float]  # of an ensemble, by the name of a run
+    members: list[
+        dict[str, Any]
+    ]  # `run`, `weight`, its score `alone`, that `without` and `with` it, share of the `cost`
 
 
 class Row(TypedDict):

@@ -12,6 +12,7 @@ from unrolled.emissions.categorical import Categorical
 from unrolled.layers.conv.conv import CausalConv
 from unrolled.layers.parts.assembled import Reader
 from unrolled.layers.parts.ensemble import CausalTogether, ConditionalTogether, Together, kind_of, together
+from unrolled.layers.parts.gate import Gate
 from unrolled.layers.readouts.mean import Mean
 from unrolled.nn import GRU
 from unrolled.testing import check_causal, check_encoder
@@ -49,6 +50,27 @@ def test_causal_models_are_one_causal_model():
     places = torch.tensor([[4, 0], [2, 2]])
     torch.testing.assert_close(both.at(x, places)[0], pick(both(x)[0], places))
     assert both.receptive_field is None and CausalTogether(members[1:]).receptive_field == 2
+
+
+def test_weights_of_each_position_obey_the_laws():
+    torch.manual_seed(0)
+    emission = Categorical(3)
+    gate = Gate(2, emission.log_probabilities, emission.mix)
+    with torch.no_grad():
+        gate.A.normal_(std=0.3)
+        gate.mean.normal_()
+    members = [GRU(4, 3), CausalConv(4, 3, kernel=2)]
+    both = CausalTogether(members, gate, (0.25, 0.75))
+    assert "chunks" in check_causal(both, d_in=4)
+    assert "padding" in check_encoder(Together([member(0), member(1)], gate), d_in=4)
+    x = torch.randn(2, 5, 4)
+    p = torch.stack([member(x)[0].softmax(-1) for member in members])  # [K, B, T, V]
+    z = torch.cat([p.log().max(-1).values, -(p * p.log()).sum(-1)]).view(2, 2, 2, 5)  # [feature, K, B, T]
+    z = (z.permute(2, 3, 1, 0).flatten(-2) - gate.mean).clamp(-4, 4)  # [B, T, 2 K]
+    w = (torch.cat([z, z**2], -1) @ gate.A.T + torch.tensor([0.25, 0.75]).log()).softmax(-1)  # [B, T, K]
+    torch.testing.assert_close(both(x)[0].softmax(-1), torch.einsum("btk,kbtv->btv", w, p))
+    gate.A.data.zero_()
+    torch.testing.assert_close(both(x)[0], CausalTogether(members, emission.mix, (0.25, 0.75))(x)[0])
 
 
 def test_conditional_models_write_together():

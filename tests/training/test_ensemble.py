@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,20 +16,26 @@ from tests.thorough import every
 from unrolled.core import discover
 from unrolled.core.forward import forward
 from unrolled.core.spec import misfit
+from unrolled.emissions.categorical import Categorical
+from unrolled.layers.parts.gate import certainty
 from unrolled.runs import build
 from unrolled.runs.run import load
+from unrolled.training import gating
 from unrolled.training.api import configure
-from unrolled.training.ensemble import Mixture, NoneBetter, combine
+from unrolled.training.ensemble import NoneBetter, combine
+from unrolled.training.member_search import Mixture
 from unrolled.training.together import join
 
 
 def text() -> list[str]:
-    """Letters that follow the last one or the one five before, by turns: a bigram and a 6-gram know half each."""
+    """Letters that follow the last one, where it is a, b or d, and otherwise the one five before: what a bigram and a
+    6-gram know."""
     random.seed(0)
     found = list("abcde")
-    for i in range(12_000):
-        far = found[-5] if i % 3 else "abcdefgh"[("abcdefgh".index(found[-1]) + 1) % 8]
-        found.append(far if random.random() < 0.8 else random.choice("abcdefgh"))
+    for _ in range(16_000):
+        last = found[-1]
+        next_one = "abcdefgh"[("abcdefgh".index(last) + 1) % 8] if last in "abd" else found[-5]
+        found.append(next_one if random.random() < 0.8 else random.choice("abcdefgh"))
     return ["".join(found)]
 
 
@@ -53,7 +60,7 @@ def train(data, task, model, out, **settings):
 def runs(tmp_path_factory) -> dict[str, Path]:
     """A network that saw little, and two that count."""
     folder, data = tmp_path_factory.mktemp("runs"), text()
-    settings = {"examples": "stream", "split": "70/15/15"}
+    settings = {"examples": "stream", "split": "60/20/20"}
     return {
         "elman": train(data, "next-token", "elman", folder / "elman", steps=60, lr=0.01, **settings).path,
         "bigram": train(data, "next-token", "ngram", folder / "bigram", order=2, **settings).path,
@@ -82,10 +89,70 @@ def test_it_is_a_run_that_means_the_mixture(runs, combined):
     batch, _ = opened.task.example("abcdeabc")
     p = forward(opened.model, batch)[0].softmax(-1)
     parts = [load(runs[member.run]) for member in opened.config.ensemble]
-    own = sum(m.weight * forward(r.model, batch)[0].softmax(-1) for m, r in zip(opened.config.ensemble, parts))
-    torch.testing.assert_close(p, own)
+    each = torch.stack([forward(run.model, batch)[0].softmax(-1) for run in parts])  # [K, 1, T, V]
+    base = torch.tensor([member.weight for member in opened.config.ensemble])
+    w = opened.model.mix.log_weights(certainty(each.log()), base).exp().detach()  # [1, T, K]
+    torch.testing.assert_close(w.sum(-1), torch.ones(w.shape[:-1]))
+    assert float(w[0, :, 0].max() - w[0, :, 0].min()) > 0.05
+    torch.testing.assert_close(p, torch.einsum("btk,kbtv->btv", w, each))
     assert opened.generate("abc", max_tokens=5, seed=1)[0]["text"]
     assert opened.evaluate([text()[0][:500]])["nats"] > 0
+
+
+def test_weights_of_each_position_are_better_than_constant_ones(combined):
+    """On validation data, and here on test data too."""
+    opened = load(combined.path, trained_on=text())
+    assert opened.config.combine == "gate"
+    constant = build.make_model(opened.config.model_copy(update={"combine": "mixture"}), opened.task)
+    constant.members.load_state_dict(opened.model.members.state_dict())
+    opened.task.prepare(text())
+    for split in ("valid", "test"):
+        before, after = (opened.task.evaluate(model, split)["nats"] for model in (constant, opened.model))
+        assert after == pytest.approx(combined.result[split]["nats"])
+        assert after < before - 0.001
+    assert f"{after:.4g} nats" not in combined.result["notes"][0]  # which is about validation data
+    assert f"{combined.result['valid']['nats']:.4g} nats on validation data" in combined.result["notes"][0]
+
+
+def test_what_each_member_brings_is_kept(combined):
+    members = combined.result["members"]
+    assert [each["run"] for each in members] == [*combined.result["weights"]]
+    for each in members:
+        assert each["with"] < min(each["alone"], each["without"])
+    assert sum(each["cost"] for each in members) == pytest.approx(1, abs=1e-3)
+    if len(members) == 2:
+        assert members[0]["without"] == pytest.approx(members[1]["alone"])
+
+
+def test_it_is_written_token_by_token_as_it_is_scored(combined):
+    """Its state is that of the members: in one call or in chunks, the same."""
+    opened = load(combined.path)
+    batch, _ = opened.task.example("abcdeabcdeabc")
+    whole = forward(opened.model, batch)[0]
+    state, pieces = None, []
+    for x in batch.x.split(1, dim=1):
+        y, state = opened.model(x, state)
+        pieces.append(y)
+    torch.testing.assert_close(torch.cat(pieces, 1), whole)
+
+
+def test_a_gate_needs_certainty_that_tells_something(monkeypatch):
+    random_numbers, n = torch.Generator().manual_seed(0), 4000
+    sure = torch.rand(n, generator=random_numbers, dtype=torch.double)  # of the first: then it is right
+    c = torch.stack([sure.log(), 1 - sure, torch.full_like(sure, -1.0), torch.ones_like(sure)], 1)
+    nats = torch.stack([torch.where(sure > 0.5, 0.1, 4.0), torch.ones_like(sure)])
+    task, base = SimpleNamespace(emission=Categorical(3)), [0.5, 0.5]
+
+    def fitted(nats, c):
+        monkeypatch.setattr(gating, "read", lambda *_: gating.Seen(nats, c))
+        return gating.fitted([None, None], base, task, n)
+
+    gate = fitted(nats, c)
+    w = gate.log_weights(c.float(), torch.tensor(base)).exp()[:, 0]
+    assert float(w[sure > 0.8].mean()) > 0.9 and float(w[sure < 0.2].mean()) < 0.1
+    at_random = nats[:, torch.randperm(n, generator=random_numbers)]
+    assert fitted(at_random, c) is None or float(fitted(at_random, c).A.abs().max()) < 0.1
+    assert fitted(nats[:, :1999], c[:1999]) is None
 
 
 def test_what_helps_nothing_is_not_combined(runs, tmp_path):
@@ -120,11 +187,13 @@ def test_a_comparison_has_a_row_for_it(tmp_path):
     table = {row["label"]: row for row in found.table["rows"]}
     assert table["ensemble"]["kind"] == "ensemble" and found.table["selected"] == "ensemble"
     assert table["ensemble"]["valid"] < min(row["valid"] for label, row in table.items() if label != "ensemble")
-    assert load(tmp_path / "out").config.ensemble
+    assert load(tmp_path / "out").config.ensemble and found.best.path.name == "ensemble"
+    assert found.best.generate("abc", max_tokens=3, seed=0)[0]["text"]
     assert (tmp_path / "out" / "report.html").read_text().count("ensemble") > 1
     settings |= {"ensemble": False, "steps": 2}
     found = unrolled.compare(text(), "next-token", out=tmp_path / "none", settings=settings)
     assert "ensemble" not in {row["label"] for row in found.table["rows"]}
+    assert not found.best.config.ensemble and not (tmp_path / "none" / "ensemble").exists()
 
 
 @pytest.mark.long

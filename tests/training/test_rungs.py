@@ -63,7 +63,7 @@ def test_a_run_pauses_at_its_rung(paused: Path) -> None:
 def test_it_continues_and_cools_down(paused: Path) -> None:
     before = rungs.reached(paused)
     assert before is not None
-    rungs.extend(paused, before.seconds + 2.0, last=True)
+    rungs.extend(paused, before.seconds + 2.0, "came to the end")
     rungs.extend(paused, 500.0)  # what was the last time stays
     run = unrolled.train(TEXT, resume=paused)
     assert run.result["steps"] > before.steps
@@ -71,6 +71,7 @@ def test_it_continues_and_cools_down(paused: Path) -> None:
     assert run.result["horizon"] == pytest.approx(run.result["steps"], abs=9)
     lines = [json.loads(line) for line in (paused / "metrics.jsonl").read_text().splitlines()]
     assert lines[-1]["rate"] < lines[1]["rate"]
+    assert run.result["recipe"] == ["came to the end"]
 
 
 def test_one_that_is_ended_keeps_what_it_has(paused: Path, tmp_path: Path) -> None:

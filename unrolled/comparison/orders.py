@@ -1,4 +1,4 @@
-"""What a worker is told of each run of a comparison, as JSON values."""
+"""The orders of a comparison: what a worker needs to know of each run, as JSON values."""
 
 from __future__ import annotations
 

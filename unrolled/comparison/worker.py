@@ -163,7 +163,8 @@ def _extend(out: Path, rung: Event, budget: Event | None) -> None:
         rungs.extend(out, rung["time"])
     elif (at := rungs.reached(out)) is not None:  # without it, what it began with stays
         more = max(LEAST, seconds_of(budget, time.time()) - rung["preparing"])
-        rungs.extend(out, min(rung["time"], at.seconds + more), last=True)
+        whole = min(rung["time"], at.seconds + more)
+        rungs.extend(out, whole, f"came to the end of the race of models, with {whole:.3g} s")
 
 
 def main() -> None:

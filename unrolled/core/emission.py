@@ -45,7 +45,8 @@ class Emission(Protocol):
 
     def mix(self, ys: Tensor, weights: Tensor) -> Tensor:
         """Outputs [.., d_out] that mean the mixture of the outputs ys [K, .., d_out] of K models, as calibrated; the
-        weights [K] sum to 1. Where no outputs mean exactly that, the emission says what is kept."""
+        weights [K], or [K, ..] of each position, sum to 1. Where no outputs mean exactly that, the emission says what
+        is kept."""
 
     def to_json(self) -> str:
         """What outputs mean, for readers without this package: `name`, `d_out`, and what was fitted."""
@@ -122,15 +123,19 @@ class Collapsed(Emission, Protocol):
         """What y [B, S, d_out] says, for each row the n best candidates first; `options` is a settled Decoding."""
 
 
+def _beside(weights: Tensor, ys: Tensor) -> Tensor:
+    """Weights [K] or [K, ..] with as many dimensions as ys [K, ..]."""
+    return weights.to(ys).view(*weights.shape, *[1] * (ys.dim() - weights.dim()))
+
+
 def average(ys: Tensor, weights: Tensor) -> Tensor:
-    """sum_k w_k y_k of ys [K, ..] and weights [K]: what mixes numbers themselves."""
-    return torch.tensordot(weights.to(ys), ys, dims=1)
+    """sum_k w_k y_k of ys [K, ..] and weights [K], or [K, ..] of each position: what mixes numbers themselves."""
+    return torch.tensordot(weights.to(ys), ys, dims=1) if weights.dim() == 1 else (_beside(weights, ys) * ys).sum(0)
 
 
 def log_average(log_p: Tensor, weights: Tensor) -> Tensor:
-    """log sum_k w_k p_k of log-probabilities [K, ..] and weights [K]."""
-    w = weights.to(log_p).log()
-    return torch.logsumexp(log_p + w.view(-1, *[1] * (log_p.dim() - 1)), dim=0)
+    """log sum_k w_k p_k of log-probabilities [K, ..] and weights [K], or [K, ..] of each position."""
+    return torch.logsumexp(log_p + _beside(weights, log_p).log(), dim=0)
 
 
 class Trial(NamedTuple):

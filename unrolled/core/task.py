@@ -309,6 +309,11 @@ class Task:
         """
         raise NotImplementedError
 
+    def heard(self, model: Any, split: str, limit: int | None = None) -> Iterator[tuple[Batch, Tensor]]:
+        """What `evaluate` reads, batch by batch, with the outputs of the model [B, T, D']; nothing where targets are
+        not read position by position."""
+        return iter(())
+
     def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
         """What gives the figures of a model on the whole of other data, which is read once, as the run's own was."""
         raise NotImplementedError

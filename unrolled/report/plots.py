@@ -10,6 +10,7 @@ from unrolled.core.metric import Metric
 from unrolled.pictures.kinds import Number, Picture, Plot, Series
 from unrolled.pictures.letters import title_words
 from unrolled.report.group import Group, is_larger
+from unrolled.report.members import member_table
 from unrolled.report.read import RunFacts, number
 from unrolled.report.rungs import rung_table
 
@@ -25,6 +26,7 @@ def pictures_of(group: Group) -> list[Picture]:
         curve_plot(group, "seconds", "time", "seconds since the start"),
         data_size_plot(group),
         rung_table(group),
+        member_table(group),
     ]
     return [picture for picture in made if picture is not None]
 

@@ -34,7 +34,9 @@ def words(table: dict[str, Any]) -> str:
     for rung in _rungs(table):
         runs, stopped = rung.get("runs"), mapping(rung.get("stopped"))
         n = len(runs) if isinstance(runs, list) else 0
-        said.append(f"{n} runs {_long(rung)}" + (f", {listed(stopped)} stopped" if stopped else ""))
+        said.append(
+            f"{n} run{'s' if n != 1 else ''} {_long(rung)}" + (f", {listed(stopped)} stopped" if stopped else "")
+        )
     return "; then ".join(said)
 
 

@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 from unrolled.core import discover
 from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.config import Config
-from unrolled.core.emission import average
+from unrolled.core.emission import Finite, average
 from unrolled.core.errors import UsageError
 from unrolled.core.spec import Asks, ModelSpec, Ports, Sizes, misfit, reading
 from unrolled.core.task import Model, Task
@@ -20,6 +20,7 @@ from unrolled.layers.counting.autoregression import Autoregression
 from unrolled.layers.memory.memory import Memory
 from unrolled.layers.parts.encoder_decoder import Halves
 from unrolled.layers.parts.ensemble import Mix, Together, together
+from unrolled.layers.parts.gate import Gate
 from unrolled.runs.assembled import assemble
 from unrolled.runs.config import RunConfig
 
@@ -78,17 +79,36 @@ def make_model(config: RunConfig, task: Task) -> Model:
     """The model of a run. Members are mixed by what the task takes outputs to mean, part of which it may learn later (a
     temperature)."""
 
-    def mixture(ys: Tensor, weights: Tensor) -> Tensor:
-        return task.emission.mix(ys, weights)
+    mix = mixture(task) if config.combine != "outputs" else average
+    if config.combine == "gate":
+        mix = gate(task, len(config.ensemble))
+    return build(config, task.ports(), task.ACCEPTS, mix)
 
-    return build(config, task.ports(), task.ACCEPTS, mixture if config.combine == "mixture" else average)
+
+def mixture(task: Task) -> Mix:
+    """What the task takes outputs to mean."""
+    return lambda ys, weights: task.emission.mix(ys, weights)
+
+
+def gate(task: Task, n: int) -> Gate:
+    """A mixture of n members whose weights depend on how sure each of them is."""
+    if n < 2 or not isinstance(task.emission, Finite):
+        raise UsageError('combine = "gate" is for ensembles whose outputs are probabilities of finitely many choices')
+
+    def log_probabilities(ys: Tensor) -> Tensor:
+        emission = task.emission
+        assert isinstance(emission, Finite)
+        return emission.log_probabilities(ys)
+
+    return Gate(n, log_probabilities, mixture(task))
 
 
 def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...], mix: Mix = average) -> Model:
     """A model whose input and output fit the task; its initial weights are a function of the seed."""
     if config.ensemble:
         each = [config.model_copy(update=member.as_run()) for member in config.ensemble]
-        parts = [build(one, ports, accepts, mix if one.combine == "mixture" else average) for one in each]
+        within = mix.mix if isinstance(mix, Gate) else mix  # members that are several models have constant weights
+        parts = [build(one, ports, accepts, within if one.combine == "mixture" else average) for one in each]
         return cast(Model, together(parts, mix, [member.weight for member in config.ensemble]))
     if config.members > 1:
         alone = config.model_copy(update={"members": 1})

@@ -230,9 +230,9 @@ class RunConfig(Record):
     """The same of the run that gave the decoder."""
     members: int = Field(1, ge=1, le=100)
     """Number of models in an ensemble, each trained on other folds of the data; 1: a single model."""
-    combine: Literal["outputs", "mixture"] = "outputs"
-    """How an ensemble predicts: by the mean of the outputs, as in runs saved without this setting, or by mixing
-    predictions."""
+    combine: Literal["outputs", "mixture", "gate"] = "outputs"
+    """How an ensemble predicts: by the mean of the outputs, as in runs saved without this setting, by mixing
+    predictions, or by mixing them with weights that depend on how sure each member is at a position."""
     ensemble: list[Member] = Field([], max_length=100)
     """Models of other runs that predict together, with the weights that validation data gave them; `model` is the one
     with the largest. Empty: a run of its own."""

@@ -74,17 +74,31 @@ class NextTask(PreparedTask):
     ) -> dict[str, float]:
         """The figures of a section, or of about `limit` positions of it: of examples some that are evenly spread."""
         sums = Sums()
-        if limit is not None and not section.is_stream:
-            section = section.share(limit / max(len(section.values(TARGET)), 1))
-        for batch, y in outputs(model, self.batches(model, section)):
+        for batch, y in self._read(model, section, limit):
             nats = self.emission.losses(y, batch.y, batch.y_mask).double()  # [B, T]
             sums.update({"nats": float(nats.sum()), "tokens": batch.n_targets, **self.counted(batch, y, nats)})
             if ledger is not None:
                 unit = "" if batch.places is None else f"chunks of {PIECE} tokens"
                 ledger.add(units_of(batch), nats, batch.real, unit)
-            if limit is not None and sums["tokens"] >= limit:
-                break
         return self.figures(sums, section, whole=limit is None)
+
+    def heard(
+        self, model: Causal | Conditional, split: str, limit: int | None = None
+    ) -> Iterator[tuple[Batch, Tensor]]:
+        return self._read(model, self.sections[split], limit)
+
+    def _read(
+        self, model: Causal | Conditional, section: Examples, limit: int | None
+    ) -> Iterator[tuple[Batch, Tensor]]:
+        """The batches of a section, or of about `limit` positions of it, with their outputs."""
+        if limit is not None and not section.is_stream:
+            section = section.share(limit / max(len(section.values(TARGET)), 1))
+        n = 0
+        for batch, y in outputs(model, self.batches(model, section)):
+            yield batch, y
+            n += batch.n_targets
+            if limit is not None and n >= limit:
+                return
 
     def batches(self, model: Causal | Conditional, section: Examples) -> Iterator[Batch]:
         """The batches by which a section is evaluated."""

@@ -130,6 +130,9 @@ def _check_mixture(emission: Emission, y: Tensor, target: Tensor, mask: Tensor) 
         ys = torch.stack([y, y.roll(1, dims=-1), -y])
         only = emission.mix(ys, torch.tensor([1.0, 0.0, 0.0], dtype=y.dtype))
         law.same(emission.losses(only, target, mask), alone, TOLERANCE, "the loss of outputs that have all the weight")
+        each = weights.view(-1, *[1] * (y.dim() - 1)).expand(ys.shape[:-1])  # [K, B, T]
+        constant, mixed = (emission.losses(emission.mix(ys, some), target, mask) for some in (weights, each))
+        law.same(mixed, constant, TOLERANCE, "the loss of a mixture with the same weights at every position")
         if isinstance(emission, Finite):
             p = torch.stack([emission.log_probabilities(each).exp() for each in ys])
             mixed = emission.log_probabilities(emission.mix(ys, weights)).exp()

@@ -1,73 +1,38 @@
 """`combine`: the best combination of finished runs, as a run of its own.
 
-Members and weights are selected on validation data, greedily and with replacement (Caruana et al. 2004, "Ensemble
-selection from libraries of models"): begin with the best run, then move towards whichever run makes the mixture best,
-by the step that does it best, as long as one helps. What a mixture is, the emission of the task says; how good one is,
-its likelihood, or the criterion of the task.
-
-Each member reads the validation data once: its outputs are kept, and every mixture is made of what is kept.
+Members and weights are selected on validation data (member_search.py). Where outputs are probabilities of finitely many
+choices, position by position, weights that depend on how sure the members are (gating.py) take the place of constant
+ones if they are better on validation data.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
-from torch import Tensor
-
-from unrolled.core.causal import Encoder, decoder_of
-from unrolled.core.compose import least
 from unrolled.core.errors import UnrolledError
-from unrolled.core.forward import carries
 from unrolled.core.task import Ledger, Task
 from unrolled.data.files.file_form import files_as
 from unrolled.layers.parts.ensemble import kind_of, together
+from unrolled.layers.parts.gate import Gate
 from unrolled.runs import build
 from unrolled.runs.config import Member, RunConfig
 from unrolled.runs.run import Run, load, own_file_for
-from unrolled.training.heard import Outputs, once
+from unrolled.training import gating
+from unrolled.training.member_search import Fold, Found, contributions, mixed, mixtures
 from unrolled.training.together import mean_figures, saved
 
 MOST = 10  # runs that are tried, the best on validation data
-ROUNDS = 12  # mixtures on the way, at most
-FIRST, STEPS = 0.1, (0.03, 0.2, 0.35, 0.5)  # shares that a run is given first, and then
-KEPT = 100_000_000  # numbers that are kept of all outputs
-TRIED = 3  # mixtures that are evaluated on all validation data
-GAIN = 1e-3  # share of the criterion by which a further member must improve it
 SEARCHING = 0.4  # share of the time in which mixtures are compared; the rest is for the final figures
 WRITING = 0.25  # of the rest, the most that goes into texts on validation data
-PART = 8_000  # tokens of validation data, about, by which mixtures are compared
-
-
-class Mixture(NamedTuple):
-    """The weights of runs, by their number, and the criterion on a part of the validation data."""
-
-    shares: Mapping[int, float]
-    value: float
-
-    def towards(self, run: int, step: float) -> dict[int, float]:
-        """Weights with that step towards a run alone.
-
-        >>> Mixture({0: 0.5, 1: 0.5}, 1.0).towards(2, 0.5)
-        {0: 0.25, 1: 0.25, 2: 0.5}
-        """
-        shares = {i: (1 - step) * share for i, share in self.shares.items()}
-        return {**shares, run: shares.get(run, 0.0) + step}
+FINAL = 4  # times the figures on validation data: those with weights of each position, and those of the run
 
 
 class NoneBetter(UnrolledError):
     """No combination is better than its best member."""
-
-
-class Fold(NamedTuple):
-    """Validation data, and the models that have not seen it, by the number of their run."""
-
-    task: Task
-    models: Mapping[int, Any]
 
 
 def combine(
@@ -103,13 +68,17 @@ def combine(
         parts = [Fold(task, {i: runs[i].model for i in order})]
     best = metric.loss(first.result["valid"][metric.name])
     afford = math.inf if seconds is None else (1 - SEARCHING) * seconds
-    for found in _mixtures(parts, deadline, afford):
+    for found in mixtures(parts, deadline, afford):
+        begun = time.monotonic()
         figures = [_figures(found, fold, afford * WRITING / len(parts)) for fold in parts]
         if metric.loss(mean_figures(figures)[metric.name]) <= best:  # its criterion is better
-            shares = {runs[i]: share for i, share in found.shares.items()}
-            config = _config(shares)
+            shares = {runs[i]: share for i, share in found.mixture.shares.items()}
             outcome = _outcome(shares, baselines) | (_of_folds(figures, shares, metric.name) if folds else {})
-            return saved(out, config, task, _loaded(config, task, runs), outcome, started, own_file)
+            outcome["members"] = [{**each, "run": runs[each["run"]].path.name} for each in contributions(found)]
+            late = seconds is not None and time.monotonic() - started + FINAL * (time.monotonic() - begun) > seconds
+            gate = None if folds or late else _gate(found, parts[0], figures[0], outcome)
+            config = _config(shares, "mixture" if gate is None else "gate")
+            return saved(out, config, task, _loaded(config, task, runs, gate), outcome, started, own_file)
     raise NoneBetter(f"no combination is better than {first.path.name} on validation data")
 
 
@@ -133,23 +102,40 @@ def _fits(run: Run, first: Run) -> bool:
     return same and kind_of(run.model) is kind_of(first.model)
 
 
-def _config(shares: Mapping[Run, float]) -> RunConfig:
+def _config(shares: Mapping[Run, float], combine: Literal["mixture", "gate"]) -> RunConfig:
     """That of the run with the largest weight, with all members."""
     order = sorted(shares, key=lambda run: -shares[run])
     members = [Member.of(run.path.name, run.config, shares[run]) for run in order]
-    return order[0].config.model_copy(update={"ensemble": members, "members": 1, "combine": "mixture"})
+    return order[0].config.model_copy(update={"ensemble": members, "members": 1, "combine": combine})
 
 
-def _loaded(config: RunConfig, task: Task, runs: Sequence[Run]) -> Any:
+def _loaded(config: RunConfig, task: Task, runs: Sequence[Run], gate: Gate | None) -> Any:
     """The model of an ensemble with the weights of its members."""
     models = {run.path.name: run.model for run in runs}
     weights = [member.weight for member in config.ensemble]
-    return together([models[member.run] for member in config.ensemble], _mix(task), weights)
+    return together([models[member.run] for member in config.ensemble], gate or build.mixture(task), weights)
 
 
-def _mix(task: Task) -> Callable[[Tensor, Tensor], Tensor]:
-    """What the task takes outputs to mean, part of which it may learn later (a temperature)."""
-    return lambda ys, weights: task.emission.mix(ys, weights)
+def _gate(found: Found, fold: Fold, figures: Mapping[str, float], outcome: dict[str, Any]) -> Gate | None:
+    """Weights of each position, which the outcome notes, where they are better on all validation data than the constant
+    ones."""
+    task, shares = fold.task, found.mixture.shares
+    order = sorted(shares, key=lambda i: -shares[i])
+    heard, weights = found.folds[0].models, [shares[i] for i in order]
+    for i in order:
+        heard[i].rewind()
+    gate = gating.fitted([heard[i] for i in order], weights, task, found.limit)
+    if gate is None:
+        return None
+    after = task.evaluate(together([fold.models[i] for i in order], gate, weights), "valid")
+    metric, name = task.ranks_by, task.criterion
+    if after[name] >= figures[name] or metric.loss(after[metric.name]) > metric.loss(figures[metric.name]):
+        return None
+    outcome["notes"] = [
+        f"weights depend on how sure each member is at a position: {after[name]:.4g} {name} on validation data, "
+        f"{figures[name]:.4g} with constant weights"
+    ]
+    return gate
 
 
 def _outcome(shares: Mapping[Run, float], baselines: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -170,108 +156,7 @@ def _of_folds(figures: Sequence[dict[str, float]], shares: Mapping[Run, float], 
     return {"valid": valid, "folds": list(figures), "left_out": valid[score] + kind}
 
 
-def _figures(mixture: Mixture, fold: Fold, writing: float) -> dict[str, float]:
+def _figures(found: Found, fold: Fold, writing: float) -> dict[str, float]:
     """On all validation data of a fold; texts are written for so many seconds."""
-    model = together([fold.models[i] for i in mixture.shares], _mix(fold.task), list(mixture.shares.values()))
+    model = mixed(found.mixture.shares, fold)
     return fold.task.evaluate(model, "valid", ledger=Ledger(fold.task.ranks_by.name, writing))
-
-
-def _mixtures(folds: Sequence[Fold], deadline: float | None, afford: float) -> Iterator[Mixture]:
-    """Mixtures of several runs, the best first, whose final figures take so many seconds at most. Runs that cannot
-    carry a state along a stream make others read it in windows too, so those that can are also tried alone."""
-    models = folds[0].models
-    groups = [tuple(models)]
-    carrying = tuple(i for i in models if carries(models[i]))
-    if 0 < len(carrying) < len(models):
-        groups.insert(0, carrying)
-    tried: list[tuple[list[Fold], list[int], int]] = []
-    for group in groups:
-        numbers = len(groups) * len(group) * len(folds) * max(1, folds[0].task.emission.d_out)
-        limit, each = max(1000, min(PART // len(folds), KEPT // numbers)), afford / len(folds)
-        heard = [
-            Fold(fold.task, _heard({i: fold.models[i] for i in group}, fold.task, limit, deadline, each))
-            for fold in folds
-        ]
-        tried.append((heard, [i for i in group if all(i in fold.models for fold in heard)], limit))
-    for value in (by_likelihood, by_criterion):
-        found = [
-            mixture
-            for some in tried
-            for mixture in _greedy(*some, deadline, value)
-            if len(mixture.shares) > 1 and _seconds(mixture, some[0]) <= afford
-        ]
-        yield from sorted(found, key=lambda mixture: mixture.value)[:TRIED]
-
-
-def _seconds(mixture: Mixture, folds: Sequence[Fold]) -> float:
-    """What the final figures of a mixture take."""
-    return float(sum(fold.models[i].needs for fold in folds for i in mixture.shares))
-
-
-def _heard(models: Mapping[int, Any], task: Task, limit: int, deadline: float | None, afford: float) -> dict[int, Any]:
-    """The models, as many as there is time for, each with its outputs on a part of the validation data; all read it as
-    they would together."""
-    known: dict[int, Any] = {}
-    size = task.size("valid")
-    whole = (size + sum(map(task.size, task.held_out()))) / max(1, min(limit, size))  # validation data is read twice
-    shortest = least(decoder_of(model).max_length for model in models.values())
-    grows = any(decoder_of(model).state_grows for model in models.values() if not isinstance(model, Encoder))
-    for i, model in models.items():
-        if len(known) > 1 and _is_late(deadline):
-            break
-        own, begun = once(model, Outputs(task.emission.d_out), shortest, grows), time.monotonic()
-        with suppress(UnrolledError):
-            task.evaluate(own, "valid", limit)
-            own.needs = whole * (time.monotonic() - begun)
-            if own.needs <= afford:
-                known[i] = own
-    return known
-
-
-def by_likelihood(figures: Mapping[str, float], criterion: str) -> float:
-    """Small changes of weights change it, which is not so of errors; of tasks without it their criterion."""
-    return figures.get("nats", figures[criterion])
-
-
-def by_criterion(figures: Mapping[str, float], criterion: str) -> float:
-    """By the likelihood where it is equal."""
-    return figures[criterion] + 1e-3 * figures.get("nats", 0.0)
-
-
-Value = Callable[[Mapping[str, float], str], float]
-
-
-def _greedy(
-    folds: Sequence[Fold], known: Sequence[int], limit: int, deadline: float | None, value: Value
-) -> list[Mixture]:
-    """The mixtures on the way, from the best run alone to the best that was found."""
-
-    def tried(shares: Mapping[int, float]) -> Mixture:
-        values = []
-        for task, models in folds:
-            for i in shares:
-                models[i].rewind()
-            whole = together([models[i] for i in shares], _mix(task), list(shares.values()))
-            values.append(value(task.evaluate(whole, "valid", limit), task.criterion))
-        return Mixture(shares, sum(values) / len(values))
-
-    def best(mixtures: Iterable[Mixture]) -> Mixture:
-        return min(mixtures, key=lambda mixture: mixture.value)
-
-    path = [best(tried({i: 1.0}) for i in known)] if known else []
-    while path and len(path) < ROUNDS and not _is_late(deadline):
-        now = path[-1]
-        others = [i for i in known if now.shares.get(i, 0.0) < 1]
-        if not others:
-            break
-        first = {i: tried(now.towards(i, FIRST)) for i in others}
-        toward = min(first, key=lambda i: first[i].value)
-        found = best([first[toward], *(tried(now.towards(toward, step)) for step in STEPS)])
-        if not found.value < now.value - GAIN * abs(now.value):
-            break
-        path.append(found)
-    return path
-
-
-def _is_late(deadline: float | None) -> bool:
-    return deadline is not None and time.monotonic() > deadline

@@ -131,20 +131,19 @@ def seconds(path: Path) -> float:
     return 0.0 if at is None else at.seconds
 
 
-def extend(path: Path, seconds: float, last: bool = False) -> None:
-    """Give a run that is paused so many seconds in all; what was the last time stays as it is."""
-    at = reached(path)
+def extend(path: Path, seconds: float, why: str | None = None) -> None:
+    """Give a run that is paused so many seconds in all; with a reason, which the run keeps, for the last time: then they
+    stay as they are."""
+    at, run = reached(path), RunDirectory.open(path)
     if at is not None and at.last:
         return
-    run = RunDirectory.open(path)
+    if why is not None and why not in told.kept(run):
+        told.add(run, [why], Quiet())
     run.write_config(config_in(run).updated({"budget.time": round(seconds, 2)}).model_dump(mode="json"))
-    if last and at is not None:
+    if why is not None and at is not None:
         run.write_json(FILE, at.model_copy(update={"last": True}).model_dump(mode="json"))
 
 
 def end(path: Path, why: str) -> None:
     """Give a run no more time than it has used: resumed, it is finished with the weights that it has."""
-    at, run = reached(path), RunDirectory.open(path)
-    if why not in told.kept(run):
-        told.add(run, [why], Quiet())
-    extend(path, 0.01 if at is None else max(at.seconds, 0.01), last=True)
+    extend(path, max(seconds(path), 0.01), why)
