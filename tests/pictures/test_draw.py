@@ -29,6 +29,7 @@ from unrolled.pictures.kinds import (
     Picture,
     Plot,
     Series,
+    Sounds,
     Table,
     Texts,
     Tokens,
@@ -67,6 +68,7 @@ PICTURES: list[Picture] = [
            unit="<i>"),
     Tokens(title="signs", tokens=["a", "b"], values=[-1.0, 3.0]),
     Table(title=NASTY, columns=[NASTY, "n"], rows=[[NASTY, 1234], ["b", None], ["c", 0.5]]),
+    Sounds(title=NASTY, alt=NASTY, captions=[NASTY], sounds=["data:audio/wav;base64,UklGRg=="] * 2),
     Texts(title=NASTY, captions=[NASTY], texts=["\nfirst " + NASTY, "second"]),
 ]  # fmt: skip
 LONG = "A" * 1_000_000
@@ -280,3 +282,11 @@ def test_a_saved_picture_that_cannot_be_drawn_is_none(value: dict[str, Any]) -> 
 ], ids=lambda picture: picture.kind)  # fmt: skip
 def test_words_of_a_million_letters_are_drawn_short(picture: Picture) -> None:
     assert "A" * 500 not in svg(picture)
+
+
+@pytest.mark.parametrize(
+    "uri", ['data:audio/wav;base64,AA"onerror="x', "https://example.org/a.wav", "data:text/html;base64,AA=="]
+)
+def test_only_recordings_within_the_page_are_played(uri: str) -> None:
+    with pytest.raises(ValidationError):
+        Sounds(title="t", captions=["a"], sounds=[uri])

@@ -40,7 +40,8 @@ class DataConfig(Config):
     """The column that holds the text. [default: the only column, or the one called `text`]"""
 
     condition: str | None = None
-    """A column of classes that condition the model; for lines of .txt files the column `file` is the file name."""
+    """A column of classes that condition the model, or columns of numbers: `age:number,size:number`; for lines of .txt
+    files the column `file` is the file name; of sound several names, separated by commas."""
 
     part: Annotated[str, Field(coerce_numbers_to_str=True)] | None = None
     """A column with the split of each row: train, valid or test."""

@@ -27,6 +27,7 @@ from unrolled.data.codecs.text import FILE, Codec, NumberCodec
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples, lengths_of
 from unrolled.data.files.cell_values import shown
+from unrolled.data.files.joined_columns import number_columns
 from unrolled.data.files.passes import changed
 from unrolled.data.given_splits import ALL, PARTS, given_among, notes_on, own_shares
 from unrolled.data.prepared import USE, Prepared, n_values, used
@@ -77,8 +78,12 @@ def _recounted(section: Examples, codec: Codec) -> Examples:
 
 def prepare_all(source: Any, config: DataConfig, codec: Codec, labels: list[str] | None = None) -> Examples:
     """The whole of another source as one section, in its own order, in the tokens and classes of a saved run."""
-    opened = open_source(source, config.updated({"part": None}))
-    return _prepare(opened, config, WHOLE, codec, labels or []).sections["all"]
+    return prepare_whole(source, config, codec, labels or []).sections["all"]
+
+
+def prepare_whole(source: Any, config: DataConfig, codec: Codec, labels: list[str] | None) -> Prepared:
+    """The same with what is known of it; without labels, its own."""
+    return _prepare(open_source(source, config.updated({"part": None})), config, WHOLE, codec, labels)
 
 
 def _prepare(
@@ -219,7 +224,7 @@ class _Builder:
             self._add(codec, writers[section], text, None if label is None else number_of[label], number)
         self.facts = {
             "rows": len(keys),
-            "classes": dict(sorted(classes.items())) if classes else None,
+            "classes": dict(sorted(classes.items())) if classes and not number_columns(self.config.condition) else None,
             "duplicates": _duplicates(keys, side, self.names),
             "texts_in_several_classes": _n_in_several(keys, texts) if classes else None,
             "lengths": lengths_of([writer.lengths() for writer in writers]),
@@ -241,6 +246,8 @@ class _Builder:
 
     def _labels(self, classes: Counter[str], n_rows: int) -> list[str]:
         column = self.config.condition
+        if number_columns(column):
+            return sorted(classes)
         if len(classes) == 1:
             only = next(iter(classes))
             raise DataError(
@@ -315,7 +322,7 @@ class _Builder:
         yield from notes_on(self.shares, self.given)
         if source_is_builtin(self.source):
             yield f"the text is that of Python {sys.version_info.major}.{sys.version_info.minor}"
-        if self.shares is not WHOLE and labels:
+        if self.shares is not WHOLE and labels and not number_columns(self.config.condition):
             missing = sorted(set(range(len(labels))) - self.writers[0].classes_seen())
             if missing:
                 yield f"no training example of class {some(labels[i] for i in missing)}"

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from unrolled.core.config import Record
 from unrolled.data.reading import Answers, Kind, Reading
+from unrolled.tasks._number_condition import NumberCondition
 
 LONGEST = 1_000_000  # tokens of a target: what is written for a source is a multiple of it at most
 
@@ -16,6 +17,7 @@ class OfText(Record):
     labels: list[str] | None
     is_stream: bool
     column: str | None = None
+    numbers: NumberCondition | None = None
 
 
 class OfPairs(Record):

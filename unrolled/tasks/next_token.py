@@ -28,16 +28,17 @@ from unrolled.core.flow import Flow
 from unrolled.core.forward import carries, evaluated, evaluating, outputs
 from unrolled.core.front import option
 from unrolled.core.opening import shortened
-from unrolled.core.spec import Asks, Ports
+from unrolled.core.spec import Asks, ConditionPorts, Ports
 from unrolled.core.tokens import EMPTY, START, STOP, UNKNOWN
 from unrolled.data.builtin_sets import known
 from unrolled.data.codecs.text import Codec
 from unrolled.data.collate import collate
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples, frequencies, ragged
+from unrolled.data.files.joined_columns import number_columns
 from unrolled.data.long_examples import example_batches
 from unrolled.data.look import Look
-from unrolled.data.prepare import prepare, prepare_all
+from unrolled.data.prepare import prepare, prepare_all, prepare_whole
 from unrolled.data.sampler import StreamRows, Windows, pooled_batches, stream_batches
 from unrolled.data.sources.rows_beside import rows_in
 from unrolled.data.sources.split_text import first_texts
@@ -51,6 +52,7 @@ from unrolled.objectives import metrics
 from unrolled.pictures import kinds, predictions
 from unrolled.tasks import _next
 from unrolled.tasks._next import EVALUATION_ROWS, PIECE
+from unrolled.tasks._number_condition import NumberCondition, fitted
 from unrolled.tasks._told import OfText
 
 ALIASES = ("lm", "language-model", "language-modelling", "language-modeling", "text-generation", "generate", "text")
@@ -77,6 +79,7 @@ class Task(_next.NextTask):
         self.codec: Codec
         self.has_codec = False  # that of a saved run, or fitted before
         self.labels: list[str] | None = None
+        self.numbers: NumberCondition | None = None  # a condition of numbers, which is no class
         self.column: str | None = None  # of a table, which training read
         self.is_stream = True
         self._prior: Tensor | None = None
@@ -84,9 +87,15 @@ class Task(_next.NextTask):
 
     def prepare(self, source: Any) -> None:
         codec = self.codec if self.has_codec else None
-        text = self.prepared = prepare(source, self.data, codec=codec, labels=self.labels, offered=self._offered)
+        labels = None if number_columns(self.data.condition) else self.labels
+        text = self.prepared = prepare(source, self.data, codec=codec, labels=labels, offered=self._offered)
         self.codec, self.has_codec = text.codecs["text"], True
         self.labels, self.column = text.told["labels"], text.told["column"]
+        if names := number_columns(self.data.condition):
+            found, labels, self.labels = text.sections, self.labels or [], []
+            self.numbers = self.numbers or fitted(names, found["train"], labels)
+            sections = {split: self.numbers.in_vectors(section, labels) for split, section in found.items()}
+            self.prepared = dataclasses.replace(text, sections=sections)
         self.is_stream = text.sections["train"].is_stream
         if self.config.label_smoothing and self.config.prior == "training":
             self._prior = torch.from_numpy(frequencies(text.sections["train"].values(TARGET), self.codec.size))
@@ -106,20 +115,25 @@ class Task(_next.NextTask):
         self._offered = found.codec if found is not None and isinstance(found.codec, Codec) else None
 
     def describe(self) -> dict[str, Any]:
-        return {"labels": self.labels, "is_stream": self.is_stream, "column": self.column}
+        known = {} if self.numbers is None else {"numbers": self.numbers.model_dump()}
+        return {"labels": self.labels, "is_stream": self.is_stream, "column": self.column, **known}
 
     def recall(self, facts: Mapping[str, Any]) -> None:
         told = OfText.among(facts)
         self.labels, self.is_stream, self.column = told.labels, told.is_stream, told.column
+        self.numbers = told.numbers
 
     def asks(self) -> Asks:
         return Asks(self.ACCEPTS, "next", "tokens", None, "tokens")
 
     def ports(self) -> Ports:
-        return Ports(self.codec.size, self.codec.size, len(self.labels or []))
+        condition = None if self.numbers is None else ConditionPorts(len(self.numbers.names))
+        return Ports(self.codec.size, self.codec.size, len(self.labels or []), condition=condition)
 
     def columns(self) -> dict[str, str]:
-        uses = {self.column: "text", self.data.condition: "class", self.data.part: "split"}
+        numbers = number_columns(self.data.condition)
+        conditions = dict.fromkeys(numbers, "number") or {self.data.condition: "class"}
+        uses = {self.column: "text", **conditions, self.data.part: "split"}
         return {name: use for name, use in uses.items() if name is not None}
 
     def first(self, source: Any, n: int) -> list[dict[str, Any]]:
@@ -148,8 +162,13 @@ class Task(_next.NextTask):
             return Windows(train, batching.batch_size, batching.length, ahead=ahead, seed=seed)
         return StreamRows(train, batching.batch_size, batching.length, back=batching.back, ahead=ahead, seed=seed)
 
+    @property
+    def _started(self) -> str | None:
+        """A condition, where the run needs one."""
+        return self.numbers.example() if self.numbers is not None else self.labels[0] if self.labels else None
+
     def uses(self) -> list[task.Use]:
-        started = ("--condition", self.labels[0]) if self.labels else ()
+        started = ("--condition", self._started) if self._started else ()
         each = {"score each line of a file": "score", "predict what follows each line": "predict"}
         made = task.Use("continue a text", "generate", ("--prompt", "TEXT", *started))
         return [made, *(task.Use(what, verb, ("NEW_DATA", *started)) for what, verb in each.items())]
@@ -175,7 +194,12 @@ class Task(_next.NextTask):
     # ---- figures
 
     def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:
-        section = prepare_all(source, bound(source, self.data, self.column), self.codec, self.labels)
+        data = bound(source, self.data, self.column)
+        if self.numbers is not None:
+            found = prepare_whole(source, data, self.codec, None)
+            section = self.numbers.in_vectors(found.sections["all"], found.told["labels"])
+        else:
+            section = prepare_all(source, data, self.codec, self.labels)
         return lambda model: self.measure(model, section, None)
 
     def counted(self, batch: Batch, y: Tensor, nats: Tensor) -> dict[str, float]:
@@ -219,6 +243,8 @@ class Task(_next.NextTask):
         started = (
             [labels[int(k)] for k in classes[: len(texts)]] if labels and classes is not None else [None] * len(texts)
         )
+        if self.numbers is not None:
+            started = [self.numbers.words(each) for each in section.first(limit).fields[SOURCE]]
         yield from self.score(model, list(map(task.Given, texts, started)))
 
     def score(self, model: Causal | Conditional, given: Sequence[task.Given]) -> Iterator[dict[str, Any]]:
@@ -234,11 +260,11 @@ class Task(_next.NextTask):
 
     def pictures(self, model: Causal | Conditional, split: str) -> dict[str, Any]:
         """Texts that the model writes, and a piece of the data coloured by how much it surprised the model."""
-        label = self.labels[0] if self.labels else None
+        label = self._started
         room = min(SAMPLE_TOKENS, (decoder_of(model).max_length or 2 * SAMPLE_TOKENS) // 2)
         asked = Decoding(n=2, temperature=SAMPLE_TEMPERATURE, max_tokens=room)
         texts = [one["text"] for one in self.generate(model, task.Given("", label), asked)]
-        begun = f", class {label}" if label else ""
+        begun = f", {'class' if self.labels else 'condition'} {label}" if label else ""
         titles = [f"temperature {SAMPLE_TEMPERATURE}{begun}, the more probable of two", "the less probable"]
         samples = kinds.Texts(title="Generated text", captions=titles, texts=texts)
         return {"samples": samples, "surprise": self._surprise(model, split)}
@@ -255,14 +281,15 @@ class Task(_next.NextTask):
 
     def example(self, value: Any) -> tuple[Batch, list[str]]:
         """A text as one row; the names are those of the tokens that are read."""
-        section = self._examples([str(value)], np.zeros(1, np.int64) if self.labels else None)
+        section = self._examples([str(value)], None if self._started is None else self._class_ids([self._started]))
         batch = self._without_ends(collate(section, np.arange(1), self.form))
         return batch, [self.codec.name(int(token)) for token in batch.x[0]]
 
     def _examples(self, texts: Sequence[str], classes: np.ndarray | None) -> Examples:
-        return Examples(
-            {TARGET: ragged([self.codec.encode(text) for text in texts])}, {} if classes is None else {SOURCE: classes}
-        )
+        fields = {TARGET: ragged([self.codec.encode(text) for text in texts])}
+        if classes is None or classes.ndim == 1:
+            return Examples(fields, {} if classes is None else {SOURCE: classes})
+        return Examples({**fields, SOURCE: ragged(list(classes))})
 
     def input_of(self, line: Mapping[str, Any]) -> Any:
         return line["text"]
@@ -359,7 +386,10 @@ class Task(_next.NextTask):
         return Writer(self.codec, [STOP, *ids], self.emission.never)
 
     def _class_ids(self, names: Sequence[str | None]) -> np.ndarray | None:
-        """The numbers of classes; they must be given exactly where the run was trained with them."""
+        """The numbers of classes [n], or vectors of numbers [n, 1, C]; they must be given exactly where the run was
+        trained with them."""
+        if self.numbers is not None:
+            return np.stack([self.numbers.vector(name) for name in names])
         if all(name is None for name in names):
             if self.labels:
                 raise UsageError(f"this run needs a class: give {option('condition')}, one of {', '.join(self.labels)}")

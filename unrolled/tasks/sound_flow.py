@@ -176,7 +176,7 @@ class Task(SoundTask):
         return u.sign() * torch.expm1(u.abs().clamp(max=2.0) * math.log1p(MU)) / MU
 
     def _frame(self, T: int) -> int:
-        return max(2, min(round(FRAME * self.rate), T))
+        return max(1, min(round(FRAME * self.rate), T))
 
     # ---- figures
 

@@ -24,6 +24,7 @@ from unrolled.data.files.cell_values import as_text
 from unrolled.data.files.column_kinds import choose_column
 from unrolled.data.files.folders import is_about
 from unrolled.data.files.in_memory import as_array
+from unrolled.data.files.joined_columns import with_joined
 from unrolled.data.files.tables import Example, FrameTable, ListTable, Table, has_names, table_examples
 from unrolled.data.files.text_file import PIECE, TextFile, named_path, notes_of, unpacked
 from unrolled.data.formats import open_table
@@ -173,11 +174,12 @@ class TableSource(TextSource):
         examples, chosen = _choose(config.examples, "rows", "stream", "a table or list has one example per row",
                                    table.name, also)  # fmt: skip
         super().__init__(examples, chosen)
+        named, table = has_names(table), with_joined(table, config.condition)
         self.name, self.files = table.name, [table.name]
         self._table = table
         self._column = choose_column(table, config.column, config.condition, config.part)
         self._condition, self._part = config.condition, config.part
-        self.column = self._column if has_names(table) else None
+        self.column = self._column if named else None
         if self.is_stream and (config.condition or config.part):
             rows = f"{option('examples', 'rows')} with {option('data.condition' if config.condition else 'part')}"
             raise UsageError(f"{table.name}: a stream has no {'classes' if config.condition else 'rows'}; use {rows}")

@@ -13,6 +13,7 @@ from unrolled.core.errors import DataError
 from unrolled.core.task import Given
 from unrolled.data.config import DataConfig
 from unrolled.data.files.in_memory import is_standard_input, table_of, values_of
+from unrolled.data.files.joined_columns import number_columns
 from unrolled.data.files.tables import Example, Table, has_names
 from unrolled.data.formats import open_table
 from unrolled.data.sources.text import TableSource, open_source
@@ -41,7 +42,7 @@ def inputs_in(source: Any, config: DataConfig, column: str | None = None) -> Ite
     config = config.updated({"part": None})
     table = _table(source)
     if table is not None:
-        there = config.condition in table.columns()
+        there = all(name in table.columns() for name in number_columns(config.condition) or [config.condition])
         own = {"condition": config.condition if there else None, "examples": "rows"}
         return TableSource(table, bound(source, config, column).updated(own)).examples()
     if isinstance(source, str | os.PathLike) and os.path.exists(source):

@@ -103,7 +103,7 @@ class ToldFlows(Told):
         mapped = self.outer(torch.tanh(self.inner(source)))  # [B, M, L]
         bodies = []
         for flow in self.decoder.flows:
-            body: Serial = flow.body  # type: ignore[assignment]
+            body: Serial = flow.body
             held, *others = body
             bodies.append((held.start(mapped, mask), *[None] * len(others)))
         return self.decoder.start(bodies, mapped)
