@@ -18,7 +18,9 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.core.trace import trace
 from unrolled.data.sources.drawings import read_drawings
 from unrolled.data.sources.pen_moves import placed
+from unrolled.runs.build import make_task
 from unrolled.runs.run import Run
+from unrolled.training.api import configure
 
 QUICK = {"steps": 12, "batch_size": 8, "warmup": 1, "lr": 0.02, "d_embedding": 4, "threads": 1, "split": "60/20/20",
          "n_mixtures": 2}  # fmt: skip
@@ -165,3 +167,31 @@ def test_tasks_are_guessed(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", **{f"{part}_0": rows for part in ("train", "valid", "test")})
     told = json.loads(run_unrolled("data", tmp_path / "a.npz", "--json").stdout)
     assert told["task"] == "handwriting"
+
+
+def test_models_with_and_without_a_source_fit_where_texts_are(run: Run, writer: Run) -> None:
+    """Each kind has its own default for texts; the same baselines stand beside both."""
+
+    def accepts(data: Any, **settings: Any) -> tuple[str, ...]:
+        task = make_task(configure("handwriting", None, data, settings))
+        before = task.asks().accepts
+        task.prepare(data)
+        assert set(task.asks().accepts) <= set(before)
+        return task.asks().accepts
+
+    alone = [each["strokes"] for each in PEN]
+    assert accepts(PEN) == ("causal", "conditional")
+    assert accepts(alone) == accepts(PEN, **{"task.text": False}) == ("causal",)
+    assert accepts(PEN, **{"task.text": True}) == ("conditional",)
+    assert run.task.config.text is None and writer.task.config.text is True
+    ours, others = run.result["baselines"], writer.result["baselines"]
+    assert ours == others and set(ours) == {"memoryless mixture", "first-order mixture"}
+    with pytest.raises(UsageError, match="but the task needs causal models"):
+        unrolled.train(alone, task="handwriting", model="seq2seq", settings={"task.text": False})
+
+
+def test_members_are_mixed(tmp_path: Path) -> None:
+    settings = QUICK | {"steps": 3, "d_state": 4, "members": 2, "combine": "mixture"}
+    both = unrolled.train(PEN, task="handwriting", model="gru", out=tmp_path / "a", settings=settings, baselines={})
+    assert np.isfinite(both.result["test"]["nats"])
+    assert both.generate(n=2, seed=1) == both.generate(n=2, seed=1)
