@@ -15,11 +15,14 @@ import unrolled
 from tests.commands import run_unrolled
 from tests.small import PEN
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.task import Given
 from unrolled.core.trace import trace
 from unrolled.data.sources.drawings import read_drawings
 from unrolled.data.sources.pen_moves import placed
-from unrolled.runs.build import make_task
+from unrolled.layers.parts.ensemble import together
+from unrolled.runs.build import make_model, make_task
 from unrolled.runs.run import Run
+from unrolled.tasks.handwriting import Asked
 from unrolled.training.api import configure
 
 QUICK = {"steps": 12, "batch_size": 8, "warmup": 1, "lr": 0.02, "d_embedding": 4, "threads": 1, "split": "60/20/20",
@@ -190,8 +193,17 @@ def test_models_with_and_without_a_source_fit_where_texts_are(run: Run, writer: 
         unrolled.train(alone, task="handwriting", model="seq2seq", settings={"task.text": False})
 
 
-def test_members_are_mixed(tmp_path: Path) -> None:
-    settings = QUICK | {"steps": 3, "d_state": 4, "members": 2, "combine": "mixture"}
-    both = unrolled.train(PEN, task="handwriting", model="gru", out=tmp_path / "a", settings=settings, baselines={})
-    assert np.isfinite(both.result["test"]["nats"])
-    assert both.generate(n=2, seed=1) == both.generate(n=2, seed=1)
+@pytest.mark.parametrize("model", ["gru", "soft-window"])
+def test_members_are_mixed(model: str, run: Run, writer: Run) -> None:
+    """Twice the same weights are as one; with others they draw together."""
+    made = {"gru": run, "soft-window": writer}[model]
+    task, mix = made.task, made.task.emission.mix
+    task.prepare(PEN)
+    twice = together([made.model, made.model], mix)
+    assert task.evaluate(twice, "test")["nats"] == pytest.approx(made.result["test"]["nats"], abs=1e-4)
+    other = make_model(made.config.model_copy(update={"seed": 5}), task)
+    both = together([made.model, other], mix)
+    assert np.isfinite(task.evaluate(both, "test")["nats"])
+    asked = Asked(n=2, seed=1, text="la" if model == "soft-window" else None)
+    drawn = task.generate(both, Given(""), asked)
+    assert drawn == task.generate(both, Given(""), asked) and len(drawn) == 2
