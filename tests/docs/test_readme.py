@@ -72,6 +72,8 @@ def folder(tmp_path: Path) -> Path:
     np.savez(tmp_path / "chorales.npz", pieces=keys)
     pen = [[[0, 0, 0], [i, 2, 0], [1, -i, 1], [2, 1, 0], [0, i, 1]] for i in range(60)]
     np.savez(tmp_path / "drawings.npz", *map(np.array, pen))
+    digits = [{"strokes": [[[0, 0], [i, 2], [3, i % 5]]], "label": str(i % 4)} for i in range(60)]
+    (tmp_path / "digits.jsonl").write_text("".join(json.dumps(each) + "\n" for each in digits))
     (tmp_path / "begun.json").write_text(json.dumps(pen[:1]))
     traces = "<trace>0 0, 3 4, 5 0</trace><trace>6 6, 7 8</trace>"
     (tmp_path / "sample.inkml").write_text(f'<ink><annotation type="truth">to</annotation>{traces}</ink>')

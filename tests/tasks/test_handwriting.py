@@ -15,10 +15,15 @@ import unrolled
 from tests.commands import run_unrolled
 from tests.small import PEN
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.task import Given
 from unrolled.core.trace import trace
 from unrolled.data.sources.drawings import read_drawings
 from unrolled.data.sources.pen_moves import placed
+from unrolled.layers.parts.ensemble import together
+from unrolled.runs.build import make_model, make_task
 from unrolled.runs.run import Run
+from unrolled.tasks.handwriting import Asked
+from unrolled.training.api import configure
 
 QUICK = {"steps": 12, "batch_size": 8, "warmup": 1, "lr": 0.02, "d_embedding": 4, "threads": 1, "split": "60/20/20",
          "n_mixtures": 2}  # fmt: skip
@@ -165,3 +170,40 @@ def test_tasks_are_guessed(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", **{f"{part}_0": rows for part in ("train", "valid", "test")})
     told = json.loads(run_unrolled("data", tmp_path / "a.npz", "--json").stdout)
     assert told["task"] == "handwriting"
+
+
+def test_models_with_and_without_a_source_fit_where_texts_are(run: Run, writer: Run) -> None:
+    """Each kind has its own default for texts; the same baselines stand beside both."""
+
+    def accepts(data: Any, **settings: Any) -> tuple[str, ...]:
+        task = make_task(configure("handwriting", None, data, settings))
+        before = task.asks().accepts
+        task.prepare(data)
+        assert set(task.asks().accepts) <= set(before)
+        return task.asks().accepts
+
+    alone = [each["strokes"] for each in PEN]
+    assert accepts(PEN) == ("causal", "conditional")
+    assert accepts(alone) == accepts(PEN, **{"task.text": False}) == ("causal",)
+    assert accepts(PEN, **{"task.text": True}) == ("conditional",)
+    assert run.task.config.text is None and writer.task.config.text is True
+    ours, others = run.result["baselines"], writer.result["baselines"]
+    assert ours == others and set(ours) == {"memoryless mixture", "first-order mixture"}
+    with pytest.raises(UsageError, match="but the task needs causal models"):
+        unrolled.train(alone, task="handwriting", model="seq2seq", settings={"task.text": False})
+
+
+@pytest.mark.parametrize("model", ["gru", "soft-window"])
+def test_members_are_mixed(model: str, run: Run, writer: Run) -> None:
+    """Twice the same weights are as one; with others they draw together."""
+    made = {"gru": run, "soft-window": writer}[model]
+    task, mix = made.task, made.task.emission.mix
+    task.prepare(PEN)
+    twice = together([made.model, made.model], mix)
+    assert task.evaluate(twice, "test")["nats"] == pytest.approx(made.result["test"]["nats"], abs=1e-4)
+    other = make_model(made.config.model_copy(update={"seed": 5}), task)
+    both = together([made.model, other], mix)
+    assert np.isfinite(task.evaluate(both, "test")["nats"])
+    asked = Asked(n=2, seed=1, text="la" if model == "soft-window" else None)
+    drawn = task.generate(both, Given(""), asked)
+    assert drawn == task.generate(both, Given(""), asked) and len(drawn) == 2

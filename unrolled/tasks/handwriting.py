@@ -179,8 +179,7 @@ class Task(_next.NextTask):
         return task.Guess(0.95, why) if why else None
 
     def baselines(self) -> list[task.Baseline]:
-        if self.config.text:
-            return []
+        """They have no use for texts."""
         words = {0: "memoryless mixture", 1: "first-order mixture"}
         return [task.Baseline(word, "pen-mixture", {"order": order}) for order, word in words.items()]
 
