@@ -5,12 +5,20 @@
 #include "api.h"
 #include "product.h"
 
-#define EACH(j, m) for (int64_t j = 0, m; j < N && (m = N - j < W ? N - j : W); j += W)
+// body(first unit, how many of a register): whole registers by code without a branch, then the rest
+#define EACH(j, m) each<S>(N, [&](int64_t j, int64_t m) __attribute__((always_inline))
 
 namespace {
 
 template <class S>
 INLINE int64_t width_of(int64_t n) { return round_up(n, WIDTH<S>); }
+
+template <class S, class Body>
+INLINE void each(int64_t N, Body body) {
+    int64_t j = 0;
+    for (; j + WIDTH<S> <= N; j += WIDTH<S>) body(j, WIDTH<S>);
+    if (j < N) body(j, N - j);
+}
 
 // run(first row, number of rows) by as many threads as asked
 template <class Run>
@@ -29,7 +37,6 @@ INLINE void by_rows(int64_t B, int64_t threads, Run run) {
 // sums [B, 3N] | packed W [N, 3N]
 template <class S>
 void gru_rows(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, S* a, S* q, S* h, const S* P, const S* b_n, S* sums) {
-    constexpr int64_t W = WIDTH<S>;
     const int64_t wide = width_of<S>(3 * N);
     for (int64_t t = 0; t < T; ++t) {
         const S* old = h + (t * B + b0) * N;
@@ -44,7 +51,7 @@ void gru_rows(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, S* a, S
                 const Vec<S> n = vtanh(load(at + 2 * N + j, m) + r * p);
                 store(at + j, r, m), store(at + N + j, z, m), store(at + 2 * N + j, n, m), store(qt + j, p, m);
                 store(now + j, n + z * (load(old + j, m) - n), m);
-            }
+            });
         }
     }
 }
@@ -53,7 +60,6 @@ void gru_rows(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, S* a, S
 template <class S>
 void gru_back(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, const S* a, const S* q, const S* h, const S* P,
               const S* g, int64_t g_by_t, int64_t g_by_b, S* dh, S* d, S* sums) {
-    constexpr int64_t W = WIDTH<S>;
     const int64_t wide = width_of<S>(N);
     for (int64_t t = T - 1; t >= 0; --t) {
         const S *at = a + (t * B + b0) * 3 * N, *qt = q + (t * B + b0) * N, *old = h + (t * B + b0) * N;
@@ -71,7 +77,7 @@ void gru_back(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, const S
                 store(dt + 2 * N + j, v * (load(old + j, m) - n) * z * keep, m);
                 store(dt + 3 * N + j, dn, m);
                 store(e + j, v * z, m);
-            }
+            });
         }
         product<S>(rows, N, 3 * N, d + (t * B + b0) * 4 * N, 4 * N, P, sums, wide);
     }
@@ -82,7 +88,6 @@ void gru_back(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, const S
 // sums [B, 2N] | packed W_ru [N, 2N] | packed W_n [N, N]
 template <class S>
 void book_rows(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, S* a, S* s, S* h, const S* P, const S* P_n, S* sums) {
-    constexpr int64_t W = WIDTH<S>;
     const int64_t wide = width_of<S>(2 * N);
     for (int64_t t = 0; t < T; ++t) {
         const S* old = h + (t * B + b0) * N;
@@ -95,7 +100,7 @@ void book_rows(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, S* a, 
                 store(at + i * 3 * N + j, r, m);
                 store(at + i * 3 * N + N + j, sigmoid<S>(load(at + i * 3 * N + N + j, m) + load(c + N + j, m)), m);
                 store(st + i * N + j, r * load(old + i * N + j, m), m);
-            }
+            });
         }
         product<S>(rows, N, N, st, N, P_n, sums, wide);
         for (int64_t i = 0; i < rows; ++i, old += N, now += N, at += 3 * N) {
@@ -105,7 +110,7 @@ void book_rows(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, S* a, 
                 const Vec<S> before = load(old + j, m);
                 store(at + 2 * N + j, n, m);
                 store(now + j, before + u * (n - before), m);
-            }
+            });
         }
     }
 }
@@ -114,7 +119,6 @@ void book_rows(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, S* a, 
 template <class S>
 void book_back(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, const S* a, const S* h, const S* P, const S* P_n,
                const S* g, int64_t g_by_t, int64_t g_by_b, S* dh, S* d, S* sums) {
-    constexpr int64_t W = WIDTH<S>;
     const int64_t wide = width_of<S>(N);
     for (int64_t t = T - 1; t >= 0; --t) {
         const S *at = a + (t * B + b0) * 3 * N, *old = h + (t * B + b0) * N, *gt = g + t * g_by_t + b0 * g_by_b;
@@ -128,7 +132,7 @@ void book_back(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, const 
                 store(dt + i * 3 * N + N + j, v * (n - load(old + i * N + j, m)) * u * keep, m);
                 store(dt + i * 3 * N + 2 * N + j, v * u * (S(1) - n * n), m);
                 store(e + i * N + j, v * keep, m);
-            }
+            });
         }
         product<S>(rows, N, N, dt + 2 * N, 3 * N, P_n, sums, wide);
         for (int64_t i = 0; i < rows; ++i) {
@@ -137,7 +141,7 @@ void book_back(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, const 
                 const Vec<S> r = load(ai + j, m), ds = load(c + j, m);
                 store(dt + i * 3 * N + j, ds * load(old + i * N + j, m) * r * (S(1) - r), m);
                 store(e + i * N + j, load(e + i * N + j, m) + ds * r, m);
-            }
+            });
         }
         product<S>(rows, N, 2 * N, dt, 3 * N, P, sums, wide);
     }
@@ -148,7 +152,6 @@ void book_back(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, const 
 // sums [B, 4N] | packed W [N, 4N]
 template <class S>
 void lstm_rows(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, S* a, S* k, S* h, S* c, const S* P, S* sums) {
-    constexpr int64_t W = WIDTH<S>;
     const int64_t wide = width_of<S>(4 * N);
     for (int64_t t = 0; t < T; ++t) {
         S* at = a + (t * B + b0) * 4 * N;
@@ -165,7 +168,7 @@ void lstm_rows(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, S* a, 
                 store(at + j, i, m), store(at + N + j, f, m), store(at + 2 * N + j, g, m), store(at + 3 * N + j, o, m);
                 store(c + now + r * N + j, cell, m), store(k + old + r * N + j, th, m);
                 store(h + now + r * N + j, o * th, m);
-            }
+            });
         }
     }
 }
@@ -174,7 +177,6 @@ void lstm_rows(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, S* a, 
 template <class S>
 void lstm_back(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, const S* a, const S* k, const S* c, const S* P,
                const S* g, int64_t g_by_t, int64_t g_by_b, S* dh, S* dc, S* d, S* sums) {
-    constexpr int64_t W = WIDTH<S>;
     const int64_t wide = width_of<S>(N);
     for (int64_t t = T - 1; t >= 0; --t) {
         const S *at = a + (t * B + b0) * 4 * N, *kt = k + (t * B + b0) * N, *old = c + (t * B + b0) * N;
@@ -192,7 +194,7 @@ void lstm_back(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, const 
                 store(dt + 2 * N + j, cell * i * (S(1) - u * u), m);
                 store(dt + 3 * N + j, v * th * o * (S(1) - o), m);
                 store(ec + j, cell * f, m);
-            }
+            });
         }
         product<S>(rows, N, 4 * N, d + (t * B + b0) * 4 * N, 4 * N, P, sums, wide);
     }
@@ -216,21 +218,19 @@ INLINE Vec<S> slope(Vec<S> h) {
 
 template <class S, int A>
 void elman_rows(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, const S* a, S* h, const S* P, S* sums) {
-    constexpr int64_t W = WIDTH<S>;
     const int64_t wide = width_of<S>(N);
     for (int64_t t = 0; t < T; ++t) {
         const S *old = h + (t * B + b0) * N, *at = a + (t * B + b0) * N;
         S* now = h + ((t + 1) * B + b0) * N;
         product<S>(rows, N, N, old, N, P, sums, wide);
         for (int64_t i = 0; i < rows; ++i)
-            EACH(j, m) store(now + i * N + j, activated<S, A>(load(at + i * N + j, m) + load(sums + i * wide + j, m)), m);
+            EACH(j, m) { store(now + i * N + j, activated<S, A>(load(at + i * N + j, m) + load(sums + i * wide + j, m)), m); });
     }
 }
 
 template <class S, int A>
 void elman_back(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, const S* h, const S* P, const S* g,
                 int64_t g_by_t, int64_t g_by_b, S* dh, S* d, S* sums) {
-    constexpr int64_t W = WIDTH<S>;
     const int64_t wide = width_of<S>(N);
     for (int64_t t = T - 1; t >= 0; --t) {
         const S *now = h + ((t + 1) * B + b0) * N, *gt = g + t * g_by_t + b0 * g_by_b;
@@ -240,7 +240,7 @@ void elman_back(int64_t T, int64_t B, int64_t N, int64_t b0, int64_t rows, const
                 const Vec<S> v = load(gt + i * g_by_b + j, m) +
                                  (t < T - 1 ? load(sums + i * wide + j, m) : load(e + i * N + j, m));
                 store(dt + i * N + j, v * slope<S, A>(load(now + i * N + j, m)), m);
-            }
+            });
         }
         product<S>(rows, N, N, dt, N, P, sums, wide);
     }

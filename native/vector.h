@@ -8,6 +8,9 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#if defined(__SSE__)
+#include <immintrin.h>
+#endif
 
 #ifndef VBYTES
 #define VBYTES 16
@@ -68,10 +71,55 @@ INLINE Vec<S> pick(Int<S> mask, Vec<S> yes, Vec<S> no) {
     return mask ? yes : no;
 }
 
+// What the compiler does not find by itself: least and greatest that keep NaN (of x), 1 / x without a division, p 2^n.
+#if defined(__AVX512F__)
+INLINE Vec<float> within(Vec<float> x, float low, float high) {
+    return _mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), x));
+}
+INLINE Vec<float> guess_of_reciprocal(Vec<float> x) { return _mm512_rcp14_ps(x); }
+INLINE Vec<float> times_power(Vec<float> p, Vec<float> n, Vec<float>) { return _mm512_scalef_ps(p, n); }
+#else
+#if defined(__AVX__)
+INLINE Vec<float> within(Vec<float> x, float low, float high) {
+    return _mm256_min_ps(_mm256_set1_ps(high), _mm256_max_ps(_mm256_set1_ps(low), x));
+}
+INLINE Vec<float> guess_of_reciprocal(Vec<float> x) { return _mm256_rcp_ps(x); }
+#elif defined(__SSE__)
+INLINE Vec<float> within(Vec<float> x, float low, float high) {
+    return _mm_min_ps(_mm_set1_ps(high), _mm_max_ps(_mm_set1_ps(low), x));
+}
+INLINE Vec<float> guess_of_reciprocal(Vec<float> x) { return _mm_rcp_ps(x); }
+#else
+INLINE Vec<float> within(Vec<float> x, float low, float high) {
+    return pick<float>(x > high, all(high), pick<float>(x < low, all(low), x));
+}
+#endif
+// `shifted` holds n in its lowest digits: as an exponent, whatever stands above falls out; NaN is put back
+INLINE Vec<float> times_power(Vec<float> p, Vec<float>, Vec<float> shifted) {
+    Int<float> bits, q;
+    std::memcpy(&bits, &shifted, VBYTES);
+    std::memcpy(&q, &p, VBYTES);
+    q += bits << 23;
+    Vec<float> y;
+    std::memcpy(&y, &q, VBYTES);
+    return pick<float>(p == p, y, p);
+}
+#endif
+// 1 / x for 1 <= x <= 2^127: a guess of 12 digits or better, and one step of Newton's; error below 3e-7
+INLINE Vec<float> reciprocal(Vec<float> x) {
+#if defined(__SSE__)
+    const Vec<float> y = guess_of_reciprocal(x);
+    return y * (2.0f - x * y);
+#else
+    return 1.0f / x;
+#endif
+}
+INLINE Vec<double> reciprocal(Vec<double> x) { return 1.0 / x; }
+
 // exp(x) = 2^n exp(r), n = round(x / ln 2), |r| <= ln 2 / 2, by the Taylor polynomial of degree 7; error below 2e-7
 INLINE Vec<float> vexp(Vec<float> x) {
     using V = Vec<float>;
-    x = pick<float>(x > 88.0f, all(88.0f), pick<float>(x < -86.5f, all(-86.5f), x));  // NaN stays NaN
+    x = within(x, -86.5f, 88.0f);
     const V shifted = x * 1.44269504088896341f + 12582912.0f;  // rounds: 1.5 * 2^23 leaves no digits after the point
     const V n = shifted - 12582912.0f;
     const V r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
@@ -83,15 +131,7 @@ INLINE Vec<float> vexp(Vec<float> x) {
     p = p * r + 0.5f;
     p = p * r + 1.0f;
     p = p * r + 1.0f;
-    Int<float> bits;
-    std::memcpy(&bits, &shifted, VBYTES);
-    bits <<= 23;  // n as an exponent: the high bits of `shifted` fall out
-    Int<float> q;
-    std::memcpy(&q, &p, VBYTES);
-    q += bits;
-    V y;
-    std::memcpy(&y, &q, VBYTES);
-    return pick<float>(x == x, y, x);
+    return times_power(p, n, shifted);
 }
 // double precision is for checks and small problems: one number after the other
 INLINE Vec<double> vexp(Vec<double> x) {
@@ -101,7 +141,7 @@ INLINE Vec<double> vexp(Vec<double> x) {
 
 template <class S>
 INLINE Vec<S> sigmoid(Vec<S> x) {
-    return S(1) / (S(1) + vexp(-x));
+    return reciprocal(S(1) + vexp(-x));
 }
 
 // tanh(x) = (1 - e) / (1 + e), e = exp(-2x); near zero, where that loses digits, a polynomial
@@ -109,7 +149,7 @@ INLINE Vec<float> vtanh(Vec<float> x) {
     using V = Vec<float>;
     const V a = pick<float>(x < 0.0f, -x, x);
     const V e = vexp(-2.0f * a);
-    const V far = (1.0f - e) / (1.0f + e);
+    const V far = (1.0f - e) * reciprocal(1.0f + e);
     const V s = x * x;
     V p = all(-6.0017995e-3f);  // (tanh(x) / x - 1) / x^2 as a polynomial of x^2, fitted on |x| < 0.64
     p = p * s + 2.0931423e-2f;

@@ -27,7 +27,8 @@ from unrolled.kernels.unroll import (
 )
 
 KIND = 2  # native/api.h
-LARGE = 1 << 13  # B N from which on oneDNN is faster (docs/decisions/0031)
+# B N from which on oneDNN is faster, by level (docs/decisions/0031)
+ONEDNN_FROM = {"v2": 0, "v3": 1 << 10, "v4": 1 << 12, "neon": 1 << 10}
 
 
 def lstm_reference(
@@ -47,7 +48,7 @@ def lstm(
     x: Tensor, h0: Tensor, W_ih: Tensor, W_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """x [B, T, D], (h_0, c_0) side by side [B, 2 N] -> outputs [B, T, N], the last (h, c) [B, 2 N]."""
-    large = h0.numel() // 2 >= (LARGE if loaded().level != "v2" else LARGE // 8)
+    large = h0.numel() // 2 >= ONEDNN_FROM.get(loaded().level, 0)
     if large or h0.numel() == 0 or serving(x, h0, W_ih, W_hh, b_ih, b_hh) is None:
         return lstm_torch(x, h0, W_ih, W_hh, b_ih, b_hh)
     return unroll(LSTMKernel(), x, h0, W_ih, W_hh, b_ih, b_hh)
