@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,10 +16,16 @@ import pytest
 
 import unrolled
 from unrolled.core.errors import UsageError
+from unrolled.core.task import Given
 from unrolled.decode import rollout
 from unrolled.decode.together import Together, Token
 from unrolled.serve import impatient, start
+from unrolled.serve.counted import Counted
+from unrolled.serve.found import find
+from unrolled.serve.hosted import Hosted
 from unrolled.serve.limits import Limits
+from unrolled.serve.refused import Refused
+from unrolled.serve.worker import Worker
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
 ONE = RUNS / "next-token"
@@ -167,11 +174,42 @@ def test_what_nobody_explains_is_a_failure_of_the_server_that_is_logged(
         assert "unrolled_unexpected_total 1" in httpx.get(f"{address}/metrics").text
 
 
-def test_time_is_limited(served: Callable[..., Any]) -> None:
-    with served([RUNS / "next-token-tied", ONE], seconds=0.02) as address:
-        for _ in range(5):  # the first also loads
-            late = httpx.post(f"{address}/runs/next-token/score", json={"inputs": ["a" * 900] * 1000}, timeout=30)
-            assert small(late, 504)["code"] == "timeout"
+def test_time_is_limited(served: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(self: unrolled.Run, *args: Any) -> Iterator[Any]:
+        for _ in range(100):
+            time.sleep(0.05)
+            yield Given("a"), {}
+
+    monkeypatch.setattr(unrolled.Run, "each", slow)
+    with served([ONE], seconds=1) as address:
+        late = httpx.post(f"{address}/runs/next-token/score", json={"inputs": ["a"]}, timeout=30)
+        assert small(late, 504)["code"] == "timeout"
+
+
+def test_a_request_that_waited_too_long_is_not_begun() -> None:
+    async def late() -> Any:
+        hosted = Hosted(find([str(ONE)]), Limits(), Counted(), None)
+        try:
+            return await hosted.ask("next-token", lambda run: iter([1]), seconds=-1.0).all()
+        finally:
+            hosted.close()
+
+    with pytest.raises(Refused, match="took longer"):
+        asyncio.run(late())
+
+
+def test_a_thread_that_failed_is_replaced(served: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: Worker) -> None:
+        raise ZeroDivisionError
+
+    with served([ONE]) as address:
+        with monkeypatch.context() as patched:
+            patched.setattr(Worker, "_advance", broken)
+            refused = httpx.post(f"{address}/runs/next-token/score", json={"inputs": ["a"]}, timeout=30)
+            assert small(refused, 503)
+        again = httpx.post(f"{address}/runs/next-token/score", json={"inputs": ["a"]}, timeout=30)
+        assert again.status_code == 200
+        assert "unrolled_unexpected_total 1" in httpx.get(f"{address}/metrics").text
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -105,6 +105,24 @@ def test_a_wrong_request_of_a_verb(client: httpx.Client, body: dict, words: str)
     assert answer.status_code == 400 and words in answer.text, answer.text
 
 
+@pytest.mark.parametrize(
+    ("run", "what", "body", "words"),
+    [("next-token", "score", {"inputs": [[1, 2]]}, "expected a text, found list"),
+     ("next-token", "generate", {"prompt": [1.5]}, "invalid token 1.5"),
+     ("next-frame", "embed", {"inputs": [["3", {}]]}, "frame 0: expected a list of the keys"),
+     ("next-frame", "inspect/states", {"input": [[0], [10**18]]}, "frame 1: expected a list of the keys"),
+     ("caption", "inspect/states", {"input": {"x": 1}}, "has no 'source'")],
+)  # fmt: skip
+def test_an_odd_input_is_refused_with_a_sentence(client: httpx.Client, run: str, what: str, body: Any, words: str):
+    answer = client.post(f"/runs/{run}/{what}", json=body)
+    assert answer.status_code in (400, 422) and words in answer.text, answer.text
+
+
+def test_a_question_about_words_with_letters(client: httpx.Client) -> None:
+    answer = client.post("/runs/tag-counts/inspect/causality", json={})
+    assert answer.status_code == 200 and answer.json()["numbers"]["causal"], answer.text
+
+
 def test_a_session_is_the_session_of_the_run(client: httpx.Client) -> None:
     own = unrolled.load(RUNS / "next-token").session()
     opened = client.post("/runs/next-token/sessions", json={})

@@ -42,9 +42,11 @@ class Hosted:
     def worker(self, name: str) -> Worker:
         """Called in the loop of the server alone."""
         place = self.require(name)
+        if name in self._workers and self._workers[name].ended:
+            del self._workers[name]
         if name not in self._workers:
             self._make_room(place)
-            worker = Worker(name, partial(self._load, place), self.limits.waiting)
+            worker = Worker(place, partial(self._load, place), self.limits.waiting)
             worker.unexpected = lambda: self.counted.add("unrolled_unexpected_total")
             self._workers[name] = worker
         self._workers.move_to_end(name)

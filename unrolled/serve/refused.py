@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from unrolled.core.errors import DataError, OutOfMemory, UnrolledError, UsageError
 from unrolled.core.outside import explained
+from unrolled.pictures.letters import clean
 
 LONGEST = 1200  # letters of a sentence, so that an answer stays below 4 kB
 KINDS = {
@@ -32,7 +34,8 @@ class Refused(Exception):
 
 
 def shortened(text: str) -> str:
-    text = text.encode("utf-8", "replace").decode()
+    """Without half letters and control characters, and not long."""
+    text = clean(text.encode("utf-8", "replace").decode())
     half = LONGEST // 2
     return text if len(text) <= LONGEST else f"{text[:half]} … {text[-half:]}"
 
@@ -45,10 +48,10 @@ def too_late(seconds: float) -> Refused:
     return Refused(504, f"the request took longer than {seconds:g} seconds; ask for less", "timeout")
 
 
-def refusal_of(error: BaseException, path: str = "", name: str = "") -> Refused | None:
+def refusal_of(error: BaseException, paths: Iterable[Path] = (), name: str = "") -> Refused | None:
     """How an error of the library is answered; None: it is none that a client can cause.
 
-    The place of a run on the server is replaced by its name.
+    The places of a run on the server are replaced by its name.
     """
     if isinstance(error, Refused):
         return error
@@ -58,4 +61,7 @@ def refusal_of(error: BaseException, path: str = "", name: str = "") -> Refused 
     status = 400 if isinstance(known, UsageError) else 422 if isinstance(known, DataError) else 500
     if isinstance(known, OutOfMemory):
         status = 413
-    return Refused(status, str(known).replace(path, name) if path else str(known))
+    text = str(known)
+    for path in paths:
+        text = text.replace(str(path), name)
+    return Refused(status, text)

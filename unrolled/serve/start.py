@@ -13,7 +13,7 @@ from unrolled.serve.counted import Counted
 from unrolled.serve.found import find
 from unrolled.serve.guard import LOCAL, App
 from unrolled.serve.limits import Limits
-from unrolled.serve.log import write
+from unrolled.serve.log import take_over, write
 
 LEAST_TOKEN = 16  # letters
 
@@ -81,6 +81,7 @@ def server(app: App, limits: Limits) -> Any:
         limit_concurrency=4 * limits.concurrent + 16, h11_max_incomplete_event_size=64 * 2**10, http=Impatient,
         ws="websockets-sansio", ws_max_size=limits.body, timeout_graceful_shutdown=5, lifespan="on",
     )  # fmt: skip
+    take_over("uvicorn.error")
     return uvicorn.Server(config)
 
 

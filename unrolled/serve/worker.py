@@ -13,6 +13,7 @@ from unrolled.core.stopping import Stopped, stopped_by
 from unrolled.decode.together import Row, Together
 from unrolled.layers.attention.packed import packed_weights
 from unrolled.runs.run import Run
+from unrolled.serve.found import Place
 from unrolled.serve.job import Job, Writing
 from unrolled.serve.log import write
 from unrolled.serve.refused import Refused, busy, refusal_of, too_late
@@ -23,8 +24,8 @@ ROWS = 64  # texts that are written at the same time
 class Worker:
     """`submit(job)` from any thread; `open_run` is called in the worker's own, when the first job arrives."""
 
-    def __init__(self, name: str, open_run: Callable[[], Run], waiting: int) -> None:
-        self.name, self._open, self._waiting = name, open_run, waiting
+    def __init__(self, place: Place, open_run: Callable[[], Run], waiting: int) -> None:
+        self.place, self.name, self._open, self._waiting = place, place.name, open_run, waiting
         self.run: Run | None = None
         self.n_bytes = 0  # of the weights
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
@@ -33,8 +34,9 @@ class Worker:
         self._together = Together()
         self._owner: dict[int, tuple[Writing, int]] = {}  # by the id of a row
         self._count, self._lock = 0, threading.Lock()
+        self.ended = False
         self.unexpected: Callable[[], None] = lambda: None
-        self._thread = threading.Thread(target=self._work, name=f"run {name}", daemon=True)
+        self._thread = threading.Thread(target=self._work, name=f"run {place.name}", daemon=True)
         self._thread.start()
 
     @property
@@ -58,8 +60,14 @@ class Worker:
     # ---- in the thread
 
     def _work(self) -> None:
-        with packed_weights():
-            self._look_after()
+        try:
+            with packed_weights():
+                self._look_after()
+        except Exception as error:  # the next request for the run starts another thread
+            self._told(error)
+        finally:
+            self.ended = True
+            self._refuse_all()
 
     def _look_after(self) -> None:
         while True:
@@ -70,7 +78,7 @@ class Worker:
                 pass
             else:
                 if job is None:
-                    return self._refuse_all()
+                    return
                 self._begin(job)
                 continue
             self._advance()
@@ -174,8 +182,7 @@ class Worker:
 
     def _told(self, error: BaseException) -> Refused:
         """The error that a client gets; what the library does not explain is in the log."""
-        path = "" if self.run is None else str(self.run.path)
-        known = refusal_of(error, path, self.name)
+        known = refusal_of(error, [self.place.path.resolve(), self.place.path.absolute(), self.place.path], self.name)
         if known is not None:
             return known
         self.unexpected()

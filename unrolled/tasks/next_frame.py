@@ -199,10 +199,22 @@ class Task(_next.NextTask):
         roll = value
         if not hasattr(value, "shape"):
             roll = np.zeros((len(value), self.width), np.uint8)
-            for frame, on in zip(roll, value):
-                frame[on] = 1
+            for t, on in enumerate(value):
+                roll[t, self._keys(on, t)] = 1
         batch = collate(examples_of_rolls([check_roll(roll, "input", self.width)]), np.arange(1), self.form)
         return batch, [str(t) for t in range(batch.x.shape[1])]
+
+    def _keys(self, on: Any, t: int) -> Any:
+        """The bits of a frame that are on."""
+        try:
+            keys = np.asarray(on)
+        except (ValueError, OverflowError):
+            keys = np.array("")
+        if keys.shape == (0,):
+            return keys.astype(int)
+        if keys.ndim != 1 or keys.dtype.kind not in "iu" or keys.min() < 0 or keys.max() >= self.width:
+            raise DataError(f"frame {t}: expected a list of the keys that are on, integers 0 to {self.width - 1}")
+        return keys
 
     def input_of(self, line: Mapping[str, Any]) -> Any:
         return line["frames"]

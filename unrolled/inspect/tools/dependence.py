@@ -108,8 +108,8 @@ def _other(x: Tensor, attempt: int, noise: torch.Generator) -> Tensor:
     """Something else for each position: for tokens one that occurs in the example, for vectors a random step away."""
     if x.is_floating_point():
         return x + 10.0**-attempt * torch.randn(x.shape, generator=noise).to(x)
-    kinds, here = x.unique(return_inverse=True)
+    kinds, here = x.unique(dim=0, return_inverse=True)  # ids side by side are changed together
     if len(kinds) == 1:  # nothing else occurs: any other token that the model must know
-        return (x - 1).clamp(min=0) if int(x[0]) else x + 1
-    step = torch.randint(1, len(kinds), x.shape, generator=noise)
+        return (x - 1).clamp(min=0) if int(x.max()) else x + 1
+    step = torch.randint(1, len(kinds), here.shape, generator=noise)
     return kinds[(here + step) % len(kinds)]
