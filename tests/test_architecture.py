@@ -50,6 +50,7 @@ INSIDE = {  # rooms inside rooms, lowest first; "" is what lies in the room itse
         "time_series",
         "builtin",
     ],  # data/*.py is above and below
+    "engine": ["", "families"],
     "runs": ["storage", ""],
     "inspect": ["tools", ""],
 }
@@ -259,6 +260,9 @@ def test_imports_go_one_way():
         ("unrolled.training.api", "import unrolled.sklearn", False),
         ("unrolled.sklearn", "from sklearn.base import BaseEstimator", True),
         ("unrolled.models.lstm", "import torch", True),
+        ("unrolled.tasks.next_token", "from unrolled.engine.stepper import stepped", True),
+        ("unrolled.decode.rollout", "from unrolled.engine import stepper", False),
+        ("unrolled.engine.stepper", "from unrolled.models import lstm", False),
     ],
 )
 def test_the_walk_sees_what_is_not_allowed(module, line, allowed):

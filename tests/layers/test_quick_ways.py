@@ -240,10 +240,11 @@ def test_bare_modules_take_the_quick_way(name: str, monkeypatch: pytest.MonkeyPa
         taken.append(original(*given))
         return taken[-1]
 
-    layers = ["recurrent.tick", "attention.tick_block", "conv.conv", "parts.embedding"]
-    places = [*(f"layers.{layer}" for layer in layers), "models.tcn", "models.wavenet"]
+    places = [
+        "recurrent.tick", "attention.tick_block", "conv.conv", "conv.temporal", "conv.wave", "parts.embedding",
+    ]  # fmt: skip
     for place in places:
-        monkeypatch.setattr(f"unrolled.{place}.arrays", watched)
+        monkeypatch.setattr(f"unrolled.layers.{place}.arrays", watched)
     torch.testing.assert_close(run.ticks(), run.chunk())
     assert len(taken) >= 3 * 6
     assert all(each is not None for each in taken)

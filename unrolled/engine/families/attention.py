@@ -101,7 +101,7 @@ def fed(layer: nn.Module, x: Value, into: Builder, plus: Value | None = None) ->
     raise CannotLower(f"a block with a {type(layer).__name__}")
 
 
-def normalised(layer: nn.Module, x: Value, into: Builder) -> Value:
+def normalised(layer: nn.LayerNorm | RMSNorm | DeviationNorm, x: Value, into: Builder) -> Value:
     if isinstance(layer, nn.LayerNorm) and layer.normalized_shape != (x.width,):
         raise CannotLower("a normalisation over several axes")
     kind = NORMS[type(layer)]
@@ -112,10 +112,12 @@ def normalised(layer: nn.Module, x: Value, into: Builder) -> Value:
 def block(layer: CausalBlock, x: Value, into: Builder) -> Value:
     quiet(layer)
     x = into.plain(into.sized(x, layer.d_out))
+    attention = layer.attention
+    assert isinstance(attention, CausalSelfAttention)
     if layer.norm == "pre":
-        x = attended(layer.attention, lower(layer.norm_1, x, into), into, x)
+        x = attended(attention, lower(layer.norm_1, x, into), into, x)
         return fed(layer.feed_forward, lower(layer.norm_2, x, into), into, x)
-    x = lower(layer.norm_1, attended(layer.attention, x, into, x), into)
+    x = lower(layer.norm_1, attended(attention, x, into, x), into)
     return lower(layer.norm_2, fed(layer.feed_forward, x, into, x), into)
 
 

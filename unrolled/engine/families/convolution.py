@@ -44,6 +44,7 @@ def unit(layer: Unit, x: Value, into: Builder) -> Value:
 
 
 def block(layer: Block, x: Value, into: Builder) -> Value:
+    assert layer.d_in is not None
     x = into.sized(x, layer.d_in)
     y = lower(layer.inner, x, into)
     carried = x if layer.carry is None else lower(layer.carry, x, into)

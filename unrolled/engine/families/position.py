@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from torch import Tensor
 
 from unrolled.engine.builder import Builder, CannotLower, Value
 from unrolled.engine.lowering import require_bare
 from unrolled.engine.operations import Act, Do
-from unrolled.layers.attention.position import Joint, Learned, OneHot, Placed, SinusoidAdded, SinusoidAppended
+from unrolled.layers.attention.position import Joint, Learned, OneHot, Placed, Position, SinusoidAdded, SinusoidAppended
 
 
 def placed(layer: Placed, x: Value, into: Builder) -> Value:
@@ -51,7 +54,7 @@ def appended(position: SinusoidAppended, x: Value, count: int, into: Builder) ->
     return into.join(x, into.emit(Do.WAVES, width, k=width, slot=count, a=position.first, number=position.base))
 
 
-KINDS = {
+KINDS: dict[type[Position], Callable[[Any, Value, int, Builder], Value]] = {
     Learned: learned, Joint: joint, OneHot: one_hot, SinusoidAdded: added, SinusoidAppended: appended,
 }  # fmt: skip
 RULES = {Placed: placed}
