@@ -33,7 +33,7 @@ ORDER = [
     {"emissions", "nn", "errors", "results"},  # the last three: what users import
     {"models", "tasks", "verbs"},
     {"runs", "testing"},
-    {"training", "inspect", "report"},
+    {"training", "inspect", "report", "exports"},
     {"comparison", "serve"},
     {"cli", "sklearn"},
 ]
@@ -51,6 +51,7 @@ INSIDE = {  # rooms inside rooms, lowest first; "" is what lies in the room itse
     ],  # data/*.py is above and below
     "runs": ["storage", ""],
     "inspect": ["tools", ""],
+    "exports": ["tools", ""],
 }
 
 LONGEST = 400  # lines of a file
