@@ -30,10 +30,10 @@ def _ports(graph: Graph) -> dict[str, Any]:
 
 
 def _start(value: Any) -> dict[str, Any]:
-    """A state before the first tick, of one row: its shape without the row, and the number that fills it, or its values."""
-    shape, numbers = [*value.shape[1:]], value.flatten().tolist()
-    filled = {"fill": numbers[0] if numbers else 0} if len({*numbers}) < 2 else {"values": numbers}
-    return {"shape": shape, "dtype": str(value.dtype).removeprefix("torch."), **filled}
+    """A state before the first tick, of one row: its shape without the row, and its values or the one that all are."""
+    row, different = value[0], value.unique()
+    values = row.tolist() if len(different) > 1 else different.tolist()[0] if len(different) else 0
+    return {"shape": [*row.shape], "dtype": str(value.dtype).removeprefix("torch."), "values": values}
 
 
 def codec_of(run: Any) -> dict[str, Any]:

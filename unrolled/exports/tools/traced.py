@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch._higher_order_ops.scan import scan as along
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.export import Dim, ExportedProgram
+from torch.export.graph_signature import InputKind
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, is_symbolic
 
 from unrolled.core.causal import Causal, Conditional, Encoder
@@ -54,6 +55,7 @@ class Graph(NamedTuple):
     program: ExportedProgram
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+    weights: dict[str, tuple[str, Tensor]] = {}  # by the names that they have in the graph: their names in the model
 
 
 class Carried(NamedTuple):
@@ -174,16 +176,17 @@ class Began:
 
 def carried(model: nn.Module, examples: Examples) -> Carried:
     """The functions of a model as graphs; `Refused` where they are none."""
-    plain = copy.deepcopy(model).cpu().eval().requires_grad_(False)
+    plain = _scanning(model, scanned).cpu().eval().requires_grad_(False)
+    known = {tensor.data_ptr(): name for name, tensor in [*plain.named_parameters(), *plain.named_buffers()][::-1]}
     if isinstance(plain, Encoder):
-        return Carried("encoder", {"read": _read(plain, examples)}, {})
+        return _named(Carried("encoder", {"read": _read(plain, examples)}, {}), known)
     if isinstance(plain, Conditional):
         first, open_axes, condition = _condition(plain, examples)
         step, initial = _step(plain.decoder, examples, first, open_axes)
-        return Carried("conditional", {"condition": condition, "step": step}, initial)
+        return _named(Carried("conditional", {"condition": condition, "step": step}, initial), known)
     if isinstance(plain, Causal):
         step, initial = _step(plain, examples, None, {})
-        return Carried("causal", {"step": step}, initial)
+        return _named(Carried("causal", {"step": step}, initial), known)
     raise Refused(f"it is a {type(model).__name__}, which is no function of a sequence")
 
 
@@ -201,7 +204,7 @@ def _step(decoder: Causal, examples: Examples, first: State, open_axes: Axes) ->
         sizes = [GATHERED if axes.get(axis) == "gathered" else size for axis, size in enumerate(leaf.shape)]
         before.append(leaf if sizes == [*leaf.shape] else leaf.new_zeros(sizes))
     inputs = [_port("token" if examples.of_tokens else "x", x, {0: "rows"}), *ports]
-    program = _traced(Step(_scanning(decoder), form), (x, before), inputs)
+    program = _traced(Step(decoder, form), (x, before), inputs)
     after = [port._replace(name=f"{port.name}.next") for port, moves in zip(ports, form.moves, strict=True) if moves]
     y = _port("logits" if examples.of_tokens else "y", _results(program)[0], {0: "rows"})
     return Graph(program, tuple(inputs), (y, *after)), initial
@@ -266,7 +269,7 @@ def _condition(model: Conditional, examples: Examples) -> tuple[State, Axes, Gra
     inputs = [_port("class" if source.dim() == 1 else "source", source, axes)]
     if mask is not None:
         inputs.append(_port("mask", mask, axes))
-    program = _traced(Condition(_scanning(model)), (source,) if mask is None else (source, mask), inputs)
+    program = _traced(Condition(model), (source,) if mask is None else (source, mask), inputs)
     made = zip(form.names, form.leaves(first), strict=True)
     outputs = [_port(name, leaf, {0: "rows", **open_axes[name]}) for name, leaf in made]
     return first, open_axes, Graph(program, tuple(inputs), tuple(outputs))
@@ -276,14 +279,29 @@ def _read(model: Encoder, examples: Examples) -> Graph:
     x, mask = examples.input(ROWS, POSITIONS), examples.mask(ROWS, POSITIONS)
     axes = {0: "rows", 1: "positions"}
     inputs = [_port("x", x, axes), _port("mask", mask, axes)]
-    program = _traced(Read(_scanning(model)), (x, mask), inputs)
+    program = _traced(Read(model), (x, mask), inputs)
     found = _results(program)
     names = zip(("y", "y.mask"), found)
     each = isinstance(found[0].shape[1], torch.SymInt) if found[0].dim() > 2 else False
     return Graph(program, tuple(inputs), tuple(_port(name, y, axes if each else {0: "rows"}) for name, y in names))
 
 
-def _scanning(model: Any, scan: Scan = scanned) -> Any:
+def _named(found: Carried, known: Mapping[int, str]) -> Carried:
+    """With the weights of each graph under their names in the model, at whatever place of it they are used."""
+    graphs = {}
+    for name, graph in found.graphs.items():
+        weights = {}
+        held = {**graph.program.state_dict, **graph.program.constants}
+        for spec in graph.program.graph_signature.input_specs:
+            if spec.kind is not InputKind.USER_INPUT:
+                tensor = held[str(spec.target)]
+                own = f"constants.{name}.{spec.arg.name}"
+                weights[spec.arg.name] = known.get(tensor.data_ptr(), own), tensor.detach()
+        graphs[name] = graph._replace(weights=weights)
+    return found._replace(graphs=graphs)
+
+
+def _scanning(model: Any, scan: Scan) -> Any:
     """The same model, in which every recurrence is run by this scan."""
     plain = copy.deepcopy(model)
     for layer in plain.modules():
