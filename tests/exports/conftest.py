@@ -11,7 +11,7 @@ import pytest
 
 from tests.fixtures.make import RUNS
 from unrolled.core.export import Written
-from unrolled.exports import onnx
+from unrolled.exports import onnx, page
 from unrolled.exports import torch as plain
 from unrolled.exports.tools.exporting import export
 from unrolled.exports.tools.traced import Carried, carried
@@ -31,7 +31,7 @@ def _once() -> Iterator[None]:
         return kept[id(model)]
 
     with pytest.MonkeyPatch.context() as patch:
-        for target in (onnx, plain):
+        for target in (onnx, plain, page):
             patch.setattr(target, "carried", traced_once)
         patch.setattr(ONNXRegistry, "from_torchlib", staticmethod(cache(ONNXRegistry.from_torchlib)))
         yield

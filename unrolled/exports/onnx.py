@@ -21,7 +21,7 @@ from unrolled.core.export import ExportSpec, Refused, Written, needs_extra
 from unrolled.exports.tools.examples import examples_of
 from unrolled.exports.tools.facts import facts_of
 from unrolled.exports.tools.files import write_together
-from unrolled.exports.tools.parity import CHECKED, Arrays, largest_difference
+from unrolled.exports.tools.parity import CHECKED, Arrays, by_calls, largest_difference
 from unrolled.exports.tools.traced import Graph, carried, quiet, reason
 
 EXTRA = "onnx"
@@ -47,7 +47,7 @@ def write(run: Any, out: Path, request: Request) -> Written:
     found = carried(run.model, examples)
     facts = facts_of(run, found)
     made = {name: _file_of(graph, facts) for name, graph in found.graphs.items()}
-    difference = largest_difference(run.model, found, examples, _Sessions(made))
+    difference = largest_difference(run.model, examples, by_calls(found, _Sessions(made)))
     return Written(write_together({_place(out, name, made): data for name, data in made.items()}), difference, CHECKED)
 
 

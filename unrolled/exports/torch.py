@@ -24,7 +24,7 @@ from unrolled.exports.tools.code import bodies, function
 from unrolled.exports.tools.examples import examples_of
 from unrolled.exports.tools.facts import facts_of
 from unrolled.exports.tools.files import write_together
-from unrolled.exports.tools.parity import CHECKED, Arrays, largest_difference
+from unrolled.exports.tools.parity import CHECKED, Arrays, by_calls, largest_difference
 from unrolled.exports.tools.program import program_of
 from unrolled.exports.tools.traced import Carried, carried
 
@@ -48,7 +48,7 @@ def write(run: Any, out: Path, request: Request) -> Written:
     weights = out.with_suffix(".safetensors")
     text = _text(found, facts_of(run, found), weights.name)
     tensors = {name: value.contiguous().clone() for name, value in weights_of(found).items()}
-    difference = largest_difference(run.model, found, examples, _Module(text, tensors, found))
+    difference = largest_difference(run.model, examples, by_calls(found, _Module(text, tensors, found)))
     return Written(write_together({weights: save(tensors), out: text.encode()}), difference, CHECKED)
 
 

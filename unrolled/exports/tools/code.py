@@ -44,6 +44,8 @@ def expression(operation: Operation) -> str:
         return f"-{told[0]}"
     if operation.op in ("max", "min") and len(args) == 2 and not named:
         return f"{operation.op}({', '.join(told)})"
+    if operation.op == "call":
+        return f"{told[0]}({', '.join(told[1:])})"
     if operation.op == "scan":
         return f"along({', '.join(told)})"
     told += [f"{name}={_option(name, value)}" for name, value in named.items() if value is not None and name != "pin_memory"]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unrolled.core.causal import Causal, Conditional, Encoder
+from unrolled.core.causal import Conditional, Encoder, decoder_of
 from unrolled.core.errors import UnrolledError
 from unrolled.core.export import Refused
 from unrolled.core.forward import evaluating
+from unrolled.core.task import Model
 from unrolled.exports.tools.examples import Examples
 from unrolled.exports.tools.traced import Carried, reason
 
@@ -28,17 +28,29 @@ LARGEST = 1e-5  # difference, relative to outputs that are larger than 1
 CHECKED = f"compared with the run on {len(SIZES)} batch sizes"
 
 
-def largest_difference(model: Any, carried: Carried, examples: Examples, call: Call) -> float:
+class Case(NamedTuple):
+    """Inputs, and what the run makes of them."""
+
+    x: Tensor  # [B, T, ..]
+    mask: Tensor | None  # of x, where an encoder reads it
+    source: Tensor | None
+    source_mask: Tensor | None
+    y: Tensor  # [B, T', D']
+    real: Tensor | None  # which of its positions count; None: all
+
+
+Outputs = Callable[[Sequence[Case]], Iterable[NDArray[Any]]]
+"""What was exported makes of the inputs of cases: y of each."""
+
+
+def largest_difference(model: Any, examples: Examples, outputs: Outputs) -> float:
     """The largest difference between outputs; `Refused` where it is too large."""
     with evaluating(model) as device:
         if device.type != "cpu":
             raise Refused("it is on another device than the CPU; load it with device=cpu")
-        if isinstance(model, Encoder):
-            pairs = _read(model, carried, examples, call)
-        else:
-            pairs = _ticked(model, carried, examples, call)
+        cases = [_case(model, examples, *size) for size in SIZES]
         try:
-            largest = max(_difference(found, expected) for found, expected in pairs)
+            largest = max(_difference(y, case) for y, case in zip(outputs(cases), cases, strict=True))
         except (Refused, UnrolledError):
             raise
         except Exception as error:  # whatever the engine raises that runs it
@@ -48,48 +60,60 @@ def largest_difference(model: Any, carried: Carried, examples: Examples, call: C
     return largest
 
 
-def _ticked(
-    model: Causal | Conditional, carried: Carried, examples: Examples, call: Call
-) -> Iterator[tuple[NDArray[Any], Tensor]]:
-    """Outputs of tick after tick, beside those of the run for the whole at once."""
-    decoder = model.decoder if isinstance(model, Conditional) else model
-    ticks = TICKS if decoder.max_length is None else min(TICKS, decoder.max_length)
-    step = carried.graphs["step"]
-    for rows, positions in SIZES:
-        x, state, start = examples.input(rows, ticks), {}, None
-        for name, value in carried.initial.items():
-            state[name] = value.expand(rows, *value.shape[1:]).numpy()
-        if isinstance(model, Conditional):
-            source, mask = examples.source(rows, _within(positions, model.max_source))
-            start = model.condition(source, mask)
-            given = {port.name: each.numpy() for port, each in zip(carried.graphs["condition"].inputs, (source, mask)) if each is not None}
-            state |= call("condition", given)
-        expected = decoder(x, start)[0]
-        for t in range(ticks):
-            found = call("step", {step.inputs[0].name: x[:, t].numpy(), **state})
-            state |= {name.removesuffix(".next"): value for name, value in found.items() if name.endswith(".next")}
-            yield found[step.outputs[0].name], expected[:, t]
-
-
-def _read(model: Encoder, carried: Carried, examples: Examples, call: Call) -> Iterator[tuple[NDArray[Any], Tensor]]:
-    """What an encoder puts out, where its positions are real."""
-    for rows, positions in SIZES:
-        positions = _within(positions, model.max_length)
-        x, mask = examples.input(rows, positions), examples.mask(rows, positions)
+def _case(model: Model, examples: Examples, rows: int, positions: int) -> Case:
+    if isinstance(model, Encoder):
+        n = _within(positions, model.max_length)
+        x, mask = examples.input(rows, n), examples.mask(rows, n)
         y, after = model(x, mask)
-        found = call("read", {"x": x.numpy(), "mask": mask.numpy()})["y"]
-        yield (found[after.numpy()], y[after]) if y.shape[1] > 1 and found.ndim == y.dim() else (found.reshape(y.shape), y)
+        return Case(x, mask, None, None, y, after if y.shape[1] > 1 else None)
+    decoder = decoder_of(model)
+    x = examples.input(rows, _within(TICKS, decoder.max_length))
+    if not isinstance(model, Conditional):
+        return Case(x, None, None, None, decoder(x)[0], None)
+    source, mask = examples.source(rows, _within(positions, model.max_source))
+    return Case(x, None, source, mask, decoder(x, model.condition(source, mask))[0], None)
+
+
+def by_calls(carried: Carried, call: Call) -> Outputs:
+    """Of an export that is functions: a recurrence tick by tick."""
+
+    def outputs(cases: Sequence[Case]) -> Iterator[NDArray[Any]]:
+        for case in cases:
+            if case.mask is not None:
+                yield call("read", {"x": case.x.numpy(), "mask": case.mask.numpy()})["y"]
+                continue
+            state: dict[str, NDArray[Any]] = {}
+            for name, value in carried.initial.items():
+                state[name] = value.expand(len(case.x), *value.shape[1:]).numpy()
+            if case.source is not None:
+                given = zip(carried.graphs["condition"].inputs, (case.source, case.source_mask))
+                state |= call("condition", {port.name: each.numpy() for port, each in given if each is not None})
+            yield np.stack([*_ticks(carried, call, case.x.numpy(), state)], axis=1)
+
+    return outputs
+
+
+def _ticks(carried: Carried, call: Call, x: NDArray[Any], state: dict[str, NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    step = carried.graphs["step"]
+    for t in range(x.shape[1]):
+        found = call("step", {step.inputs[0].name: x[:, t], **state})
+        state = state | {name.removesuffix(".next"): each for name, each in found.items() if name.endswith(".next")}
+        yield found[step.outputs[0].name]
 
 
 def _within(n: int, most: int | None) -> int:
     return n if most is None else min(n, most)
 
 
-def _difference(found: NDArray[Any], expected: Tensor) -> float:
+def _difference(found: NDArray[Any], case: Case) -> float:
     """Relative to what is larger than 1; infinities must be the same."""
-    true = expected.detach().double().numpy()
+    true = case.y.detach().double().numpy()
+    if found.ndim == true.ndim - 1 and true.shape[1] == 1:
+        true = true[:, 0]
     if found.shape != true.shape:
         raise Refused(f"its outputs have the shape {list(found.shape)}, those of the run {list(true.shape)}")
+    if case.real is not None and found.ndim == case.y.dim():
+        found, true = found[case.real.numpy()], true[case.real.numpy()]
     same = (found == true) | (np.isnan(found) & np.isnan(true))
     with np.errstate(invalid="ignore"):
         off = np.where(same, 0.0, np.abs(found - true) / np.maximum(np.abs(true), 1.0))

@@ -44,6 +44,10 @@ SIZES = {
 }  # fmt: skip
 """Operations of integers, and of what holds several results, by their names in a program."""
 
+WRAPPED = {"wrap_with_autocast": 4, "wrap_with_set_grad_enabled": 1}
+"""Operations that call a body under a setting which changes no value here, and the place of the body among their
+arguments."""
+
 NOTHING = {"_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range_for_size"}  # operations that only check
 
 
@@ -82,6 +86,9 @@ def _operation(node: fx.Node) -> Operation:
         return Operation(node.name, str(target).removeprefix("aten.").removesuffix(".default"), _in_order(node), given)
     if isinstance(target, HigherOrderOperator) and target.name() == "scan":
         return Operation(node.name, "scan", given[0], given)
+    if isinstance(target, HigherOrderOperator) and target.name() in WRAPPED:
+        body, *rest = given[0][WRAPPED[target.name()] :]
+        return Operation(node.name, "call", (body, rest), ((body, *rest), {}))
     if target in SIZES:
         return Operation(node.name, SIZES[target], given[0], given)
     raise Refused(f"its graph has the operation {target}")
