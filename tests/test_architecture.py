@@ -34,7 +34,7 @@ ORDER = [
     {"engine"},
     {"models", "tasks", "verbs"},
     {"runs", "testing"},
-    {"training", "inspect", "report"},
+    {"training", "inspect", "report", "exports"},
     {"comparison", "serve"},
     {"cli", "sklearn"},
 ]
@@ -53,6 +53,7 @@ INSIDE = {  # rooms inside rooms, lowest first; "" is what lies in the room itse
     "engine": ["", "families"],
     "runs": ["storage", ""],
     "inspect": ["tools", ""],
+    "exports": ["tools", ""],
 }
 
 LONGEST = 400  # lines of a file

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from unrolled import errors, nn, results, sklearn, testing
     from unrolled.comparison.api import compare
     from unrolled.comparison.saved import Comparison
+    from unrolled.exports.tools.exporting import export
     from unrolled.report.page import write_report
     from unrolled.runs.describe import describe
     from unrolled.runs.run import Run, load
@@ -27,6 +28,7 @@ _lazy = {
     "compare": "unrolled.comparison.api",
     "Comparison": "unrolled.comparison.saved",
     "describe": "unrolled.runs.describe",
+    "export": "unrolled.exports.tools.exporting",
     "write_report": "unrolled.report.page",
     "load": "unrolled.runs.run",
     "Run": "unrolled.runs.run",
@@ -42,6 +44,7 @@ __all__ = [
     "compare",
     "describe",
     "errors",
+    "export",
     "load",
     "nn",
     "results",

@@ -24,13 +24,14 @@ from typing import Any
 
 from unrolled.core.data_spec import BuiltinSpec, ReaderSpec
 from unrolled.core.errors import DataError, UnrolledError, UsageError, nearest
+from unrolled.core.export import ExportSpec
 from unrolled.core.front import option
 from unrolled.core.inspection import QuestionSpec
 from unrolled.core.opening import CODE, read_bytes
 from unrolled.core.spec import ModelSpec, WrongField, explained
 from unrolled.core.verb import VerbSpec
 
-KINDS = {"inspect": "question", "builtin": "built-in data set"}  # what a file of a room is; others are one of many
+KINDS = {"inspect": "question", "builtin": "built-in data set", "exports": "export target"}  # what a file of a room is; others are one of many
 
 
 class Room:
@@ -286,6 +287,12 @@ def verb(name: str) -> VerbSpec:
     return spec
 
 
+def export(name: str) -> ExportSpec:
+    """What the file of that target declares."""
+    spec: ExportSpec = exports.declaration(name)
+    return spec
+
+
 def rooms_of(path: str | Path) -> list[Room]:
     """The rooms whose declaration a user's file makes; it is read, and not run."""
     path = Path(path)
@@ -362,6 +369,7 @@ builtins = Room("unrolled.data.builtin", ("BUILTIN",), BuiltinSpec)
 readers = Room("unrolled.data.readers", ("READER",), ReaderSpec, "docs/own_reader.md")
 questions = Room("unrolled.inspect", ("QUESTION",), QuestionSpec, "docs/own_question.md")
 verbs = Room("unrolled.verbs", ("VERB",), VerbSpec, "docs/own_verb.md")
+exports = Room("unrolled.exports", ("EXPORT",), ExportSpec, "docs/exporting.md")
 MADE_OF = (
     models,
     tasks,

@@ -90,7 +90,7 @@ class ImageEncoder(Encoder):
         z = self.position(self.norm(z), real)
         note("grid", tuple(z.shape[2:]))
         if real is None:
-            return unfold(z), mask.new_ones(len(z), z.shape[2] * z.shape[3])
+            return unfold(z), mask.new_ones(z.shape[0], z.shape[2] * z.shape[3])
         regions = real.repeat_interleave(z.shape[3], dim=1)  # [B, H' W']
         return without_padding(unfold(z), regions), regions
 

@@ -58,7 +58,7 @@ class DeepAveraging(Encoder):
         X = kept(mask, p) if p else mask  # [B, S]
         z = without_padding(x, X).sum(dim=1)  # [B, D]
         z = z / (1 - p) if self.combine == "sum" else z / X.sum(dim=1, keepdim=True).clamp_min(1)
-        return self.perceptron(z).unsqueeze(1), mask.new_ones(len(mask), 1)  # [B, 1, D'], [B, 1]
+        return self.perceptron(z).unsqueeze(1), mask.new_ones(mask.shape[0], 1)  # [B, 1, D'], [B, 1]
 
 
 def make(config: Config, sizes: Sizes) -> DeepAveraging:

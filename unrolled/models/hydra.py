@@ -64,7 +64,7 @@ class Hydra(Encoder):
         v = torch.cat([torch.zeros_like(u[:, :1]), (u - v)[:, 1:]], 1)  # the first step has none before it
         both = (u.transpose(1, 2), without_padding(v, mask).transpose(1, 2))  # [B, D, T]
         f = torch.cat([self._counted(z, mask, r, i) for r in range(len(self.filters)) for i, z in enumerate(both)], 1)
-        return self.perceptron(self.norm(f)).unsqueeze(1), mask.new_ones(len(mask), 1)
+        return self.perceptron(self.norm(f)).unsqueeze(1), mask.new_ones(mask.shape[0], 1)
 
     def _counted(self, z: Tensor, mask: Tensor, r: int, i: int) -> Tensor:
         """The features of one dilation, [B, 2 G K]."""

@@ -53,7 +53,7 @@ class FirstOnly(Causal):
     """x_1, 0, 0, ...; the state says whether the first was read."""
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        begun = x.new_zeros(len(x)) if state is None else state  # [B]
+        begun = x.new_zeros(x.shape[0]) if state is None else state  # [B]
         first = torch.zeros_like(x)
         first[:, 0] = x[:, 0] * (1 - begun)[:, None]
         return first, torch.ones_like(begun)

@@ -60,7 +60,7 @@ class Logistic(OfGrams):
         used, z = self.counts(x, mask, self.bias)  # [U], [B, U]
         z = self._normalised(z * self.idf[used], self.keys[used])
         y = z @ self.weight[used] + self.bias  # [B, C]
-        return y.unsqueeze(1), mask.new_ones(len(mask), 1)
+        return y.unsqueeze(1), mask.new_ones(mask.shape[0], 1)
 
     def _normalised(self, z: Tensor, keys: Tensor) -> Tensor:
         """z / |z|, of two sets of n-grams each by its own norm."""

@@ -52,7 +52,7 @@ class MinMaxSvm(Stored):
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         z = (box(x, mask).to(self.mean) - self.mean) / self.scale  # [B, 2 D]
         near = torch.exp(-torch.cdist(z, self.support).square() / len(self.mean))  # [B, n]
-        return (near @ self.weights + self.bias).unsqueeze(1), mask.new_ones(len(mask), 1)
+        return (near @ self.weights + self.bias).unsqueeze(1), mask.new_ones(mask.shape[0], 1)
 
     def solve(self, batches: Known, held_out: Known = ()) -> None:
         """From numbers, mask and classes [B] of all bags."""

@@ -83,7 +83,7 @@ class MiniRocket(Stored):
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         z = (self._features(resampled(x, mask, int(self.steps))) - self.mean) / self.scale  # [B, F]
         y = F.linear(z, self.weight, self.bias)  # [B, C]
-        return y.unsqueeze(1).to(x), mask.new_ones(len(mask), 1)
+        return y.unsqueeze(1).to(x), mask.new_ones(mask.shape[0], 1)
 
     def solve(self, batches: Known, held_out: Known = ()) -> None:
         """From series, mask and answers (classes [B], sets or numbers [B, C]) of all examples."""

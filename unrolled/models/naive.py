@@ -77,7 +77,7 @@ class Drift(Naive):
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         y, seen = x[..., 0], x[..., 1] > 0.5  # [R, T]
-        before = Ends(nothing_held(x, 1), *x.new_zeros(2, len(x))) if state is None else state
+        before = Ends(nothing_held(x, 1), *x.new_zeros(2, x.shape[0])) if state is None else state
         line, clock = hold(y, seen, before.last)
         start = (clock == 1) & seen
         first = torch.where(start.any(1), torch.where(start, y, 0).sum(1), before.first)  # [R]
@@ -95,7 +95,7 @@ class Mean(Naive):
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         y, seen = x[..., 0].double(), x[..., 1] > 0.5  # [R, T]
-        total, count = (y.new_zeros(len(x)),) * 2 if state is None else state
+        total, count = (y.new_zeros(x.shape[0]),) * 2 if state is None else state
         totals = total[:, None] + torch.where(seen, y, 0).cumsum(1)  # [R, T]
         counts = count[:, None] + seen.cumsum(1)
         mean = (totals / counts.clamp(min=1)).to(x)

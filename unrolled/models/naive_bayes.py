@@ -57,7 +57,7 @@ class NaiveBayes(OfGrams):
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         used, z = self.counts(x, mask, self.prior)  # [U], [B, U]
         y = torch.minimum(z, self.most) @ self.given[used] + self.prior  # [B, C]
-        return y.unsqueeze(1), mask.new_ones(len(mask), 1)
+        return y.unsqueeze(1), mask.new_ones(mask.shape[0], 1)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
         state_dict.setdefault(f"{prefix}most", self.most)  # older runs say it in their settings

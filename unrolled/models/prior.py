@@ -31,7 +31,7 @@ class Prior(Encoder):
         self.d_out = d_out
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        return self.answer.expand(len(mask), 1, -1), mask.new_ones(len(mask), 1)
+        return self.answer.expand(mask.shape[0], 1, -1), mask.new_ones(mask.shape[0], 1)
 
     def solve(self, batches: Known, held_out: Known = ()) -> None:
         y = torch.cat([answers for _, _, answers in batches])  # [n] classes, or [n, C]

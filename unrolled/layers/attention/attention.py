@@ -238,6 +238,8 @@ class CausalSelfAttention(Causal):
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         q, (k, v) = self.heads.query(x), self.heads.key_value(x)
         T = x.shape[1]
+        if state is not None and torch.compiler.is_exporting():
+            return self._gathered(q, k, v, self.checked(state))
         n = 0 if state is None else common_length(self.checked(state))
         if state is not None and n is None:
             return self._by_row(q, k, v, state)
@@ -285,6 +287,19 @@ class CausalSelfAttention(Causal):
             u = attend_causally(self.score, q, k_all, v_all, past.shape[2], W)
             keys, values = written(state.keys, k, n, W), written(state.values, v, n, W)
         return u, keys, values
+
+    def _gathered(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValue) -> tuple[Tensor, State]:
+        """One tick as a graph that looks at no value. Keys and values stand in order: all of them, or with a window W
+        always W, of which the first are none while a row has not so many."""
+        W, at = self.window, state.length[:, None]  # [B, 1]
+        if self.rotary is not None:
+            q, k = self.rotary(q, at), self.rotary(k, at)
+        first = 0 if W is None else 1
+        keys = torch.cat([state.keys[:, :, first:], k], 2)  # [B, H, n + 1 or W, m]
+        values = torch.cat([state.values[:, :, first:], v], 2)
+        seen = None if W is None else (torch.arange(W, device=q.device) >= W - 1 - at)[:, None, None]  # [B, 1, 1, W]
+        u = attend(self.score, q, keys, values, seen)
+        return self.heads.join(u), KeyValue(keys, values, state.length + 1)
 
     def _by_row(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValue) -> tuple[Tensor, State]:
         """The same when each row stands at its own position."""

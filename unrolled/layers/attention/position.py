@@ -190,7 +190,7 @@ class Placed(Causal):
         if state is None:
             check_length(self.position, T)
             return self.position(x, steps), steps.new_full((B,), T)
-        if self.max_length is not None:
+        if self.max_length is not None and not torch.compiler.is_exporting():
             check_length(self.position, int(state.max()) + T)
         if T == 1 and not torch.is_grad_enabled() and (here := state.tolist()).count(here[0]) == B:
             return self.position(x, state[:1]), state + T  # rows at one place, as beams are: it is made once
@@ -209,7 +209,8 @@ class PlacedAll(Encoder):
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         at = torch.arange(x.shape[1], device=x.device)  # [S]
         if self.max_length is not None:
-            check_length(self.position, int((mask * (at + 1)).max()))
+            if not torch.compiler.is_exporting():
+                check_length(self.position, int((mask * (at + 1)).max()))
             at = at.clamp(max=self.max_length - 1)  # padding may stand beyond the table
         return self.position(x.masked_fill(~mask.unsqueeze(-1), 0), at), mask
 

@@ -23,7 +23,7 @@ class Held(NamedTuple):
 
 
 def nothing_held(x: Tensor, n: int) -> Held:
-    return Held(x.new_zeros(len(x), n), torch.zeros(len(x), dtype=torch.long, device=x.device))
+    return Held(x.new_zeros(x.shape[0], n), torch.zeros(x.shape[0], dtype=torch.long, device=x.device))
 
 
 def hold(y: Tensor, seen: Tensor, before: Held, season: int = 1) -> tuple[Tensor, Tensor]:

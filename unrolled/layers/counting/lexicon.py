@@ -67,7 +67,7 @@ class WordByWord(Causal):
         """The source [B, S] with its end behind it, and where each row is."""
         if mask is not None:
             source = torch.where(mask, source, self.n_source)
-        end = source.new_full((len(source), 1), self.n_source)
+        end = source.new_full((source.shape[0], 1), self.n_source)
         return Fixed(torch.cat([source, end], dim=1)), torch.zeros_like(end[:, 0])  # [B, S + 1], [B]
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:

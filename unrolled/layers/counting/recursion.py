@@ -64,9 +64,9 @@ class Recursion(Causal):
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         D, s = self.d_step, self.order
         y, seen = x[..., :D], x[..., D:] > 0.5  # [R, T, D]
-        before = Filled(x.new_zeros(len(x), s, D), x.new_zeros(len(x))) if state is None else state
+        before = Filled(x.new_zeros(x.shape[0], s, D), x.new_zeros(x.shape[0])) if state is None else state
         here = seen.any(2)
-        begun = (before.begun.expand(len(x))[:, None] > 0) | (here.cumsum(1) > 0)  # [R, T]
+        begun = (before.begun.expand(x.shape[0])[:, None] > 0) | (here.cumsum(1) > 0)  # [R, T]
         line = self._filled(torch.where(seen, y, 0), seen, before, begun)  # [R, s + T, D]
         W, b = self.map()
         forecasts = torch.where(begun[..., None], convolve(line[:, 1:], W, b, 1), 0)  # [R, T, H * D]

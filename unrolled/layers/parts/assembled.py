@@ -190,10 +190,11 @@ class Reader(Encoder):
             return (y, mask) if self.head is None else read(self.head, y, mask)
         whole = self.readout(y, mask)  # [B, D']
         answer = whole if self.head is None else self.head(whole)
-        return answer.unsqueeze(1), mask.new_ones(len(mask), 1)  # [B, 1, D'], [B, 1]
+        return answer.unsqueeze(1), mask.new_ones(mask.shape[0], 1)  # [B, 1, D'], [B, 1]
 
     def _positions(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        if not (isinstance(self.readout, Last) and isinstance(self.body, Acceptor)):
+        shorter = isinstance(self.readout, Last) and isinstance(self.body, Acceptor)
+        if not shorter or torch.compiler.is_exporting():  # how much shorter depends on the length
             return read(self.body, x, mask)
         require_right_padding(mask, "a causal layer")
         begun = mask.any(1, keepdim=True)  # [B, 1]

@@ -70,7 +70,7 @@ class FromLast(FromInput):
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         values, seen = self.columns.split(x)
-        before, inner = (values.new_zeros(len(x), self.columns.d_step), None) if state is None else state
+        before, inner = (values.new_zeros(x.shape[0], self.columns.d_step), None) if state is None else state
         held = hold(values, seen, before)  # [B, T, D]
         y, inner = Decoder.forward(self, x, inner)
         shift = self.columns.ahead(held)
@@ -78,7 +78,7 @@ class FromLast(FromInput):
 
     def at(self, x: Tensor, places: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         values, seen = self.columns.split(x)
-        before, inner = (values.new_zeros(len(x), self.columns.d_step), None) if state is None else state
+        before, inner = (values.new_zeros(x.shape[0], self.columns.d_step), None) if state is None else state
         held = hold(values, seen, before)  # [B, T, D]
         y, inner = Decoder.at(self, x, places, inner)
         shift = self.columns.ahead(pick(held, places))
@@ -92,6 +92,8 @@ def hold(values: Tensor, seen: Tensor, before: Tensor) -> Tensor:
     >>> hold(x, torch.tensor([[[False], [False], [True]]]), torch.tensor([[3.0]])).flatten().tolist()
     [3.0, 3.0, 7.0]
     """
+    if values.shape[1] == 1:
+        return torch.where(seen, values, before[:, None])
     if bool(seen.all()):
         return values
     steps = torch.arange(1, values.shape[1] + 1, device=values.device)[None, :, None]
@@ -151,7 +153,7 @@ class UnitsDecoder(Causal):
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         D = self.columns.d_step
         if state is None:
-            none = x.new_zeros(len(x), 2, D)
+            none = x.new_zeros(x.shape[0], 2, D)
             none[:, 1] = 1
             state = none, None
         units, inner = state

@@ -24,7 +24,7 @@ class HopfieldPooling(Readout):
         self.memory = Hopfield(d_in, d_in, d_in, d_in, updates, LEARNED)
 
     def pool(self, y: Tensor, mask: Tensor) -> Tensor:
-        z: Tensor = self.memory(self.xi.expand(len(y), -1, -1), y, mask)  # [B, 1, D]
+        z: Tensor = self.memory(self.xi.expand(y.shape[0], -1, -1), y, mask)  # [B, 1, D]
         return z[:, 0]
 
 

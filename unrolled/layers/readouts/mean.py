@@ -30,7 +30,7 @@ class RunningMean(Causal):
     """
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        total, n = (x.new_zeros(len(x), x.shape[2]), x.new_zeros(len(x), 1)) if state is None else state
+        total, n = (x.new_zeros(x.shape[0], x.shape[2]), x.new_zeros(x.shape[0], 1)) if state is None else state
         t = torch.arange(1, x.shape[1] + 1, device=x.device).to(x)  # [T]
         totals, counts = total[:, None] + x.cumsum(1), n + t  # [B, T, D], [B, T]
         return totals / counts[..., None], (totals[:, -1], counts[:, -1:])

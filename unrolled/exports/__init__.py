@@ -1,0 +1,1 @@
+"""Runs carried elsewhere: one file = one target. They are discovered."""
