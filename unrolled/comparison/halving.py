@@ -6,7 +6,7 @@ long.
     half      of the rows continue, more where that takes no longer (processes would be idle) and those close to the cut
 
 What is freed makes T larger for those that continue, so a rung is never later than half of what a run has in the end,
-and the rate can fall over the last half (docs/decisions/0002 and 0032). The runs of a row are its seeds or its folds.
+and the rate can fall over the last half (docs/decisions/0002 and 0034). The runs of a row are its seeds or its folds.
 """
 
 from __future__ import annotations

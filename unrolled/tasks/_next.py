@@ -74,7 +74,7 @@ class NextTask(PreparedTask):
     ) -> dict[str, float]:
         """The figures of a section, or of about `limit` positions of it: of examples some that are evenly spread."""
         sums = Sums()
-        for batch, y in self._read(model, section, limit):
+        for batch, y in self._with_outputs(model, section, limit):
             nats = self.emission.losses(y, batch.y, batch.y_mask).double()  # [B, T]
             sums.update({"nats": float(nats.sum()), "tokens": batch.n_targets, **self.counted(batch, y, nats)})
             if ledger is not None:
@@ -85,9 +85,9 @@ class NextTask(PreparedTask):
     def heard(
         self, model: Causal | Conditional, split: str, limit: int | None = None
     ) -> Iterator[tuple[Batch, Tensor]]:
-        return self._read(model, self.sections[split], limit)
+        return self._with_outputs(model, self.sections[split], limit)
 
-    def _read(
+    def _with_outputs(
         self, model: Causal | Conditional, section: Examples, limit: int | None
     ) -> Iterator[tuple[Batch, Tensor]]:
         """The batches of a section, or of about `limit` positions of it, with their outputs."""

@@ -132,8 +132,7 @@ def seconds(path: Path) -> float:
 
 
 def extend(path: Path, seconds: float, why: str | None = None) -> None:
-    """Give a run that is paused so many seconds in all; with a reason, which the run keeps, for the last time: then they
-    stay as they are."""
+    """Give a run that is paused so many seconds in all; with a reason, which the run keeps, they are final."""
     at, run = reached(path), RunDirectory.open(path)
     if at is not None and at.last:
         return
