@@ -22,11 +22,9 @@ def digits() -> str:
     runs = [run for each in found for run in each["runs"]]
     rows = [[label, _bits(parts["test"]), "", "", ""] for label, parts in runs[0]["baselines"].items()]
     rows += [[run["model"], _bits(run["figures"]["test"]), *cost(run)] for run in runs]
-    text = (
-        "\n### Spoken digits\n\nFSDD, 8 kHz, 256 levels by mu-law, the digit as the condition; takes 0-4 are the test "
-    )
-    text += f"split. {runs[0]['time']} of training on one thread of a machine that did other work meanwhile, "
-    text += "so more was possible in the time.\n\n"
+    text = "\n### Spoken digits\n\nFSDD, 8 kHz, 256 levels by mu-law, the digit as the condition; the test split is "
+    text += f"{runs[0]['settings']['held_out']:,} samples of takes 0-4. {runs[0]['time']} of training on one thread of "
+    text += "a machine that did much other work meanwhile, so more is possible in that time.\n\n"
     return text + table(["model", "bits/sample", *COST], rows) + "\n"
 
 

@@ -15,6 +15,7 @@ from unrolled.core.errors import UsageError
 from unrolled.core.front import option
 from unrolled.data.examples import Examples, ragged
 from unrolled.data.files.cell_values import as_number
+from unrolled.data.prepared import Prepared
 
 SMALL = 1e-6  # of a deviation
 
@@ -62,3 +63,11 @@ def fitted(names: list[str], train: Examples, labels: Sequence[str]) -> NumberCo
     rows = table[np.asarray(train.columns[SOURCE], np.int64)]
     deviation = np.where(rows.std(axis=0) > SMALL, rows.std(axis=0), 1.0)
     return NumberCondition(names=names, mean=rows.mean(axis=0).tolist(), deviation=deviation.tolist())
+
+
+def in_vectors(found: Prepared, names: list[str], known: NumberCondition | None) -> tuple[NumberCondition, Prepared]:
+    """The condition, fitted unless it is known, and prepared data whose conditions are vectors."""
+    labels = found.told["labels"] or []
+    condition = known or fitted(names, found.sections["train"], labels)
+    sections = {split: condition.in_vectors(section, labels) for split, section in found.sections.items()}
+    return condition, replace(found, sections=sections)

@@ -52,7 +52,7 @@ from unrolled.objectives import metrics
 from unrolled.pictures import kinds, predictions
 from unrolled.tasks import _next
 from unrolled.tasks._next import EVALUATION_ROWS, PIECE
-from unrolled.tasks._number_condition import NumberCondition, fitted
+from unrolled.tasks._number_condition import NumberCondition, in_vectors
 from unrolled.tasks._told import OfText
 
 ALIASES = ("lm", "language-model", "language-modelling", "language-modeling", "text-generation", "generate", "text")
@@ -92,10 +92,7 @@ class Task(_next.NextTask):
         self.codec, self.has_codec = text.codecs["text"], True
         self.labels, self.column = text.told["labels"], text.told["column"]
         if names := number_columns(self.data.condition):
-            found, labels, self.labels = text.sections, self.labels or [], []
-            self.numbers = self.numbers or fitted(names, found["train"], labels)
-            sections = {split: self.numbers.in_vectors(section, labels) for split, section in found.items()}
-            self.prepared = dataclasses.replace(text, sections=sections)
+            self.numbers, self.prepared, self.labels = *in_vectors(text, names, self.numbers), []
         self.is_stream = text.sections["train"].is_stream
         if self.config.label_smoothing and self.config.prior == "training":
             self._prior = torch.from_numpy(frequencies(text.sections["train"].values(TARGET), self.codec.size))

@@ -42,7 +42,8 @@ def inputs_in(source: Any, config: DataConfig, column: str | None = None) -> Ite
     config = config.updated({"part": None})
     table = _table(source)
     if table is not None:
-        there = all(name in table.columns() for name in number_columns(config.condition) or [config.condition])
+        names = number_columns(config.condition) or [name for name in (config.condition,) if name is not None]
+        there = bool(names) and set(names) <= set(table.columns())
         own = {"condition": config.condition if there else None, "examples": "rows"}
         return TableSource(table, bound(source, config, column).updated(own)).examples()
     if isinstance(source, str | os.PathLike) and os.path.exists(source):

@@ -97,13 +97,13 @@ class Flows(Causal):
 class ToldFlows(Told):
     """p(x | c) by flows, each with the condition beside its input."""
 
-    decoder: Flows  # type: ignore[assignment]
+    decoder: Flows
 
     def condition(self, source: Tensor, mask: Tensor | None = None) -> State:
         mapped = self.outer(torch.tanh(self.inner(source)))  # [B, M, L]
         bodies = []
         for flow in self.decoder.flows:
-            body: Serial = flow.body
+            body: Serial = flow.body  # type: ignore[assignment]
             held, *others = body
             bodies.append((held.start(mapped, mask), *[None] * len(others)))
         return self.decoder.start(bodies, mapped)
