@@ -58,9 +58,7 @@ def writing() -> str:
     ]  # fmt: skip
     steps, threads = found["figures"]["steps"], found["threads"]
     text = f"\n### Writing a text: {found['protocol']}\n\n`{found['model']}` after {found['time']} of training on "
-    text += (
-        f"{threads} thread of a busy machine ({steps:,} steps). {found['words']} words that are not in the training "
-    )
+    text += f"{threads} thread ({steps:,} steps). {found['words']} words that are not in the training "
     text += f"data are drawn once each with `--bias {found['bias']:g}`. A word is read by the nearest templates of the "
     text += "font's letters, without knowledge of the word. An alignment is monotone if the character with the largest "
     text += "weight never goes back on its way from the first to the last one.\n\n"

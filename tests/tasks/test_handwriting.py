@@ -106,6 +106,7 @@ def test_files_of_drawings(run: Run, suffix: str, tmp_path: Path) -> None:
         root = ElementTree.fromstring(content)
         colours = {word for each in root.iter() for word in each.get("style", "").split(";") if "stroke:" in word}
         assert len(colours) > 3  # which tell when a line was drawn
+        assert root.findtext("{http://www.w3.org/2000/svg}title") == "3 drawings"
     else:  # can be read again
         made = run.generate(n=3, bias=1, seed=4)
         for each, again in zip(made, read_drawings(out), strict=True):

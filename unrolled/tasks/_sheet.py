@@ -43,7 +43,8 @@ def sheet(made: Sequence[dict[str, Any]]) -> Drawings:
     texts = list(dict.fromkeys(each["text"] for each in made if each.get("text")))
     strokes = [rounded([np.array(stroke) for stroke in each["strokes"]], 1.0) for each in made]
     return Drawings(
-        title=", ".join(texts), captions=[], drawings=strokes, across=1 if texts else 4,
+        title=", ".join(texts) or f"{len(made)} drawing{'s' * (len(made) > 1)}",
+        captions=[], drawings=strokes, across=1 if texts else 4,
         alt=f"{len(made)} drawings of a model; colours go from the first point to the last.",
     )  # fmt: skip
 
