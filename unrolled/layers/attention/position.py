@@ -19,8 +19,8 @@ from torch.nn import functional as F
 from unrolled.core.causal import Causal, Encoder
 from unrolled.core.errors import UsageError, nearest
 from unrolled.core.state import State
+from unrolled.kernels.native import is_plain
 from unrolled.layers.recurrent.cells import uniform
-from unrolled.layers.recurrent.tick import is_plain
 
 
 class Position(nn.Module):

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as every_module
 
+from unrolled.kernels.native import is_plain
 from unrolled.layers.recurrent.cells import GRU, LSTM, Activation, Cell, Elman, LinearUnit, identity
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -50,16 +51,6 @@ def tick(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
     """Any cell by its own equation: x [B, 1, D] -> y [B, 1, D'] and the state [B, N]."""
     h = cell(x.squeeze(1), h0)
     return cell.output(h).unsqueeze(1).clone(), h
-
-
-def is_plain(x: Tensor) -> bool:
-    """True for a tensor outside any transformation."""
-    return (
-        type(x) is Tensor
-        and not torch.compiler.is_compiling()
-        and not torch._C._is_tracing()
-        and not torch._C._functorch.is_functorch_wrapped_tensor(x)
-    )
 
 
 def plain(x: Tensor, h0: Tensor) -> bool:
