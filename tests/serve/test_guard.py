@@ -19,6 +19,8 @@ from unrolled.core.errors import UsageError
 from unrolled.core.task import Given
 from unrolled.decode import rollout
 from unrolled.decode.together import Together, Token
+from unrolled.engine import stepper
+from unrolled.kernels import native
 from unrolled.serve import impatient, start
 from unrolled.serve.counted import Counted
 from unrolled.serve.found import find
@@ -237,23 +239,29 @@ def test_a_client_that_goes_stops_the_work(
         assert ticks[0] == before
 
 
-def test_a_verb_stops_when_nobody_waits(served: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("loop", "level", "seconds"), [(rollout, "off", 0.005), (stepper, "", 0.3)])
+def test_a_verb_stops_when_nobody_waits(
+    served: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, loop: Any, level: str, seconds: float
+) -> None:
+    if not level and not native.built():
+        pytest.skip("no native library was built")
     steps = [0]
-    take = rollout.require_wanted
+    take = loop.require_wanted
 
     def counted() -> None:
         steps[0] += 1
-        time.sleep(0.005)
+        time.sleep(seconds)
         take()
 
-    monkeypatch.setattr(rollout, "require_wanted", counted)
+    monkeypatch.setenv(native.VARIABLE, level)
+    monkeypatch.setattr(loop, "require_wanted", counted)
     monkeypatch.setattr(rollout, "token_ids", lambda stop: [])  # texts do not end by themselves
     with served([ONE]) as address:
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(f"{address}/runs/next-token/generate", json={"max_tokens": 2000}, timeout=1)
-        time.sleep(0.3)
+        time.sleep(0.5)
         before = steps[0]
-        time.sleep(0.2)
+        time.sleep(0.4)
         assert 0 < before == steps[0] < 1000
 
 

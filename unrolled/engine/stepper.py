@@ -23,6 +23,7 @@ from unrolled.core.causal import Causal
 from unrolled.core.emission import Chooser
 from unrolled.core.errors import DataError
 from unrolled.core.state import State
+from unrolled.core.stopping import require_wanted
 from unrolled.core.trace import tracing
 from unrolled.decode.choose import ByDecoding, no_choice
 from unrolled.decode.noise import Noise
@@ -130,6 +131,7 @@ class Stepper:
     def _blocks(self, drawing: Drawing, stream: Stream, wanted: Wanted) -> Iterator[Block]:
         n, end = FIRST_TICKS, int(wanted.lengths.max()) + wanted.max_steps
         while drawing.alive.any():
+            require_wanted()
             n_ticks = min(n, end - drawing.tick)
             stream.make_room(n_ticks)
             block = drawing.run(self._draw, stream, n_ticks)
