@@ -227,7 +227,8 @@ def test_a_client_that_goes_stops_the_work(
 
     monkeypatch.setattr(Together, "tick", endless)
     with served([ONE]) as address:
-        with pytest.raises(httpx.ReadTimeout), httpx.Client(timeout=0.5) as client:  # noqa: SIM117
+        httpx.get(f"{address}/runs/next-token", timeout=30)  # loads it
+        with pytest.raises(httpx.ReadTimeout), httpx.Client(timeout=1.0) as client:  # noqa: SIM117
             with client.stream("POST", f"{address}/v1/completions", json={**ASKED, "stream": stream}) as answer:
                 for _ in answer.iter_raw():
                     if ticks[0] > 20:
@@ -257,6 +258,7 @@ def test_a_verb_stops_when_nobody_waits(
     monkeypatch.setattr(loop, "require_wanted", counted)
     monkeypatch.setattr(rollout, "token_ids", lambda stop: [])  # texts do not end by themselves
     with served([ONE]) as address:
+        httpx.get(f"{address}/runs/next-token", timeout=30)  # loads it
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(f"{address}/runs/next-token/generate", json={"max_tokens": 2000}, timeout=1)
         time.sleep(0.5)
