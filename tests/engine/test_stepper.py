@@ -19,6 +19,7 @@ from unrolled.decode.choose import make_chooser
 from unrolled.decode.config import Decoding
 from unrolled.decode.rollout import best_of, drawn, rollout
 from unrolled.decode.text import Begun, Writer
+from unrolled.decode.together import Row, Together
 from unrolled.engine.stepper import Stepper, lowered, stepped, stepper
 from unrolled.kernels import native
 
@@ -120,6 +121,28 @@ def test_prompts_of_different_lengths() -> None:
         chosen = torch.cat([block.tokens for block in blocks], 1)
         found.append([row[mine].tolist() for row, mine in zip(chosen, active, strict=True)])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+def test_rows_that_join_and_leave(level: str, name: str) -> None:
+    """Alone they make several ticks at once, beside others one; the tokens are those of torch."""
+    model = decoder(name, 8, sharpness=4.0)
+    together, waiting, found = Together(stepped), [*DECODINGS.values()], {}
+    with torch.no_grad():
+        for turn in range(200):
+            if waiting and turn % 3 == 0:
+                asked, prompt = waiting.pop().settled(True, 20), torch.tensor([[4, 5, 6, 7, 8][: 1 + len(waiting) % 5]])
+                row = Row(Begun(prompt, model, None), asked, [3], [0, 2], number=0)
+                together.join(row)
+                found[row] = []
+            for row, token in together.tick():
+                found[row].append(token.token)
+    assert len(found) == len(DECODINGS) and not len(together)
+    for row, mine in found.items():
+        choose = make_chooser(row.decoding, (0, 2))
+        with torch.no_grad():
+            alone = list(rollout(model, None, row.begun.prompt, None, choose, (3,), 20))
+        assert [int(column.tokens[0]) for column in alone] == mine
 
 
 def test_blocks_are_the_columns_of_a_rollout() -> None:

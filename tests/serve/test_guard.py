@@ -19,6 +19,8 @@ from unrolled.core.errors import UsageError
 from unrolled.core.task import Given
 from unrolled.decode import rollout
 from unrolled.decode.together import Together, Token
+from unrolled.engine import stepper
+from unrolled.kernels import native
 from unrolled.serve import impatient, start
 from unrolled.serve.counted import Counted
 from unrolled.serve.found import find
@@ -225,7 +227,8 @@ def test_a_client_that_goes_stops_the_work(
 
     monkeypatch.setattr(Together, "tick", endless)
     with served([ONE]) as address:
-        with pytest.raises(httpx.ReadTimeout), httpx.Client(timeout=0.5) as client:  # noqa: SIM117
+        httpx.get(f"{address}/runs/next-token", timeout=30)  # loads it
+        with pytest.raises(httpx.ReadTimeout), httpx.Client(timeout=1.0) as client:  # noqa: SIM117
             with client.stream("POST", f"{address}/v1/completions", json={**ASKED, "stream": stream}) as answer:
                 for _ in answer.iter_raw():
                     if ticks[0] > 20:
@@ -237,23 +240,30 @@ def test_a_client_that_goes_stops_the_work(
         assert ticks[0] == before
 
 
-def test_a_verb_stops_when_nobody_waits(served: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("loop", "level", "seconds"), [(rollout, "off", 0.005), (stepper, "", 0.3)])
+def test_a_verb_stops_when_nobody_waits(
+    served: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, loop: Any, level: str, seconds: float
+) -> None:
+    if not level and not native.built():
+        pytest.skip("no native library was built")
     steps = [0]
-    take = rollout.require_wanted
+    take = loop.require_wanted
 
     def counted() -> None:
         steps[0] += 1
-        time.sleep(0.005)
+        time.sleep(seconds)
         take()
 
-    monkeypatch.setattr(rollout, "require_wanted", counted)
+    monkeypatch.setenv(native.VARIABLE, level)
+    monkeypatch.setattr(loop, "require_wanted", counted)
     monkeypatch.setattr(rollout, "token_ids", lambda stop: [])  # texts do not end by themselves
     with served([ONE]) as address:
+        httpx.get(f"{address}/runs/next-token", timeout=30)  # loads it
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(f"{address}/runs/next-token/generate", json={"max_tokens": 2000}, timeout=1)
-        time.sleep(0.3)
+        time.sleep(0.5)
         before = steps[0]
-        time.sleep(0.2)
+        time.sleep(0.4)
         assert 0 < before == steps[0] < 1000
 
 

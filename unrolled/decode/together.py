@@ -2,18 +2,21 @@
 
 Every row has its own prompt, settings and noise, which is a function of (seed, the row's own number, tick), so it
 samples the same alone or beside others. Rows whose states have the same shapes take one step together, wherever each of
-them stands; the others, such as those whose states have grown to different lengths, take steps of their own.
+them stands; the others, such as those whose states have grown to different lengths, take steps of their own. A row that
+is alone makes several ticks at once where its step can (`Runs`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from unrolled.core import state as tree
+from unrolled.core.emission import Chooser
 from unrolled.core.finite import require_finite
 from unrolled.core.state import State
 from unrolled.decode.choose import log_probabilities, make_chooser
@@ -21,6 +24,31 @@ from unrolled.decode.config import Decoding
 from unrolled.decode.noise import Noise
 from unrolled.decode.rollout import Step
 from unrolled.decode.text import Begun
+
+TURN = 0.01  # seconds of several ticks of a row that is alone, about
+FIRST_TICKS, MOST_TICKS = 4, 64  # of a turn: the first tokens come at once, and others are not kept waiting
+
+
+class Ran(NamedTuple):
+    """Some ticks of one row: tokens and their log-probabilities, and where the next tick starts."""
+
+    tokens: list[int]
+    log_p: list[float]
+    y: Tensor  # [1, V]
+    state: State
+
+
+@runtime_checkable
+class Runs(Protocol):
+    """A step that can make many ticks of one row at once, each of them fed what the one before chose."""
+
+    def run(
+        self, y: Tensor, state: State, history: Tensor, choose: Chooser, stops: Collection[int], n_ticks: int,
+        noise: Noise,
+    ) -> Ran | None:  # fmt: skip
+        """At most so many ticks after the tokens of a history [1, T], of which y [1, V] are the last outputs; None
+        where it cannot make these."""
+        ...
 
 
 class Token(NamedTuple):
@@ -67,8 +95,12 @@ class _Group:
 class Together:
     """The texts that are being written now."""
 
-    def __init__(self) -> None:
+    def __init__(self, faster: Callable[[Step], Step] = lambda step: step) -> None:
+        """`faster` gives a step with the same results; it is asked once for each model."""
         self._groups: list[_Group] = []
+        self._faster = faster
+        self._steps: dict[int, tuple[Step, Step]] = {}  # by the id of a model, which is kept
+        self._ticks = FIRST_TICKS
 
     def __len__(self) -> int:
         return sum(len(group.rows) for group in self._groups)
@@ -76,9 +108,18 @@ class Together:
     @torch.no_grad()
     def join(self, row: Row) -> Tensor:
         """Read the prompt of a row, which takes part from now on; the outputs after each of its tokens [P, V]."""
-        y, state = row.begun.step(row.begun.prompt, row.begun.state)
-        self._groups.append(_Group([row], y[:, -1], state, row.begun.step))
+        step, self._ticks = self._step_of(row), FIRST_TICKS
+        y, state = step(row.begun.prompt, row.begun.state)
+        self._groups.append(_Group([row], y[:, -1], state, step))
         return y[0]
+
+    def _step_of(self, row: Row) -> Step:
+        step = row.begun.step
+        if not isinstance(step, torch.nn.Module):
+            return step
+        if id(step) not in self._steps:
+            self._steps[id(step)] = step, self._faster(step)
+        return self._steps[id(step)][1]
 
     def leave(self, rows: Sequence[Row]) -> None:
         """Rows that are no longer wanted."""
@@ -88,7 +129,9 @@ class Together:
 
     @torch.no_grad()
     def tick(self) -> list[tuple[Row, Token]]:
-        """The next token of every row."""
+        """The next token of every row, or the next ones of a row that is alone."""
+        if len(self) == 1 and (found := self._several(self._groups[0])) is not None:
+            return found
         told = [each for group in self._groups for each in _chosen(group)]
         for group in self._groups:
             ended = {id(row) for row, token in told if token.last}
@@ -98,6 +141,24 @@ class Together:
             tokens = torch.tensor([[row.history[-1]] for row in group.rows], device=group.y.device)
             y, group.state = group.step(tokens, group.state)  # [B, 1, V]
             group.y = y[:, -1]
+        return told
+
+    def _several(self, group: _Group) -> list[tuple[Row, Token]] | None:
+        """Several ticks of the only row."""
+        row, step = group.rows[0], group.step
+        if row.top or not isinstance(step, Runs):
+            return None
+        began, history = time.monotonic(), torch.tensor([row.history])
+        ran = step.run(group.y, group.state, history, row.chooser, row.stops, min(self._ticks, row.left), row.noise)
+        if ran is None:
+            return None
+        late = time.monotonic() - began > TURN
+        self._ticks = max(1, self._ticks // 2) if late else min(MOST_TICKS, 2 * self._ticks)
+        require_finite(ran.log_p)
+        group.y, group.state = ran.y, ran.state
+        told = [(row, _noted(row, token, own, [])) for token, own in zip(ran.tokens, ran.log_p)]
+        if told[-1][1].last:
+            self._groups = []
         return told
 
 
@@ -117,14 +178,14 @@ def _chosen(group: _Group) -> list[tuple[Row, Token]]:
             tokens[i] = token
     own = log_p.gather(1, torch.tensor(tokens, device=log_p.device)[:, None])[:, 0].tolist()
     require_finite(own)
-    return [(row, _told(row, tokens[i], own[i], log_p[i])) for i, row in enumerate(group.rows)]
+    return [(row, _noted(row, tokens[i], own[i], likeliest(log_p[i], row.top))) for i, row in enumerate(group.rows)]
 
 
-def _told(row: Row, token: int, own: float, log_p: Tensor) -> Token:
+def _noted(row: Row, token: int, own: float, top: list[tuple[int, float]]) -> Token:
     row.history.append(token)
     row.left -= 1
     stopped = token in row.stops
-    return Token(token, own, likeliest(log_p, row.top), stopped or row.left == 0, stopped)
+    return Token(token, own, top, stopped or row.left == 0, stopped)
 
 
 def likeliest(log_p: Tensor, n: int) -> list[tuple[int, float]]:

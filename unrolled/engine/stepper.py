@@ -23,10 +23,12 @@ from unrolled.core.causal import Causal
 from unrolled.core.emission import Chooser
 from unrolled.core.errors import DataError
 from unrolled.core.state import State
+from unrolled.core.stopping import require_wanted
 from unrolled.core.trace import tracing
 from unrolled.decode.choose import ByDecoding, no_choice
 from unrolled.decode.noise import Noise
 from unrolled.decode.rollout import Block, Step
+from unrolled.decode.together import Ran
 from unrolled.engine.builder import CannotLower
 from unrolled.engine.operations import DrawingStruct
 from unrolled.engine.program import NUMBERS, Program, Stream, fits, program_of
@@ -95,17 +97,41 @@ class Stepper:
         noise: Noise,
     ) -> Iterator[Block] | None:
         """The ticks after the first chunk, many at a time; None where native code cannot make them."""
-        settings = choose if isinstance(choose, ByDecoding) else None
-        if settings is None or noise.n != 1 or y.dtype != self.program.dtype or self.program.reads != "tokens":
+        if not self._draws(y, state, prompt, choose, noise):
             return None
-        if not self._may(prompt[:, :1], state) or prompt.dim() != 2:
-            return None
-        wanted = Wanted(prompt, lengths, settings, stops, max_steps, noise)
+        assert isinstance(choose, ByDecoding)
+        wanted = Wanted(prompt, lengths, choose, stops, max_steps, noise)
         return self._blocks(Drawing(self.program, y, wanted), Stream(self.program, state, len(prompt)), wanted)
+
+    def run(
+        self, y: Tensor, state: State, history: Tensor, choose: Chooser, stops: Collection[int], n_ticks: int,
+        noise: Noise,
+    ) -> Ran | None:  # fmt: skip
+        """At most so many ticks of one row after the tokens of a history [1, T]; None where native code cannot make
+        them."""
+        if not self._draws(y, state, history, choose, noise):
+            return None
+        assert isinstance(choose, ByDecoding)
+        lengths = torch.tensor([history.shape[1]])
+        drawing = Drawing(self.program, y, Wanted(history, lengths, choose, stops, n_ticks + 1, noise))
+        stream = Stream(self.program, state, 1)
+        stream.make_room(n_ticks)
+        block = drawing.run(self._draw, stream, n_ticks)
+        if drawing.fault == NO_CHOICE:
+            raise DataError(no_choice(drawing.struct.row))
+        if drawing.fault:
+            self._report(drawing.fault, block.tokens[:, -1:], stream.tree())
+        return Ran(block.tokens[0].tolist(), block.log_p[0].tolist(), drawing.y, stream.tree())
+
+    def _draws(self, y: Tensor, state: State, prompt: Tensor, choose: Chooser, noise: Noise) -> bool:
+        """Whether native code can choose by this."""
+        usual = isinstance(choose, ByDecoding) and noise.n == 1 and y.dtype == self.program.dtype
+        return usual and self.program.reads == "tokens" and prompt.dim() == 2 and self._may(prompt[:, :1], state)
 
     def _blocks(self, drawing: Drawing, stream: Stream, wanted: Wanted) -> Iterator[Block]:
         n, end = FIRST_TICKS, int(wanted.lengths.max()) + wanted.max_steps
         while drawing.alive.any():
+            require_wanted()
             n_ticks = min(n, end - drawing.tick)
             stream.make_room(n_ticks)
             block = drawing.run(self._draw, stream, n_ticks)
@@ -146,6 +172,11 @@ class Drawing:
             n_stops=len(self._held["stops"]), n_given=prompt.shape[1],
             **{name: each.ctypes.data if each.size else None for name, each in self._held.items()},
         )  # fmt: skip
+
+    @property
+    def y(self) -> Tensor:
+        """The outputs that the next choice is made from [B, V]."""
+        return torch.from_numpy(self._held["y"])
 
     def run(self, draw: Callable[..., int], stream: Stream, n_ticks: int) -> Block:
         B = stream.rows

@@ -11,6 +11,7 @@ from typing import Any
 from unrolled.core.opening import closed
 from unrolled.core.stopping import Stopped, stopped_by
 from unrolled.decode.together import Row, Together
+from unrolled.engine.stepper import stepped
 from unrolled.layers.attention.packed import packed_weights
 from unrolled.runs.run import Run
 from unrolled.serve.found import Place
@@ -31,7 +32,7 @@ class Worker:
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._active: list[tuple[Job, Iterator[Any]]] = []
         self._pending: list[tuple[Writing, int]] = []  # rows that have not joined
-        self._together = Together()
+        self._together = Together(stepped)
         self._owner: dict[int, tuple[Writing, int]] = {}  # by the id of a row
         self._count, self._lock = 0, threading.Lock()
         self.ended = False
