@@ -36,6 +36,13 @@ def level(request: pytest.FixtureRequest) -> Iterator[str]:
         yield request.param
 
 
+@pytest.fixture(autouse=True)
+def highest() -> Iterator[None]:
+    """Where a test does not say which level: the highest, also where the environment says off."""
+    with native.using(LEVELS[-1]):
+        yield
+
+
 def native_step(model: Causal) -> Stepper:
     found = lowered(model)
     assert isinstance(found, Stepper), found
@@ -210,7 +217,8 @@ def test_two_threads_write_with_one_model() -> None:
     found: dict[int, list] = {}
 
     def write(i: int) -> None:
-        found[i] = tokens(native_step(model), asked[i], 800)
+        with native.using(LEVELS[-1]):
+            found[i] = tokens(native_step(model), asked[i], 800)
 
     threads = [threading.Thread(target=write, args=(i,)) for i in range(4)]
     for thread in threads:
