@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.commands import run_unrolled
 from unrolled.kernels import native
 
@@ -33,7 +35,9 @@ def test_a_level_that_is_none(monkeypatch) -> None:
     assert done.stderr == "unrolled: invalid value UNROLLED_NATIVE='fast': expected off, v2, v3, v4, neon\n"
 
 
+@pytest.mark.skipif(not native.built(), reason="no native library was built")
 def test_how_a_run_generates(monkeypatch) -> None:
+    monkeypatch.delenv("UNROLLED_NATIVE", raising=False)
     runs = Path(__file__).parents[1] / "fixtures" / "runs"
 
     def told(name: str) -> str:
@@ -45,4 +49,4 @@ def test_how_a_run_generates(monkeypatch) -> None:
     monkeypatch.setenv("UNROLLED_NATIVE", "off")
     assert told("next-token") == "by torch, tick by tick: no native kernels (UNROLLED_NATIVE=off)"
     monkeypatch.delenv("UNROLLED_NATIVE")
-    assert native.loaded().level == "off" or told("next-token") == "natively"
+    assert told("next-token") == "natively"
