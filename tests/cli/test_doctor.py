@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+
+import pytest
 
 from tests.commands import run_unrolled
 from unrolled.kernels import native
@@ -30,3 +33,20 @@ def test_a_level_that_is_none(monkeypatch) -> None:
     monkeypatch.setenv("UNROLLED_NATIVE", "fast")
     done = run_unrolled("doctor", "--no-speed", code=2)
     assert done.stderr == "unrolled: invalid value UNROLLED_NATIVE='fast': expected off, v2, v3, v4, neon\n"
+
+
+@pytest.mark.skipif(not native.built(), reason="no native library was built")
+def test_how_a_run_generates(monkeypatch) -> None:
+    monkeypatch.delenv("UNROLLED_NATIVE", raising=False)
+    runs = Path(__file__).parents[1] / "fixtures" / "runs"
+
+    def told(name: str) -> str:
+        lines = run_unrolled("doctor", str(runs / name), "--no-speed").stdout.splitlines()
+        return next(line for line in lines if line.startswith("generates")).removeprefix("generates").strip()
+
+    assert told("translate") == "by torch, tick by tick: AttentionDecoder has no native form"
+    assert told("classify") == "not at all: the model reads whole sequences"
+    monkeypatch.setenv("UNROLLED_NATIVE", "off")
+    assert told("next-token") == "by torch, tick by tick: no native kernels (UNROLLED_NATIVE=off)"
+    monkeypatch.delenv("UNROLLED_NATIVE")
+    assert told("next-token") == "natively"

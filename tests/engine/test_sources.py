@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -34,6 +34,12 @@ BODIES: dict[str, Callable] = {
     "blocks": lambda: gpt.attending(BLOCKS, D, SOURCE),
     "blocks-post": lambda: gpt.attending(BLOCKS.updated(POST), D, SOURCE),
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def highest() -> Iterator[None]:
+    with native.using([level for level in native.built() if level in native.allowed()[0]][-1]):
+        yield
 
 
 def started(name: str, rows: int) -> tuple[Decoder, object]:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.engine.decoders import CAUSAL, decoder
+from tests.engine.decoders import BODIES, CAUSAL, decoder
 from unrolled.core import state as tree
 from unrolled.core.causal import Causal
 from unrolled.core.errors import DataError
@@ -17,11 +17,14 @@ from unrolled.core.trace import trace
 from unrolled.decode.beam import beam_search
 from unrolled.decode.choose import make_chooser
 from unrolled.decode.config import Decoding
+from unrolled.decode.noise import Noise
 from unrolled.decode.rollout import best_of, drawn, rollout
 from unrolled.decode.text import Begun, Writer
 from unrolled.decode.together import Row, Together
 from unrolled.engine.stepper import Stepper, lowered, stepped, stepper
 from unrolled.kernels import native
+from unrolled.layers.parts.assembled import Decoder
+from unrolled.layers.parts.embedding import Affine
 
 LEVELS = [level for level in native.built() if level in native.allowed()[0]]
 pytestmark = pytest.mark.skipif(not LEVELS, reason="no native library was built")
@@ -32,6 +35,13 @@ V = 11
 def level(request: pytest.FixtureRequest) -> Iterator[str]:
     with native.using(request.param):
         yield request.param
+
+
+@pytest.fixture(autouse=True)
+def highest() -> Iterator[None]:
+    """Where a test does not say which level: the highest, also where the environment says off."""
+    with native.using(LEVELS[-1]):
+        yield
 
 
 def native_step(model: Causal) -> Stepper:
@@ -230,7 +240,8 @@ def test_two_threads_write_with_one_model() -> None:
     found: dict[int, list] = {}
 
     def write(i: int) -> None:
-        found[i] = tokens(native_step(model), asked[i], 800)
+        with native.using(LEVELS[-1]):
+            found[i] = tokens(native_step(model), asked[i], 800)
 
     threads = [threading.Thread(target=write, args=(i,)) for i in range(4)]
     for thread in threads:
@@ -331,3 +342,20 @@ def test_streams_are_written_piece_by_piece() -> None:
         list(writer.stream(Begun(torch.tensor([[1, 2]]), step, None), asked)) for step in (model, native_step(model))
     ]
     assert both[0] == both[1]
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+def test_vectors_in_place_of_tokens(level: str, rows: int) -> None:
+    torch.manual_seed(2)
+    model = Decoder(Affine(3, 6), BODIES["tcn"](6, 7), None).eval()
+    step = native_step(model)
+    assert step.program.reads == "numbers"
+    with torch.no_grad():
+        _, state = model(torch.randn(rows, 4, 3), None)
+        own = tree.clone(state)
+        for _ in range(20):
+            x = torch.randn(rows, 1, 3)
+            (y, state), (z, own) = model(x, state), step(x, own)
+            assert torch.allclose(y, z, atol=1e-5)
+    assert step.draw(y[:, 0], own, torch.ones(rows, 1).long(), torch.ones(rows).long(), make_chooser(Decoding()), (), 3,
+                     Noise(0, torch.arange(rows))) is None  # fmt: skip

@@ -74,7 +74,7 @@ def generates(path: str) -> str:
     if decoder is None:
         return "not at all: the model reads whole sequences"
     found = lowered(decoder)
-    return f"by torch, tick by tick: {found}" if isinstance(found, str) else "natively, many tokens in one call"
+    return f"by torch, tick by tick: {found}" if isinstance(found, str) else "natively"
 
 
 def measured() -> list[dict[str, Any]]:

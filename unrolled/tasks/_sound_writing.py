@@ -10,6 +10,7 @@ from unrolled.core.errors import UsageError
 from unrolled.core.progress import advanced
 from unrolled.decode.rollout import Candidate, best_of
 from unrolled.decode.text import Begun
+from unrolled.engine.stepper import stepped
 
 USUAL = 1.0  # seconds that are written unless others are asked for
 LONGEST = 10**8  # samples that are written at once
@@ -30,7 +31,7 @@ def written(begun: Begun, decoding: Any, steps: int, emission: Any) -> list[Cand
     """n recordings of `steps` samples, the most probable first."""
     asked = decoding.settled(samples=True, max_tokens=steps)
     n, (start, step, state) = max(asked.n, asked.best_of or 1), begun
-    counted, choose = Counted(step, steps), emission.chooser(asked)
+    counted, choose = Counted(stepped(step), steps), emission.chooser(asked)
     (found,) = best_of(n, counted, state, start, None, choose, (), steps, seed=asked.seed, of=emission)
     return found[: asked.n]
 

@@ -53,6 +53,7 @@ from unrolled.data.sources.pianoroll import (
 from unrolled.decode.rollout import best_of
 from unrolled.decode.text import Begun
 from unrolled.emissions.bits import Bits
+from unrolled.engine.stepper import stepped
 from unrolled.objectives import metrics
 from unrolled.tasks import _next
 
@@ -264,7 +265,10 @@ class Task(_next.NextTask):
 
     def go_on(self, begun: Begun, decoding: Any) -> list[dict[str, Any]]:
         asked, bits = decoding.settled(samples=True, max_tokens=MOST_FRAMES), self.emission
-        n, (start, step, state) = max(asked.n, asked.best_of or 1), begun  # start [1, 1 + P, D]
+        n, (start, step, state) = (
+            max(asked.n, asked.best_of or 1),
+            begun._replace(step=stepped(begun.step)),
+        )  # start [1, 1 + P, D]
         choose = bits.chooser(asked)
         (found,) = best_of(n, step, state, start, None, choose, (), asked.max_tokens, seed=asked.seed, of=bits)
         return [
