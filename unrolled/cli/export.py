@@ -70,7 +70,9 @@ def _list(found: dict[str, str | None], json: bool) -> None:
         print_json(facts)
         return
     for fact in facts:
-        print(f"{fact['target']:<8} {fact['what']}" + (f"\n{'':<8} not available: {fact['not']}" if fact["not"] else ""))
+        print(
+            f"{fact['target']:<8} {fact['what']}" + (f"\n{'':<8} not available: {fact['not']}" if fact["not"] else "")
+        )
 
 
 def _size(n: int) -> str:

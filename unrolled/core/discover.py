@@ -31,7 +31,11 @@ from unrolled.core.opening import CODE, read_bytes
 from unrolled.core.spec import ModelSpec, WrongField, explained
 from unrolled.core.verb import VerbSpec
 
-KINDS = {"inspect": "question", "builtin": "built-in data set", "exports": "export target"}  # what a file of a room is; others are one of many
+KINDS = {
+    "inspect": "question",
+    "builtin": "built-in data set",
+    "exports": "export target",
+}  # what a file of a room is; others are one of many
 
 
 class Room:

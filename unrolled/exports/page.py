@@ -94,7 +94,9 @@ def _page(run: Any, found: Carried, mode: Mode, request: Request) -> str:
             "outputs": [port._asdict() for port in graph.outputs],
         } for name, graph in found.graphs.items()
     }  # fmt: skip
-    model = json.dumps({"facts": facts, "graphs": graphs, "weights": listed}, ensure_ascii=False).replace("<", "\\u003c")
+    model = json.dumps({"facts": facts, "graphs": graphs, "weights": listed}, ensure_ascii=False).replace(
+        "<", "\\u003c"
+    )
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(_own("page.html.jinja")).render(
         title=run.path.resolve().name, about=mode.about, mode=mode.name, words=mode, example=_example(run, mode),
@@ -117,7 +119,16 @@ def _weights(found: Carried, precision: str) -> tuple[list[dict[str, Any]], byte
             raise Refused(f"a page has no numbers of the type {dtype}")
         stored = precision if dtype == "float32" else dtype
         data = value.to(torch.float16 if stored == "float16" else value.dtype).contiguous().numpy().tobytes()
-        listed.append({"name": name, "dtype": dtype, "shape": [*value.shape], "at": len(blob), "size": len(data), "stored": stored})
+        listed.append(
+            {
+                "name": name,
+                "dtype": dtype,
+                "shape": [*value.shape],
+                "at": len(blob),
+                "size": len(data),
+                "stored": stored,
+            }
+        )
         blob += data
     return listed, bytes(blob)
 
@@ -160,7 +171,9 @@ def _example(run: Any, mode: Mode) -> str:
     """What the field begins with: an input of the run."""
     if mode.name == "forecast":
         given = next(iter(run.task.read(None)))[0]
-        return "\n".join(f"{value:.6g}" for value in run.task.before(given, run.task.codec.horizon)[2] if value is not None)
+        return "\n".join(
+            f"{value:.6g}" for value in run.task.before(given, run.task.codec.horizon)[2] if value is not None
+        )
     value = run.first_input()
     if isinstance(value, str):
         return value[:300] if mode.name == "label" else value[:40]

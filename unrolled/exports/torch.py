@@ -41,7 +41,7 @@ def why_not(run: Any) -> str | None:
     return None
 
 
-def write(run: Any, out: Path, request: Request) -> Written:
+def write(run: Any, out: Path, _: Request) -> Written:
     """The module and its weights."""
     examples = examples_of(run)
     found = carried(run.model, examples)
@@ -223,7 +223,9 @@ class _Module:
         with torch.no_grad():
             if graph == "step":
                 y, after = named.step(*first, rest)
-                moved = {f"{name}.next": after[name] for name in (p.name.removesuffix(".next") for p in ports.outputs[1:])}
+                moved = {
+                    f"{name}.next": after[name] for name in (p.name.removesuffix(".next") for p in ports.outputs[1:])
+                }
                 found = {ports.outputs[0].name: y, **moved}
             elif graph == "condition":
                 found = named.condition(*first, *rest.values())

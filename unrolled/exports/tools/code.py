@@ -48,7 +48,9 @@ def expression(operation: Operation) -> str:
         return f"{told[0]}({', '.join(told[1:])})"
     if operation.op == "scan":
         return f"along({', '.join(told)})"
-    told += [f"{name}={_option(name, value)}" for name, value in named.items() if value is not None and name != "pin_memory"]
+    told += [
+        f"{name}={_option(name, value)}" for name, value in named.items() if value is not None and name != "pin_memory"
+    ]
     return f"aten.{operation.op.split('.')[0]}({', '.join(told)})"
 
 
@@ -70,5 +72,3 @@ def _option(name: str, value: Any) -> str:
 
 
 DTYPES = {"float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"}
-
-

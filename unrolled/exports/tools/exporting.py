@@ -41,7 +41,9 @@ def _target(run: Run, suffix: str, out: str | Path | None) -> Path:
     if out is None:
         return run.path / FOLDER / f"{run.path.resolve().name}{suffix}"
     if Path(out).suffix != suffix:
-        raise UsageError(f"{out}: the file of this export ends in {suffix}; name it with {option('out', f'NAME{suffix}')}")
+        raise UsageError(
+            f"{out}: the file of this export ends in {suffix}; name it with {option('out', f'NAME{suffix}')}"
+        )
     return Path(out)
 
 

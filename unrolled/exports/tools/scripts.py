@@ -27,11 +27,17 @@ def engine_here() -> str | None:
 def ran(engine: str, page: str, question: str) -> Any:
     """The value of an expression in a page, whose scripts have run."""
     with tempfile.TemporaryDirectory() as folder:
-        return _in_node(Path(folder), page, question) if engine == "node" else _in_browser(engine, Path(folder), page, question)
+        return (
+            _in_node(Path(folder), page, question)
+            if engine == "node"
+            else _in_browser(engine, Path(folder), page, question)
+        )
 
 
 def _in_browser(engine: str, folder: Path, page: str, question: str) -> Any:
-    told = "<pre id=told></pre><script>document.getElementById('told').textContent = JSON.stringify(%s);</script></body>"
+    told = (
+        "<pre id=told></pre><script>document.getElementById('told').textContent = JSON.stringify(%s);</script></body>"
+    )
     asked = page.replace("</body>", told % question.replace("</", "<\\/"))
     (folder / "page.html").write_text(asked, encoding="utf-8")
     words = [engine, *QUIET, f"--user-data-dir={folder / 'profile'}", "--dump-dom", (folder / "page.html").as_uri()]
@@ -43,7 +49,8 @@ def _in_browser(engine: str, folder: Path, page: str, question: str) -> Any:
 
 
 DOCUMENT = """
-const parts = Object.fromEntries([...page.matchAll(/<script[^>]* id="(\\w+)">([^]*?)<\\/script>/g)].map(each => [each[1], each[2]]));
+const found = page.matchAll(/<script[^>]* id="(\\w+)">([^]*?)<\\/script>/g);
+const parts = Object.fromEntries([...found].map(each => [each[1], each[2]]));
 globalThis.document = {getElementById: id => ({textContent: parts[id], addEventListener() {}, value: ""})};
 """
 

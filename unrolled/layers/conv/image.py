@@ -128,5 +128,7 @@ class ImagePosition(nn.Module):
             return z + (r[:, None] + c).permute(2, 0, 1)  # padding may stand beyond the table
         half = 2 * -(-self.d_model // 4)
         r, c = sinusoids(i, half, BASE), sinusoids(j, half, BASE)  # [H, half], [W, half]
-        both = torch.cat([r[:, None].expand(-1, j.shape[0], -1), c.expand(i.shape[0], -1, -1)], dim=-1)  # [H, W, 2 half]
+        both = torch.cat(
+            [r[:, None].expand(-1, j.shape[0], -1), c.expand(i.shape[0], -1, -1)], dim=-1
+        )  # [H, W, 2 half]
         return z + both[..., : self.d_model].to(z.dtype).permute(2, 0, 1)
