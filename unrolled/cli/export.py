@@ -32,7 +32,7 @@ def command(
 
         unrolled export runs/lstm-python-docs --to onnx
 
-        unrolled export runs/lstm-python-docs --to onnx -o lm.onnx
+        unrolled export runs/lstm-python-docs --to page -o lm.html --set precision=float16
     """
     from unrolled.core import discover
     from unrolled.core.config import parse_assignments
