@@ -34,11 +34,13 @@ def ran(engine: str, page: str, question: str) -> Any:
         )
 
 
+RESULT = (
+    "<pre id=result></pre><script>document.getElementById('result').textContent = JSON.stringify(%s);</script></body>"
+)
+
+
 def _in_browser(engine: str, folder: Path, page: str, question: str) -> Any:
-    shown = (
-        "<pre id=result></pre><script>document.getElementById('result').textContent = JSON.stringify(%s);</script></body>"
-    )
-    asked = page.replace("</body>", shown % question.replace("</", "<\\/"))
+    asked = page.replace("</body>", RESULT % question.replace("</", "<\\/"))
     (folder / "page.html").write_text(asked, encoding="utf-8")
     words = [engine, *QUIET, f"--user-data-dir={folder / 'profile'}", "--dump-dom", (folder / "page.html").as_uri()]
     done = subprocess.run(words, capture_output=True, timeout=SECONDS, check=False)
