@@ -26,7 +26,9 @@ onnxruntime = pytest.importorskip("onnxruntime")
 PAGE = Path(__file__).parents[2] / "docs" / "exporting.md"
 QUICK = ("next-token", "next-token-tied", "classify", "translate-transformer", "forecast")  # the others: `make faults`
 REFUSED = {"classify-logistic", "recall"}
-CARRIED = [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in CASES if name not in REFUSED]
+CARRIED = [
+    name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in CASES if name not in REFUSED
+]
 
 
 def facts_of(file: Path) -> tuple[Any, dict[str, Any]]:
@@ -100,7 +102,9 @@ def test_what_cannot_be_a_graph_is_refused(name: str, run_of: Any, tmp_path: Pat
     assert onnx.EXPORT.why_not(run_of(name))
 
 
-def test_an_export_that_differs_is_refused(run_of: Any, exported: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_export_that_differs_is_refused(
+    run_of: Any, exported: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     exported("next-token", "onnx")
     monkeypatch.setattr(parity, "LARGEST", 1e-12)
     with pytest.raises(UsageError, match="differ from those of the run by"):
@@ -108,7 +112,9 @@ def test_an_export_that_differs_is_refused(run_of: Any, exported: Any, monkeypat
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_missing_package_is_named_with_its_extra(run_of: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_package_is_named_with_its_extra(
+    run_of: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(UsageError, match=r"onnxruntime is not installed.*pip install 'unrolled\[onnx\]'"):
         export(run_of("next-token"), "onnx", tmp_path / "a.onnx")

@@ -47,9 +47,12 @@ def test_the_outputs_are_those_of_the_run(name: str, exported: Any) -> None:
     assert exported(name, "page").difference <= 1e-5
 
 
+FEW = {"d_model": 8, "d_ff": 8, "n_heads": 2, "n_layers": 1}
 SMALL: dict[str, dict[str, Any]] = {
-    "lstm": {"d_state": 5, "n_layers": 2, "initial": "learned"}, "elman": {"d_state": 5}, "tcn": {"widths": [4, 4], "kernel": 3},
-    "transformer": {"d_model": 8, "d_ff": 8, "n_heads": 2, "n_layers": 1, "window": 0, "position": "learned", "n_positions": 60},
+    "lstm": {"d_state": 5, "n_layers": 2, "initial": "learned"},
+    "elman": {"d_state": 5},
+    "tcn": {"widths": [4, 4], "kernel": 3},
+    "transformer": FEW | {"window": 0, "position": "learned", "n_positions": 60},
     "wavenet": {},
 }  # fmt: skip
 
@@ -61,7 +64,9 @@ def other(run: Run, model: str, settings: dict[str, Any]) -> Run:
     return Run(run.directory, config, run.task, made)
 
 
-@pytest.mark.parametrize("model", [n if n in ("elman", "tcn") else pytest.param(n, marks=pytest.mark.long) for n in SMALL])
+@pytest.mark.parametrize(
+    "model", [n if n in ("elman", "tcn") else pytest.param(n, marks=pytest.mark.long) for n in SMALL]
+)
 def test_other_models_that_write(model: str, run_of: Any, tmp_path: Path) -> None:
     assert export(other(run_of("next-token"), model, SMALL[model]), "page", tmp_path / "a.html").difference <= 1e-5
 
@@ -69,7 +74,7 @@ def test_other_models_that_write(model: str, run_of: Any, tmp_path: Path) -> Non
 @pytest.mark.long
 @pytest.mark.parametrize("model", ["bigru", "birnn", "dan", "transformer-encoder"])
 def test_other_models_that_label(model: str, run_of: Any, tmp_path: Path) -> None:
-    settings = {"d_model": 8, "d_ff": 8, "n_heads": 2, "n_layers": 1} if model == "transformer-encoder" else {}
+    settings = FEW if model == "transformer-encoder" else {}
     assert export(other(run_of("classify"), model, settings), "page", tmp_path / "a.html").difference <= 1e-5
 
 
@@ -119,7 +124,9 @@ def test_a_page_asks_for_nothing_and_shows_texts_as_texts(exported: Any) -> None
     assert not re.search(r"\b(src|href)=|innerHTML|insertAdjacentHTML|document\.write|\beval\b|fetch\(|XMLHttp", text)
 
 
-def test_words_of_the_data_cannot_leave_their_place(run_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_of_the_data_cannot_leave_their_place(
+    run_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     odd = "</script><script>alert(1)</script>"
     monkeypatch.setattr(page, "_example", lambda run, mode: odd)
     before = page.facts_of
@@ -142,7 +149,7 @@ def test_in_a_real_browser(exported: Any, run_of: Any) -> None:
 @needs_node
 def test_the_known_operations_are_those_of_the_engine() -> None:
     text = "\n".join(page._own(name) for name in page.SCRIPTS)
-    (head, foot) = ("<script id=\"model\">{}</script><script id=\"weights\"></script>", "")
+    (head, foot) = ('<script id="model">{}</script><script id="weights"></script>', "")
     found = scripts.ran("node", f'{head}<script id="code">{text}</script>{foot}', "Object.keys(OPS)")
     assert {*found} | {"call", "scan"} == KNOWN
 

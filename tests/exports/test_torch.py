@@ -16,7 +16,9 @@ from tests.fixtures.make import CASES
 
 QUICK = ("next-token", "next-token-tied", "classify", "translate-transformer", "forecast")  # the others: `make faults`
 REFUSED = {"classify-logistic", "recall"}
-CARRIED = [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in CASES if name not in REFUSED]
+CARRIED = [
+    name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in CASES if name not in REFUSED
+]
 ALONE = """
 import sys, numpy as np
 sys.modules["unrolled"] = None
@@ -41,7 +43,9 @@ def test_the_outputs_are_those_of_the_run(name: str, exported: Any) -> None:
     """The export itself compares 3 batch sizes over 50 ticks and refuses what differs."""
     weights, file = exported(name, "torch").files
     assert exported(name, "torch").difference <= 1e-5
-    assert "unrolled" not in [line.split()[1].split(".")[0] for line in file.read_text().splitlines() if line.startswith(("import", "from"))]
+    assert "unrolled" not in [
+        line.split()[1].split(".")[0] for line in file.read_text().splitlines() if line.startswith(("import", "from"))
+    ]
     assert weights.suffix == ".safetensors"
 
 

@@ -32,7 +32,7 @@ def command(
 
         unrolled export runs/lstm-python-docs --to onnx
 
-        unrolled export runs/lstm-python-docs --to onnx -o lm.onnx
+        unrolled export runs/lstm-python-docs --to page -o lm.html --set precision=float16
     """
     from unrolled.core import discover
     from unrolled.core.config import parse_assignments
@@ -49,14 +49,14 @@ def command(
         _list(reasons(opened), json)
         return
     written = export(opened, to, out, parse_assignments(set_ or []))
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "files": [str(file) for file in written.files], "bytes": [file.stat().st_size for file in written.files],
         "difference": written.difference, "checked": written.checked,
     }  # fmt: skip
     if json:
-        print_json(told)
+        print_json(facts)
         return
-    for file, size in zip(told["files"], told["bytes"]):
+    for file, size in zip(facts["files"], facts["bytes"]):
         print(f"{file}   {_size(size)}")
     largest = "" if written.difference is None else f": largest difference {written.difference:.1e}"
     print(f"{written.checked}{largest}")

@@ -40,7 +40,7 @@ def why_not(run: Any) -> str | None:
     return None
 
 
-def write(run: Any, out: Path, request: Request) -> Written:
+def write(run: Any, out: Path, _: Request) -> Written:
     """One file for each function of the model."""
     require_packages()
     examples = examples_of(run)

@@ -41,7 +41,7 @@ def why_not(run: Any) -> str | None:
     return None
 
 
-def write(run: Any, out: Path, request: Request) -> Written:
+def write(run: Any, out: Path, _: Request) -> Written:
     """The module and its weights."""
     examples = examples_of(run)
     found = carried(run.model, examples)
@@ -82,8 +82,8 @@ def along(tick, carried, inputs, constants):
     outputs = []
     for elements in zip(*(each.unbind(0) for each in inputs)):
         found = tick(*carried, *elements, *constants)
-        carried, told = found[: len(carried)], found[len(carried) :]
-        outputs.append(told)
+        carried, y = found[: len(carried)], found[len(carried) :]
+        outputs.append(y)
     return [*carried, *(torch.stack(each) for each in zip(*outputs))]
 
 
@@ -167,9 +167,9 @@ READ = '''
 
 
 def _text(found: Carried, facts: Mapping[str, Any], weights: str) -> str:
-    told = repr(json.dumps(facts, ensure_ascii=True))
+    literal = repr(json.dumps(facts, ensure_ascii=True))
     usage = USAGE[found.kind]
-    lines = [HEAD.replace("{usage}", usage).replace("{facts}", told).replace("{weights}", repr(weights))]
+    lines = [HEAD.replace("{usage}", usage).replace("{facts}", literal).replace("{weights}", repr(weights))]
     lines += [f"{name} = {value!r}\n" for name, value in _names(found)]
     programs = {name: program_of(graph) for name, graph in found.graphs.items()}
     lines += ["PARTS = [  # name, type, shape, whether it is trained", *_parts(found), "]", "", ""]

@@ -35,23 +35,23 @@ def bodies(program: Program) -> Iterator[str]:
 
 def expression(operation: Operation) -> str:
     args, named = operation.given
-    told = [written(each) for each in args]
+    words = [written(each) for each in args]
     if operation.op == "item":
-        return f"{told[0]}[{told[1]}]"
+        return f"{words[0]}[{words[1]}]"
     if operation.op in INFIX:
-        return f" {operation.op} ".join(told)
+        return f" {operation.op} ".join(words)
     if operation.op == "neg" and not isinstance(args[0], Ref):
-        return f"-{told[0]}"
+        return f"-{words[0]}"
     if operation.op in ("max", "min") and len(args) == 2 and not named:
-        return f"{operation.op}({', '.join(told)})"
+        return f"{operation.op}({', '.join(words)})"
     if operation.op == "call":
-        return f"{told[0]}({', '.join(told[1:])})"
+        return f"{words[0]}({', '.join(words[1:])})"
     if operation.op == "scan":
-        return f"along({', '.join(told)})"
-    told += [
+        return f"along({', '.join(words)})"
+    words += [
         f"{name}={_option(name, value)}" for name, value in named.items() if value is not None and name != "pin_memory"
     ]
-    return f"aten.{operation.op.split('.')[0]}({', '.join(told)})"
+    return f"aten.{operation.op.split('.')[0]}({', '.join(words)})"
 
 
 def written(value: Any) -> str:

@@ -43,11 +43,6 @@ class Examples:
         lengths[0] = positions
         return torch.arange(positions) < lengths
 
-    @property
-    def has_mask(self) -> bool:
-        """Whether a source is a sequence: a class, or a unit of measurement, is not."""
-        return not self.in_units and not self.ports.n_classes
-
     def source(self, rows: int, positions: int) -> tuple[Tensor, Tensor | None]:
         """What a decoder is started with, and its mask."""
         if self.in_units:
@@ -57,6 +52,8 @@ class Examples:
             return units, None
         if self.ports.n_classes:
             return self._ids((rows,), self.ports.n_classes), None
+        if self.ports.condition is not None:
+            return self._numbers((rows, positions, self.ports.condition.width)), None
         ports, mask = self.ports.source or SourcePorts(0), self.mask(rows, positions)
         if ports.d_in is None:
             return self._ids((rows, positions), ports.n_tokens), mask

@@ -26,7 +26,7 @@ def facts_of(run: Any, carried: Carried) -> dict[str, Any]:
 
 
 def _ports(graph: Graph) -> dict[str, Any]:
-    return {way: [port._asdict() for port in ports] for way, ports in zip(("inputs", "outputs"), graph[1:])}
+    return {"inputs": [port._asdict() for port in graph.inputs], "outputs": [port._asdict() for port in graph.outputs]}
 
 
 def _start(value: Any) -> dict[str, Any]:

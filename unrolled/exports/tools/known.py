@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-KNOWN = frozenset(
-    """
-    % * + - // __and__ __or__ _to_copy _unsafe_view abs add addcmul addmm alias amax amin any.dim arange
-    arange.start arange.start_step baddbmm bitwise_and bitwise_not bitwise_or bmm call cat chunk clamp
-    clamp_max clamp_min clone contiguous conv1d conv2d cos detach detach_ div dropout embedding eq exp expand
-    expand_as flatten flip full full_like gather ge gelu gt index.Tensor index_select item layer_norm le lerp
-    lift_fresh_copy linear log log1p log_softmax logical_and logical_not logical_or lt mT masked_fill matmul
-    max maximum mean min minimum mm mul ne neg new_full new_ones new_zeros ones ones_like permute pow relu
-    remainder repeat reshape rsqrt rsub scaled_dot_product_attention scan select sigmoid silu sin slice
-    softmax split.Tensor split_with_sizes sqrt square squeeze.dim stack sub sum sym_numel sym_size t tanh
-    to.device to.dtype to.dtype_layout transpose unbind unflatten unsqueeze view where.Scalar
-    where.ScalarOther where.ScalarSelf where.self zeros zeros_like
-    """.split()
-)
+KNOWN = {
+    "%", "*", "+", "-", "//", "__and__", "__or__", "_to_copy", "_unsafe_view", "abs", "add", "addcmul", "addmm",
+    "alias", "amax", "amin", "any.dim", "arange", "arange.start", "arange.start_step", "baddbmm", "bitwise_and",
+    "bitwise_not", "bitwise_or", "bmm", "call", "cat", "chunk", "clamp", "clamp_max", "clamp_min", "clone",
+    "contiguous", "conv1d", "conv2d", "cos", "detach", "detach_", "div", "dropout", "embedding", "eq", "exp",
+    "expand", "expand_as", "flatten", "flip", "full", "full_like", "gather", "ge", "gelu", "gt", "index.Tensor",
+    "index_select", "item", "layer_norm", "le", "lerp", "lift_fresh_copy", "linear", "log", "log1p",
+    "log_softmax", "logical_and", "logical_not", "logical_or", "lt", "mT", "masked_fill", "matmul", "max",
+    "maximum", "mean", "min", "minimum", "mm", "mul", "ne", "neg", "new_full", "new_ones", "new_zeros", "ones",
+    "ones_like", "permute", "pow", "relu", "remainder", "repeat", "reshape", "rsqrt", "rsub",
+    "scaled_dot_product_attention", "scan", "select", "sigmoid", "silu", "sin", "slice", "softmax",
+    "split.Tensor", "split_with_sizes", "sqrt", "square", "squeeze.dim", "stack", "sub", "sum", "sym_numel",
+    "sym_size", "t", "tanh", "to.device", "to.dtype", "to.dtype_layout", "transpose", "unbind", "unflatten",
+    "unsqueeze", "view", "where.Scalar", "where.ScalarOther", "where.ScalarSelf", "where.self", "zeros",
+    "zeros_like",
+}  # fmt: skip
 
 
 def is_known(op: str) -> bool:

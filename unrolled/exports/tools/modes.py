@@ -47,9 +47,9 @@ def _require_text(tokenizer: Mapping[str, Any]) -> None:
 
 
 def _label(emission: Any, codec: Mapping[str, Any]) -> Mode:
-    answers = codec["answers.json"]["answers"]
-    if answers == "series" or not isinstance(emission, Categorical | Bits | Point):
-        raise Refused(f"a page cannot show predictions of this kind ({answers})")
+    kind = codec["answers.json"]["answers"]
+    if kind == "series" or not isinstance(emission, Categorical | Bits | Point):
+        raise Refused(f"a page cannot show predictions of this kind ({kind})")
     if "tokenizer.json" in codec:
         _require_text(codec["tokenizer.json"])
         spaced = codec["tokenizer.json"].get("tokens", "bpe") in ("word", "bpe")

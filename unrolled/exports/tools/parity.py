@@ -70,8 +70,8 @@ def _case(model: Model, examples: Examples, rows: int, positions: int) -> Case:
     x = examples.input(rows, _within(TICKS, decoder.max_length))
     if not isinstance(model, Conditional):
         return Case(x, None, None, None, decoder(x)[0], None)
-    source, mask = examples.source(rows, _within(positions, model.max_source))
-    return Case(x, None, source, mask, decoder(x, model.condition(source, mask))[0], None)
+    source, source_mask = examples.source(rows, _within(positions, model.max_source))
+    return Case(x, None, source, source_mask, decoder(x, model.condition(source, source_mask))[0], None)
 
 
 def by_calls(carried: Carried, call: Call) -> Outputs:

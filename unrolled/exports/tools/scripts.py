@@ -34,22 +34,25 @@ def ran(engine: str, page: str, question: str) -> Any:
         )
 
 
+RESULT = (
+    "<pre id=result></pre><script>document.getElementById('result').textContent = JSON.stringify(%s);</script></body>"
+)
+
+
 def _in_browser(engine: str, folder: Path, page: str, question: str) -> Any:
-    told = (
-        "<pre id=told></pre><script>document.getElementById('told').textContent = JSON.stringify(%s);</script></body>"
-    )
-    asked = page.replace("</body>", told % question.replace("</", "<\\/"))
+    asked = page.replace("</body>", RESULT % question.replace("</", "<\\/"))
     (folder / "page.html").write_text(asked, encoding="utf-8")
     words = [engine, *QUIET, f"--user-data-dir={folder / 'profile'}", "--dump-dom", (folder / "page.html").as_uri()]
     done = subprocess.run(words, capture_output=True, timeout=SECONDS, check=False)
-    found = re.search(r'<pre id="told">(.*?)</pre>', done.stdout.decode("utf-8", "replace"), re.DOTALL)
+    found = re.search(r'<pre id="result">(.*?)</pre>', done.stdout.decode("utf-8", "replace"), re.DOTALL)
     if found is None or not found[1]:
         raise RuntimeError(f"{engine} gave no result")
     return json.loads(html.unescape(found[1]))
 
 
 DOCUMENT = """
-const parts = Object.fromEntries([...page.matchAll(/<script[^>]* id="(\\w+)">([^]*?)<\\/script>/g)].map(each => [each[1], each[2]]));
+const found = page.matchAll(/<script[^>]* id="(\\w+)">([^]*?)<\\/script>/g);
+const parts = Object.fromEntries([...found].map(each => [each[1], each[2]]));
 globalThis.document = {getElementById: id => ({textContent: parts[id], addEventListener() {}, value: ""})};
 """
 

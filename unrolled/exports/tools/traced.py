@@ -265,7 +265,7 @@ def _condition(model: Conditional, examples: Examples) -> tuple[State, Axes, Gra
         for name, leaf, later in zip(form.names, form.leaves(first), form.leaves(other), strict=True)
     }
     source, mask = given
-    axes = {0: "rows"} if mask is None else {0: "rows", 1: "source"}
+    axes = {0: "rows"} | {axis: "source" for axis in (1,) if source.shape[1:2] != longer[0].shape[1:2]}
     inputs = [_port("class" if source.dim() == 1 else "source", source, axes)]
     if mask is not None:
         inputs.append(_port("mask", mask, axes))

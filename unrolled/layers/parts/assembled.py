@@ -193,8 +193,8 @@ class Reader(Encoder):
         return answer.unsqueeze(1), mask.new_ones(mask.shape[0], 1)  # [B, 1, D'], [B, 1]
 
     def _positions(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        shorter = isinstance(self.readout, Last) and isinstance(self.body, Acceptor)
-        if not shorter or torch.compiler.is_exporting():  # how much shorter depends on the length
+        # a graph takes the whole way, because how much shorter the other is depends on the length
+        if torch.compiler.is_exporting() or not (isinstance(self.readout, Last) and isinstance(self.body, Acceptor)):
             return read(self.body, x, mask)
         require_right_padding(mask, "a causal layer")
         begun = mask.any(1, keepdim=True)  # [B, 1]

@@ -91,7 +91,7 @@ def bare(module: nn.Module, kind: type[nn.Module], *needed: str) -> bool:
     for name in needed:  # loops, because a tick asks many modules and `all` would cost it more
         if parameters.get(name) is None:
             return False
-    for parameter in parameters.values():  # noqa: SIM110
+    for parameter in parameters.values():
         if parameter is not None and type(parameter) is not nn.Parameter:
             return torch.compiler.is_exporting()  # where what stands for them has another type
     return True
