@@ -128,9 +128,8 @@ class Task(_next.NextTask):
         return Ports(self.codec.size, self.codec.size, len(self.labels or []), condition=condition)
 
     def columns(self) -> dict[str, str]:
-        numbers = number_columns(self.data.condition)
-        conditions = dict.fromkeys(numbers, "number") or {self.data.condition: "class"}
-        uses = {self.column: "text", **conditions, self.data.part: "split"}
+        named: dict[str | None, str] = {name: "number" for name in number_columns(self.data.condition)}
+        uses = {self.column: "text", **(named or {self.data.condition: "class"}), self.data.part: "split"}
         return {name: use for name, use in uses.items() if name is not None}
 
     def first(self, source: Any, n: int) -> list[dict[str, Any]]:
