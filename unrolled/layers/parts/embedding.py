@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from unrolled.kernels.native import is_plain
 from unrolled.layers.attention import packed
-from unrolled.layers.recurrent.tick import affine, arrays, bare, is_plain, plain
+from unrolled.layers.recurrent.tick import affine, arrays, bare, plain
 
 
 class Borrowed(NamedTuple):
