@@ -159,11 +159,15 @@ def writing(repeats: int) -> list[Row]:
 PARTS: dict[str, Callable[[int], list[Row]]] = {"positions": positions, "wavenet": wavenet, "writing": writing}
 
 
+def measured_on(part: dict[str, Any]) -> str:
+    return f"{part['cpu']}, torch {part['torch']}"
+
+
 def report(found: dict[str, Any]) -> str:
     """The figures as text for the page of results."""
-    text = f"\n## Generation at batch 1\n\n{found['cpu']}, torch {found['torch']}; whole models, one token per call.\n"
-    parts = found["parts"]
+    text, parts = "\n## Generation at batch 1\n", found["parts"]
     if "positions" in parts:
+        text += f"\n{measured_on(parts['positions'])}; whole models, one token per call.\n"
         at = parts["positions"]["rows"][0]["positions"]
         titles = ["model", "receptive field", "state, bytes", *(f"ticks/s at {p:,}" for p in at), "spread"]
         text += "\n| " + " | ".join(titles) + " |\n|" + "---|" * len(titles) + "\n"
@@ -178,8 +182,8 @@ def report(found: dict[str, Any]) -> str:
             f"goal {row['goal']:.0f}x.\n"
         )
     if lines := parts.get("writing", {"rows": []})["rows"]:
-        text += f"\nWriting {WRITTEN} tokens with sampling, one row, tokens/s. `torch` is the same model without native"
-        text += " code; load is that of the machine meanwhile.\n\n"
+        text += f"\nWriting {WRITTEN} tokens with sampling, one row, tokens/s, on {measured_on(parts['writing'])}. "
+        text += "`torch` is the same model without native code; load is that of the machine meanwhile.\n\n"
         text += "| model | level | load | torch.nn loop | torch | native | native / torch |\n|" + "---|" * 7 + "\n"
         for row in lines:
             theirs = f"{row['torch.nn']:,}" if "torch.nn" in row else ""
@@ -200,13 +204,14 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     print(f"--- {options.threads} thread(s), {cpu_name()}, torch {torch.__version__}")
-    before = json.loads(RESULTS.read_text(encoding="utf-8"))["parts"] if RESULTS.exists() else {}
+    known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"parts": {}}
+    where = {"threads": options.threads, "cpu": cpu_name(), "torch": torch.__version__}
     with torch.no_grad():
-        fresh = {
-            name: {"threads": options.threads, "rows": PARTS[name](options.repeats)} for name in options.parts or PARTS
-        }
-    found = {"torch": torch.__version__, "python": platform.python_version(), "cpu": cpu_name(),
-             "parts": before | fresh}  # fmt: skip
+        fresh = {name: {**where, "rows": PARTS[name](options.repeats)} for name in options.parts or PARTS}
+    before = {
+        name: {"cpu": known.get("cpu"), "torch": known.get("torch"), **part} for name, part in known["parts"].items()
+    }
+    found = {"python": platform.python_version(), "parts": before | fresh}
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(f"written to {RESULTS}")

@@ -32,6 +32,7 @@ from unrolled.core.spec import ModelSpec, WrongField, explained
 from unrolled.core.verb import VerbSpec
 
 KINDS = {
+    "families": "family",
     "inspect": "question",
     "builtin": "built-in data set",
     "exports": "export target",
@@ -369,6 +370,7 @@ models = Room("unrolled.models", ("MODEL",), ModelSpec, "docs/own_model.md")
 tasks = Room("unrolled.tasks", ("Config", "Task"), page="docs/own_files.md")
 readouts = Room("unrolled.layers.readouts", ("READOUT",), page="docs/own_files.md")
 emissions = Room("unrolled.emissions", ("TINY",))
+families = Room("unrolled.engine.families", ("RULES",))
 builtins = Room("unrolled.data.builtin", ("BUILTIN",), BuiltinSpec)
 readers = Room("unrolled.data.readers", ("READER",), ReaderSpec, "docs/own_reader.md")
 questions = Room("unrolled.inspect", ("QUESTION",), QuestionSpec, "docs/own_question.md")

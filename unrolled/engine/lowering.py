@@ -12,8 +12,8 @@ from typing import Any
 
 from torch import nn
 
+from unrolled.core import discover
 from unrolled.core.compose import Serial
-from unrolled.core.discover import Room
 from unrolled.engine.builder import Builder, CannotLower, Value
 from unrolled.layers.recurrent.tick import bare
 
@@ -23,7 +23,7 @@ Rule = Callable[[Any, Value, Builder], Value]
 @cache
 def rules() -> Mapping[type[nn.Module], Rule]:
     """Every rule of every family."""
-    room = Room("unrolled.engine.families", ("RULES",))
+    room = discover.families
     return {kind: rule for name in room.names() for kind, rule in room.declaration(name).items()}
 
 
