@@ -479,6 +479,7 @@ OPENS = {
     "core/discover.py": "the package's own files",
     "cli/main.py": "the package's own files",
     "report/page.py": "the package's own files",
+    "exports/page.py": "the package's own files",
     "runs/cost.py": "what the system says of this process",
     "runs/storage/locks.py": "locks",
     "cli/streams.py": "standard streams that the caller closed",

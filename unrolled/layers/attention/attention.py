@@ -23,6 +23,8 @@ from unrolled.layers.attention.key_value import (
     apart,
     begun,
     common_length,
+    full_ring,
+    gathered,
     in_order,
     slot_positions,
     written,
@@ -238,8 +240,6 @@ class CausalSelfAttention(Causal):
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         q, (k, v) = self.heads.query(x), self.heads.key_value(x)
         T = x.shape[1]
-        if state is not None and torch.compiler.is_exporting():
-            return self._gathered(q, k, v, self.checked(state))
         n = 0 if state is None else common_length(self.checked(state))
         if state is not None and n is None:
             return self._by_row(q, k, v, state)
@@ -288,32 +288,22 @@ class CausalSelfAttention(Causal):
             keys, values = written(state.keys, k, n, W), written(state.values, v, n, W)
         return u, keys, values
 
-    def _gathered(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValue) -> tuple[Tensor, State]:
-        """One tick as a graph that looks at no value. Keys and values stand in order: all of them, or with a window W
-        always W, of which the first are none while a row has not so many."""
-        W, at = self.window, state.length[:, None]  # [B, 1]
-        if self.rotary is not None:
-            q, k = self.rotary(q, at), self.rotary(k, at)
-        first = 0 if W is None else 1
-        keys = torch.cat([state.keys[:, :, first:], k], 2)  # [B, H, n + 1 or W, m]
-        values = torch.cat([state.values[:, :, first:], v], 2)
-        seen = None if W is None else (torch.arange(W, device=q.device) >= W - 1 - at)[:, None, None]  # [B, 1, 1, W]
-        u = attend(self.score, q, keys, values, seen)
-        return self.heads.join(u), KeyValue(keys, values, state.length + 1)
-
     def _by_row(self, q: Tensor, k: Tensor, v: Tensor, state: KeyValue) -> tuple[Tensor, State]:
         """The same when each row stands at its own position."""
         W = self.window
         at = state.length[:, None] + torch.arange(q.shape[2], device=q.device)  # [B, T]
         if self.rotary is not None:
             q, k = self.rotary(q, at), self.rotary(k, at)
+        if torch.compiler.is_exporting():
+            after, seen = gathered(state, k, v, W)
+            return self.heads.join(attend(self.score, q, after.keys, after.values, seen)), after
         state = _of_type(state, k)
         if W is None:
             keys, values = written_by_row(state.keys, k, at, W), written_by_row(state.values, v, at, W)
             seen = torch.arange(keys.shape[2], device=q.device) <= at[..., None]  # [B, T, S]
             u = attend(self.score, q, keys, values, seen[:, None])
         else:
-            keys, values = _full_ring(state.keys, W), _full_ring(state.values, W)
+            keys, values = full_ring(state.keys, W), full_ring(state.values, W)
             tau = torch.cat([slot_positions(state.length, W), at], 1)[:, None]  # [B, 1, W + T]
             t = at[..., None]  # [B, T, 1]
             seen = (tau >= 0) & (tau <= t) & (tau > t - W)  # [B, T, W + T]
@@ -327,11 +317,6 @@ def _of_type(state: KeyValue, k: Tensor) -> KeyValue:
     if state.keys.dtype == k.dtype:
         return state
     return KeyValue(state.keys.to(k.dtype), state.values.to(k.dtype), state.length)
-
-
-def _full_ring(buffer: Tensor, window: int) -> Tensor:
-    """A ring with all its slots; those without a position hold zeros."""
-    return F.pad(buffer, (0, 0, 0, window - buffer.shape[2])) if buffer.shape[2] < window else buffer
 
 
 class SelfAttention(Encoder):

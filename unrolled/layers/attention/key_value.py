@@ -30,7 +30,9 @@ class KeyValue(NamedTuple):
 
 
 def common_length(state: KeyValue) -> int | None:
-    """The number of positions when all rows have equally many, else None."""
+    """The number of positions when all rows have equally many; None where they differ, or for a graph."""
+    if torch.compiler.is_exporting():
+        return None
     lengths = state.length.tolist()
     return lengths[0] if lengths.count(lengths[0]) == len(lengths) else None
 
@@ -122,3 +124,24 @@ def slot_positions(length: Tensor, window: int) -> Tensor:
     slots = torch.arange(window, device=length.device)  # [W]
     last = length[:, None] - 1  # [B, 1]
     return last - (last - slots).remainder(window)
+
+
+def gathered(state: KeyValue, k: Tensor, v: Tensor, window: int | None) -> tuple[KeyValue, Tensor | None]:
+    """The state after one tick as a graph has it, which looks at no value, and which positions the query may see.
+
+    Keys and values stand in order: all of them, or with a window W always W, of which the first are none while a row
+    has not so many.
+    """
+    first = 0 if window is None else 1
+    keys = torch.cat([state.keys[:, :, first:], k], 2)  # [B, H, n + 1 or W, m]
+    values = torch.cat([state.values[:, :, first:], v], 2)
+    after = KeyValue(keys, values, state.length + 1)
+    if window is None:
+        return after, None
+    slots = torch.arange(window, device=k.device)  # [W]
+    return after, (slots >= window - after.length[:, None])[:, None, None]  # [B, 1, 1, W]
+
+
+def full_ring(buffer: Tensor, window: int) -> Tensor:
+    """A ring with all its slots; those without a position hold zeros."""
+    return F.pad(buffer, (0, 0, 0, window - buffer.shape[2])) if buffer.shape[2] < window else buffer
