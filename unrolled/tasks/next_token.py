@@ -128,7 +128,7 @@ class Task(_next.NextTask):
         return Ports(self.codec.size, self.codec.size, len(self.labels or []), condition=condition)
 
     def columns(self) -> dict[str, str]:
-        named: dict[str | None, str] = {name: "number" for name in number_columns(self.data.condition)}
+        named: dict[str | None, str] = dict.fromkeys(number_columns(self.data.condition), "number")
         uses = {self.column: "text", **(named or {self.data.condition: "class"}), self.data.part: "split"}
         return {name: use for name, use in uses.items() if name is not None}
 
