@@ -91,6 +91,7 @@ def test_protocols_are_those_of_the_tasks() -> None:
     both = {"Scores", "Generates"}
     assert {name: found for name, found in able.items() if found} == {
         "forecast": {"Scores"}, "handwriting": both, "next-frame": both, "next-token": both,
+        "next-pixel": both, "next-sample": both, "sound-flow": {"Generates"},
     }  # fmt: skip
 
 

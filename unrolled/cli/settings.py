@@ -101,8 +101,8 @@ def _classes(text: str) -> list[ast.ClassDef]:
 
 
 def _is_config(base: str, texts: list[str]) -> bool:
-    """Whether a class is core's Config, under whatever name, or derived from it, and no Record."""
-    seen, waiting = {"Record"}, [base]
+    """Whether a class is core's Config, under whatever name, or derived from it, and neither a Record nor what a verb is asked."""
+    seen, waiting = {"Record", "Decoding"}, [base]
     while waiting:
         name = waiting.pop().strip().rpartition(".")[2]
         if name == "Config" or any(f"Config as {name}\n" in text for text in texts):

@@ -46,7 +46,7 @@ from unrolled.tasks import _frames, _sensed, _written
 from unrolled.tasks._judged import CHARACTER_ERRORS, EXACT, WORD_ERRORS
 from unrolled.tasks._writing import longest_source
 
-ALIASES = ("recognize", "recognition", "asr", "speech", "speech-recognition", "ocr", "handwriting", "ctc")
+ALIASES = ("recognize", "recognition", "asr", "speech", "speech-recognition", "ocr", "handwriting-recognition", "ctc")
 
 STROKES = 3  # numbers of a way of the pen
 MOST_NAMES, LEAST = 40, 0.05  # tokens of a picture of frames, and how probable they are somewhere
