@@ -54,9 +54,9 @@ thorough: $(STAMP)
 	OMP_NUM_THREADS=1 $(COMPILED) $(IN_MEMORY) $(BIN)/python -m pytest -n 2 --dist worksteal -m "long or not long" \
 		--ignore tests/faults
 
-# every trial of kills, full disks, hostile directories and bad files; `make test` runs a part of them
+# every trial of kills, full disks, hostile directories, bad files and exports; `make test` runs a part of them
 faults: $(STAMP)
-	OMP_NUM_THREADS=1 $(COMPILED) $(IN_MEMORY) $(BIN)/python -m pytest -n 2 --dist worksteal tests/faults tests/runs/test_checkpoint.py \
+	OMP_NUM_THREADS=1 $(COMPILED) $(IN_MEMORY) $(BIN)/python -m pytest -n 2 --dist worksteal tests/faults tests/exports tests/runs/test_checkpoint.py \
 		tests/training/test_resume.py tests/comparison/test_compare.py -m "long or not long"
 
 # a server under load with faults for half an hour, and every trial of tests/serve

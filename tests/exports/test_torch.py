@@ -12,13 +12,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.fixtures.make import CASES
-
 QUICK = ("next-token", "next-token-tied", "classify", "translate-transformer", "forecast")  # the others: `make faults`
-REFUSED = {"classify-logistic", "recall"}
-CARRIED = [
-    name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in CASES if name not in REFUSED
-]
+OTHERS = (
+    "caption", "denoise", "handwriting", "masked-token", "next-frame", "next-pixel", "recognise", "recognise-ctc", "regress",
+    "tag", "tag-counts", "translate", "word-vectors",
+)  # fmt: skip
+CARRIED = [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
 ALONE = """
 import sys, numpy as np
 sys.modules["unrolled"] = None
