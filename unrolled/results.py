@@ -66,7 +66,7 @@ class Prediction(Forecast, total=False):
     finished: bool
     candidates: list[Candidate]
     text: str  # next-token
-    next: str | list[float] | float  # next-sample, next-pixel: a value; next-token: a token; handwriting: the likeliest move [x, y] to the next point
+    next: str | list[float] | float  # of text a token, of drawings the likeliest move [x, y], of sound, images a value
     likely: list[Likely]  # next-token, next-frame
     sequence: int  # next-frame
     frames: int

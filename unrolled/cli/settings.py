@@ -78,8 +78,9 @@ def declared(name: str, files: Iterable[Path] = ()) -> list[str]:
 
 @cache
 def _package() -> list[str]:
-    """The texts of the package in which settings may be declared."""
-    texts = map(_text, sorted(Path(unrolled.__file__).parent.rglob("*.py")))
+    """The texts of the package in which settings may be declared: what a saved run is asked is none."""
+    files = sorted(Path(unrolled.__file__).parent.rglob("*.py"))
+    texts = [_text(file) for file in files if file.parent.name not in ("emissions", "verbs")]
     return [text for text in texts if "Config" in text]
 
 
@@ -101,8 +102,8 @@ def _classes(text: str) -> list[ast.ClassDef]:
 
 
 def _is_config(base: str, texts: list[str]) -> bool:
-    """Whether a class is core's Config, under whatever name, or derived from it, and neither a Record nor what a verb is asked."""
-    seen, waiting = {"Record", "Decoding"}, [base]
+    """Whether a class is core's Config, under whatever name, or derived from it, and no Record."""
+    seen, waiting = {"Record"}, [base]
     while waiting:
         name = waiting.pop().strip().rpartition(".")[2]
         if name == "Config" or any(f"Config as {name}\n" in text for text in texts):
