@@ -26,8 +26,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "exporting.md"
 QUICK = ("next-token", "next-token-tied", "classify", "translate-transformer", "forecast")  # the others: `make faults`
 REFUSED = {"classify-logistic", "recall"}
 OTHERS = (
-    "caption", "denoise", "handwriting", "masked-token", "next-frame", "next-pixel", "recognise", "recognise-ctc", "regress",
-    "tag", "tag-counts", "translate", "word-vectors",
+    "caption", "denoise", "handwriting", "masked-token", "next-frame", "next-pixel", "recognise", "recognise-ctc",
+    "regress", "tag", "tag-counts", "translate", "word-vectors",
 )  # fmt: skip
 CARRIED = [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
 

@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 
 QUICK = ("next-token", "next-token-tied", "classify", "translate-transformer", "forecast")  # the others: `make faults`
 OTHERS = (
-    "caption", "denoise", "handwriting", "masked-token", "next-frame", "next-pixel", "recognise", "recognise-ctc", "regress",
-    "tag", "tag-counts", "translate", "word-vectors",
+    "caption", "denoise", "handwriting", "masked-token", "next-frame", "next-pixel", "recognise", "recognise-ctc",
+    "regress", "tag", "tag-counts", "translate", "word-vectors",
 )  # fmt: skip
 CARRIED = [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
 ALONE = """
