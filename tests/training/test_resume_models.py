@@ -35,9 +35,16 @@ from unrolled.training.progress import Quiet
 STOP = 3  # of 4 steps; evaluations are at 0, 2 and 4
 
 
+def prepared(label: str, model: str) -> Task:
+    return prepared_for(label, discover.model(model).kind)
+
+
 @cache
-def prepared(label: str) -> Task:
+def prepared_for(label: str, kind: str) -> Task:
+    """The task with its settings for models of a kind."""
     name, data, settings = DATA[label]
+    own = discover.tasks.load(name).Task.FOR_KIND.get(kind, {})
+    settings = settings | {f"task.{key}": value for key, value in own.items()}
     task = build.make_task(configure(name, None, data, QUICK | settings))
     task.prepare(data)
     return task
@@ -54,7 +61,7 @@ def configured(label: str, model: str) -> RunConfig:
 
 def trains(label: str, model: str) -> bool:
     """Whether a model is trained there: `compare` would, it is not fitted in closed form, and predicts where asked."""
-    task = prepared(label)
+    task = prepared(label, model)
     if not trained(discover.model(model), task.ports().asks(task.asks().accepts)):
         return False
     config = configured(label, model)
@@ -114,7 +121,7 @@ class Diverging(Loop):
 
 def make(label: str, model: str, path: Path, kind: type[Loop] = Loop, **watching: int) -> Loop:
     """What `train` makes of data and a model, without its figures at the end."""
-    task, config = prepared(label), configured(label, model)
+    task, config = prepared(label, model), configured(label, model)
     config = config.model_copy(update={"watching": config.watching.model_copy(update=watching)})
     built = build.build(config, *asked(task))
     task.look_at_training(built)

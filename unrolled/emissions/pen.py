@@ -112,16 +112,18 @@ class Pen:
         """K components again, around those of the model with the largest weight: each component of the others joins the
         nearest of these, and what joined has the weight, mean and covariance of all together. States are averaged."""
         log_pi, mu, s, rho, log_e = self.parameters(ys)
-        pi = log_pi.exp() * weights.to(ys).view(-1, *[1] * (log_pi.dim() - 1))  # [M, .., K]
+        own = weights.to(ys)[(..., *[None] * (log_pi.dim() - weights.dim()))]  # [M, .. or 1, 1]
+        pi = log_pi.exp() * own  # [M, .., K]
         covariance = _covariance(s, rho)  # [M, .., K, 2, 2]
-        leader = int(weights.argmax())
+        leader = own.expand(*log_pi.shape[:-1], 1).argmax(0)  # [.., 1], which model
         means = mu.movedim(0, -3).flatten(-3, -2)  # [.., M K, 2]
         covariances, shares = covariance.movedim(0, -4).flatten(-4, -3), pi.movedim(0, -2).flatten(-2)
-        far = (means.unsqueeze(-2) - mu[leader].unsqueeze(-3)).square().sum(-1)  # [.., M K, K]
-        far = far + (covariances.unsqueeze(-3) - covariance[leader].unsqueeze(-4)).square().sum((-2, -1))
-        K, own = self.n_mixtures, torch.arange(self.n_mixtures, device=ys.device)
-        nearest = far.argmin(-1)  # [.., M K]
-        nearest[..., leader * K : (leader + 1) * K] = own
+        first = mu.take_along_dim(leader[None, ..., None], 0)[0]  # [.., K, 2]
+        its = covariance.take_along_dim(leader[None, ..., None, None], 0)[0]  # [.., K, 2, 2]
+        far = (means.unsqueeze(-2) - first.unsqueeze(-3)).square().sum(-1)  # [.., M K, K]
+        far = far + (covariances.unsqueeze(-3) - its.unsqueeze(-4)).square().sum((-2, -1))
+        K, number = self.n_mixtures, torch.arange(means.shape[-2], device=ys.device)
+        nearest = torch.where(number // K == leader, number % K, far.argmin(-1))  # [.., M K]
         joined = F.one_hot(nearest, K).to(shares) * shares.unsqueeze(-1)  # [.., M K, K]
         total = joined.sum(-2).clamp_min(torch.finfo(shares.dtype).tiny)  # [.., K]
         part = (joined / total.unsqueeze(-2)).transpose(-2, -1)  # [.., K, M K]

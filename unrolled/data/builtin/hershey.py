@@ -47,9 +47,9 @@ class Settings(Config):
 def letter_of(glyph: str) -> tuple[Strokes, float]:
     """The strokes of a letter from its left edge on, and its width.
 
-    >>> letter_of("MYWFU[ RRF")
-    ([array([[10., -12.],
-           [ 8.,   9.]]), array([[  5., -12.]])], 12.0)
+    >>> strokes, width = letter_of("MYWFU[ RRF")
+    >>> [stroke.tolist() for stroke in strokes], width
+    ([[[10.0, -12.0], [8.0, 9.0]], [[5.0, -12.0]]], 12.0)
     """
     left, right = (ord(edge) - ORIGIN for edge in glyph[:2])
     strokes = [np.array([ord(each) - ORIGIN for each in stroke], np.float64) for stroke in glyph[2:].split(" R")]

@@ -45,7 +45,7 @@ def responsibilities(log_joint: Floats) -> tuple[Floats, float]:
     """r [N, K], and the mean log-likelihood of a point.
 
     >>> r, nats = responsibilities(np.log(np.array([[0.1, 0.3]])))
-    >>> r.round(2).tolist(), round(np.exp(nats), 2)
+    >>> r.round(2).tolist(), round(float(np.exp(nats)), 2)
     ([[0.25, 0.75]], 0.4)
     """
     top = log_joint.max(axis=1, keepdims=True)
