@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 from PIL import Image
 
 import unrolled
@@ -23,7 +24,8 @@ from unrolled.runs.uses import data_words, own_words
 
 QUICK = {"steps": 2, "batch_size": 8, "warmup": 1, "threads": 1, "d_embedding": 8, "split": "60/20/20"}
 UNITS = {"classify": "examples", "regress": "examples", "tag": "words", "denoise": "steps", "next-frame": "frames",
-         "forecast": "numbers", "handwriting": "points", "recall": "queries", "word-vectors": "words"}  # fmt: skip
+         "forecast": "numbers", "handwriting": "points", "recall": "queries", "word-vectors": "words",
+         "next-sample": "samples", "sound-flow": "samples", "next-pixel": "pixels"}  # fmt: skip
 
 
 def lines(path: Path, *text: str) -> Path:
@@ -102,7 +104,24 @@ def drawings_data(folder: Path) -> Path:
     return lines(folder / "drawings.jsonl", *map(json.dumps, rows))
 
 
+def tones_data(folder: Path) -> Path:
+    (folder / "tones").mkdir()
+    for i in range(20):
+        tone = 0.5 * np.sin(np.arange(60) * (0.2 + 0.02 * i))
+        soundfile.write(folder / "tones" / f"{i}.wav", tone, 1000)
+    return folder / "tones"
+
+
+def grey_data(folder: Path) -> Path:
+    Image.new("L", (6, 6), 90).save(folder / "IMAGE.png")  # as the card calls one
+    np.savez(folder / "grey.npz", images=np.random.default_rng(0).integers(0, 256, (30, 6, 6), dtype=np.uint8))
+    return folder / "grey.npz"
+
+
 CASES: dict[str, tuple[str, str, Any, dict[str, Any]]] = {
+    "next-sample": ("next-sample", "gru", tones_data, {"model.d_state": 4}),
+    "sound-flow": ("sound-flow", "gru", tones_data, {"model.d_state": 4, "flows": 1}),
+    "next-pixel": ("next-pixel", "gru", grey_data, {"model.d_state": 4, "levels": 4}),
     "handwriting": ("handwriting", "gru", drawings_data, {"model.d_state": 4, "task.n_mixtures": 2}),
     "forecast": ("forecast", "gru", hours_data, {"model.d_state": 4, "task.horizon": 3}),
     "next-token": ("next-token", "gru", text_data, {"model.d_state": 4}),

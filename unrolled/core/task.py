@@ -181,6 +181,7 @@ class Task:
     MIXES: ClassVar[bool] = (
         True  # whether models that predict together are of use: not where one is its vectors or patterns
     )
+    PREDICTS: ClassVar[bool] = True  # whether a run has a prediction for an example
     LOOKS: ClassVar[Literal["steps", "epoch"]] = "steps"  # when training evaluates: every so many steps, or each epoch
     FOLD: ClassVar[str | None] = None  # its group of settings (`of`, `number`) that cuts its data into folds, if any
 

@@ -70,6 +70,7 @@ class Task(SoundTask):
     DEFAULT_MODEL = "wavenet"
     ADVICE = {"wavenet": {"model.d_model": 32, "model.d_skip": 64}}
     FOR_KIND = {"causal": {"batching.batch_size": 4, "ends.d_embedding": 32}}
+    PREDICTS = False
     OBEYS = {"generate": ("n", "seconds", "max_tokens", "temperature", "seed", "condition")}
     MIXES = False
 

@@ -17,6 +17,11 @@ class Request(Decoding):
     """The class of all examples, if the data has no column for it."""
 
 
+def why_not(served: Served) -> str | None:
+    able = served.task.PREDICTS
+    return None if able else f"models of the task '{served.name}' generate, they make no predictions"
+
+
 def check(served: Served, request: Request) -> None:
     require_obeyed(served, "predict", request)
 
@@ -34,6 +39,7 @@ VERB = VerbSpec(
     summary="Make a prediction for each example, in order.",
     request=Request,
     call=call,
+    why_not=why_not,
     check=check,
     writers={"text": text},
 )
