@@ -111,7 +111,7 @@ def test_figures_need_the_teacher_for_the_divergence_alone(student: Run) -> None
 def test_what_is_refused(student: Run, teacher: Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot continue a prompt"):
         student.generate(np.zeros(4), condition="A")
-    with pytest.raises(UsageError, match="it makes no predictions"):
+    with pytest.raises(UsageError, match="they make no predictions"):
         student.predict([np.zeros(4)], conditions=["A"])
     with pytest.raises(UsageError, match="is a run of sound-flow; expected one of next-sample"):
         distill(student.path)

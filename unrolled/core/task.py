@@ -178,9 +178,7 @@ class Task:
     OBEYS: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # by verb, the settings of its request that are of use here
     WRITES: ClassVar[bool] = False  # whether a prediction is a text, which is printed alone
     TYPED: ClassVar[bool] = False  # whether an input can be typed in a command, where no file is of that name
-    MIXES: ClassVar[bool] = (
-        True  # whether models that predict together are of use: not where one is its vectors or patterns
-    )
+    MIXES: ClassVar[bool] = True  # whether models that predict together are of use
     PREDICTS: ClassVar[bool] = True  # whether a run has a prediction for an example
     LOOKS: ClassVar[Literal["steps", "epoch"]] = "steps"  # when training evaluates: every so many steps, or each epoch
     FOLD: ClassVar[str | None] = None  # its group of settings (`of`, `number`) that cuts its data into folds, if any
