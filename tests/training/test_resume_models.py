@@ -43,8 +43,9 @@ def prepared(label: str, model: str) -> Task:
 def prepared_for(label: str, kind: str) -> Task:
     """The task with its settings for models of a kind."""
     name, data, settings = DATA[label]
-    own = discover.tasks.load(name).Task.FOR_KIND.get(kind, {})
-    settings = settings | {f"task.{key}": value for key, value in own.items()}
+    room = discover.tasks.load(name)
+    own = {key: value for key, value in room.Task.FOR_KIND.get(kind, {}).items() if key in room.Config.model_fields}
+    settings = {f"task.{key}": value for key, value in own.items() if key not in settings} | settings
     task = build.make_task(configure(name, None, data, QUICK | settings))
     task.prepare(data)
     return task
