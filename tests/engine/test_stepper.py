@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.engine.decoders import BODIES, CAUSAL, decoder
+from tests.thorough import every
 from unrolled.core import state as tree
 from unrolled.core.causal import Causal
 from unrolled.core.errors import DataError
@@ -65,15 +67,14 @@ def apart(model: Causal, rows: int, ticks: int, first: int = 3, step: Stepper | 
     return max(worst, float((model(x, state)[0] - model(x, own)[0]).abs().max()))
 
 
-@pytest.mark.parametrize("name", CAUSAL)
-@pytest.mark.parametrize("rows", [1, 3, 9])
-def test_a_tick_is_that_of_torch(level: str, name: str, rows: int) -> None:
+@pytest.mark.parametrize(("rows", "name"), every(2, itertools.product([1, 3, 9], CAUSAL)))
+def test_a_tick_is_that_of_torch(level: str, rows: int, name: str) -> None:
     torch.manual_seed(rows)
     for width in (1, 5, 16, 33):
         assert apart(decoder(name, width), rows, ticks=20) < 1e-5
 
 
-@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize("name", every(2, CAUSAL))
 def test_double_precision_is_lowered_too(level: str, name: str) -> None:
     assert apart(decoder(name, 6).double(), 2, ticks=20) < 1e-12
 
@@ -108,7 +109,7 @@ def test_tokens_by_every_setting(level: str, name: str) -> None:
         assert tokens(native_step(model), DECODINGS[name], 100) == tokens(model, DECODINGS[name], 100)
 
 
-@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize("name", every(2, CAUSAL))
 def test_tokens_of_each_family(level: str, name: str) -> None:
     model = decoder(name, 8, sharpness=4.0)
     assert tokens(native_step(model), Decoding(), 60) == tokens(model, Decoding(), 60)
@@ -133,7 +134,7 @@ def test_prompts_of_different_lengths() -> None:
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize("name", every(3, CAUSAL))
 def test_rows_that_join_and_leave(level: str, name: str) -> None:
     """Alone they make several ticks at once, beside others one; the tokens are those of torch."""
     model = decoder(name, 8, sharpness=4.0)

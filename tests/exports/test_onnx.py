@@ -23,7 +23,7 @@ from unrolled.exports.tools.traced import Form
 onnxruntime = pytest.importorskip("onnxruntime")
 
 PAGE = Path(__file__).parents[2] / "docs" / "exporting.md"
-QUICK = ("next-token", "next-token-tied", "classify", "translate-transformer", "forecast")  # the others: `make faults`
+QUICK = ("next-token", "classify", "translate-transformer")  # the others: `make faults`
 REFUSED = {"classify-logistic", "recall"}
 OTHERS = (
     "caption", "denoise", "handwriting", "masked-token", "next-frame", "next-pixel", "recognise", "recognise-ctc",

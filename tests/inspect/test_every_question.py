@@ -94,7 +94,7 @@ drawn: set[tuple[str, str]] = set()
 
 
 @pytest.mark.parametrize("question", discover.questions.names())
-@pytest.mark.parametrize(("task", "model"), every(5, WALKED))
+@pytest.mark.parametrize(("task", "model"), every(9, WALKED))
 def test_a_question_is_answered_or_says_why_not(
     tiny: Callable[[str, str], Run], task: str, model: str, question: str
 ) -> None:

@@ -9,11 +9,12 @@ import pytest
 
 import unrolled
 from tests.fixtures.make import COMPARISONS, RUNS
+from tests.thorough import every
 
 NAMES = sorted(path.name for path in RUNS.iterdir() if path.is_dir())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", every(3, NAMES))
 def test_every_run_can_be_shown(name: str) -> None:
     run = unrolled.load(RUNS / name)
     first, score, cost = repr(run).splitlines()

@@ -52,7 +52,7 @@ def test_it_learns_more_than_letter_frequencies(fit: Fit) -> None:
 
 
 def test_a_time_budget_stops_in_time_and_repeats_in_steps(fit: Fit) -> None:
-    timed = fit("timed", {"time": 6, "plain": True})
+    timed = fit("timed", {"time": 2.5, "plain": True})
     again = fit("again", {"steps": timed.result["steps"], "horizon": timed.result["horizon"]})
     assert timed.result["steps"] > 20
     assert same(timed, again)
