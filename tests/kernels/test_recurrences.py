@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.thorough import every
 from unrolled.kernels import native
 from unrolled.kernels.book_gru import book_gru, book_gru_reference
 from unrolled.kernels.check import check_kernel
@@ -55,7 +56,7 @@ def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> An
         yield request.param
 
 
-@pytest.mark.parametrize("name", GATED)
+@pytest.mark.parametrize("name", every(2, GATED))
 def test_all_widths(level: str, name: str) -> None:
     """1 to 70 units, so every remainder of a register and of a tile; 1 to 9 rows, so every remainder of a tile."""
     for N in range(1, 71, 1 if level != "off" else 13):

@@ -66,7 +66,7 @@ def test_a_model_that_reads_something_else_is_refused() -> None:
     build(RunConfig(model="ar"), Ports(0, 15, d_in=5, targets="pen"), ACCEPTS)  # trained like any other there
 
 
-@pytest.mark.parametrize("model", every(3, causal_models(reads="tokens")))
+@pytest.mark.parametrize("model", every(5, causal_models(reads="tokens")))
 def test_every_causal_model_becomes_a_token_model_that_obeys_the_laws(model: str) -> None:
     tiny = discover.model(model).tiny
     built = build(RunConfig(model=model, model_settings=tiny.model_dump(), ends=Ends(d_embedding=6)), PORTS, ACCEPTS)

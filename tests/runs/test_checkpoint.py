@@ -272,7 +272,7 @@ def test_a_full_disk_leaves_the_old_and_says_so(saved: Checkpoints, tmp_path: Pa
     assert n > 5
 
 
-@pytest.mark.parametrize("n", [60, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("n", [30, pytest.param(200, marks=pytest.mark.long)])
 def test_many_kills(tmp_path: Path, n: int):
     script = Path(__file__).with_name("kill_writer.py")
     command = [sys.executable, str(script), str(tmp_path / "run"), str(n)]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import unrolled
+from tests.thorough import every
 from unrolled.core import discover
 from unrolled.core.errors import DataError, UsageError
 from unrolled.data.config import DataConfig
@@ -188,7 +189,7 @@ def test_a_session_predicts_as_a_window_does(gru: Run) -> None:
 
 
 @pytest.mark.parametrize("own", [{"distribution": "gaussian", "samples": 600}, {"distribution": "point"}])
-@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("gaps", every(2, [False, True]))
 def test_a_session_of_a_rollout_predicts_as_a_window_does(own: dict[str, Any], gaps: bool, tmp_path: Path) -> None:
     x = hours(120)
     if gaps:

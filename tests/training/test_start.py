@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.small import DATA, QUICK
+from tests.thorough import every
 from unrolled.core import discover
 from unrolled.core.spec import misfit
 from unrolled.runs.build import build, make_task, on_paper
@@ -75,7 +76,7 @@ def test_neither_a_step_nor_a_model_on_paper_imports_the_compiler_of_torch(tmp_p
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("form", DATA)
+@pytest.mark.parametrize("form", every(2, DATA))
 def test_sizes_on_paper_are_those_in_memory(form: str) -> None:
     for config, ports, accepts in builds(form):
         paper, real = on_paper(config, ports, accepts), build(config, ports, accepts)

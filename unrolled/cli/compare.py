@@ -60,9 +60,9 @@ def command(
             data, task, out=out, settings=settings, own_file=with_, resume=resume, view=for_terminal(), started=started,
             valid=valid, test=test,
         )  # fmt: skip
-    if json:
-        print_json({"comparison": str(found.path), **found.table})
-        return
-    from unrolled.cli.table import print_comparison
+        if json:
+            print_json({"comparison": str(found.path), **found.table})
+            return
+        from unrolled.cli.table import print_comparison
 
-    print_comparison(found.path, dict(found.table), sys.stdout)
+        print_comparison(found.path, dict(found.table), sys.stdout)

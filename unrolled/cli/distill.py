@@ -44,9 +44,9 @@ def command(
 
         made = distill(run, data, model, out, settings=settings, progress=for_terminal())
         write_report([made.path])
-    if json:
-        print_json({"run": str(made.path), **made.result})
-        return
-    from unrolled.cli.table import print_result
+        if json:
+            print_json({"run": str(made.path), **made.result})
+            return
+        from unrolled.cli.table import print_result
 
-    print_result(made)
+        print_result(made)

@@ -69,14 +69,14 @@ def command(
             progress=for_terminal(), valid=valid, test=test,
         )  # fmt: skip
         _write_report(run.path)
-    if json:
-        print_json({"run": str(run.path), **run.result})
-        return
-    from unrolled.cli.table import print_result
-    from unrolled.runs.trust import opening
+        if json:
+            print_json({"run": str(run.path), **run.result})
+            return
+        from unrolled.cli.table import print_result
+        from unrolled.runs.trust import opening
 
-    with opening(run.path):  # a run that was finished before may be anybody's
-        print_result(run)
+        with opening(run.path):  # a run that was finished before may be anybody's
+            print_result(run)
 
 
 def _write_report(path: Path) -> None:

@@ -356,6 +356,9 @@ def _with_extras(
     bag = None if reading.bag in columns else reading.bag
     wanted = {"group": (reading.group, as_class), "part": (reading.part, given_part), "bag": (bag, as_class)}
     named = [(what, name, read) for what, (name, read) in wanted.items() if name is not None]
+    if not named:
+        yield from ((number, cells, {}) for number, cells in table.rows(columns))
+        return
     for number, cells in table.rows([*columns, *(name for _, name, _ in named)]):
         place = table.place(number)
         extras = {

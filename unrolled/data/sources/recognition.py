@@ -223,7 +223,7 @@ def guess_recognition(look: Look) -> Guess | None:
     for name, cell in zip(names, cells):
         if name.lower() in STROKE_COLUMNS[:2] and isinstance(cell, list):
             return Guess(0.9, f"its column '{name}' holds pen strokes")
-        is_clip = isinstance(cell, str) and ending_of(Path(cell)) in suffixes_of("sound")
-        if look.is_file and name.lower() in CLIP_COLUMNS and is_clip:
+        named = look.is_file and name.lower() in CLIP_COLUMNS and isinstance(cell, str)
+        if named and ending_of(Path(cell)) in suffixes_of("sound"):
             return Guess(0.9, f"its column '{name}' names sound clips")
     return None

@@ -51,6 +51,7 @@ _NAMED = [
         f"{_B} {_D}{_BETWEEN}{_Y}",
     )
 ]
+_DIGIT = re.compile(r"\d")
 CENTURY = 69  # years of two digits from here on are of the last century, as for strptime
 
 
@@ -97,6 +98,8 @@ def parse_one(text: Any, column: Column, what: str) -> int:
 
 def are_times(cells: Sequence[Any]) -> bool:
     """Whether cells can be read as times, also where day and month are ambiguous."""
+    if any(isinstance(cell, str) and _DIGIT.search(cell) is None for cell in cells):
+        return False  # quickly, because every column of a table is asked
     for form in (None, "day-first", "month-first"):
         try:
             return parse(cells, lambda _: "", form).are == "times"
