@@ -46,6 +46,7 @@ SETS: dict[str, str] = {  # below UNROLLED_DATA, and what the program asks for
     "musk1": "musk1",
     "names18": "names18",
     "nottingham": "polymusic/Nottingham.mat",
+    "omniglot": "omniglot-strokes",
     "pendigits": "pendigits",
     "pickup-gesture": "ucr/PickupGestureWiimoteZ_TRAIN.ts --test ucr/PickupGestureWiimoteZ_TEST.ts",
     "shakespeare": "tinyshakespeare",

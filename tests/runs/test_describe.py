@@ -113,3 +113,10 @@ def test_bad_input_gets_one_sentence(
 ) -> None:
     with pytest.raises(error, match=says):
         unrolled.describe(make(tmp_path), **settings)
+
+
+def test_arrays_of_a_task_that_reads_them_all_are_data(tmp_path: Path) -> None:
+    rolls = {f"piece{i}": np.eye(12, 88, 20 + i) for i in range(20)}
+    np.savez(tmp_path / "rolls.npz", **rolls)
+    told = unrolled.describe(tmp_path / "rolls.npz", "next-frame")
+    assert {column["use"] for column in told["columns"]} == {"data"}

@@ -63,7 +63,8 @@ def _columns(seen: Look, uses: Mapping[str, str]) -> Iterator[dict[str, str | No
         yield {"name": called, "holds": _holds(list(_cells(seen, name))), "use": uses.get(called)}
     for name, array in seen.arrays.items():
         shape = ", ".join(map(str, np.shape(array))) if isinstance(array, np.ndarray) else str(len(array))
-        yield {"name": str(name), "holds": f"[{shape}]", "use": uses.get(str(name))}
+        use = uses.get(str(name)) if uses else "data"  # of a task that reads all arrays alike
+        yield {"name": str(name), "holds": f"[{shape}]", "use": use}
 
 
 def _cells(seen: Look, name: str) -> Iterator[Any]:
