@@ -51,13 +51,19 @@ def changed(run: RunFacts) -> dict[str, str]:
 
 
 def words(value: Any) -> str:
-    """A setting as `--set` takes it."""
+    """A setting as `--set` takes it; a member of an ensemble by its name.
+
+    >>> words([0.5, None, True]), words([{"model": "lstm", "members": 1}])
+    ('[0.5, none, true]', '[lstm]')
+    """
     if value is None:
         return "none"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
         return "[" + ", ".join(map(words, value)) + "]"
+    if isinstance(value, Mapping) and "model" in value:
+        return str(value["model"])
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
