@@ -61,6 +61,7 @@ from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.reading import Answers, Kind, Names, Reading, as_names, names_of
 from unrolled.data.sources.long_table import read_long
 from unrolled.data.sources.row_values import answer_of, step_value
+from unrolled.data.sources.rows_as_steps import order_by_content
 
 INPUTS = ("text", "sentence", "review", "sequence", "tokens", "words", "x", "input", "document", "message")
 LETTERS = ("x", "input", "sequence")  # of these, what columns of numbers are called too
@@ -127,12 +128,12 @@ def open_columns(table: Table, reading: Reading, answers: Answers) -> LabelledSo
     elif reading.bag is not None and names_of(reading.column) == [reading.bag]:  # found in lists, before
         reading = reading.updated({"column": None})
     target = _targets(table, names, reading, answers)
-    reading = _with_order(table, reading, target, answers)
+    reading, unused = _with_order(table, reading, target, answers)
     apart_by = {"group": reading.group, "part": reading.part, "id": reading.id, "reading.time": reading.time,
                 "bag": None if lists else reading.bag}  # fmt: skip
     for setting, wanted in apart_by.items():
         _there(table, names, setting, wanted)
-    apart = set(apart_by.values())
+    apart = {*apart_by.values(), *unused}
     others = [name for name in names if name not in apart and name not in target]
     if reading.column is None and reading.layout in ("auto", "wide", "vector"):
         reading, others = _without_names(table, reading, others)
@@ -216,13 +217,14 @@ def target_by_content(table: Table, reading: Reading) -> tuple[str, str] | None:
     return None if text is None or not kinds[text].is_various else target_beside(text, kinds, free)
 
 
-def _with_order(table: Table, reading: Reading, target: list[str], answers: Answers) -> Reading:
-    """With the columns that identify the series of a long table and order them, where these are called so.
+def _with_order(table: Table, reading: Reading, target: list[str], answers: Answers) -> tuple[Reading, list[str]]:
+    """With the columns that identify the series of a long table and order them, and columns that are then not used.
 
-    Names alone do not: a table of texts has an id too, and one of numbers along each row may number its rows.
+    They are called so, or their content tells. Names alone do not: a table of texts has an id too, and one of numbers
+    along each row may number its rows.
     """
     if reading.id is not None or reading.time is not None or reading.layout not in ("auto", "long"):
-        return reading
+        return reading, []
     taken = {*target, reading.part, *names_of(reading.column, table.columns())}
     free = {name.lower(): name for name in reversed(table.columns()) if name not in taken}
     id_, time = (next((free[name] for name in names if name in free), None) for names in (IDS, TIMES))
@@ -230,12 +232,12 @@ def _with_order(table: Table, reading: Reading, target: list[str], answers: Answ
     if reading.column is not None:
         channels = _named(table, table.columns(), "column", reading.column)
     if reading.layout == "auto" and not _are_steps(table, id_, time, channels, answers):
-        return reading
+        return (reading, []) if answers == "none" else order_by_content(table, reading, target, TIMES)
     found = {"id": id_, "time": time}
     for name, what in ((id_, "identifies the series"), (time, "orders their steps")):
         if name is not None:
             table.notes[f"{table.name}: column {name} {what}, chosen by name"] = None
-    return reading.updated(found)
+    return reading.updated(found), []
 
 
 def _without_names(table: Table, reading: Reading, others: list[str]) -> tuple[Reading, list[str]]:
