@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.faults.corpus import (
     arrays,
     brought,
+    fasta,
     forecasts,
     forms,
     images,
@@ -26,6 +27,7 @@ CASES: list[Case] = [
         large,
         brought,
         text,
+        fasta,
         tables,
         forms,
         arrays,
