@@ -25,9 +25,10 @@ TITLES = ["data", "task", "score", "selected model", "95 % interval", "best base
           "time used"]  # fmt: skip
 
 
-def outcome(result: Mapping[str, Any]) -> str:
-    """Win, tie or loss of the selected model against the best baseline on test data; empty: one of them is missing."""
-    metric, best, base = metrics_in(dict(result), "")[0], selected(result), best_of(result, "baseline")
+def outcome(result: Mapping[str, Any], row: Mapping[str, Any] | None = None) -> str:
+    """Win, tie or loss of a row, or of the selected model, against the best baseline on test data; empty: one of them
+    is missing."""
+    metric, best, base = metrics_in(dict(result), "")[0], row or selected(result), best_of(result, "baseline")
     if best is None or base is None:
         return ""
     if metric.loss(best["score"]) < metric.loss(base["score"]):
@@ -46,6 +47,24 @@ def best_of(result: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
     metric = metrics_in(dict(result), "")[0]
     rows = [row for row in result["rows"] if row["kind"] == kind and row["score"] is not None]
     return min(rows, key=lambda row: metric.loss(row["score"]), default=None)
+
+
+def on_validation(result: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
+    """The row of a kind that is best on validation data."""
+    metric = metrics_in(dict(result), "")[0]
+    rows = [
+        row for row in result["rows"] if row["kind"] == kind and row["score"] is not None and row["valid"] is not None
+    ]
+    return min(rows, key=lambda row: metric.loss(row["valid"]), default=None)
+
+
+def behind(result: Mapping[str, Any]) -> list[str]:
+    """Trained models that are significantly worse on test data than the weakest baseline."""
+    metric = metrics_in(dict(result), "")[0]
+    bases = [row["score"] for row in result["rows"] if row["kind"] == "baseline" and row["score"] is not None]
+    weakest = max(bases, key=metric.loss, default=None)
+    rows = [row for row in result["rows"] if row["kind"] == "model" and row["interval"]] if weakest is not None else []
+    return [row["label"] for row in rows if min(map(metric.loss, row["interval"])) > metric.loss(weakest)]
 
 
 def _number(value: float) -> str:
@@ -75,16 +94,51 @@ def _summary(results: Sequence[Mapping[str, Any]]) -> str:
     """Counts of outcomes, the fewest steps of a trained row, and the time used."""
     found = [outcome(result) if "error" not in result else "failed" for result in results]
     counts = ", ".join(f"{found.count(each)} {each}" for each in ("win", "tie", "loss", "failed") if each in found)
-    rows = [row for result in results for row in result.get("rows", []) if row["kind"] == "model" and row["steps"]]
+    ran = [result for result in results if "error" not in result]
+    rows = [row for result in ran for row in result["rows"] if row["kind"] == "model" and row["steps"]]
     fewest = min((row["steps"] for row in rows), default=0)
     late = sum(not 0.9 <= result["seconds"] / seconds_of(result["budget"]) <= 1.1 for result in results)
     loads, cores = [result.get("load", 0.0) for result in results], results[0].get("cores")
     busy = f"Other programs were running: the load was {min(loads)} to {max(loads)} on {cores} cores. "
-    return (
+    lines = [
         f"{len(results)} sets: {counts or 'nothing to compare'}. {busy if max(loads) > (cores or 0) else ''}"
         f"The fewest steps of a ranked, trained model are {fewest}. "
-        f"{late} of {len(results)} comparisons used more or less than the time asked by over 10 %.\n"
+        f"{late} of {len(results)} comparisons used more or less than the time asked by over 10 %.",
+        "",
+        _of_kind("A single model, the best one on validation data,", ran, "model"),
+        _of_kind("The ensemble", ran, "ensemble"),
+        _against_members(ran),
+        _behind(ran),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _of_kind(what: str, results: Sequence[Mapping[str, Any]], kind: str) -> str:
+    pairs = [(result, on_validation(result, kind)) for result in results if best_of(result, "baseline") is not None]
+    found = [outcome(result, row) for result, row in pairs if row is not None]
+    good = sum(each in ("win", "tie") for each in found)
+    return (
+        f"- {what} is better than every baseline, or its interval contains the best one, on {good} of {len(found)} sets"
+        f"{'' if len(found) == len(pairs) else f' ({len(pairs) - len(found)} have no such row)'}."
     )
+
+
+def _against_members(results: Sequence[Mapping[str, Any]]) -> str:
+    """How often the ensemble is at least as good on test data as the row that is best on validation data without it."""
+    good = total = 0
+    for result in results:
+        metric, joined = metrics_in(dict(result), "")[0], on_validation(result, "ensemble")
+        others = [row for kind in ("model", "baseline") if (row := on_validation(result, kind)) is not None]
+        if joined is not None and others:
+            best = min(others, key=lambda row: metric.loss(row["valid"]))
+            good, total = good + (metric.loss(joined["score"]) <= metric.loss(best["score"])), total + 1
+    return f"- On {good} of {total} sets the ensemble is not worse on test data than the best other row on validation data."
+
+
+def _behind(results: Sequence[Mapping[str, Any]]) -> str:
+    found = {result["set"]: rows for result in results if (rows := behind(result))}
+    told = "; ".join(f"{name}: {', '.join(rows)}" for name, rows in found.items())
+    return f"- Trained models that are significantly worse than the weakest baseline: {told or 'none'}."
 
 
 def page() -> str:
