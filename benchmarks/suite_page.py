@@ -132,7 +132,7 @@ def _against_members(results: Sequence[Mapping[str, Any]]) -> str:
         if joined is not None and others:
             best = min(others, key=lambda row: metric.loss(row["valid"]))
             good, total = good + (metric.loss(joined["score"]) <= metric.loss(best["score"])), total + 1
-    return f"- On {good} of {total} sets the ensemble is not worse on test data than the best other row on validation data."
+    return f"- On {good} of {total} sets the ensemble is not worse on test data than the best other row by validation."
 
 
 def _behind(results: Sequence[Mapping[str, Any]]) -> str:

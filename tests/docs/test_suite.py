@@ -11,10 +11,10 @@ from unrolled.data.builtin_sets import names
 
 
 def result(model: float, interval: list[float] | None, *baselines: float, larger: bool = False) -> dict[str, Any]:
-    row = {"kind": "baseline", "interval": None, "steps": 0}
+    row = {"kind": "baseline", "interval": None, "steps": 0, "valid": 0.5}
     rows: list[dict[str, Any]] = [{**row, "label": f"b{i}", "score": score} for i, score in enumerate(baselines)]
-    rows.append({"kind": "model", "label": "gru", "score": model, "interval": interval, "steps": 60})
-    rows.append({"kind": "model", "label": "lstm", "score": 9.0, "interval": None, "steps": 51})
+    rows.append({"kind": "model", "label": "gru", "score": model, "interval": interval, "steps": 60, "valid": 0.4})
+    rows.append({"kind": "model", "label": "lstm", "score": 9.0, "interval": [8.0, 10.0], "steps": 51, "valid": 0.6})
     metrics = [{"name": "error", "larger": larger, "formula": "rate"}]
     facts = {"selected": "gru", "metrics": metrics, "score": "error", "task": "classify", "folds": None}
     return {"set": "mr", "budget": "3m", "seconds": 200.0, "rows": rows, **facts}
@@ -43,6 +43,10 @@ def test_the_page_lists_wins_losses_failures_and_what_was_not_run(monkeypatch):
     assert "2 sets: 1 win, 1 failed." in page
     assert "fewest steps of a ranked, trained model are 51" in page
     assert "2 of 2 comparisons used more or less" in page
+    assert "A single model, the best one on validation data, is better than every baseline" in page
+    assert "contains the best one, on 1 of 1 sets." in page
+    assert "contains the best one, on 0 of 0 sets (1 have no such row)." in page
+    assert "worse than the weakest baseline: mr: lstm." in page
     assert (
         "| mr (`mr-polarity`) | classify | error | gru 0.1 | 0.05 to 0.2 | b0 0.3 |  | win | 60 | 200 s (111%) |"
         in page
