@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from types import FrameType
 from typing import Any, Self
 
 from unrolled.core.errors import UnrolledError
+
+AGAIN = 0.01  # seconds until a signal is sent again that was dropped
 
 
 def _hear(handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
@@ -26,20 +29,32 @@ def _hear(handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
 def stop_at_once() -> Iterator[None]:
     """Outside the loop nothing is in the middle of a step: each of them ends the block like Ctrl-C, by an exception.
 
-    It may be raised inside of a library that turns it into an error of its own, as matplotlib does while it draws.
+    It may be raised inside of a library that turns it into an error of its own, as matplotlib does while it draws, or
+    inside of a destructor, where Python drops it: then it is sent once more.
     """
-    heard = []
+    heard: list[int] = []
+    dropped: list[threading.Timer] = []
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
         heard.append(number)
         raise KeyboardInterrupt
 
+    def unraisable(found: sys.UnraisableHookArgs) -> None:
+        if not heard or not isinstance(found.exc_value, KeyboardInterrupt):
+            reported(found)
+            return
+        dropped.append(threading.Timer(AGAIN, os.kill, (os.getpid(), heard[-1])))
+        dropped[-1].start()
+
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = _hear(interrupt)
+    before, reported = _hear(interrupt), sys.unraisablehook
+    sys.unraisablehook = unraisable
     try:
         yield
+        if dropped:
+            raise KeyboardInterrupt
     except UnrolledError:
         raise
     except Exception as error:
@@ -47,6 +62,9 @@ def stop_at_once() -> Iterator[None]:
             raise
         raise KeyboardInterrupt from error
     finally:
+        for timer in dropped:
+            timer.cancel()
+        sys.unraisablehook = reported
         for number, handler in before.items():
             signal.signal(number, handler)
 
