@@ -1,4 +1,4 @@
-"""Tables with a step of a series in each row: known by their content where no column is called so, and never cut apart."""
+"""Tables with a step of a series in each row: known by their content, and never cut apart by a split."""
 
 from __future__ import annotations
 
