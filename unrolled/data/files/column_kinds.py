@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ LONGER = 3  # times, that a text is longer than all others, so that it is the ob
 COLUMNS = 4  # of numbers, one of which may be the class of the others
 FEWEST = 10  # rows; of fewer nothing is said
 
+TIME = re.compile(r"\s*(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ]+\d{1,2}:.*)?|\d{1,2}:\d{2}(:\d{2}.*)?)\s*$")
+
 Target = Literal["class", "numbers"]
 _known: WeakKeyDictionary[Table, dict[str, ColumnKind]] = WeakKeyDictionary()
 
@@ -42,6 +45,8 @@ class ColumnKind:
     """whether they number the rows"""
     in_runs: bool = False
     """whether equal ones come several times and stand together"""
+    times: bool = False
+    """whether they are dates or times of day"""
 
     @property
     def is_names(self) -> bool:
@@ -56,7 +61,7 @@ class ColumnKind:
 
     @property
     def is_text(self) -> bool:
-        return self.is_various and (self.words >= WORDS or self.letters >= LETTERS)
+        return self.is_various and not self.times and (self.words >= WORDS or self.letters >= LETTERS)
 
 
 def kind_of_cells(cells: Iterable[Any]) -> ColumnKind:
@@ -71,6 +76,7 @@ def kind_of_cells(cells: Iterable[Any]) -> ColumnKind:
     return ColumnKind(
         len(texts), len(set(texts)), sum(map(len, texts)) / n, sum(len(text.split()) for text in texts) / n,
         numbers, whole, counts, 1 < len(set(texts)) < n and sum(a != b for a, b in pairwise(texts)) < len(set(texts)),
+        bool(texts) and all(map(TIME.match, texts)),
     )  # fmt: skip
 
 
@@ -98,7 +104,9 @@ def obvious_text(kinds: Mapping[str, ColumnKind]) -> str | None:
     texts = sorted((name for name, kind in kinds.items() if kind.is_text), key=lambda name: -kinds[name].letters)
     if texts and (len(texts) == 1 or kinds[texts[0]].letters >= LONGER * kinds[texts[1]].letters):
         return texts[0]
-    words = [name for name, kind in kinds.items() if not kind.numbers and not kind.is_names and kind.n >= FEWEST]
+    words = [
+        name for name, kind in kinds.items() if not (kind.numbers or kind.is_names or kind.times) and kind.n >= FEWEST
+    ]
     return words[0] if not texts and len(words) == 1 and kinds[words[0]].is_various else None
 
 

@@ -128,13 +128,13 @@ def _by_names(look: Look, reading: Reading) -> Answers | None:
         return "tags" if any(ending_of(path) in suffixes_of("conll") for path in look.files) else None
     if kind == "sound" and {path.relative_to(look.folder).parts[0] for path in files} == NOISY:
         return "series"
-    if kind == "text" and reading.pattern is None and all(path.parent == look.folder for path in files):
-        return "class" if len([path for path in files if not is_about(path)]) > 1 else None
+    if kind in ("text", "table") and reading.pattern is None and all(path.parent == look.folder for path in files):
+        return "class" if kind == "text" and len([path for path in files if not is_about(path)]) > 1 else None
     try:
         named = named_files(files, look.folder, reading, "class")
         return _numbers_or_class(file.answer for file in named[:LOOKED_AT])
     except UnrolledError:
-        return None if kind == "text" else "class"  # which are to be named, as is said then
+        return None if kind in ("text", "table") else "class"  # which are to be named, as is said then
 
 
 def _beginning(path: Path) -> list[str]:

@@ -15,7 +15,7 @@ from unrolled.data.builtin_sets import BUILTIN, asked
 from unrolled.data.files.folders import is_about, without_lists
 from unrolled.data.files.tables import ListTable
 from unrolled.data.files.text_file import TextFile, named_path, unpacked
-from unrolled.data.formats import ending_of, reader_of, suffixes_of
+from unrolled.data.formats import ending_of, reader_of, suffixes_giving, suffixes_of
 from unrolled.data.given_splits import PARTS, opened_alike, part_in, require_one_for_each, sources_by_split
 from unrolled.data.labelled import Bag, Labelled, LabelledSource, join_parts
 from unrolled.data.readers.arrays import open_arrays
@@ -27,6 +27,7 @@ from unrolled.data.sources.labelled_table import open_columns, open_rows, table_
 from unrolled.data.sources.labelled_text import open_folder, open_lines
 from unrolled.data.sources.pairs_files import LANGUAGES, SOURCES, TABBED, TARGETS
 from unrolled.data.sources.pieces import in_windows
+from unrolled.data.sources.series_files import open_series_files
 
 NO_CLASSES = frozenset({
     "data", "dat", "info", "names", "doc", "docs", "log", "py", "c", "h", "sh", "bin", "idx", "vocab", "model", "cfg",
@@ -139,8 +140,9 @@ def _open_folder(folder: Path, reading: Reading, answers: Answers) -> LabelledSo
 
 
 def most_of(files: Iterable[Path], texts: tuple[str, ...] = (".txt",)) -> tuple[str, list[Path]]:
-    """What there is most of among files: sounds, images or texts, and which they are."""
-    families = {"sound": suffixes_of("sound"), "image": suffixes_of("image"), "text": texts}
+    """What there is most of among files: sounds, images, texts or tables, and which they are."""
+    families = {"sound": suffixes_of("sound"), "image": suffixes_of("image"), "text": texts,
+                "table": suffixes_giving("table")}  # fmt: skip
     held = {kind: [path for path in files if ending_of(path) in endings] for kind, endings in families.items()}
     kind = max(held, key=lambda each: len(held[each]))
     return kind, held[kind]
@@ -157,7 +159,7 @@ def by_ending(files: Iterable[Path]) -> list[Path]:
 
 
 def _open_files(files: list[Path], folder: Path, name: str, reading: Reading, answers: Answers) -> LabelledSource:
-    """Many files: sounds, images, or texts; what there is most of, and a note on the others."""
+    """Many files: sounds, images, texts or tables; what there is most of, and a note on the others."""
     kind, chosen = most_of(files, (".txt", *(suffixes_of("conll") if answers == "tags" else ())))
     own = [path for path in chosen if not is_about(path)]
     if kind == "text" and own and all(path.parent == folder for path in chosen):
@@ -166,13 +168,16 @@ def _open_files(files: list[Path], folder: Path, name: str, reading: Reading, an
         chosen = without_lists(chosen)
     if answers in ("class", "none") and (classes := by_ending(path for path in files if path.parent == folder)):
         kind, chosen = "text", classes
-    if not chosen:
+    loose = kind == "table" and reading.pattern is None and all(path.parent == folder for path in chosen)
+    if not chosen or (loose and answers != "none"):
         found = some(sorted({path.suffix or "files without a suffix" for path in files}))
         raise DataError(f"{folder}: found only {found}; name one of these files, or give .txt, .wav or .png files")
     if answers == "tags":
         source = open_tagged(chosen, folder, name, reading, answers)
     elif kind == "text":
         source = open_folder(chosen, folder, reading, answers)
+    elif kind == "table":
+        source = open_series_files(chosen, folder, name, reading, answers)
     elif kind == "sound":
         source = open_clips(chosen, folder, name, reading, answers)
     else:

@@ -27,7 +27,7 @@ from unrolled.data.files.in_memory import as_array
 from unrolled.data.files.joined_columns import with_joined
 from unrolled.data.files.tables import Example, FrameTable, ListTable, Table, has_names, table_examples
 from unrolled.data.files.text_file import PIECE, TextFile, named_path, notes_of, unpacked
-from unrolled.data.formats import open_table
+from unrolled.data.formats import is_table, open_table
 from unrolled.data.given_splits import ALL
 
 LONGEST_PATH = 4096
@@ -326,7 +326,9 @@ def _open_folder(folder: Path, config: DataConfig) -> TextSource:
     texts = [path for path in files if unpacked(path.name.lower()).endswith(".txt")]
     if not texts:
         found = [path.relative_to(folder).as_posix() for path in files if not is_about(path)]
-        kinds = f"there are no .txt files in this folder; name one of its files: {some(found)}"
+        tables = [path for path in files if is_table(path)]
+        joined = ", or join those with the same columns into one file" if len(tables) > 1 else ""
+        kinds = f"there are no .txt files in this folder; name one of its files{joined}: {some(found)}"
         raise DataError(f"{folder}: {kinds if found else 'the folder is empty; put .txt files into it'}")
     others = len(files) - len(texts)
     skipped = f"{others} files in {folder} that are not .txt were skipped" if others else None
