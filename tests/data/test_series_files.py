@@ -43,7 +43,8 @@ def test_a_saved_reading_reads_files_without_classes(folder, tmp_path_factory):
     new = tmp_path_factory.mktemp("new")
     (new / "a.csv").write_text("time,x,y\n0,5,6\n1,7,8\n")
     settled = open_labelled(folder, Reading(), "class").reading
-    assert [example.input.tolist() for example in open_labelled(new, settled, "none")] == [[[5, 6], [7, 8]]]
+    for source in (new, new / "a.csv"):
+        assert [example.input.tolist() for example in open_labelled(source, settled, "none")] == [[[5, 6], [7, 8]]]
 
 
 @pytest.mark.parametrize(("name", "content", "error", "says"), [

@@ -120,9 +120,9 @@ class Reading(Config):
     part: Name | None = None
     """A column with the split of each row: train, valid or test."""
 
-    layout: Literal["auto", "cells", "wide", "long", "vector"] = "auto"
+    layout: Literal["auto", "cells", "wide", "long", "vector", "file"] = "auto"
     """How a table holds inputs: one input per cell, one series per row (wide), one series in the rows of each id
-    (long), or one step per row with a channel per column (vector)."""
+    (long) or of each file (file), or one step per row with a channel per column (vector)."""
 
     bag: Name | None = None
     """Examples are bags: the column that says in which bag the instance of each row is, or one whose cells are lists of

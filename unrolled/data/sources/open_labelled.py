@@ -106,6 +106,8 @@ def _open_path(path: Path, reading: Reading, answers: Answers) -> LabelledSource
     TextFile(path).require()
     reader = reader_of(path)
     table = table_in(path) if reader is None or reader.gives == "table" else None
+    if table is not None and reading.layout == "file":
+        return open_series_files([path], path.parent, str(path), reading, answers)
     if table is not None:
         return open_columns(table, reading, answers)
     if answers == "tags" and (reader is None or reader.many):

@@ -27,7 +27,7 @@ def open_series_files(
     found = named_files(files, folder, reading, answers)
     first = _table(files[0])
     channels = names_of(reading.column, first.columns()) or _channels(first)
-    settled = reading.updated({"column": as_names(channels)})
+    settled = reading.updated({"column": as_names(channels), "layout": "file"})
 
     def read() -> Iterator[Labelled]:
         for path, answer, group, part in found:
