@@ -145,7 +145,7 @@ def small(name: str, time: str = "4m") -> dict[str, Any]:
             {key: row.get(key) for key in ("label", "kind", "model", "valid", "score", "seconds")}
             for row in comparison.rows
         ]
-        chosen, figures, facts = best.config.model, best.result, best.result["test"]
+        chosen, figures, facts = comparison.table["selected"], best.result, best.result["test"]
     x = values_of(place)
     first = len(x) - asked.test
     n = first - max(round(first / 9), 2 * asked.horizon)  # where validation begins
