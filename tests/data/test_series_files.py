@@ -66,7 +66,7 @@ def test_bad_files_are_named(folder, name, content, error, says):
 
 def test_tables_without_folders_of_classes_are_not_guessed_to_be_series(tmp_path):
     for i in range(3):
-        (tmp_path / f"{i}.csv").write_text("date,x\n2024-01-01,1\n2024-01-02,2\n")
+        (tmp_path / f"{i}.csv").write_text(f"date,x{i}\n2024-01-01,1\n2024-01-02,2\n")
     assert guess_answers(look(tmp_path), Reading()) is None
     with pytest.raises(DataError, match="name one of these files"):
         open_labelled(tmp_path, Reading(), "class")

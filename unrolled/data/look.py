@@ -25,6 +25,7 @@ from unrolled.data.files.text_file import TextFile, named_path
 from unrolled.data.formats import ending_of
 from unrolled.data.given_splits import sources_by_split
 from unrolled.data.readers.jsonl import JsonlTable
+from unrolled.data.sources.folder_table import folder_table
 from unrolled.data.sources.labelled_table import table_in
 from unrolled.data.sources.open_labelled import beside
 
@@ -126,7 +127,11 @@ def _at(path: Path) -> Look:
 def _in_folder(folder: Path) -> Look:
     files = sorted((path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")),
                    key=lambda path: path.relative_to(folder).as_posix())  # fmt: skip
-    return Look(folder, str(folder), folder=folder, files=tuple(files), splits=_splits(folder))
+    splits = _splits(folder)
+    joined = None if splits else folder_table(folder)
+    if joined is not None:
+        return Look(folder, str(folder), suffix=ending_of(files[0]), table=_first_rows(joined))
+    return Look(folder, str(folder), folder=folder, files=tuple(files), splits=splits)
 
 
 def _splits(source: Any) -> dict[str, Look]:

@@ -23,6 +23,7 @@ from unrolled.data.readers.conll import open_tagged
 from unrolled.data.readers.image import open_idx, open_images
 from unrolled.data.readers.sound import open_clips
 from unrolled.data.reading import Answers, Reading
+from unrolled.data.sources.folder_table import folder_table
 from unrolled.data.sources.labelled_table import open_columns, open_rows, table_in
 from unrolled.data.sources.labelled_text import open_folder, open_lines
 from unrolled.data.sources.pairs_files import LANGUAGES, SOURCES, TABBED, TARGETS
@@ -100,7 +101,8 @@ def _as_in(first: LabelledSource, source: Any, reading: Reading) -> Reading:
 
 def _open_path(path: Path, reading: Reading, answers: Answers) -> LabelledSource:
     if path.is_dir():
-        return _open_folder(path, reading, answers)
+        joined = None if reading.pattern or reading.layout == "file" else folder_table(path)
+        return _open_folder(path, reading, answers) if joined is None else open_columns(joined, reading, answers)
     if not path.exists() and (pair := beside(path)):
         return join_parts({part: _open_path(file, reading, answers) for part, file in pair.items()}, str(path))
     TextFile(path).require()

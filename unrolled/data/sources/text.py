@@ -29,6 +29,7 @@ from unrolled.data.files.tables import Example, FrameTable, ListTable, Table, ha
 from unrolled.data.files.text_file import PIECE, TextFile, named_path, notes_of, unpacked
 from unrolled.data.formats import is_table, open_table
 from unrolled.data.given_splits import ALL
+from unrolled.data.sources.folder_table import folder_table
 
 LONGEST_PATH = 4096
 EMPTY = hashlib.sha256().hexdigest()
@@ -312,7 +313,8 @@ def open_source(source: Any, config: DataConfig) -> TextSource:
 
 def _open_path(path: Path, config: DataConfig) -> TextSource:
     if path.is_dir():
-        return _open_folder(path, config)
+        joined = folder_table(path)
+        return _open_folder(path, config) if joined is None else TableSource(joined, config)
     TextFile(path).require()
     table = open_table(path)
     return FileSource(str(path), [path], config) if table is None else TableSource(table, config)

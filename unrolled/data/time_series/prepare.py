@@ -27,6 +27,7 @@ from unrolled.data.files.tables import ListTable, Table
 from unrolled.data.files.text_file import named_path
 from unrolled.data.prepared import Prepared
 from unrolled.data.reading import names_of
+from unrolled.data.sources.folder_table import folder_table
 from unrolled.data.sources.labelled_table import table_in
 from unrolled.data.time_series.codec import Encoded, SeriesCodec, fit_scale, moments
 from unrolled.data.time_series.grid import on_grid, on_saved_grid, require_alike
@@ -57,7 +58,7 @@ def _table(source: Any) -> Table:
         return ListTable(asked(source, "series").read(), source)
     if isinstance(source, str | os.PathLike):
         path = named_path(source)
-        table = table_in(path) if path.is_file() else None
+        table = folder_table(path) if path.is_dir() else table_in(path)
         if table is None:
             raise DataError(f"{path}: expected series in a table (csv, tsv, jsonl, json, parquet), one row per time")
         return table
