@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from unrolled.serve.refused import Refused, too_late
+from unrolled.serve.refused import too_late
 
 if TYPE_CHECKING:
     from unrolled.decode.together import Row
@@ -39,7 +39,9 @@ class Job:
         self._wake()
 
     def end(self, error: BaseException | None = None) -> None:
-        self._error, self._ended = error, True
+        if self.cancelled:
+            self._items.clear()
+        self._error, self._ended = None if self.cancelled else error, True
         self._wake()
 
     def _wake(self) -> None:
@@ -63,8 +65,7 @@ class Job:
             if self._items:
                 return [self._items.popleft() for _ in range(len(self._items))]
             if self._ended:
-                if self._error is not None:
-                    raise self._error
+                self._raise()
                 return []
             self._ready.clear()
             self._woken = False
@@ -76,6 +77,15 @@ class Job:
             except TimeoutError:
                 self.cancel()
                 raise too_late(self.seconds) from None
+
+    def _raise(self) -> None:
+        """Raise what went wrong, which is not kept: its traceback leads back to this job."""
+        error, self._error = self._error, None
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error
 
     async def all(self) -> list[Any]:
         """All results."""
@@ -95,6 +105,6 @@ class Writing(Job):
         self.rows: list[Row] = []
         self.writing: set[int] = set()  # numbers of the rows that are not ended
 
-    def outcome(self) -> Refused | None:
-        """Why it ended before its texts did."""
-        return None if self.cancelled else too_late(self.seconds)
+    def end(self, error: BaseException | None = None) -> None:
+        self.rows = []
+        super().end(error)
