@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import re
 import socket
-import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,8 +24,8 @@ import httpx
 from websockets.sync.client import connect
 
 import unrolled
+from benchmarks.server_process import ROOT, serving
 
-ROOT = Path(__file__).parents[2]
 RUNS = ROOT / "tests" / "fixtures" / "runs"
 WRITERS = ("next-token", "next-token-tied")
 SEEDS = 25
@@ -222,22 +218,6 @@ def send(address: str, known: dict[tuple[str, int], str], requests: int, connect
     return ended
 
 
-@contextmanager
-def started(*options: str) -> Iterator[str]:
-    """The address of a server in a process of its own."""
-    code = "from unrolled.cli.main import main; main()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, "serve", str(RUNS), "--port", "0", "--quiet", *options],
-        stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    try:
-        assert process.stdout is not None
-        yield re.findall(r"http://[\d.:]+", process.stdout.readline())[0]
-    finally:
-        process.terminate()
-        process.communicate()
-
-
 def gauges(address: str) -> dict[str, float]:
     """The values of `/metrics` without labels."""
     lines = httpx.get(f"{address}/metrics", timeout=60).text.splitlines()
@@ -251,7 +231,7 @@ def main() -> int:
     parser.add_argument("--connections", type=int, default=32)
     options = parser.parse_args()
     known, memory, began = known_texts(), [], time.monotonic()
-    with started("--session-seconds", "20") as address:
+    with serving(RUNS, "--session-seconds", "20") as (_, address):
 
         def watch(done: int) -> None:
             if len(memory) < (time.monotonic() - began) / 5:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError, UsageError, listed
 from unrolled.core.front import option
 from unrolled.data.builtin_sets import BUILTIN, asked
+from unrolled.data.files.cell_values import as_numbers
 from unrolled.data.files.file_names import file_of_row
 from unrolled.data.files.name_pattern import groups_in
 from unrolled.data.files.tables import Table
@@ -204,7 +205,7 @@ def clip_of(value: Any, place: str) -> Clip:
 
 
 def _array(values: Any, place: str) -> Floats:
-    samples = in_range(np.asarray(values), place)
+    samples = in_range(as_numbers(values, place), place)
     if samples.ndim == 2 and samples.shape[1] <= 8:
         samples = samples.mean(axis=1)  # channels
     if samples.ndim != 1:
