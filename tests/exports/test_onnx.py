@@ -26,8 +26,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "exporting.md"
 QUICK = ("next-token", "classify", "translate-transformer")  # the others: `make faults`
 REFUSED = {"classify-logistic", "recall"}
 OTHERS = (
-    "caption", "denoise", "handwriting", "masked-token", "next-frame", "next-pixel", "recognise", "recognise-ctc",
-    "regress", "tag", "tag-counts", "translate", "word-vectors",
+    "caption", "denoise", "forecast", "handwriting", "handwriting-text", "masked-token", "next-frame", "next-pixel",
+    "next-sample", "next-sample-mixture", "next-token-tied", "recognise", "recognise-ctc", "regress", "sound-flow", "tag",
+    "tag-counts", "translate", "word-vectors",
 )  # fmt: skip
 CARRIED = [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
 

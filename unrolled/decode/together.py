@@ -104,7 +104,7 @@ class Together:
         self._faster = faster
         self._steps: dict[int, tuple[Step, Step]] = {}  # by the id of a model, which is kept
         self._ticks = FIRST_TICKS
-        self._alone: dict[int, float] = {}  # by the id of a step: seconds of the processor for a tick of one row by itself
+        self._alone: dict[int, float] = {}  # by the id of a step: processor seconds of a tick of one row
         self._beside: dict[int, float] = {}  # and of one of several rows
 
     def __len__(self) -> int:

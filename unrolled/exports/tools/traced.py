@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
 from typing import Any, NamedTuple
@@ -207,7 +207,7 @@ def _step(decoder: Causal, examples: Examples, first: State, open_axes: Axes) ->
     program = _traced(Step(decoder, form), (x, before), inputs)
     after = [port._replace(name=f"{port.name}.next") for port, moves in zip(ports, form.moves, strict=True) if moves]
     y = _port("logits" if examples.of_tokens else "y", _results(program)[0], {0: "rows"})
-    return Graph(program, tuple(inputs), (y, *after)), initial
+    return _graph(program, inputs, [y, *after]), initial
 
 
 def _states(decoder: Causal, x: Tensor, first: State, open_axes: Axes) -> tuple[Form, dict[str, Tensor]]:
@@ -272,7 +272,7 @@ def _condition(model: Conditional, examples: Examples) -> tuple[State, Axes, Gra
     program = _traced(Condition(model), (source,) if mask is None else (source, mask), inputs)
     made = zip(form.names, form.leaves(first), strict=True)
     outputs = [_port(name, leaf, {0: "rows", **open_axes[name]}) for name, leaf in made]
-    return first, open_axes, Graph(program, tuple(inputs), tuple(outputs))
+    return first, open_axes, _graph(program, inputs, outputs)
 
 
 def _read(model: Encoder, examples: Examples) -> Graph:
@@ -283,7 +283,7 @@ def _read(model: Encoder, examples: Examples) -> Graph:
     found = _results(program)
     names = zip(("y", "y.mask"), found)
     each = isinstance(found[0].shape[1], torch.SymInt) if found[0].dim() > 2 else False
-    return Graph(program, tuple(inputs), tuple(_port(name, y, axes if each else {0: "rows"}) for name, y in names))
+    return _graph(program, inputs, [_port(name, y, axes if each else {0: "rows"}) for name, y in names])
 
 
 def _named(found: Carried, known: Mapping[int, str]) -> Carried:
@@ -328,12 +328,23 @@ def _traced(module: nn.Module, inputs: tuple[Any, ...], ports: Sequence[Port]) -
         raise Refused(f"what it computes depends on values that a graph does not know ({reason(error)})") from error
     except Exception as error:
         raise Refused(f"it cannot be traced ({reason(error)})") from error
-    values = [node.meta["val"] for node in program.graph.nodes if node.name in {*program.graph_signature.user_inputs}]
+    _require_open(
+        ports, [node.meta["val"] for node in program.graph.nodes if node.name in {*program.graph_signature.user_inputs}]
+    )
+    return program
+
+
+def _graph(program: ExportedProgram, inputs: Sequence[Port], outputs: Sequence[Port]) -> Graph:
+    _require_open(outputs, _results(program))
+    return Graph(program, tuple(inputs), tuple(outputs))
+
+
+def _require_open(ports: Iterable[Port], values: Iterable[Tensor]) -> None:
+    """Refuse a graph that is fixed to the numbers it was traced with."""
     for port, value in zip(ports, values, strict=True):
         for word, size in zip(port.shape, value.shape, strict=True):
             if isinstance(word, str) and not is_symbolic(size):
                 raise Refused(f"its graph is fixed to {size} {word} ({port.name})")
-    return program
 
 
 LOOKS = (GuardOnDataDependentSymNode, DataDependentOutputException, DynamicOutputShapeException)
