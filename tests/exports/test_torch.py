@@ -12,13 +12,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-QUICK = ("next-token", "classify", "translate-transformer")  # the others: `make faults`
-OTHERS = (
-    "caption", "denoise", "forecast", "handwriting", "handwriting-text", "masked-token", "next-frame", "next-pixel",
-    "next-sample", "next-sample-mixture", "next-token-tied", "recognise", "recognise-ctc", "regress", "sound-flow", "tag",
-    "tag-counts", "translate", "word-vectors",
-)  # fmt: skip
-CARRIED = [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
+from tests.exports.claimed import CARRIED
+
 ALONE = """
 import sys, numpy as np
 sys.modules["unrolled"] = None
