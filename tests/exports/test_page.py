@@ -154,7 +154,7 @@ def test_the_known_operations_are_those_of_the_engine() -> None:
     assert {*found} | {"call", "scan"} == KNOWN
 
 
-@pytest.mark.parametrize(("name", "why"), [("translate-transformer", "no way to use"), ("recall", "depends on values")])
+@pytest.mark.parametrize(("name", "why"), [("translate-transformer", "no way to use"), ("recall", "decides by values")])
 def test_what_a_page_cannot_do_is_refused(name: str, why: str, run_of: Any, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=why):
         export(run_of(name), "page", tmp_path / "a.html")

@@ -16,11 +16,12 @@ from unrolled.runs.run import Run, load
 from unrolled.serve.refused import refusal_of
 
 ODD: list[Any] = [
-    None, True, 0, -1, 1.5, 2**62, "", "a", "the cat", "\u0000", "é" * 50, [], [[]], [[[]]], {}, [0], [True], [None],
-    [""], ["a"], ["a", 1], [["a"]], [["a", "b"], ["c"]], [1, 2, 3], [0.5] * 9, [1e300], [[1.0, 2.0]], [[1e300, 2]],
-    [[None]], [[1], [1, 2]], [[[1.0]]], [[[0, 0], [1, 1]]], [[1.0] * 5], [{}], [{"text": "a"}], {"text": "a"},
-    {"a": []}, {"series": 1}, {"samples": "a"}, {"samples": [0.1, 0.2], "condition": "a"}, {"strokes": [[[0, 0]]], "text": 5},
-    {"source": 1, "target": []}, {"source": "a", "target": "a"}, ["a", "b"], "data:image/png;base64,AAAA",
+    None, True, 0, -1, 1.5, 2**62, "", "a", "the cat", "\u0000", "é" * 50, "data:image/png;base64,AAAA",
+    [], [[]], [[[]]], {}, [0], [True], [None], [""], ["a"], ["a", "b"], ["a", 1], [["a"]], [["a", "b"], ["c"]],
+    [1, 2, 3], [0.5] * 9, [1e300], [[1.0, 2.0]], [[1e300, 2]], [[None]], [[1], [1, 2]], [[1.0] * 5], [[[1.0]]],
+    [[[0, 0], [1, 1]]], [{}], [{"text": "a"}], {"text": "a"}, {"a": []}, {"series": 1}, {"samples": "a"},
+    {"samples": [0.1, 0.2], "condition": "a"}, {"strokes": [[[0, 0]]], "text": 5}, {"source": 1, "target": []},
+    {"source": "a", "target": "a"},
 ]  # fmt: skip
 NAMES = sorted(place.name for place in RUNS.iterdir() if place.is_dir())
 

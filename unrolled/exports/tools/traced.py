@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import copy
 import logging
+import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -325,7 +327,10 @@ def _traced(module: nn.Module, inputs: tuple[Any, ...], ports: Sequence[Port]) -
     except (UnrolledError, Refused):
         raise
     except LOOKS as error:
-        raise Refused(f"what it computes depends on values that a graph does not know ({reason(error)})") from error
+        raise Refused(
+            f"{_layer(error)} decides by values while it computes, which a graph of fixed operations cannot; "
+            "use the run itself, which `unrolled serve` offers over HTTP"
+        ) from error
     except Exception as error:
         raise Refused(f"it cannot be traced ({reason(error)})") from error
     _require_open(
@@ -348,6 +353,16 @@ def _require_open(ports: Iterable[Port], values: Iterable[Tensor]) -> None:
 
 
 LOOKS = (GuardOnDataDependentSymNode, DataDependentOutputException, DynamicOutputShapeException)
+
+
+def _layer(error: BaseException) -> str:
+    """The layer in which an error occurred, and the line."""
+    found = "a layer"
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        owner, code = frame.f_locals.get("self"), frame.f_code
+        if isinstance(owner, nn.Module) and not type(owner).__module__.startswith(("torch", __name__)):
+            found = f"its layer {type(owner).__name__} ({Path(code.co_filename).name}, line {line})"
+    return found
 
 
 def reason(error: BaseException) -> str:
