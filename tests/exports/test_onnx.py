@@ -91,7 +91,7 @@ def test_the_example_of_the_page_needs_onnxruntime_alone(exported: Any, run_of: 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_a_graph_is_refused(name: str, run_of: Any, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be exported to onnx, because its layer .* decides by values"):
+    with pytest.raises(UsageError, match=r"cannot be exported to onnx, because its layer .* decides by values"):
         export(run_of(name), "onnx", tmp_path / "a.onnx")
     assert [*tmp_path.iterdir()] == []
     assert onnx.EXPORT.why_not(run_of(name))
