@@ -191,6 +191,15 @@ def as_numbers(value: Any, place: str) -> NDArray[Any]:
         raise DataError(f"{place}: expected numbers, or lists of numbers of equal length") from None
 
 
+def narrowed(values: NDArray[Any], place: str) -> NDArray[np.float32]:
+    """Numbers in single precision, for which none may be too large."""
+    with np.errstate(over="ignore"):
+        found = values.astype(np.float32)
+    if np.isinf(found).any():
+        raise DataError(f"{place}: there are numbers that are too large or infinite; check the values")
+    return found
+
+
 def shown(cell: Any) -> str:
     """A cell as a sentence shows it.
 
