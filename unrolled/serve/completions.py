@@ -49,16 +49,20 @@ class Choice:
         self.given, self.read = given, len(row.history)
 
     def prompted(self, y: Tensor) -> dict[str, Any] | None:
-        """The prompt [P] with the outputs after each of its tokens [P, V], where it is to be part of the text."""
-        if not self._asked.max_tokens:
-            self.reason = "length"
+        """In the thread of the run: the prompt [P] with the outputs after each of its tokens [P, V], where it is to be
+        part of the text."""
         if not self._asked.request.echo:
             return None
-        text = self._writer.spell(self.given)
-        part = {"text": text, "logprobs": None}
+        part = {"text": self._writer.spell(self.given), "logprobs": None}
         if (n := self._asked.request.logprobs) is not None:
             part["logprobs"] = self._scored(y, n)
-        self.offset = len(text)
+        return part
+
+    def begun(self, part: dict[str, Any] | None) -> dict[str, Any] | None:
+        """The text begins with its prompt, where that is part of it."""
+        if not self._asked.max_tokens:
+            self.reason = "length"
+        self.offset = 0 if part is None else len(part["text"])
         return part
 
     def _scored(self, y: Tensor, n: int) -> dict[str, Any]:
@@ -129,13 +133,14 @@ class Answering:
             "model": self.name,
         }
         begin = partial(_begun, self.asked, self.choices, hosted.limits)  # not a method: nothing leads back to here
-        self.job: Writing = hosted.submit(self.name, Writing(begin, hosted.limits.seconds))
+        read = partial(_prompted, self.choices)
+        self.job: Writing = hosted.submit(self.name, Writing(begin, read, hosted.limits.seconds))
 
     def told(self, items: list[Any]) -> Iterator[tuple[Choice, dict[str, Any]]]:
         """What some results of the run add to the texts."""
         for i, item in items:
             choice = self.choices[i]
-            part = choice.push(item) if isinstance(item, Token) else choice.prompted(item)
+            part = choice.push(item) if isinstance(item, Token) else choice.begun(item)
             if part is not None:
                 yield choice, part
         if all(choice.reason for choice in self.choices):
@@ -207,6 +212,10 @@ def _begun(asked: Asked, choices: list[Choice], limits: Limits, run: Run) -> lis
             choices[k * asked.n + j].bind(writer, row, _given(prompt, row))
             rows.append(row)
     return rows
+
+
+def _prompted(choices: list[Choice], i: int, y: Tensor) -> dict[str, Any] | None:
+    return choices[i].prompted(y)
 
 
 def _require_room(row: Row, layer: Any, most: int) -> None:

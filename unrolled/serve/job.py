@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from unrolled.serve.refused import too_late
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from unrolled.decode.together import Row
     from unrolled.runs.run import Run
 
@@ -96,12 +98,13 @@ class Job:
 
 
 class Writing(Job):
-    """Texts that are written beside those of other requests: `begin(run)` gives their rows. Its results are pairs: the
-    number of a row and the outputs for its prompt, then the number and a token each time."""
+    """Texts that are written beside those of other requests: `begin(run)` gives their rows, and `read(i, y)` what is to
+    be known of the prompt of row i, from the outputs after each of its tokens [P, V]. The results are pairs of a row's
+    number and that, and then of the number and a token each time."""
 
-    def __init__(self, begin: Callable[[Run], list[Row]], seconds: float) -> None:
+    def __init__(self, begin: Callable[[Run], list[Row]], read: Callable[[int, Tensor], Any], seconds: float) -> None:
         super().__init__(lambda _: iter(()), seconds)
-        self.begin = begin
+        self.begin, self.read = begin, read
         self.rows: list[Row] = []
         self.writing: set[int] = set()  # numbers of the rows that are not ended
 
