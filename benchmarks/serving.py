@@ -9,16 +9,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
-import re
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,6 +22,7 @@ import torch
 
 import unrolled
 from benchmarks.recurrent import cpu_name
+from benchmarks.server_process import serving
 
 RESULTS = Path(__file__).parent / "results" / "serving.json"
 MODELS: dict[str, dict[str, Any]] = {
@@ -51,22 +46,6 @@ def saved(name: str, settings: dict[str, Any], folder: Path) -> Path:
     train = {"steps": 1, "threads": 1, "tokens": "char"}
     unrolled.train(folder / "text.txt", model=name, out=folder / "runs" / name, settings={**train, **settings})
     return folder / "runs" / name
-
-
-@contextmanager
-def served(folder: Path, threads: int) -> Iterator[str]:
-    """The address of a server of some runs, in a process of its own."""
-    code = "from unrolled.cli.main import main; main()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, "serve", str(folder), "--port", "0", "--quiet"],
-        stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": str(threads)},
-    )  # fmt: skip
-    try:
-        assert process.stdout is not None
-        yield re.findall(r"http://[\d.:]+", process.stdout.readline())[0]
-    finally:
-        process.terminate()
-        process.communicate()
 
 
 def streamed(client: httpx.Client, model: str, seed: int) -> tuple[float, float, int]:
@@ -143,10 +122,10 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as place:
         runs = {name: unrolled.load(saved(name, MODELS[name], Path(place))) for name in options.models or MODELS}
-        with served(Path(place) / "runs", options.threads) as address:
+        with serving(Path(place) / "runs", threads=options.threads) as server:
             for name, run in runs.items():
-                row = one_client(address, name, run, options.repeats)
-                row["clients"] = many_clients(address, name, options.repeats)
+                row = one_client(server.address, name, run, options.repeats)
+                row["clients"] = many_clients(server.address, name, options.repeats)
                 met = row["first_ms"] <= FIRST and row["share"] >= SHARE
                 print(json.dumps(row), "goals met" if met else "goals MISSED", flush=True)
                 rows.append(row)

@@ -14,7 +14,7 @@ from unrolled.decode.choose import make_chooser
 from unrolled.decode.config import Decoding
 from unrolled.decode.rollout import rollout
 from unrolled.decode.text import Begun
-from unrolled.decode.together import Row, Together
+from unrolled.decode.together import Ran, Row, Together
 
 V, STOP = 13, 3
 ASKED = [
@@ -101,3 +101,54 @@ def test_joined_states_are_taken_apart_again() -> None:
     both = joined([a, b])
     assert both[0]["h"].shape == (3, 2) and both[1] is None
     assert torch.equal(take(both, torch.tensor([1, 2]))[0]["h"], b[0]["h"])
+
+
+class Running:
+    """A step that makes many ticks of one row in a call; it remembers the rows of its own ticks, and its calls."""
+
+    def __init__(self, model: Model) -> None:
+        self.model, self.batches, self.calls = model, [], []
+
+    def __call__(self, x: torch.Tensor, state: Any) -> tuple[torch.Tensor, Any]:
+        if x.shape[1] == 1:
+            self.batches.append(len(x))
+        return self.model.step(x, state)
+
+    def run(self, y: Any, state: Any, history: Any, choose: Any, stops: Any, n_ticks: int, noise: Any) -> Ran | None:
+        tokens: list[int] = []
+        log_p: list[float] = []
+        while len(tokens) < n_ticks:
+            token = choose(y, history, noise(history.shape[1]))
+            tokens.append(int(token))
+            log_p.append(float(torch.log_softmax(y, -1)[0, tokens[-1]]))
+            history = torch.cat([history, token[:, None]], 1)
+            if tokens[-1] in stops:
+                break
+            logits, state = self.model.step(token[:, None], state)
+            y = logits[:, -1]
+        self.calls.append(len(tokens))
+        return Ran(tokens, log_p, y, state)
+
+
+@pytest.mark.parametrize(("rows", "top"), [(2, 0), (3, 0), (3, 1), (9, 0)])
+def test_few_rows_are_written_one_after_another(rows: int, top: int) -> None:
+    model, found = Model("gru").eval(), {}
+    with torch.no_grad():
+        prompt, decoding = torch.tensor([[5, 6]]), Decoding(seed=8, max_tokens=30).settled(True, 30)
+        own = [alone(model, prompt, decoding, i) for i in range(rows)]
+        step = Running(model)
+        together = Together()
+        for i in range(rows):
+            row = Row(Begun(prompt, step, None), decoding, [STOP], [0], i, top)
+            together.join(row)
+            found[row] = []
+        while len(together):
+            for row, token in together.tick():
+                found[row].append(token.token)
+    assert list(found.values()) == own
+    if top:
+        assert step.batches and not step.calls  # alternatives are listed tick by tick
+    elif rows <= 3:
+        assert not step.batches and max(step.calls) > 4
+    else:
+        assert rows in step.batches or max(step.batches) > 3

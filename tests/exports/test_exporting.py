@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from unrolled.core import discover
+from unrolled.core.declared import WrongField
 from unrolled.core.errors import CannotWrite, DataError, UsageError
 from unrolled.core.export import ExportSpec
 from unrolled.core.outside import cannot_write
-from unrolled.core.spec import WrongField
 from unrolled.exports.tools.exporting import export
 from unrolled.exports.tools.files import write_together
 from unrolled.runs.storage import atomic

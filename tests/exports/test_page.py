@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.thorough import only
 from unrolled.core.errors import UsageError
 from unrolled.exports import page
 from unrolled.exports.tools import scripts
@@ -71,11 +72,15 @@ def test_other_models_that_write(model: str, run_of: Any, tmp_path: Path) -> Non
     assert export(other(run_of("next-token"), model, SMALL[model]), "page", tmp_path / "a.html").difference <= 1e-5
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("model", ["bigru", "birnn", "dan", "transformer-encoder"])
+@pytest.mark.parametrize("model", only(("tfidf",), ["bigru", "birnn", "bow", "dan", "tfidf", "transformer-encoder"]))
 def test_other_models_that_label(model: str, run_of: Any, tmp_path: Path) -> None:
     settings = FEW if model == "transformer-encoder" else {}
     assert export(other(run_of("classify"), model, settings), "page", tmp_path / "a.html").difference <= 1e-5
+
+
+@pytest.mark.parametrize("model", ["naive", "linear-map"])
+def test_other_models_that_forecast(model: str, run_of: Any, tmp_path: Path) -> None:
+    assert export(other(run_of("forecast"), model, {}), "page", tmp_path / "a.html").difference <= 1e-5
 
 
 def test_it_writes_what_the_run_writes(exported: Any, run_of: Any) -> None:
@@ -154,7 +159,7 @@ def test_the_known_operations_are_those_of_the_engine() -> None:
     assert {*found} | {"call", "scan"} == KNOWN
 
 
-@pytest.mark.parametrize(("name", "why"), [("translate-transformer", "no way to use"), ("recall", "depends on values")])
+@pytest.mark.parametrize(("name", "why"), [("translate-transformer", "no way to use"), ("recall", "decides by values")])
 def test_what_a_page_cannot_do_is_refused(name: str, why: str, run_of: Any, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=why):
         export(run_of(name), "page", tmp_path / "a.html")

@@ -12,12 +12,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-QUICK = ("next-token", "classify", "translate-transformer")  # the others: `make faults`
-OTHERS = (
-    "caption", "denoise", "handwriting", "masked-token", "next-frame", "next-pixel", "recognise", "recognise-ctc",
-    "regress", "tag", "tag-counts", "translate", "word-vectors",
-)  # fmt: skip
-CARRIED = [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
+from tests.exports.claimed import CARRIED
+
 ALONE = """
 import sys, numpy as np
 sys.modules["unrolled"] = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -38,6 +39,7 @@ def serving(paths: list[Path], token: str | None = None, **limits: Any) -> Itera
         thread.join(10)
         taken.close()
         log.silence(False)
+        gc.unfreeze()
         front.speak_to(before)
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import re
 import shlex
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from benchmarks.server_process import ROOT, Server, serving
+
 RUNS = ROOT / "tests" / "fixtures" / "runs"
 NAMES = {"lstm-python-docs": "next-token", "my-forecasts": "forecast", "my-classes": "classify"}
 PAGE = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
@@ -35,27 +34,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def started(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    words = shlex.split(START.replace("runs/lstm-python-docs", "runs"))
-    code = "from unrolled.cli.main import main; main()"
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, *words[1:], "--port", "0"], cwd=folder, stdout=subprocess.PIPE, text=True,
-            stderr=log, env=os.environ | {"PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+def server(folder: Path) -> Iterator[Server]:
+    _, serve, *words = shlex.split(START.replace("runs/lstm-python-docs", "runs"))
+    assert serve == "serve"
+    with (folder / "log").open("w") as log, serving(*words, folder=folder, log=log) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
-def port(started: subprocess.Popen[str]) -> str:
-    assert started.stdout is not None
-    line = re.search(r"http://127\.0\.0\.1:(\d+)/", started.stdout.readline())
-    assert line is not None
-    return line[1]
+def port(server: Server) -> str:
+    return server.address.rpartition(":")[2]
 
 
 def test_there_are_examples() -> None:
@@ -80,9 +68,9 @@ def test_an_example_of_python(example: str, port: str) -> None:
     assert printed.getvalue()
 
 
-def test_it_ends_when_it_is_asked_to(started: subprocess.Popen[str], port: str, folder: Path) -> None:
-    started.send_signal(signal.SIGTERM)
-    assert started.wait(20) == 0
+def test_it_ends_when_it_is_asked_to(server: Server, folder: Path) -> None:
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(20) == 0
     events = [json.loads(line) for line in (folder / "log").read_text().splitlines()]
     assert events[0]["event"] == "listening" and events[-1]["event"] == "stopped"
     assert {"loaded", "request"} <= {event["event"] for event in events}

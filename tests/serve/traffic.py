@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import re
 import socket
-import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,8 +24,8 @@ import httpx
 from websockets.sync.client import connect
 
 import unrolled
+from benchmarks.server_process import ROOT, serving
 
-ROOT = Path(__file__).parents[2]
 RUNS = ROOT / "tests" / "fixtures" / "runs"
 WRITERS = ("next-token", "next-token-tied")
 SEEDS = 25
@@ -222,22 +218,6 @@ def send(address: str, known: dict[tuple[str, int], str], requests: int, connect
     return ended
 
 
-@contextmanager
-def started(*options: str) -> Iterator[str]:
-    """The address of a server in a process of its own."""
-    code = "from unrolled.cli.main import main; main()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, "serve", str(RUNS), "--port", "0", "--quiet", *options],
-        stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    try:
-        assert process.stdout is not None
-        yield re.findall(r"http://[\d.:]+", process.stdout.readline())[0]
-    finally:
-        process.terminate()
-        process.communicate()
-
-
 def gauges(address: str) -> dict[str, float]:
     """The values of `/metrics` without labels."""
     lines = httpx.get(f"{address}/metrics", timeout=60).text.splitlines()
@@ -250,25 +230,27 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--connections", type=int, default=32)
     options = parser.parse_args()
-    known, memory, began = known_texts(), [], time.monotonic()
-    with started("--session-seconds", "20") as address:
+    known, began = known_texts(), time.monotonic()
+    held_at: list[tuple[int, float]] = []  # requests that were done, and MiB of memory
+    with serving(RUNS, "--session-seconds", "20") as (_, address):
 
         def watch(done: int) -> None:
-            if len(memory) < (time.monotonic() - began) / 5:
-                memory.append(gauges(address)["unrolled_process_resident_bytes"])
+            if len(held_at) < (time.monotonic() - began) / 5:
+                held_at.append((done, gauges(address)["unrolled_process_resident_bytes"] / 2**20))
 
         ended = send(address, known, options.requests, options.connections, 60 * options.minutes, watch)
         time.sleep(30)  # sessions that were left open are closed
         last = gauges(address)
-    third = len(memory) // 3
+    memory, third = [mib for _, mib in held_at], len(held_at) // 3
     grown = max(memory[-third:]) / max(memory[:third]) if third else 1.0
+    print("requests and MiB:", ", ".join(f"{done}: {mib:.0f}" for done, mib in held_at[:: max(1, third // 5)]))
     for how, times in sorted(ended.items()):
         print(f"{times:6} {how}")
     failed = sum(times for how, times in ended.items() if "FAILED" in how)
     held = {name: last[f"unrolled_{name}"] for name in ("sessions", "requests_in_progress", "unexpected_total")
             if f"unrolled_{name}" in last}  # fmt: skip
     print(f"{sum(ended.values())} requests in {time.monotonic() - began:.0f} s, {failed} failed; memory "
-          f"{max(memory[:third] or [0]) / 2**20:.0f} MiB in the first third, {max(memory[-third:] or [0]) / 2**20:.0f} "
+          f"{max(memory[:third] or [0]):.0f} MiB in the first third, {max(memory[-third:] or [0]):.0f} "
           f"in the last; at the end {held}")  # fmt: skip
     fine = not failed and grown <= GROWTH and not held["sessions"] and not held.get("unexpected_total")
     return 0 if fine and held["requests_in_progress"] == 1 else 1

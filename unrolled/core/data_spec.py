@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from unrolled.core.config import Config
-from unrolled.core.spec import WrongField
+from unrolled.core.declared import WrongField
 
 
 class Made(NamedTuple):

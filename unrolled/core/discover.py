@@ -23,12 +23,13 @@ from types import ModuleType
 from typing import Any
 
 from unrolled.core.data_spec import BuiltinSpec, ReaderSpec
+from unrolled.core.declared import WrongField
 from unrolled.core.errors import DataError, UnrolledError, UsageError, nearest
 from unrolled.core.export import ExportSpec
 from unrolled.core.front import option
 from unrolled.core.inspection import QuestionSpec
 from unrolled.core.opening import CODE, read_bytes
-from unrolled.core.spec import ModelSpec, WrongField, explained
+from unrolled.core.spec import ModelSpec, explained
 from unrolled.core.verb import VerbSpec
 
 KINDS = {

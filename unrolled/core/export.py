@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unrolled.core.config import Config
+from unrolled.core.declared import invalid, require_sound
 from unrolled.core.errors import UsageError
-from unrolled.core.spec import WrongField, miscalled, misconfigured, misnamed
 
 
 class Refused(Exception):
@@ -49,24 +49,16 @@ class ExportSpec:
     """Other names that users may type."""
 
     def __post_init__(self) -> None:
-        for name, why in _faults(self):
-            raise WrongField(ExportSpec, name, why)
+        require_sound(self, "request", ARGUMENTS, _faults(self))
 
 
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {"write": ("run", "out", "request"), "why_not": ("run",)}
 
 
 def _faults(spec: ExportSpec) -> Iterator[tuple[str, str]]:
-    """Fields with a wrong value, and what is wrong."""
-    if not isinstance(spec.summary, str):
-        yield "summary", f"invalid value summary = {spec.summary!r}: expected a string"
+    """What is wrong with fields that other declarations do not have."""
     if not isinstance(spec.suffix, str) or not spec.suffix.startswith("."):
-        yield "suffix", f'invalid value suffix = {spec.suffix!r}: expected the end of a file name, such as ".onnx"'
-    yield from misnamed(spec.aliases)
-    yield from misconfigured(spec.request, "request")
-    for name, arguments in ARGUMENTS.items():
-        if why := miscalled(vars(spec)[name], name, arguments):
-            yield name, why
+        yield "suffix", invalid(spec, "suffix", 'the end of a file name, such as ".onnx"')
 
 
 def needs_extra(error: ImportError, extra: str) -> UsageError:

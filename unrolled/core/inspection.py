@@ -6,12 +6,12 @@ checked once, when it is made. What it gives is an `unrolled.pictures.answer.Ans
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from unrolled.core.config import Config
-from unrolled.core.spec import WrongField, miscalled, misconfigured, misnamed
+from unrolled.core.declared import require_sound
 
 
 def _always(run: Any) -> None:
@@ -36,19 +36,7 @@ class QuestionSpec:
     """Whether it can be asked of a run that reads bags; most look at the positions of one sequence."""
 
     def __post_init__(self) -> None:
-        for name, why in _faults(self):
-            raise WrongField(QuestionSpec, name, why)
+        require_sound(self, "config", ARGUMENTS)
 
 
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {"ask": ("run", "value", "config"), "applies": ("run",)}
-
-
-def _faults(spec: QuestionSpec) -> Iterator[tuple[str, str]]:
-    """Fields with a wrong value, and what is wrong."""
-    if not isinstance(spec.summary, str):
-        yield "summary", f"invalid value summary = {spec.summary!r}: expected a string"
-    yield from misnamed(spec.aliases)
-    yield from misconfigured(spec.config)
-    for name, arguments in ARGUMENTS.items():
-        if why := miscalled(getattr(spec, name), name, arguments):
-            yield name, why

@@ -5,14 +5,14 @@ A declaration is checked once, when it is made. `misfit` is the only place that 
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, get_args
 
 from unrolled.core.config import Config
-from unrolled.core.errors import UsageError, listed, nearest
+from unrolled.core.declared import invalid, require_sound
+from unrolled.core.errors import listed, nearest
 
 Kind = Literal["causal", "encoder", "conditional", "memory"]
 Reads = Literal["embedded", "tokens", "numbers", "units", "counts", "tf-idf"]
@@ -168,14 +168,6 @@ class Ports(NamedTuple):
         return Asks(accepts, self.answers, self.offers, source, self.targets, spelt, bool(self.pooling))
 
 
-class WrongField(UsageError):
-    """A field of a declaration that is wrong; the loader of the file adds the line."""
-
-    def __init__(self, declaration: type[Any], name: str, why: str) -> None:
-        super().__init__(why)
-        self.declaration, self.name = declaration, name
-
-
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec:
     """A model file in values."""
@@ -224,8 +216,7 @@ class ModelSpec:
     """cell(config)(d_in, d_state): its cell, for a decoder that one vector starts."""
 
     def __post_init__(self) -> None:
-        for name, why in _faults(self):
-            raise WrongField(ModelSpec, name, why)
+        require_sound(self, "config", ARGUMENTS, _faults(self))
 
     def settled(self, config: Config) -> ModelSpec:
         """The declaration under these settings."""
@@ -243,10 +234,11 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 
 
 def _faults(spec: ModelSpec) -> Iterator[tuple[str, str]]:
-    """Fields with a wrong value, and what is wrong."""
-    for name in ("summary", "reference"):
-        if not isinstance(getattr(spec, name), str):
-            yield name, _invalid(spec, name, "a text")
+    """What is wrong with fields that other declarations do not have."""
+    if not isinstance(spec.reference, str):
+        yield "reference", invalid(spec, "reference", "a string")
+    if not isinstance(spec.tiny, spec.config):
+        yield "tiny", invalid(spec, "tiny", f"settings of the class {spec.config.__name__}, such as Config()")
     for name, choices in CHOICES.items():
         value = getattr(spec, name)
         one = name in ("kind", "preset", "bags")
@@ -255,56 +247,12 @@ def _faults(spec: ModelSpec) -> Iterator[tuple[str, str]]:
         if wrong or isinstance(value, str) != one or (not some and name != "closed_form"):
             hint = f" ({nearest(wrong[0], choices)})" if wrong and isinstance(wrong[0], str) else ""
             how = "one of" if one else "a tuple of some of"
-            yield name, _invalid(spec, name, f"{how} {', '.join(choices)}{hint}")
-    yield from misnamed(spec.aliases)
-    yield from _settings(spec)
-    for name, arguments in ARGUMENTS.items():
-        if (given := getattr(spec, name)) is not None and (why := miscalled(given, name, arguments)):
-            yield name, why
+            yield name, invalid(spec, name, f"{how} {', '.join(choices)}{hint}")
     for name in ("owns_head", "always"):
         if not isinstance(getattr(spec, name), bool):
-            yield name, _invalid(spec, name, "True or False")
+            yield name, invalid(spec, name, "True or False")
     if not isinstance(spec.recipe, Mapping):
-        yield "recipe", _invalid(spec, "recipe", 'settings by name, such as {"lr": 1e-3}')
-
-
-def _invalid(spec: ModelSpec, name: str, expected: str) -> str:
-    return f"invalid value {name} = {getattr(spec, name)!r}: expected {expected}"
-
-
-def _settings(spec: ModelSpec) -> Iterator[tuple[str, str]]:
-    wrong = list(misconfigured(spec.config))
-    if not wrong and not isinstance(spec.tiny, spec.config):
-        yield "tiny", _invalid(spec, "tiny", f"settings of the class {spec.config.__name__}, such as Config()")
-    yield from wrong
-
-
-def misnamed(aliases: Any) -> Iterator[tuple[str, str]]:
-    """What is wrong with the other names of a declaration."""
-    if not (isinstance(aliases, tuple) and all(isinstance(each, str) for each in aliases)):
-        yield "aliases", f'invalid value aliases = {aliases!r}: expected a tuple of strings, such as ("name",)'
-
-
-def misconfigured(config: Any, field: str = "config") -> Iterator[tuple[str, str]]:
-    """What is wrong with the settings of a declaration."""
-    if not (isinstance(config, type) and issubclass(config, Config)):
-        yield field, f"invalid value {field} = {config!r}: expected a class derived from unrolled.core.config.Config"
-    elif unset := [name for name, each in config.model_fields.items() if each.is_required()]:
-        yield field, f"the settings {', '.join(unset)} of {config.__name__} have no default value; give each one"
-
-
-def miscalled(given: Any, name: str, arguments: tuple[str, ...]) -> str | None:
-    """Why a field of a declaration is no function of these arguments; None: it is."""
-    words = ", ".join(arguments)
-    if not callable(given):
-        return f"{name} must be a function {name}({words}), found {given!r}"
-    try:
-        inspect.signature(given).bind(*arguments)
-    except TypeError:
-        return f"{name} must take ({words}), found {name}{inspect.signature(given)}"
-    except ValueError:  # a built-in without a signature
-        return None
-    return None
+        yield "recipe", invalid(spec, "recipe", 'settings by name, such as {"lr": 1e-3}')
 
 
 def explained(error: TypeError, declaration: type[Any] = ModelSpec) -> str:

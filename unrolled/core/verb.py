@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 from unrolled.core.config import Config
+from unrolled.core.declared import invalid, require_sound
 from unrolled.core.errors import UsageError, listed
 from unrolled.core.front import option
-from unrolled.core.spec import WrongField, miscalled, misconfigured, misnamed
 
 if TYPE_CHECKING:
     from unrolled.core.task import Given, Task
@@ -157,30 +157,19 @@ class VerbSpec:
     """Other names that users may type."""
 
     def __post_init__(self) -> None:
-        for name, why in _faults(self):
-            raise WrongField(VerbSpec, name, why)
+        require_sound(self, "request", ARGUMENTS, _faults(self))
 
 
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
-    "call": ("served", "inputs", "request"), "why_not": ("served",), "check": ("served", "request"),
+    "call": ("served", "inputs", "request"), "of_file": ("path", "inputs", "request"), "why_not": ("served",),
+    "ahead": ("served", "begun", "request"), "check": ("served", "request"),
 }  # fmt: skip
 
 
 def _faults(spec: VerbSpec) -> Iterator[tuple[str, str]]:
-    """Fields with a wrong value, and what is wrong."""
-    if not isinstance(spec.summary, str):
-        yield "summary", f"invalid value summary = {spec.summary!r}: expected a string"
+    """What is wrong with fields that other declarations do not have."""
     if spec.takes not in get_args(Takes):
-        yield "takes", f"invalid value takes = {spec.takes!r}: expected one of {listed(get_args(Takes))}"
-    yield from misnamed(spec.aliases)
-    yield from misconfigured(spec.request, "request")
-    for name, arguments in ARGUMENTS.items():
-        if why := miscalled(vars(spec)[name], name, arguments):
-            yield name, why
-    if spec.of_file is not None and (why := miscalled(spec.of_file, "of_file", ("path", "inputs", "request"))):
-        yield "of_file", why
-    if spec.ahead is not None and (why := miscalled(spec.ahead, "ahead", ("served", "begun", "request"))):
-        yield "ahead", why
+        yield "takes", invalid(spec, "takes", f"one of {listed(get_args(Takes))}")
     for name, writer in spec.writers.items() if isinstance(spec.writers, Mapping) else [("", None)]:
         if not isinstance(name, str) or not callable(writer):
             yield "writers", "invalid value of writers: expected functions by the name of a format, {'text': ...}"

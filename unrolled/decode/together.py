@@ -1,9 +1,10 @@
 """Texts that are written together: rows join a batch and leave it at any tick.
 
 Every row has its own prompt, settings and noise, which is a function of (seed, the row's own number, tick), so it
-samples the same alone or beside others. Rows whose states have the same shapes take one step together, wherever each of
-them stands; the others, such as those whose states have grown to different lengths, take steps of their own. A row that
-is alone makes several ticks at once where its step can (`Runs`).
+samples the same alone or beside others. Rows whose states have the same shapes take one step together, wherever each
+of them stands; the others, such as those whose states have grown to different lengths, take steps of their own. A step
+that can (`Runs`) makes several ticks of a row by itself in one call, so a few rows are written one after another where
+that takes less time than their ticks together.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from unrolled.decode.noise import Noise
 from unrolled.decode.rollout import Step
 from unrolled.decode.text import Begun
 
-TURN = 0.01  # seconds of several ticks of a row that is alone, about
+TURN = 0.01  # seconds of several ticks of all rows, about
 FIRST_TICKS, MOST_TICKS = 4, 64  # of a turn: the first tokens come at once, and others are not kept waiting
+FEW = 3  # rows whose ticks one after another are expected to take less time than those together
+FORGET = 0.98  # of the time that ticks together took, which may have been measured at a bad moment
 
 
 class Ran(NamedTuple):
@@ -101,6 +104,8 @@ class Together:
         self._faster = faster
         self._steps: dict[int, tuple[Step, Step]] = {}  # by the id of a model, which is kept
         self._ticks = FIRST_TICKS
+        self._alone: dict[int, float] = {}  # by the id of a step: processor seconds of a tick of one row
+        self._beside: dict[int, float] = {}  # and of one of several rows
 
     def __len__(self) -> int:
         return sum(len(group.rows) for group in self._groups)
@@ -129,37 +134,75 @@ class Together:
 
     @torch.no_grad()
     def tick(self) -> list[tuple[Row, Token]]:
-        """The next token of every row, or the next ones of a row that is alone."""
-        if len(self) == 1 and (found := self._several(self._groups[0])) is not None:
+        """The next token of every row, or the next ones."""
+        began = time.monotonic()
+        told = [each for group in self._groups for each in self._turn(group, began + TURN)]
+        late = time.monotonic() - began > TURN
+        self._ticks = max(1, self._ticks // 2) if late else min(MOST_TICKS, 2 * self._ticks)
+        self._arrange()
+        return told
+
+    def _turn(self, group: _Group, until: float) -> list[tuple[Row, Token]]:
+        """Some ticks of the rows of a group; those that end leave it."""
+        began, B, n = time.thread_time(), len(group.rows), 0
+        if B == 1 and (found := self._several(group)) is not None:
+            self._alone[id(group.step)] = (time.thread_time() - began) / len(found)
             return found
-        told = [each for group in self._groups for each in _chosen(group)]
-        for group in self._groups:
-            ended = {id(row) for row, token in told if token.last}
-            _keep(group, [i for i, row in enumerate(group.rows) if id(row) not in ended])
-        self._groups = _merged([group for group in self._groups if group.rows])
-        for group in self._groups:
-            tokens = torch.tensor([[row.history[-1]] for row in group.rows], device=group.y.device)
-            y, group.state = group.step(tokens, group.state)  # [B, 1, V]
-            group.y = y[:, -1]
+        told: list[tuple[Row, Token]] = []
+        while group.rows and n < self._ticks and (n == 0 or time.monotonic() < until):
+            told += _ticked(group)
+            n += 1
+        if B > 1:
+            self._beside[id(group.step)] = (time.thread_time() - began) / n
         return told
 
     def _several(self, group: _Group) -> list[tuple[Row, Token]] | None:
-        """Several ticks of the only row."""
+        """Several ticks of the only row, in one call; None where its step cannot make them."""
         row, step = group.rows[0], group.step
         if row.top or not isinstance(step, Runs):
             return None
-        began, history = time.monotonic(), torch.tensor([row.history])
+        history = torch.tensor([row.history])
         ran = step.run(group.y, group.state, history, row.chooser, row.stops, min(self._ticks, row.left), row.noise)
         if ran is None:
             return None
-        late = time.monotonic() - began > TURN
-        self._ticks = max(1, self._ticks // 2) if late else min(MOST_TICKS, 2 * self._ticks)
         require_finite(ran.log_p)
         group.y, group.state = ran.y, ran.state
         told = [(row, _noted(row, token, own, [])) for token, own in zip(ran.tokens, ran.log_p)]
         if told[-1][1].last:
-            self._groups = []
+            group.rows = []
         return told
+
+    def _arrange(self) -> None:
+        """Which rows take their next ticks together."""
+        alike: dict[tuple[Any, ...], list[_Group]] = {}
+        for group in self._groups:
+            if group.rows:
+                alike.setdefault(group.shape(), []).append(group)
+        self._groups = []
+        for same in alike.values():
+            self._groups += [one for group in same for one in _split(group)] if self._apart(same) else [_merged(same)]
+
+    def _apart(self, same: list[_Group]) -> bool:
+        """Whether rows of equal shapes are faster one after another."""
+        step, rows = id(same[0].step), [row for group in same for row in group.rows]
+        alone, beside = self._alone.get(step), self._beside.get(step)
+        if alone is None or any(row.top for row in rows):
+            return False
+        if beside is None:
+            return len(rows) <= FEW
+        self._beside[step] = FORGET * beside
+        return len(rows) * alone <= beside
+
+
+def _ticked(group: _Group) -> list[tuple[Row, Token]]:
+    """One tick of all rows."""
+    told = _chosen(group)
+    _keep(group, [i for i, (_, token) in enumerate(told) if not token.last])
+    if group.rows:
+        tokens = torch.tensor([[row.history[-1]] for row in group.rows], device=group.y.device)
+        y, group.state = group.step(tokens, group.state)  # [B, 1, V]
+        group.y = y[:, -1]
+    return told
 
 
 def _chosen(group: _Group) -> list[tuple[Row, Token]]:
@@ -205,21 +248,20 @@ def _keep(group: _Group, places: list[int]) -> None:
         group.y, group.state = group.y[rows], tree.take(group.state, rows)
 
 
-def _merged(groups: list[_Group]) -> list[_Group]:
-    """Groups of equal shapes as one."""
-    if len(groups) < 2:
-        return groups
-    alike: dict[tuple[Any, ...], list[_Group]] = {}
-    for group in groups:
-        alike.setdefault(group.shape(), []).append(group)
+def _split(group: _Group) -> list[_Group]:
+    """The rows of a group, each by itself."""
+    if len(group.rows) == 1:
+        return [group]
+    places = [torch.tensor([i], device=group.y.device) for i in range(len(group.rows))]
     return [
-        same[0]
-        if len(same) == 1
-        else _Group(
-            [row for each in same for row in each.rows],
-            torch.cat([each.y for each in same]),
-            tree.joined([each.state for each in same]),
-            same[0].step,
-        )
-        for same in alike.values()
+        _Group([row], group.y[at], tree.take(group.state, at), group.step)
+        for row, at in zip(group.rows, places, strict=True)
     ]
+
+
+def _merged(same: list[_Group]) -> _Group:
+    """Groups of equal shapes as one."""
+    if len(same) == 1:
+        return same[0]
+    rows, ys = [row for each in same for row in each.rows], torch.cat([each.y for each in same])
+    return _Group(rows, ys, tree.joined([each.state for each in same]), same[0].step)

@@ -21,8 +21,9 @@ from unrolled.core.export import ExportSpec, Refused, Written, needs_extra
 from unrolled.exports.tools.examples import examples_of
 from unrolled.exports.tools.facts import facts_of
 from unrolled.exports.tools.files import write_together
+from unrolled.exports.tools.graphs import Graph, quiet, reason
 from unrolled.exports.tools.parity import CHECKED, Arrays, by_calls, largest_difference
-from unrolled.exports.tools.traced import Graph, carried, quiet, reason
+from unrolled.exports.tools.traced import carried
 
 EXTRA = "onnx"
 MOST = 2**31 - 1  # bytes that a file of protobuf may have

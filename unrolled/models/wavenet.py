@@ -1,14 +1,8 @@
 """WaveNet: gated causal convolutions with residual and skip paths.
 
-    a_l = W_l * x_l + U_l h + V_l c                   filter and gate (a^f, a^g) at once
-    z_l = tanh(a_l^f) . sigmoid(a_l^g)                eqs (2), (3)
-    x_{l+1} = x_l + R_l z_l
-    y = relu(Q relu(sum_l S_l z_l + s) + q)           the task's head makes logits of it
-
-* is a causal convolution of dilation 1, 2, .., 2^(n-1) and again from 1 in the next stack; x_1 is a causal convolution
-of the input. h [B, G] is a global condition, constant over the sequence; c_t is a local one, the last `d_local` columns
-of the input (`layers.conditioning` puts them there). Van den Oord et al. (2016). The sum over skips is one product with
-all z_l side by side, and the last block has no residual path, which would lead nowhere.
+Layers of dilation 1, 2, .., 2^(n-1), and again from 1 in each further stack, end in units tanh(a^f) . sigmoid(a^g). All
+of them reach the output by their skip paths; two layers with relu follow. Van den Oord et al. (2016), whose equations
+stand with the layer, in layers/conv/wave.py.
 """
 
 from __future__ import annotations

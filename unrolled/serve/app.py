@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import Any
@@ -73,11 +72,7 @@ def _add(
         try:
             return await handle(request)
         except Exception as error:
-            refused = refusal_of(error)
-            if refused is None:
-                write("unexpected", endpoint=path, error=repr(error)[:500])
-                refused = Refused(500, f"internal error, please report it: {type(error).__name__}")
-            return JSONResponse(refused.as_json(), refused.status, refused.headers)
+            return _explained(error, path)
 
     answered.__name__ = f"{method.lower()} {path}"
     extra: dict[str, Any] = {"parameters": [_parameter(name, app.state.runs) for name in _parameters(path)]}
@@ -87,6 +82,14 @@ def _add(
         path, answered, methods=[method], summary=summary, openapi_extra=extra, response_model=None,
         responses={"4XX": {"description": "What is wrong, in a sentence."}},
     )  # fmt: skip
+
+
+def _explained(error: Exception, path: str) -> Response:
+    refused = refusal_of(error)
+    if refused is None:
+        write("unexpected", endpoint=path, error=repr(error)[:500])
+        refused = Refused(500, f"internal error, please report it: {type(error).__name__}")
+    return JSONResponse(refused.as_json(), refused.status, refused.headers)
 
 
 def _parameters(path: str) -> list[str]:
@@ -111,6 +114,7 @@ async def while_connected(request: Request, work: Awaitable[Any], job: Any) -> A
         job.cancel()
         task.cancel()
         gone.cancel()
+        del task  # an error that it holds leads back to here
 
 
 async def _gone(request: Request) -> None:
@@ -181,8 +185,7 @@ async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[byte
         async for each in rest:
             yield each
     except Exception as error:
-        refused = refusal_of(error) or Refused(500, f"internal error, please report it: {type(error).__name__}")
-        yield b"data: " + json.dumps(refused.as_json()).encode() + b"\n\n"
+        yield b"data: " + bytes(_explained(error, "/v1/completions").body) + b"\n\n"
     finally:
         await rest.aclose()  # type: ignore[attr-defined]
 

@@ -39,19 +39,22 @@ async def read_body(request: Sent, limits: Limits) -> dict[str, Any]:
 
 async def _bytes(request: Sent, most: int) -> bytes:
     said = request.headers.get("content-length", "")
-    large = Refused(413, f"the body of the request is larger than {most:,} bytes", "too_large")
     if said.isascii() and said.isdigit() and int(said[:20]) > max(most, DRAINED):
-        raise large
+        raise _large(most)
     found, size = bytearray(), 0
     async for chunk in request.stream():
         size += len(chunk)
         if size <= most:
             found += chunk
         elif size > DRAINED + most:
-            raise large
+            raise _large(most)
     if size > most:
-        raise large
+        raise _large(most)
     return bytes(found)
+
+
+def _large(most: int) -> Refused:
+    return Refused(413, f"the body of the request is larger than {most:,} bytes", "too_large")
 
 
 def as_object(data: bytes | str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import json
 import secrets
 import time
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -24,6 +25,7 @@ from unrolled.runs.run import Run
 from unrolled.serve.completion_request import Asked
 from unrolled.serve.hosted import Hosted
 from unrolled.serve.job import Writing
+from unrolled.serve.limits import Limits
 from unrolled.serve.stop_texts import StopTexts
 
 SHARED = 0.01  # seconds within which tokens share an event
@@ -47,16 +49,20 @@ class Choice:
         self.given, self.read = given, len(row.history)
 
     def prompted(self, y: Tensor) -> dict[str, Any] | None:
-        """The prompt [P] with the outputs after each of its tokens [P, V], where it is to be part of the text."""
-        if not self._asked.max_tokens:
-            self.reason = "length"
+        """In the thread of the run: the prompt [P] with the outputs after each of its tokens [P, V], where it is to be
+        part of the text."""
         if not self._asked.request.echo:
             return None
-        text = self._writer.spell(self.given)
-        part = {"text": text, "logprobs": None}
+        part = {"text": self._writer.spell(self.given), "logprobs": None}
         if (n := self._asked.request.logprobs) is not None:
             part["logprobs"] = self._scored(y, n)
-        self.offset = len(text)
+        return part
+
+    def begun(self, part: dict[str, Any] | None) -> dict[str, Any] | None:
+        """The text begins with its prompt, where that is part of it."""
+        if not self._asked.max_tokens:
+            self.reason = "length"
+        self.offset = 0 if part is None else len(part["text"])
         return part
 
     def _scored(self, y: Tensor, n: int) -> dict[str, Any]:
@@ -126,46 +132,15 @@ class Answering:
             "created": int(time.time()),
             "model": self.name,
         }
-        self.job: Writing = hosted.submit(self.name, Writing(self._begin, hosted.limits.seconds))
-
-    def _begin(self, run: Run) -> list[Row]:
-        """In the thread of the run: all rows that are to be written."""
-        served, asked = run.served, self.asked
-        decoding = asked.decoding()
-        asked_of(served, "generate", decoding.model_dump(exclude_unset=True))
-        task = served.task
-        if not isinstance(task, WritesTokens):
-            raise UsageError(f"runs of the task '{served.name}' do not write text token by token")
-        settled = decoding.settled(samples=True, max_tokens=16)
-        writer, rows = task.writer(None), []
-        for k, prompt in enumerate(asked.prompts):
-            if isinstance(prompt, str) and len(prompt) > 64 * self._hosted.limits.tokens:
-                raise UsageError(f"the prompt has {len(prompt):,} characters, more than this server reads")
-            (given,) = started([Given(prompt)], decoding.condition)
-            for j in range(asked.n):
-                begun = task.begun(run.model, given)
-                row = Row(begun, settled, writer.stops, writer.never, j * SAMPLE, asked.request.logprobs or 0)
-                self._require_room(row, begun.step)
-                row.left = asked.max_tokens
-                self.choices[k * asked.n + j].bind(writer, row, _given(prompt, row))
-                rows.append(row)
-        return rows
-
-    def _require_room(self, row: Row, layer: Any) -> None:
-        n, most = len(row.history), self._hosted.limits.tokens
-        if n > most:
-            raise UsageError(f"the prompt has {n:,} tokens: this server reads at most {most:,}")
-        if layer.max_length is not None and n + row.left - 1 > layer.max_length:
-            raise UsageError(
-                f"the prompt has {n} tokens and {row.left} are to be generated, but this model has positions for at "
-                f"most {layer.max_length}; shorten the prompt or lower max_tokens"
-            )
+        begin = partial(_begun, self.asked, self.choices, hosted.limits)  # not a method: nothing leads back to here
+        read = partial(_prompted, self.choices)
+        self.job: Writing = hosted.submit(self.name, Writing(begin, read, hosted.limits.seconds))
 
     def told(self, items: list[Any]) -> Iterator[tuple[Choice, dict[str, Any]]]:
         """What some results of the run add to the texts."""
         for i, item in items:
             choice = self.choices[i]
-            part = choice.push(item) if isinstance(item, Token) else choice.prompted(item)
+            part = choice.push(item) if isinstance(item, Token) else choice.begun(item)
             if part is not None:
                 yield choice, part
         if all(choice.reason for choice in self.choices):
@@ -213,6 +188,45 @@ class Answering:
             yield b"data: [DONE]\n\n"
         finally:
             self.job.cancel()
+
+
+def _begun(asked: Asked, choices: list[Choice], limits: Limits, run: Run) -> list[Row]:
+    """In the thread of the run: all rows that are to be written."""
+    served = run.served
+    decoding = asked.decoding()
+    asked_of(served, "generate", decoding.model_dump(exclude_unset=True))
+    task = served.task
+    if not isinstance(task, WritesTokens):
+        raise UsageError(f"runs of the task '{served.name}' do not write text token by token")
+    settled = decoding.settled(samples=True, max_tokens=16)
+    writer, rows = task.writer(None), []
+    for k, prompt in enumerate(asked.prompts):
+        if isinstance(prompt, str) and len(prompt) > 64 * limits.tokens:
+            raise UsageError(f"the prompt has {len(prompt):,} characters, more than this server reads")
+        (given,) = started([Given(prompt)], decoding.condition)
+        for j in range(asked.n):
+            begun = task.begun(run.model, given)
+            row = Row(begun, settled, writer.stops, writer.never, j * SAMPLE, asked.request.logprobs or 0)
+            _require_room(row, begun.step, limits.tokens)
+            row.left = asked.max_tokens
+            choices[k * asked.n + j].bind(writer, row, _given(prompt, row))
+            rows.append(row)
+    return rows
+
+
+def _prompted(choices: list[Choice], i: int, y: Tensor) -> dict[str, Any] | None:
+    return choices[i].prompted(y)
+
+
+def _require_room(row: Row, layer: Any, most: int) -> None:
+    n = len(row.history)
+    if n > most:
+        raise UsageError(f"the prompt has {n:,} tokens: this server reads at most {most:,}")
+    if layer.max_length is not None and n + row.left - 1 > layer.max_length:
+        raise UsageError(
+            f"the prompt has {n} tokens and {row.left} are to be generated, but this model has positions for at "
+            f"most {layer.max_length}; shorten the prompt or lower max_tokens"
+        )
 
 
 def _given(prompt: Any, row: Row) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -70,6 +71,7 @@ class Hosted:
     def _load(self, place: Place) -> Run:
         with _loading:
             run = load(place.path, own_file=own_file_for(place.path, self._own_file))
+            _set_apart()
         write("loaded", run=place.name)
         return run
 
@@ -84,3 +86,11 @@ class Hosted:
     def close(self) -> None:
         for worker in self._workers.values():
             worker.close()
+
+
+def _set_apart() -> None:
+    """Let the garbage collector pass over what is in memory now, which stays for long: what requests leave behind is
+    then found soon, and without a pause in which everything is looked at."""
+    gc.unfreeze()  # runs that were put away since
+    gc.collect()
+    gc.freeze()

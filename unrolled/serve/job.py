@@ -8,9 +8,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from unrolled.serve.refused import Refused, too_late
+from unrolled.serve.refused import too_late
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from unrolled.decode.together import Row
     from unrolled.runs.run import Run
 
@@ -39,7 +41,9 @@ class Job:
         self._wake()
 
     def end(self, error: BaseException | None = None) -> None:
-        self._error, self._ended = error, True
+        if self.cancelled:
+            self._items.clear()
+        self._error, self._ended = None if self.cancelled else error, True
         self._wake()
 
     def _wake(self) -> None:
@@ -63,8 +67,7 @@ class Job:
             if self._items:
                 return [self._items.popleft() for _ in range(len(self._items))]
             if self._ended:
-                if self._error is not None:
-                    raise self._error
+                self._raise()
                 return []
             self._ready.clear()
             self._woken = False
@@ -77,6 +80,15 @@ class Job:
                 self.cancel()
                 raise too_late(self.seconds) from None
 
+    def _raise(self) -> None:
+        """Raise what went wrong, which is not kept: its traceback leads back to this job."""
+        error, self._error = self._error, None
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error
+
     async def all(self) -> list[Any]:
         """All results."""
         found: list[Any] = []
@@ -86,15 +98,16 @@ class Job:
 
 
 class Writing(Job):
-    """Texts that are written beside those of other requests: `begin(run)` gives their rows. Its results are pairs: the
-    number of a row and the outputs for its prompt, then the number and a token each time."""
+    """Texts that are written beside those of other requests: `begin(run)` gives their rows, and `read(i, y)` what is to
+    be known of the prompt of row i, from the outputs after each of its tokens [P, V]. The results are pairs of a row's
+    number and that, and then of the number and a token each time."""
 
-    def __init__(self, begin: Callable[[Run], list[Row]], seconds: float) -> None:
+    def __init__(self, begin: Callable[[Run], list[Row]], read: Callable[[int, Tensor], Any], seconds: float) -> None:
         super().__init__(lambda _: iter(()), seconds)
-        self.begin = begin
+        self.begin, self.read = begin, read
         self.rows: list[Row] = []
         self.writing: set[int] = set()  # numbers of the rows that are not ended
 
-    def outcome(self) -> Refused | None:
-        """Why it ended before its texts did."""
-        return None if self.cancelled else too_late(self.seconds)
+    def end(self, error: BaseException | None = None) -> None:
+        self.rows = []
+        super().end(error)

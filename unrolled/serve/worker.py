@@ -132,11 +132,11 @@ class Worker:
             row = job.rows[i]
             try:
                 y = self._together.join(row)
+                self._owner[id(row)] = (job, i)
+                job.put((i, job.read(i, y)))
             except Exception as error:
                 self._drop(job, error)
                 continue
-            self._owner[id(row)] = (job, i)
-            job.put((i, y))
             if not row.left:
                 self._together.leave([row])
                 self.leave(row)

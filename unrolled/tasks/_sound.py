@@ -152,6 +152,8 @@ class SoundTask(_next.NextTask):
     def example(self, value: Any) -> tuple[Batch, list[str]]:
         """Samples, or a saved prediction with its condition; the names are places in milliseconds."""
         line = value if isinstance(value, Mapping) else {"samples": value}
+        if "samples" not in line:
+            raise DataError("the input: expected samples, or an object that has them under the name 'samples'")
         ids = self.codec.encode(one_clip(line["samples"], self.rate, "the input"))
         vectors = []
         if self.conditions.width:

@@ -22,6 +22,7 @@ from unrolled.core.forward import evaluating, start
 from unrolled.core.front import option
 from unrolled.core.trace import trace
 from unrolled.data.config import DataConfig
+from unrolled.data.files.cell_values import as_numbers
 from unrolled.data.files.data_uri import HEAD, from_text, to_text
 from unrolled.data.files.pixels import Pixels, coloured, fitted, read_image
 from unrolled.data.look import Look
@@ -71,7 +72,7 @@ class Task(_sensed.SensedTask):
         elif isinstance(value, str | Path):
             pixels = read_image(Path(value), self.reading.grey)
         else:
-            pixels = np.asarray(value)
+            pixels = as_numbers(value, place)
             if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3):
                 raise DataError(f"{place}: expected the name of an image file, or bytes [height, width, 3]")
         pixels = fitted(coloured(pixels, self.reading.grey), self.reading.size)

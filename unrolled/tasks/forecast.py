@@ -310,7 +310,7 @@ class Task(Inside):
 
 def _is_series(value: Any) -> bool:
     """Whether a value is a series by itself: numbers in a list or an array."""
-    return isinstance(value, list | tuple | np.ndarray) and np.ndim(value) > 0
+    return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def _scales(section: Examples, series: NDArray[np.int64]) -> Numbers:

@@ -199,6 +199,8 @@ class Task(_next.NextTask):
         """A sequence of frames, each the list of its bits that are on, or a whole roll; names are frame numbers."""
         roll = value
         if not hasattr(value, "shape"):
+            if not isinstance(value, list | tuple):
+                raise DataError("the input: expected a list of frames, each a list of the keys that are on")
             roll = np.zeros((len(value), self.width), np.uint8)
             for t, on in enumerate(value):
                 roll[t, self._keys(on, t)] = 1

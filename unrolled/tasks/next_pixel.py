@@ -33,7 +33,7 @@ from unrolled.core.tokens import EMPTY, SPECIALS, START, STOP, UNKNOWN
 from unrolled.data.collate import collate
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples
-from unrolled.data.files.cell_values import as_number
+from unrolled.data.files.cell_values import as_number, as_numbers
 from unrolled.data.files.data_uri import bytes_of, to_text
 from unrolled.data.long_examples import example_batches
 from unrolled.data.pixels_prepare import Grid, decode, encode, examples_of, images_of, prepare_pixels
@@ -129,7 +129,7 @@ class Task(_next.NextTask):
 
     def _ids(self, image: Any, place: str) -> Grid:
         """Ids of an image [h, W] of brightness; h rows from the top."""
-        pixels = np.asarray(image, np.float64)
+        pixels = as_numbers(image, place).astype(np.float64, copy=False)
         if pixels.ndim != 2 or pixels.shape[1] != self.width or len(pixels) > self.height:
             raise DataError(f"{place}: found shape {list(pixels.shape)}, expected [{self.height}, {self.width}]")
         if pixels.size and not (np.isfinite(pixels).all() and pixels.min() >= 0 and pixels.max() <= 1):

@@ -28,6 +28,7 @@ from unrolled.core.spec import Asks, Ports
 from unrolled.data.collate import FRAMES, Form
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples
+from unrolled.data.files.cell_values import as_numbers
 from unrolled.data.look import Look
 from unrolled.data.pairs_prepare import Longest
 from unrolled.data.readers.sound import features, read_clip
@@ -99,7 +100,7 @@ class Task(_sensed.SensedTask):
             return features(samples, rate, self.reading.sound)
         if self.source_codec.size == STROKES:
             return as_strokes(value, place)
-        return np.asarray(value, np.float32)
+        return as_numbers(value, place).astype(np.float32, copy=False)
 
     def shown_source(self, value: Any) -> Any:
         if isinstance(value, str | Path):

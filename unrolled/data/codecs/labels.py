@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError, nearest
 from unrolled.core.opening import JSON, json_text, parse_json, read_text
 from unrolled.core.outside import write_new
-from unrolled.data.files.cell_values import Typed, shown
+from unrolled.data.files.cell_values import Typed, narrowed, shown
 from unrolled.data.labelled import Labelled
 from unrolled.data.reading import Answers
 
@@ -226,7 +226,7 @@ class NumberScaler(AnswerCodec):
     def encode(self, answer: Any, place: str) -> NDArray[np.float32]:
         if np.shape(answer)[-1] != self.size:
             raise DataError(f"{place}: found {np.shape(answer)[-1]} numbers, expected {self.size}")
-        return ((answer - self.mean) / self.std).astype(np.float32)
+        return narrowed((answer - self.mean) / self.std, place)
 
     def decode(self, values: Any) -> NDArray[np.float64]:
         return np.asarray(values, np.float64) * self.std + self.mean

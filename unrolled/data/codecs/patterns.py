@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError
 from unrolled.core.opening import JSON, json_text, parse_json, read_text
 from unrolled.core.outside import write_new
-from unrolled.data.files.cell_values import shown
+from unrolled.data.files.cell_values import as_numbers, shown
 
 FILE = "patterns.json"
 Scaling = Literal["none", "pattern"]
@@ -53,7 +53,7 @@ class PatternCodec:
         """A pattern as numbers [d]."""
         if self.alphabet is not None:
             return self._letters(value, place)
-        x = np.asarray(value, np.float64)
+        x = as_numbers(value, place).astype(np.float64, copy=False)
         if x.shape != self.shape:
             wanted, found = (" x ".join(map(str, each)) for each in (self.shape, x.shape))
             raise DataError(

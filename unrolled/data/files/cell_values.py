@@ -174,16 +174,30 @@ def as_words(cell: Any, place: str) -> list[str]:
 def as_series(cell: Any, place: str) -> NDArray[np.float64]:
     """A list of numbers, or of equally long lists of numbers, as [T, D]; in double precision until they are scaled, so
     that an offset that all values share costs no digits."""
-    try:
-        found = np.asarray(cell)
-        if found.dtype.kind in "cmMV":
-            raise DataError(f"{place}: found values of {found.dtype}, expected real numbers; convert them")
-        values = found.astype(np.float64, copy=False)
-    except (TypeError, ValueError, OverflowError):
-        raise DataError(f"{place}: expected numbers, or lists of numbers of equal length") from None
+    values = as_numbers(cell, place).astype(np.float64, copy=False)
     if values.ndim not in (1, 2):
         raise DataError(f"{place}: found {values.ndim} axes, expected numbers [time] or [time, channels]")
     return values[:, None] if values.ndim == 1 else values  # [T, D]
+
+
+def as_numbers(value: Any, place: str) -> NDArray[Any]:
+    """Numbers that a user gave, in the type that they have; others that can be read as numbers in double precision."""
+    try:
+        found = np.asarray(value)
+        if found.dtype.kind in "cmMV":
+            raise DataError(f"{place}: found values of {found.dtype}, expected real numbers; convert them")
+        return found if found.dtype.kind in "iuf" else found.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(f"{place}: expected numbers, or lists of numbers of equal length") from None
+
+
+def narrowed(values: NDArray[Any], place: str) -> NDArray[np.float32]:
+    """Numbers in single precision, for which none may be too large."""
+    with np.errstate(over="ignore"):
+        found = values.astype(np.float32)
+    if np.isinf(found).any():
+        raise DataError(f"{place}: there are numbers that are too large or infinite; check the values")
+    return found
 
 
 def shown(cell: Any) -> str:

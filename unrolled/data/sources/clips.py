@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError, UsageError, listed
 from unrolled.core.front import option
 from unrolled.data.builtin_sets import BUILTIN, asked
+from unrolled.data.files.cell_values import as_numbers, narrowed
 from unrolled.data.files.file_names import file_of_row
 from unrolled.data.files.name_pattern import groups_in
 from unrolled.data.files.tables import Table
@@ -204,14 +205,14 @@ def clip_of(value: Any, place: str) -> Clip:
 
 
 def _array(values: Any, place: str) -> Floats:
-    samples = in_range(np.asarray(values), place)
-    if samples.ndim == 2 and samples.shape[1] <= 8:
+    samples = in_range(as_numbers(values, place), place)
+    if samples.ndim == 2 and 1 <= samples.shape[1] <= 8:
         samples = samples.mean(axis=1)  # channels
     if samples.ndim != 1:
         raise DataError(f"{place}: found sound of shape {list(samples.shape)}, expected samples [time]")
     if not np.isfinite(samples).all():
         raise DataError(f"{place}: there are samples that are not finite numbers")
-    return samples.astype(np.float32)
+    return narrowed(samples, place)
 
 
 def name_of(source: Any) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from unrolled.core.errors import DataError, MissingColumn
 from unrolled.core.front import option
-from unrolled.data.files.cell_values import as_number, is_gap, is_number
+from unrolled.data.files.cell_values import as_number, as_numbers, is_gap, is_number
 from unrolled.data.files.csv_table import CsvTable, Headerless
 from unrolled.data.files.tables import Table
 from unrolled.data.given_splits import ALL, given_part
@@ -76,10 +76,7 @@ def _depth(value: Any) -> int:
 
 
 def _numbers(value: Any, place: str) -> NDArray[np.float64]:
-    try:
-        rows = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"{place}: expected lists of numbers of equal length") from None
+    rows = as_numbers(value, place).astype(np.float64, copy=False)
     if rows.ndim != 2 or 0 in rows.shape or not np.isfinite(rows).all():
         raise DataError(f"{place}: found points of shape {list(rows.shape)}, expected finite numbers [points, 2 or 3]")
     return rows

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError
 from unrolled.core.front import option
 from unrolled.core.opening import json_text, parse_json
-from unrolled.data.files.cell_values import shown
+from unrolled.data.files.cell_values import narrowed, shown
 from unrolled.data.time_series.stamps import AT_ONCE, DAY, SECOND, Stamps, Step, StepOf, months_of, written
 from unrolled.data.time_series.table import Series
 
@@ -124,7 +124,7 @@ class SeriesCodec:
         values = self.transformed(series.values[:n], series)
         encoded = np.empty(values.shape, np.float32)
         for begin in range(0, n, AT_ONCE):
-            encoded[begin : begin + AT_ONCE] = (values[begin : begin + AT_ONCE] - shift) / size
+            encoded[begin : begin + AT_ONCE] = narrowed((values[begin : begin + AT_ONCE] - shift) / size, series.name)
         return Encoded(
             encoded, _standardised(series.past[:n], self.past), self._known(series),
             calendar_of(self._stamps(series, n), self.calendar), self._static(series), np.array(scale),

@@ -286,6 +286,38 @@ function gather(x, axis, index) {
   return y;
 }
 
+function scattered(x, axis, index, added) {  // x plus each element of `added`, at the place along an axis that `index` says
+  axis = axisOf(x, axis);
+  const own = strides(x.shape, x.shape), from = strides(added.shape, added.shape);
+  const y = tensor(x.data.slice(), x.shape, x.type), at = new Array(index.shape.length).fill(0);
+  for (let i = 0; i < index.data.length; i++) {
+    let to = 0, taken = 0;
+    for (let d = 0; d < at.length; d++) { to += own[d] * (d === axis ? index.data[i] : at[d]); taken += from[d] * at[d]; }
+    y.data[to] += added.data[taken];
+    for (let d = at.length - 1; d >= 0; d--) { if (++at[d] < index.shape[d]) break; at[d] = 0; }
+  }
+  return y;
+}
+
+function cumulated(x, axis) {
+  axis = axisOf(x, axis);
+  const inner = count(x.shape.slice(axis + 1)), whole = inner * x.shape[axis], sums = Float64Array.from(x.data);
+  for (let i = 0; i < sums.length; i++) if (i % whole >= inner) sums[i] += sums[i - inner];
+  const type = RANK[x.type] < 3 ? "int64" : x.type;
+  return tensor(ARRAYS[type].from(sums), x.shape, type);
+}
+
+function highest(x, axis) {  // the largest so far, and where the last of these stands
+  axis = axisOf(x, axis);
+  const inner = count(x.shape.slice(axis + 1)), size = x.shape[axis], y = tensor(x.data.slice(), x.shape, x.type), at = empty(x.shape, "int64");
+  for (let i = 0; i < y.data.length; i++) {
+    const t = Math.floor(i / inner) % size, before = t && y.data[i - inner] > y.data[i];
+    if (before) y.data[i] = y.data[i - inner];
+    at.data[i] = before ? at.data[i - inner] : t;
+  }
+  return [y, at];
+}
+
 function indexed(x, indices) {  // x[i, j, ..] by tensors for its first axes
   const shape = broadcast(...indices.map(index => index.shape)), inner = count(x.shape.slice(indices.length));
   const all = indices.map(index => expanded(index, shape)), y = empty([...shape, ...x.shape.slice(indices.length)], x.type);
@@ -379,6 +411,21 @@ const mean = (x, axes, keep) => {
   return each(sum, v => v * sum.data.length / x.data.length);
 };
 
+const norm = (x, order, axes, keep) => {
+  if (order !== 2) throw new Error(`a norm of order ${order} is not known here`);
+  return each(reduced(each(floating(x), v => v * v), axes, keep === true, 0, (a, b) => a + b), Math.sqrt);
+};
+const padded = (x, sizes, mode, value) => {  // the last axis first: how much before and behind; less than 0: cut off
+  if (mode !== "constant") throw new Error(`padding by ${mode} is not known here`);
+  for (let k = 0; 2 * k < sizes.length; k++) {
+    const axis = x.shape.length - 1 - k, [before, behind] = sizes.slice(2 * k, 2 * k + 2);
+    const side = n => filled(x.shape.map((size, i) => i === axis ? Math.max(n, 0) : size), value || 0, x.type);
+    const kept = part(x, axis, Math.max(-before, 0), x.shape[axis] + Math.min(behind, 0));
+    x = cat([side(before), kept, side(behind)].filter(each => each.shape[axis] || each === kept), axis);
+  }
+  return x;
+};
+
 const OPS = {
   "+": (a, b) => a + b, "-": (a, b) => a - b, "*": (a, b) => a * b, "//": (a, b) => Math.floor(a / b),
   "%": (a, b) => ((a % b) + b) % b, max: (a, b) => Math.max(a, b), min: (a, b) => Math.min(a, b), item: (xs, i) => xs[i],
@@ -403,7 +450,8 @@ const OPS = {
   lerp: (a, b, w) => paired(a, paired(paired(b, a, (u, v) => u - v), w, (u, v) => u * v), (u, v) => u + v),
   linear, matmul, mm: matmul, bmm: matmul, softmax: (x, axis) => softmax(x, axis), log_softmax: (x, axis) => softmax(x, axis, true),
   addmm: (a, b, c) => paired(a, matmul(b, c), (u, v) => u + v), baddbmm: (a, b, c) => paired(a, matmul(b, c), (u, v) => u + v),
-  scaled_dot_product_attention: attention, layer_norm: layerNorm, embedding, gather, "index.Tensor": indexed,
+  scaled_dot_product_attention: attention, layer_norm: layerNorm, embedding, gather, scatter_add: scattered, cumsum: cumulated,
+  cummax: highest, linalg_vector_norm: norm, pad: padded, "index.Tensor": indexed,
   conv1d: convolved, conv2d: convolved, "where.self": where, "where.ScalarOther": where, "where.ScalarSelf": where,
   "where.Scalar": where, masked_fill: (x, mask, value) => where(mask, isTensor(value) ? value : filled([], value, x.type), x),
   sum: (x, axes, keep) => reduced(x, Array.isArray(axes) ? axes : null, keep === true, 0, (a, b) => a + b, RANK[x.type] < 3 ? "int64" : x.type),

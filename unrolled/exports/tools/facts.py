@@ -9,7 +9,8 @@ import unrolled
 from unrolled.core.errors import DataError
 from unrolled.core.opening import JSON, parse_json, read_text
 from unrolled.core.tokens import SPECIALS
-from unrolled.exports.tools.traced import Carried, Graph
+from unrolled.exports.tools.graphs import Graph
+from unrolled.exports.tools.traced import Carried
 
 FORMAT = 1
 

@@ -35,7 +35,7 @@ def mode_of(run: Any, kind: str, codec: Mapping[str, Any]) -> Mode:
         return Mode("write", "A language model: it continues the text.", "Text to continue", "Write", facts)
     if kind == "encoder" and "answers.json" in codec:
         return _label(emission, codec)
-    raise Refused(f"a page has no way to use a {kind} model of this task: it writes texts, labels inputs and forecasts")
+    raise Refused("a page has no way to use a model of this task: it writes texts, labels inputs and forecasts")
 
 
 def _require_text(tokenizer: Mapping[str, Any]) -> None:

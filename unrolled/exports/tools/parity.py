@@ -15,7 +15,8 @@ from unrolled.core.export import Refused
 from unrolled.core.forward import evaluating
 from unrolled.core.task import Model
 from unrolled.exports.tools.examples import Examples
-from unrolled.exports.tools.traced import Carried, reason
+from unrolled.exports.tools.graphs import reason
+from unrolled.exports.tools.traced import Carried
 
 Arrays = Mapping[str, NDArray[Any]]
 Call = Callable[[str, Arrays], Arrays]

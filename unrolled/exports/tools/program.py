@@ -11,7 +11,7 @@ from torch import fx
 from torch._ops import HigherOrderOperator, OpOverload
 
 from unrolled.core.export import Refused
-from unrolled.exports.tools.traced import Graph
+from unrolled.exports.tools.graphs import Graph
 
 
 class Ref(NamedTuple):

@@ -12,26 +12,19 @@ of positions and of what a state has gathered stay open.
 from __future__ import annotations
 
 import copy
-import logging
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from io import StringIO
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch._higher_order_ops.scan import scan as along
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
-from torch.export import Dim, ExportedProgram
 from torch.export.graph_signature import InputKind
-from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, is_symbolic
 
 from unrolled.core.causal import Causal, Conditional, Encoder
-from unrolled.core.errors import UnrolledError
 from unrolled.core.export import Refused
 from unrolled.core.state import State, clone, leaves
 from unrolled.exports.tools.examples import Examples
+from unrolled.exports.tools.graphs import Graph, Port, graph_of, results, traced
 from unrolled.layers.recurrent.cells import Cell
 from unrolled.layers.recurrent.recurrent import Recurrent
 from unrolled.layers.recurrent.scan import Scan, loop
@@ -39,23 +32,6 @@ from unrolled.runs.storage.state_json import flatten, unflatten
 
 ROWS, POSITIONS, GATHERED = 3, 7, 5  # of what is traced; all of them stay open
 LONGEST = 1 << 14  # ticks after which a state that does not grow for ever has settled
-
-
-class Port(NamedTuple):
-    """A tensor that goes into a graph or comes out."""
-
-    name: str
-    dtype: str
-    shape: tuple[int | str, ...]  # a word where the size is open: rows, positions, gathered
-
-
-class Graph(NamedTuple):
-    """A function of a model."""
-
-    program: ExportedProgram
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-    weights: dict[str, tuple[str, Tensor]] = {}  # by the names that they have in the graph: their names in the model
 
 
 class Carried(NamedTuple):
@@ -204,10 +180,10 @@ def _step(decoder: Causal, examples: Examples, first: State, open_axes: Axes) ->
         sizes = [GATHERED if axes.get(axis) == "gathered" else size for axis, size in enumerate(leaf.shape)]
         before.append(leaf if sizes == [*leaf.shape] else leaf.new_zeros(sizes))
     inputs = [_port("token" if examples.of_tokens else "x", x, {0: "rows"}), *ports]
-    program = _traced(Step(decoder, form), (x, before), inputs)
+    program = traced(Step(decoder, form), (x, before), inputs)
     after = [port._replace(name=f"{port.name}.next") for port, moves in zip(ports, form.moves, strict=True) if moves]
-    y = _port("logits" if examples.of_tokens else "y", _results(program)[0], {0: "rows"})
-    return Graph(program, tuple(inputs), (y, *after)), initial
+    y = _port("logits" if examples.of_tokens else "y", results(program)[0], {0: "rows"})
+    return graph_of(program, inputs, [y, *after]), initial
 
 
 def _states(decoder: Causal, x: Tensor, first: State, open_axes: Axes) -> tuple[Form, dict[str, Tensor]]:
@@ -269,21 +245,21 @@ def _condition(model: Conditional, examples: Examples) -> tuple[State, Axes, Gra
     inputs = [_port("class" if source.dim() == 1 else "source", source, axes)]
     if mask is not None:
         inputs.append(_port("mask", mask, axes))
-    program = _traced(Condition(model), (source,) if mask is None else (source, mask), inputs)
+    program = traced(Condition(model), (source,) if mask is None else (source, mask), inputs)
     made = zip(form.names, form.leaves(first), strict=True)
     outputs = [_port(name, leaf, {0: "rows", **open_axes[name]}) for name, leaf in made]
-    return first, open_axes, Graph(program, tuple(inputs), tuple(outputs))
+    return first, open_axes, graph_of(program, inputs, outputs)
 
 
 def _read(model: Encoder, examples: Examples) -> Graph:
     x, mask = examples.input(ROWS, POSITIONS), examples.mask(ROWS, POSITIONS)
     axes = {0: "rows", 1: "positions"}
     inputs = [_port("x", x, axes), _port("mask", mask, axes)]
-    program = _traced(Read(model), (x, mask), inputs)
-    found = _results(program)
+    program = traced(Read(model), (x, mask), inputs)
+    found = results(program)
     names = zip(("y", "y.mask"), found)
     each = isinstance(found[0].shape[1], torch.SymInt) if found[0].dim() > 2 else False
-    return Graph(program, tuple(inputs), tuple(_port(name, y, axes if each else {0: "rows"}) for name, y in names))
+    return graph_of(program, inputs, [_port(name, y, axes if each else {0: "rows"}) for name, y in names])
 
 
 def _named(found: Carried, known: Mapping[int, str]) -> Carried:
@@ -313,54 +289,3 @@ def _scanning(model: Any, scan: Scan) -> Any:
 def _port(name: str, value: Tensor, axes: Mapping[int, str]) -> Port:
     shape = tuple(axes[axis] if axis in axes else int(size) for axis, size in enumerate(value.shape))
     return Port(name, str(value.dtype).removeprefix("torch."), shape)
-
-
-def _traced(module: nn.Module, inputs: tuple[Any, ...], ports: Sequence[Port]) -> ExportedProgram:
-    """The graph of a module; numbers that a port leaves open must be open in it."""
-    opened = iter([{axis: Dim.AUTO for axis, size in enumerate(p.shape) if isinstance(size, str)} for p in ports])
-    shapes = tuple([next(opened) for _ in each] if isinstance(each, list) else next(opened) for each in inputs)
-    try:
-        with quiet(), torch.enable_grad():
-            program = torch.export.export(module.eval(), inputs, dynamic_shapes=shapes)
-    except (UnrolledError, Refused):
-        raise
-    except LOOKS as error:
-        raise Refused(f"what it computes depends on values that a graph does not know ({reason(error)})") from error
-    except Exception as error:
-        raise Refused(f"it cannot be traced ({reason(error)})") from error
-    values = [node.meta["val"] for node in program.graph.nodes if node.name in {*program.graph_signature.user_inputs}]
-    for port, value in zip(ports, values, strict=True):
-        for word, size in zip(port.shape, value.shape, strict=True):
-            if isinstance(word, str) and not is_symbolic(size):
-                raise Refused(f"its graph is fixed to {size} {word} ({port.name})")
-    return program
-
-
-LOOKS = (GuardOnDataDependentSymNode, DataDependentOutputException, DynamicOutputShapeException)
-
-
-def reason(error: BaseException) -> str:
-    """What an error of a library comes from, in a line."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    line = (str(error).strip().splitlines() or [""])[0]
-    return f"{type(error).__name__}: {line[:200]}" if line else type(error).__name__
-
-
-def _results(program: ExportedProgram) -> list[Tensor]:
-    """The outputs, as far as a graph knows them: their types and shapes."""
-    (node,) = (node for node in program.graph.nodes if node.op == "output")
-    return [each.meta["val"] for each in node.args[0]]
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """A block in which the libraries say nothing to users."""
-    before = logging.root.manager.disable
-    logging.disable(logging.ERROR)
-    try:
-        with warnings.catch_warnings(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)

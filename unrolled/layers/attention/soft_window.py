@@ -73,7 +73,7 @@ class WindowDecoder(Causal):
 
     def start(self, source: Tensor, mask: Tensor) -> State:
         c = without_padding(source, mask).to(self.window.weight.dtype)  # [B, S, D]
-        rows = len(c)
+        rows = c.shape[0]  # len would fix the number of rows of an export
         begun = Windowed(
             c.new_zeros(rows, self.cell.state_size), c.new_zeros(rows, self.n_windows), c.new_zeros(rows, self.d_source)
         )

@@ -42,8 +42,8 @@ class Bag(Encoder):
         self.idf.copy_(torch.from_numpy(np.log((1 + n) / (1 + seen)) + 1))
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        z = self.idf.new_zeros(x.shape[0], len(self.idf))  # [B, V]
-        z.scatter_add_(1, x.masked_fill(~mask, 0), mask.to(z.dtype))
+        none = self.idf.new_zeros(x.shape[0], len(self.idf))
+        z = none.scatter_add(1, x.masked_fill(~mask, 0), mask.to(none.dtype))  # [B, V]
         if self.features == "tf-idf":
             z = torch.nn.functional.normalize(z * self.idf, dim=1)
         return z.unsqueeze(1), mask.new_ones(mask.shape[0], 1)

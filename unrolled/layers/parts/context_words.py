@@ -35,7 +35,7 @@ class ContextWords(Encoder):
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         y = self.head(self.mean(x, mask)) + self.base  # [B, V]
-        return y[:, None], mask.new_ones(len(mask), 1)
+        return y[:, None], mask.new_ones(mask.shape[0], 1)
 
     def mean(self, x: Tensor, mask: Tensor) -> Tensor:
         """h [.., D] of words [.., S]; zeros where there is none."""
