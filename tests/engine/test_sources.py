@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from torch import nn
 
 from unrolled.core import state as tree
 from unrolled.decode.beam import beam_search
@@ -17,7 +18,7 @@ from unrolled.engine.stepper import Stepper, lowered
 from unrolled.kernels import native
 from unrolled.layers.parts.assembled import Decoder
 from unrolled.layers.parts.decoders import attention_decoder, fixed_context_decoder
-from unrolled.layers.parts.embedding import Affine, Table
+from unrolled.layers.parts.embedding import Table
 from unrolled.layers.recurrent.cells import GRU, LSTM
 from unrolled.layers.recurrent.family import RecurrentConfig
 from unrolled.models import transformer as gpt
@@ -45,7 +46,7 @@ def highest() -> Iterator[None]:
 def started(name: str, rows: int) -> tuple[Decoder, object]:
     torch.manual_seed(3)
     body = BODIES[name]()
-    model = Decoder(Table(V, D), body, Affine(body.d_out, V)).eval()
+    model = Decoder(Table(V, D), body, nn.Linear(body.d_out, V)).eval()
     mask = torch.arange(4) < torch.tensor([4, 2, 3, 1, 4])[:rows, None]
     with torch.no_grad():
         return model, body.start(torch.randn(rows, 4, SOURCE), mask)
@@ -81,4 +82,4 @@ def test_texts_of_a_source(name: str) -> None:
 
 def test_a_decoder_that_attends_at_each_tick_is_left_to_torch() -> None:
     body = attention_decoder(SMALL, D, SOURCE, GRU)
-    assert lowered(Decoder(Table(V, D), body, Affine(body.d_out, V)).eval()) == "AttentionDecoder has no native form"
+    assert lowered(Decoder(Table(V, D), body, nn.Linear(body.d_out, V)).eval()) == "AttentionDecoder has no native form"

@@ -26,7 +26,6 @@ from unrolled.decode.together import Row, Together
 from unrolled.engine.stepper import Stepper, lowered, stepped, stepper
 from unrolled.kernels import native
 from unrolled.layers.parts.assembled import Decoder
-from unrolled.layers.parts.embedding import Affine
 
 LEVELS = [level for level in native.built() if level in native.allowed()[0]]
 pytestmark = pytest.mark.skipif(not LEVELS, reason="no native library was built")
@@ -348,7 +347,7 @@ def test_streams_are_written_piece_by_piece() -> None:
 @pytest.mark.parametrize("rows", [1, 4])
 def test_vectors_in_place_of_tokens(level: str, rows: int) -> None:
     torch.manual_seed(2)
-    model = Decoder(Affine(3, 6), BODIES["tcn"](6, 7), None).eval()
+    model = Decoder(nn.Linear(3, 6), BODIES["tcn"](6, 7), None).eval()
     step = native_step(model)
     assert step.program.reads == "numbers"
     with torch.no_grad():

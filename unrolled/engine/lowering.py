@@ -13,9 +13,9 @@ from typing import Any
 from torch import nn
 
 from unrolled.core import discover
+from unrolled.core.bare import bare
 from unrolled.core.compose import Serial
 from unrolled.engine.builder import Builder, CannotLower, Value
-from unrolled.layers.recurrent.tick import bare
 
 Rule = Callable[[Any, Value, Builder], Value]
 
@@ -37,7 +37,7 @@ def lower(layer: nn.Module, x: Value, into: Builder) -> Value:
 
 
 def require_bare(layer: nn.Module) -> None:
-    if not bare(layer, type(layer)):
+    if not bare(layer):
         raise CannotLower(f"{type(layer).__name__} has hooks or computed weights")
 
 

@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Sequence
 from functools import partial
 from threading import Lock
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 import torch
@@ -144,16 +144,17 @@ def digest(library: ctypes.CDLL, tensors: Sequence[Tensor]) -> int:
 
 
 _packed: WeakKeyDictionary[nn.Module, Program] = WeakKeyDictionary()
+_alike: WeakValueDictionary[tuple[object, ...], Program] = WeakValueDictionary()  # one serves all decoders of a model
 _lock = Lock()
 
 
 def program_of(library: ctypes.CDLL, decoder: nn.Module) -> Program:
     """The program of a decoder as it is now; `CannotLower` where it has none."""
     made = Program(library, decoder)
-    known = _packed.get(decoder)
-    if known is not None and known.key == made.key:
-        return known
-    made.pack()
     with _lock:
-        _packed[decoder] = made
-    return made
+        known = _alike.get(made.key)
+    if known is None:
+        made.pack()
+    with _lock:
+        _packed[decoder] = found = _alike.setdefault(made.key, known or made)
+    return found

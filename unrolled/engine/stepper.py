@@ -64,7 +64,8 @@ class Stepper:
         stream, program = Stream(self.program, state, len(x)), self.program
         stream.make_room(1)
         y = torch.empty(len(x), 1, program.d_out, dtype=program.dtype)
-        given = ctypes.c_void_p(x.contiguous().data_ptr())
+        lies = x.contiguous()  # which must live as long as the call
+        given = ctypes.c_void_p(lies.data_ptr())
         what = (given, None) if program.reads == "tokens" else (None, given)
         fault = self._step(
             ctypes.byref(program.struct), ctypes.byref(stream.struct), *what, ctypes.c_void_p(y.data_ptr())

@@ -13,6 +13,7 @@ from unrolled.layers.conv.conv import CausalConv, NormedConv
 from unrolled.layers.conv.gated_conv import GatedStack
 from unrolled.layers.conv.temporal import TCN, Block, Unit
 from unrolled.layers.conv.wave import WaveNet
+from unrolled.layers.counting.autoregression import Autoregression
 
 
 def convolution(layer: CausalConv, x: Value, into: Builder, act: Act = Act.IDENTITY) -> Value:
@@ -94,5 +95,6 @@ def checked(layer: nn.Linear) -> nn.Linear:
 
 
 RULES = {
-    CausalConv: convolution, NormedConv: convolution, Unit: unit, Block: block, TCN: temporal, WaveNet: wavenet,
+    **dict.fromkeys((CausalConv, NormedConv, Autoregression), convolution), Unit: unit, Block: block, TCN: temporal,
+    WaveNet: wavenet,
 }  # fmt: skip
