@@ -19,6 +19,10 @@ struct Tick {  // one tick of all rows, and the registers it works with
     S* row(int64_t offset, int64_t n, int64_t i) const { return at(offset) + i * wide(n); }
     const S* weights(int64_t offset) const { return offset < 0 ? nullptr : static_cast<const S*>(program.weights) + offset; }
     S* leaf(int64_t slot, int64_t n, int64_t i) const { return static_cast<S*>(stream.slots[slot]) + i * n; }
+    bool same_room(int64_t slot) const {  // of the four leaves of a source
+        const int64_t* room = stream.rooms + slot;
+        return room[0] == room[1] && room[0] == room[2] && room[0] == room[3];
+    }
     int64_t& counter(int64_t slot, int64_t i) const { return static_cast<int64_t*>(stream.slots[slot])[i]; }
 
     int run() const {
@@ -105,13 +109,20 @@ struct Tick {  // one tick of all rows, and the registers it works with
                 return OK;
             }
             case NORM: norm(op.a, n, S(op.number), row(op.x, n, i), weights(op.weight), weights(op.bias), out); return OK;
-            case ANGLES: case ROTATE: case KEEP: case ATTEND: case LOOK: return attention(op, i, out);
+            case ANGLES: case ROTATE: case KEEP: case ATTEND: case LOOK: case ALIGN: return attention(op, i, out);
+            case BESIDE: {
+                const int64_t last = stream.rooms[op.slot] - 1, place = counter(op.slot + 1, i) / op.a;
+                if (last < 0 || place < 0) return BAD_SIZE;
+                std::memcpy(out, leaf(op.slot, (last + 1) * n, i) + (place < last ? place : last) * n, n * sizeof(S));
+                return OK;
+            }
             case PLACE: case WAVES: case UNIT: return position(op, i, out);
             case SOFTMAX:
                 std::memcpy(out, row(op.x, n, i), n * sizeof(S));
                 softmax(out, n);
                 return OK;
             case JOIN: std::memcpy(out + op.a, row(op.x, op.k, i), op.k * sizeof(S)); return OK;
+            case PART: std::memcpy(out, row(op.x, op.k, i) + op.a, n * sizeof(S)); return OK;
             case FIRST: {
                 const S *x = row(op.x, n, i), keep = S(1) - *leaf(op.slot, 1, i);
                 EVERY(j, m) store(out + j, keep * load(x + j, m), m);
@@ -206,8 +217,22 @@ struct Tick {  // one tick of all rows, and the registers it works with
                               static_cast<S*>(stream.scores), out + h * m_v);
                 return OK;
             }
+            case ALIGN: {
+                const int64_t seen = stream.rooms[slot], K = op.k;
+                if (!same_room(slot)) return BAD_SIZE;
+                const S *q = row(op.x, K, i), *keys = leaf(slot, seen * K, i), *bias = leaf(slot + 3, seen, i);
+                const S* v = weights(op.weight);
+                S* s = static_cast<S*>(stream.scores);
+                for (int64_t t = 0; t < seen; ++t)
+                    s[t] = bias[t] + (v ? additive(v, q, keys + t * K, K) : S(op.number) * dot(q, keys + t * K, K));
+                softmax(s, seen);
+                weighted<S>(s, leaf(slot + 1, seen * m, i), seen, m, out);
+                weighted<S>(s, leaf(slot + 2, seen * m_v, i), seen, m_v, out + m);
+                return OK;
+            }
             default: {  // LOOK
                 const int64_t seen = stream.rooms[slot], H = n / m_v;
+                if (!same_room(slot)) return BAD_SIZE;
                 const S *q = row(op.x, H * m, i), *keys = leaf(slot, H * seen * m, i), *values = leaf(slot + 1, H * seen * m_v, i);
                 for (int64_t h = 0; h < H; ++h)
                     attend<S>(q + h * m, keys + h * seen * m, values + h * seen * m_v, leaf(slot + 3, seen, i), seen, m, m_v,

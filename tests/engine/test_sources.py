@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 import torch
 from torch import nn
 
 from unrolled.core import state as tree
+from unrolled.core.causal import Causal
+from unrolled.core.compose import Serial
+from unrolled.core.errors import DataError
 from unrolled.decode.beam import beam_search
 from unrolled.decode.choose import make_chooser
 from unrolled.decode.config import Decoding
@@ -16,10 +20,13 @@ from unrolled.decode.rollout import best_of
 from unrolled.engine.program import fits
 from unrolled.engine.stepper import Stepper, lowered
 from unrolled.kernels import native
+from unrolled.layers.attention.scores import SCORES
+from unrolled.layers.conv.wave import WaveNet
 from unrolled.layers.parts.assembled import Decoder
+from unrolled.layers.parts.conditioning import Appended, Held
 from unrolled.layers.parts.decoders import attention_decoder, fixed_context_decoder
 from unrolled.layers.parts.embedding import Table
-from unrolled.layers.recurrent.cells import GRU, LSTM
+from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Cell, Elman, LinearUnit
 from unrolled.layers.recurrent.family import RecurrentConfig
 from unrolled.models import transformer as gpt
 
@@ -29,11 +36,27 @@ SMALL = RecurrentConfig(d_state=7, n_layers=2)
 POST = {"norm": "post", "position": "sinusoid", "n_key_heads": 1}
 BLOCKS = gpt.Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, window=0)
 
+
+def attention(cell: Callable[[int, int], Cell], score: str) -> Causal:
+    return attention_decoder(SMALL, D, SOURCE, cell, score)
+
+
+def local(beside: Appended, width: int) -> Serial:
+    body = Serial(beside, WaveNet(D + width, 6, 7, [1, 2, 4], d_local=width))
+    body.d_out = 7
+    return body
+
+
 BODIES: dict[str, Callable] = {
     "start": lambda: fixed_context_decoder(SMALL, D, SOURCE, LSTM, "start"),
     "every-step": lambda: fixed_context_decoder(SMALL, D, SOURCE, GRU, "every-step"),
     "blocks": lambda: gpt.attending(BLOCKS, D, SOURCE),
     "blocks-post": lambda: gpt.attending(BLOCKS.updated(POST), D, SOURCE),
+    "local": lambda: local(Appended(4), 4), "held": lambda: local(Held(3, hop=5), 3),
+    **{f"attention-{cell.__name__}-{score}": partial(attention, cell, score)
+       for cell, score in zip([GRU, LSTM, BookGRU, Elman, LinearUnit], SCORES, strict=True)},
+    "attention-state": lambda: attention_decoder(SMALL, D, SOURCE, LSTM, "dot", "state"),
+    "attention-alone": lambda: attention_decoder(SMALL.updated({"n_layers": 1}), D, SOURCE, GRU),
 }  # fmt: skip
 
 
@@ -49,6 +72,9 @@ def started(name: str, rows: int) -> tuple[Decoder, object]:
     model = Decoder(Table(V, D), body, nn.Linear(body.d_out, V)).eval()
     mask = torch.arange(4) < torch.tensor([4, 2, 3, 1, 4])[:rows, None]
     with torch.no_grad():
+        if type(body) is Serial:
+            held = body.layers[0]
+            return model, (held.start(torch.randn(rows, 4, held.d_source), mask), None)
         return model, body.start(torch.randn(rows, 4, SOURCE), mask)
 
 
@@ -80,6 +106,21 @@ def test_texts_of_a_source(name: str) -> None:
     assert [[c.tokens for c in g] for g in beams[0]] == [[c.tokens for c in g] for g in beams[1]]
 
 
-def test_a_decoder_that_attends_at_each_tick_is_left_to_torch() -> None:
-    body = attention_decoder(SMALL, D, SOURCE, GRU)
-    assert lowered(Decoder(Table(V, D), body, nn.Linear(body.d_out, V)).eval()) == "AttentionDecoder has no native form"
+def test_a_state_of_another_source_is_refused() -> None:
+    """Leaves of one source that disagree about its length would lead native code astray."""
+    model, state = started("attention-alone", 2)
+    x = torch.ones(2, 1, dtype=torch.long)
+    with torch.no_grad():
+        _, (fixed, own) = model(x, tree.clone(state))
+        broken = tree.Fixed(fixed.tree._replace(values=fixed.tree.values[:, :2]))
+        with pytest.raises((RuntimeError, DataError)):
+            lowered(model)(x, (broken, own))
+
+
+def test_other_scores_and_parts_are_left_to_torch() -> None:
+    model, _ = started("attention-alone", 1)
+    model.body.aligned.score.register_forward_hook(print)
+    assert "Additive" in str(lowered(model))
+    model, _ = started("attention-alone", 1)
+    model.body.aligned.cell.register_forward_hook(print)
+    assert "GRU" in str(lowered(model))

@@ -231,5 +231,9 @@ class Builder:
             at += part.width
         return whole
 
+    def part(self, x: Value, first: int, width: int) -> Value:
+        """Places first .. first + width of a vector."""
+        return self.emit(Do.PART, width, x, k=x.width, a=first)
+
     def code(self) -> ctypes.Array[Op]:
         return (Op * len(self.ops))(*self.ops)

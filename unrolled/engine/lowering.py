@@ -41,6 +41,20 @@ def require_bare(layer: nn.Module) -> None:
         raise CannotLower(f"{type(layer).__name__} has hooks or computed weights")
 
 
+def require_exactly(layer: nn.Module, kind: type[nn.Module]) -> None:
+    """Of this class, and a call of it nothing else: for a part whose equation another rule writes out."""
+    if type(layer) is not kind:
+        raise CannotLower(f"a {type(layer).__name__} in the place of a {kind.__name__}")
+    require_bare(layer)
+
+
+def require_quiet(dropout: nn.Module) -> None:
+    """Dropout that does nothing."""
+    require_exactly(dropout, nn.Dropout)
+    if dropout.training and dropout.p:
+        raise CannotLower("dropout in training")
+
+
 def _is_all(kind: type[nn.Module], known: type[nn.Module]) -> bool:
     """Whether a class does what a known one does: it is that, or layers one after the other under another name."""
     serial = known is Serial and kind.forward is Serial.forward and kind.__call__ is Serial.__call__

@@ -35,6 +35,9 @@ class Do(IntEnum):
     JOIN = 23
     FIRST = 24
     OUTPUT = 25
+    ALIGN = 26
+    PART = 27
+    BESIDE = 28
 
 
 class Act(IntEnum):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from unrolled.engine.builder import Builder, CannotLower, Value
-from unrolled.engine.lowering import lower, require_bare
+from unrolled.engine.lowering import lower, require_bare, require_exactly, require_quiet
 from unrolled.engine.operations import Act, Do
 from unrolled.layers.conv.conv import CausalConv, NormedConv
 from unrolled.layers.conv.gated_conv import GatedStack
@@ -36,8 +36,7 @@ def window(x: Value, kernel: int, taps: int, clock: int, dilation: int, first: i
 
 
 def unit(layer: Unit, x: Value, into: Builder) -> Value:
-    if layer.training and layer.dropout.p:
-        raise CannotLower("dropout in training")
+    require_quiet(layer.dropout)
     require_bare(layer.conv)
     if type(layer.conv) not in (CausalConv, NormedConv):
         raise CannotLower(f"a unit with a {type(layer.conv).__name__}")
@@ -60,18 +59,25 @@ def temporal(layer: TCN, x: Value, into: Builder) -> Value:
 
 def wavenet(layer: WaveNet, x: Value, into: Builder) -> Value:
     stack: GatedStack = layer.stack
-    for part in (layer.entry, stack):
-        require_bare(part)
-    if layer.locals is not None or (stack.dropout.p and layer.training) or type(layer.entry) is not CausalConv:
-        raise CannotLower("a wavenet with a local condition, or in training")
+    require_exactly(layer.entry, CausalConv)
+    require_exactly(stack, GatedStack)
+    require_quiet(stack.dropout)
     C, L, K = stack.width, len(stack.dilations), stack.kernel
     shares = None if layer.globals is None else into.slot(L, 2 * C)
+    local = None
+    if layer.locals is not None:
+        whole, first = into.plain(into.sized(x, layer.d_in)), layer.d_in - layer.d_local
+        x = into.part(whole, 0, first)
+        local = into.linear(into.part(whole, first, layer.d_local), checked(layer.locals))  # what it adds to all a_l
     x = convolution(layer.entry, x, into)
     taps, clock = into.slot(sum(stack.dilations), (K - 1) * C), into.counter()
     zs = []
     for i, d in enumerate(stack.dilations):
         met = x if K == 1 else window(x, K, taps, clock, d, sum(stack.dilations[:i]), sum(stack.dilations), into)
         added = None if shares is None else into.emit(Do.LOAD, 2 * C, slot=shares, a=i * 2 * C, d=L * 2 * C)
+        if local is not None:
+            own = into.part(local, i * 2 * C, 2 * C)
+            added = own if added is None else into.pointwise(added, own)
         a = into.affine(met, tap_matrix(stack, i)(), stack.bias.detach()[i], stack.weight.detach()[i], plus=added,
                         make=tap_matrix(stack, i))  # fmt: skip
         zs.append(into.emit(Do.GATE, C, a))
@@ -88,9 +94,7 @@ def tap_matrix(stack: GatedStack, i: int) -> Callable[[], Tensor]:
 
 
 def checked(layer: nn.Linear) -> nn.Linear:
-    if type(layer) is not nn.Linear:
-        raise CannotLower(f"a wavenet with a {type(layer).__name__}")
-    require_bare(layer)
+    require_exactly(layer, nn.Linear)
     return layer
 
 

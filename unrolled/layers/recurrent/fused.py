@@ -82,7 +82,7 @@ KERNELS: dict[type[Cell], Scan] = {  # by exact class: a subclass may have chang
 def fused(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
     """The fastest way that is known for this cell; the state given is never modified."""
     check_sizes(cell, x, h0)
-    if torch._C._is_tracing():  # a trace holds operations of torch alone
+    if torch._C._is_tracing() or torch._C._are_functorch_transforms_active():  # these know operations of torch alone
         return loop(cell, x, h0)
     if not bare(cell):
         return loop(cell, x, h0)
