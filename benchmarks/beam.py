@@ -25,7 +25,7 @@ from benchmarks.recurrent import cpu_name, interleaved
 from unrolled.core.causal import Conditional, begin
 from unrolled.core.spec import Ports, SourcePorts
 from unrolled.decode.beam import beam_search
-from unrolled.layers.attention.packed import packed_weights
+from unrolled.engine.stepper import stepped
 from unrolled.runs.build import build
 from unrolled.runs.config import Ends, RunConfig
 
@@ -71,8 +71,7 @@ def our_search(model: Conditional, source: Tensor) -> Callable[[], int]:
         with torch.no_grad():
             decoder, state = begin(model, source, mask)
         never = [EMPTY, UNKNOWN, START, STOP]
-        with packed_weights():
-            found = beam_search(decoder, state, first, STOP, WIDTH, NEW, forbidden=never)
+        found = beam_search(stepped(decoder), state, first, STOP, WIDTH, NEW, forbidden=never)
         return sum(len(candidates[0].tokens) for candidates in found)
 
     return search

@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include "choose.h"
+#include "ngram.h"
 #include "steps.h"
 
 namespace {
@@ -116,6 +117,7 @@ struct Tick {  // one tick of all rows, and the registers it works with
                 std::memcpy(out, leaf(op.slot, (last + 1) * n, i) + (place < last ? place : last) * n, n * sizeof(S));
                 return OK;
             }
+            case NGRAM: return ngram(op, i, out);
             case PLACE: case WAVES: case UNIT: return position(op, i, out);
             case SOFTMAX:
                 std::memcpy(out, row(op.x, n, i), n * sizeof(S));
@@ -242,6 +244,17 @@ struct Tick {  // one tick of all rows, and the registers it works with
         }
     }
 
+    int ngram(const Op& op, int64_t i, S* out) const {
+        const Contexts<S>& tree = *reinterpret_cast<const Contexts<S>*>(op.a);
+        const int64_t N = op.b, token = tokens ? tokens[i] : -1;
+        if (token < 0 || token >= tree.n_tokens) return BAD_TOKEN;
+        if (N > DEEPEST) return BAD_SIZE;
+        int64_t path[DEEPEST + 1], *past = static_cast<int64_t*>(stream.slots[op.slot]) + i * N;
+        const int64_t depth = descend<S>(tree, token, past, N, path);
+        if (N > 0) std::memmove(past, past + 1, (N - 1) * sizeof(int64_t)), past[N - 1] = token;
+        return interpolated<S>(tree, path, depth, weights(op.weight), op.n, out);
+    }
+
     int position(const Op& op, int64_t i, S* out) const {
         const int64_t n = op.n, place = counter(op.slot, i);
         if (op.kind == WAVES) {
@@ -278,8 +291,8 @@ int draw(const Program* program, const Stream* stream, Drawing* drawing) {
     if (!program || !stream || !drawing) return BAD_POINTER;
     Drawing& d = *drawing;
     const int64_t rows = stream->rows, T = d.n_ticks;
-    int64_t fed[64];
-    if (rows < 1 || rows > 64 || d.n_choices < 1) return BAD_SIZE;
+    int64_t fed[128];
+    if (rows < 1 || rows > 128 || d.n_choices < 1) return BAD_SIZE;
     for (d.n_done = 0; d.n_done < T;) {
         const int64_t t = d.tick, column = d.n_done;
         int64_t left = 0;

@@ -17,6 +17,8 @@ from unrolled.core.bare import bare
 from unrolled.core.compose import Serial
 from unrolled.engine.builder import Builder, CannotLower, Value
 
+# what every class has of its own, and what makes an instance
+OF_ANY_CLASS = {"__init__", "__module__", "__doc__", "__annotations__", "__firstlineno__", "__static_attributes__"}
 Rule = Callable[[Any, Value, Builder], Value]
 
 
@@ -56,6 +58,9 @@ def require_quiet(dropout: nn.Module) -> None:
 
 
 def _is_all(kind: type[nn.Module], known: type[nn.Module]) -> bool:
-    """Whether a class does what a known one does: it is that, or layers one after the other under another name."""
-    serial = known is Serial and kind.forward is Serial.forward and kind.__call__ is Serial.__call__
-    return kind is known or serial
+    """Whether a class does what a known one does: all of its own is new, or it is layers one after the other under
+    another name."""
+    if known is Serial:
+        return kind.forward is Serial.forward and kind.__call__ is Serial.__call__
+    between = kind.__mro__[: kind.__mro__.index(known)]
+    return not any(hasattr(known, name) for each in between for name in vars(each).keys() - OF_ANY_CLASS)

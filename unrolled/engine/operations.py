@@ -38,6 +38,7 @@ class Do(IntEnum):
     ALIGN = 26
     PART = 27
     BESIDE = 28
+    NGRAM = 29
 
 
 class Act(IntEnum):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 from threading import Lock
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -31,7 +32,8 @@ class Program:
     """A decoder lowered and packed, for one library and one type of numbers."""
 
     def __init__(self, library: ctypes.CDLL, decoder: nn.Module) -> None:
-        dtype = next((p.dtype for p in decoder.parameters()), torch.float32)
+        numbers = (t.dtype for t in chain(decoder.parameters(), decoder.buffers()) if t.is_floating_point())
+        dtype = next(numbers, torch.float32)
         self.library, self.dtype, self.name = library, dtype, native.NAMES[dtype]
         packed = native.function(library, f"packed_numbers_{self.name}", ctypes.c_int64)
         into = Builder(dtype, lambda K, n: packed(ctypes.c_int64(K), ctypes.c_int64(n)))

@@ -34,7 +34,7 @@ from unrolled.engine.operations import DrawingStruct
 from unrolled.engine.program import NUMBERS, Program, Stream, fits, program_of
 from unrolled.kernels import native
 
-MOST_ROWS = 64  # of which native code makes a tick; more are for torch
+MOST_ROWS = 128  # of which native code makes a tick; more are for torch
 FIRST_TICKS, MOST_TICKS = 4, 128  # of a call: the first tokens come at once, and a call can be interrupted
 NO_CHOICE = 7  # the fault of native code that is none of its own
 
