@@ -48,8 +48,6 @@ def lstm(
     x: Tensor, h0: Tensor, W_ih: Tensor, W_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """x [B, T, D], (h_0, c_0) side by side [B, 2 N] -> outputs [B, T, N], the last (h, c) [B, 2 N]."""
-    if x.shape[1] == 1 and not torch.is_grad_enabled():  # oneDNN would bring the weights into its own order first
-        return lstm_reference(x, h0, W_ih, W_hh, b_ih, b_hh)
     large = h0.numel() // 2 >= ONEDNN_FROM.get(loaded().level, 0)
     if large or h0.numel() == 0 or serving(x, h0, W_ih, W_hh, b_ih, b_hh) is None:
         return lstm_torch(x, h0, W_ih, W_hh, b_ih, b_hh)

@@ -33,8 +33,14 @@ class Pasts(NamedTuple):
     clock: Tensor  # [B] the phase of layer l is clock mod d_l
 
 
+def gated(a: Tensor) -> Tensor:
+    """z = tanh(a^f) . sigmoid(a^g)"""
+    f, g = a.chunk(2, dim=-1)
+    return torch.tanh(f) * torch.sigmoid(g)
+
+
 class Unit(NamedTuple):
-    """One layer: a_l [B, .., 2 C] and x_l [B, .., C] -> z_l and x_{l+1} [B, .., C]."""
+    """One layer: a_l [B, T, 2 C] and x_l [B, T, C] -> z_l and x_{l+1} [B, T, C]."""
 
     W: Tensor  # [2 C, k, C]
     b: Tensor  # [2 C]
@@ -42,10 +48,11 @@ class Unit(NamedTuple):
     residual: tuple[Tensor, Tensor] | None  # R [C, C] and its bias [C]
 
     def __call__(self, a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-        f, g = (a if self.share is None else a + self.share).chunk(2, dim=-1)
+        a = a if self.share is None else a + self.share
         if tracing():
+            f, g = a.chunk(2, dim=-1)
             note("gates", {"gate": torch.sigmoid(g), "filter": torch.tanh(f)})
-        z = torch.tanh(f) * torch.sigmoid(g)
+        z = gated(a)
         return z, x if self.residual is None else x + F.linear(z, *self.residual)
 
 
@@ -118,10 +125,11 @@ class GatedStack(nn.Module):
         for W, tap in zip(self.weight[:, :-1].unbind(1), old.transpose(0, 1).split(self.width, dim=-1)):
             a = torch.baddbmm(a, tap, W.mT)  # [L, B, 2 C]: all but the newest tap, of all layers at once
         zs, inputs, x = [], [], x.squeeze(1)
-        for unit, a_l in zip(self._units(None), a):
-            inputs.append(self.dropout(x))
-            z, x = unit(torch.addmm(a_l, inputs[-1], unit.W[:, -1].t()), x)  # [B, C]
-            zs.append(z)
+        residual = zip(self.residual_weight.mT, self.residual_bias)
+        for a_l, W, parts in zip_longest(a, self.weight[:, -1].mT, residual):
+            inputs.append(self.dropout(x) if self.training else x)
+            zs.append(gated(torch.addmm(a_l, inputs[-1], W)))  # [B, C]
+            x = x if parts is None else torch.addmm(x + parts[1], zs[-1], parts[0])
         if self.kernel > 1:
             new = torch.cat([old[:, :, self.width :], torch.stack(inputs, dim=1)], dim=-1)  # [B, L, (k-1) C]
             pasts.taps.index_copy_(1, rows, new)

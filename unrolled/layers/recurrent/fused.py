@@ -84,6 +84,7 @@ def fused(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
     check_sizes(cell, x, h0)
     if torch._C._is_tracing() or torch._C._are_functorch_transforms_active():  # these know operations of torch alone
         return loop(cell, x, h0)
-    if not bare(cell):
+    one = x.shape[1] == 1 and not torch.is_grad_enabled()  # for a single tick a kernel costs more than it saves
+    if one or not bare(cell):
         return loop(cell, x, h0)
     return KERNELS.get(type(cell), loop)(cell, x, h0)
