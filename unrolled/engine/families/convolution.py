@@ -7,7 +7,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from unrolled.engine.builder import Builder, CannotLower, Value
-from unrolled.engine.lowering import lower, require_bare, require_exactly, require_quiet
+from unrolled.engine.lowering import exactly, lower, require_bare, require_quiet
 from unrolled.engine.operations import Act, Do
 from unrolled.layers.conv.conv import CausalConv, NormedConv
 from unrolled.layers.conv.gated_conv import GatedStack
@@ -23,7 +23,7 @@ def convolution(layer: CausalConv, x: Value, into: Builder, act: Act = Act.IDENT
         taps, clock = into.slot(d, (K - 1) * D), into.counter()
         x = window(into.sized(x, D), K, taps, clock, d, 0, d, into)
         into.effect(Do.ADVANCE, 1, slot=clock, a=d)
-    if type(layer) is NormedConv:
+    if isinstance(layer, NormedConv):
         sources = (layer.weight, layer.length)
         return into.affine(x, layer.weight.detach().flatten(1), layer.bias, *sources, act=act, make=layer.matrix)
     return into.affine(x, layer.weight.detach().flatten(1), layer.bias, act=act)
@@ -59,16 +59,19 @@ def temporal(layer: TCN, x: Value, into: Builder) -> Value:
 
 def wavenet(layer: WaveNet, x: Value, into: Builder) -> Value:
     stack: GatedStack = layer.stack
-    require_exactly(layer.entry, CausalConv)
-    require_exactly(stack, GatedStack)
+    exactly(layer.entry, CausalConv)
+    exactly(stack, GatedStack)
     require_quiet(stack.dropout)
     C, L, K = stack.width, len(stack.dilations), stack.kernel
     shares = None if layer.globals is None else into.slot(L, 2 * C)
     local = None
     if layer.locals is not None:
-        whole, first = into.plain(into.sized(x, layer.d_in)), layer.d_in - layer.d_local
+        first = layer.entry.d_in
+        whole = into.plain(into.sized(x, first + layer.d_local))
         x = into.part(whole, 0, first)
-        local = into.linear(into.part(whole, first, layer.d_local), checked(layer.locals))  # what it adds to all a_l
+        local = into.linear(
+            into.part(whole, first, layer.d_local), exactly(layer.locals, nn.Linear)
+        )  # what it adds to all a_l
     x = convolution(layer.entry, x, into)
     taps, clock = into.slot(sum(stack.dilations), (K - 1) * C), into.counter()
     zs = []
@@ -84,18 +87,13 @@ def wavenet(layer: WaveNet, x: Value, into: Builder) -> Value:
         if i + 1 < L:
             x = into.affine(zs[-1], stack.residual_weight.detach()[i], stack.residual_bias.detach()[i], plus=x)
     into.effect(Do.ADVANCE, 1, slot=clock, a=stack.period)
-    y = into.linear(into.join(*zs), checked(layer.skip), act=Act.RELU)
-    return into.linear(y, checked(layer.last), act=Act.RELU)
+    y = into.linear(into.join(*zs), exactly(layer.skip, nn.Linear), act=Act.RELU)
+    return into.linear(y, exactly(layer.last, nn.Linear), act=Act.RELU)
 
 
 def tap_matrix(stack: GatedStack, i: int) -> Callable[[], Tensor]:
     """W_i of all taps side by side."""
     return lambda: stack.weight.detach()[i].transpose(0, 1).flatten(1)
-
-
-def checked(layer: nn.Linear) -> nn.Linear:
-    require_exactly(layer, nn.Linear)
-    return layer
 
 
 RULES = {

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from unrolled.engine.builder import Builder, CannotLower, Value
-from unrolled.engine.lowering import lower, require_quiet
+from unrolled.engine.lowering import by_class, lower, require_quiet
 from unrolled.engine.operations import Act, Do
 from unrolled.layers.recurrent.cells import (
     ACTIVATIONS,
@@ -108,7 +108,7 @@ SPLIT: dict[type[Cell], Split] = {
 
 def cell_tick(cell: Any, x: Value, into: Builder, part: slice = slice(None), plus: Value | None = None) -> Value:
     """A tick that reads x, or of whose input x is only a part and `plus` what the rest adds to the sum."""
-    split = SPLIT[type(cell)]
+    split = by_class(cell, SPLIT)
     W = cell.weight_ih.detach()[:, part]
     return split.tick(cell, into.affine(x, W, split.bias(cell), plus=plus), into)
 

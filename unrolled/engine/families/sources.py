@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import nn
 
 from unrolled.engine.builder import Builder, CannotLower, Value
-from unrolled.engine.families.recurrent import SPLIT, cell_tick, old
-from unrolled.engine.lowering import lower, require_bare, require_exactly, require_quiet
+from unrolled.engine.families.recurrent import cell_tick, old
+from unrolled.engine.lowering import exactly, lower, require_bare, require_quiet
 from unrolled.engine.operations import Act, Do
 from unrolled.layers.attention.attention_cell import Aligned
 from unrolled.layers.attention.scores import Additive, Concatenation, Dot, General, ScaledDot, Score
@@ -38,10 +38,10 @@ def appended(layer: Appended | Held, x: Value, into: Builder) -> Value:
 
 def attending(layer: AttentionDecoder, x: Value, into: Builder) -> Value:
     """alpha = softmax_tau s(s', v^tau),  u = sum_tau alpha_tau v^tau,  s = f(s', [x; u])."""
-    aligned, cell = layer.aligned, layer.aligned.cell
-    require_exactly(aligned, Aligned)
+    aligned = exactly(layer.aligned, Aligned)
+    cell = aligned.cell
     require_bare(cell)
-    if type(cell) not in SPLIT or aligned.steps is None:
+    if aligned.steps is None:
         raise CannotLower(f"attention of a {type(cell).__name__}")
     require_quiet(layer.dropout)
     D, G = aligned.d_source, len(aligned.W_ih)
@@ -58,8 +58,7 @@ def attending(layer: AttentionDecoder, x: Value, into: Builder) -> Value:
         y = lower(layer.above, y, into)
     if layer.W_o is None:
         return y
-    require_exactly(layer.W_o, nn.Linear)
-    return into.linear(into.join(y, u, into.plain(x)), layer.W_o, act=Act.TANH)
+    return into.linear(into.join(y, u, into.plain(x)), exactly(layer.W_o, nn.Linear), act=Act.TANH)
 
 
 def query(score: Score, h: Value, into: Builder) -> tuple[Value, int]:

@@ -91,7 +91,7 @@ class GatedStack(nn.Module):
             return self._tick(x, pasts, n, shares), pasts
         zs, after = [], []
         for unit, taps, d in zip(self._units(shares), pasts.taps.split(self.dilations, dim=1), self.dilations):
-            line = self.dropout(x)
+            line = self.dropout(x) if self.training else x
             if self.kernel > 1:
                 line = torch.cat([in_order(Past(taps, pasts.clock % d), self.kernel), line], dim=1)
                 after.append(newest(line, self.kernel, d))
