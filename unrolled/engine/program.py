@@ -25,7 +25,7 @@ from unrolled.engine.lowering import lower
 from unrolled.engine.operations import Do, ProgramStruct, StreamStruct
 from unrolled.kernels import native
 
-ROOM = 256  # positions that a leaf which grows begins with
+ROOM = 32  # positions that a leaf which grows begins with; beams copy them
 
 
 class Program:
