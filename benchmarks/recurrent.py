@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unrolled.engine.stepper import stepped
 from unrolled.kernels import native
 from unrolled.layers.recurrent import deer
 from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Cell, Elman
@@ -105,7 +106,7 @@ def bench_ticks(repeats: int) -> list[dict[str, Any]]:
 
             with torch.no_grad():
                 times = interleaved(
-                    [partial(module, x, state), partial(layer, x, own)], 20 * repeats, inner=20, clock=clock()
+                    [partial(module, x, state), partial(stepped(layer), x, own)], 20 * repeats, inner=20, clock=clock()
                 )
             rows.append(row("tick", name, (D, H), *times))
     return rows

@@ -40,6 +40,7 @@ class Program:
         y: Value = into.plain(lower(decoder, GIVEN, into))
         into.effect(Do.OUTPUT, y.width, y)
         self.d_out, self.slots, self.n_room, self.reads = y.width, into.slots, into.n_room, into.reads
+        self.n_read = sum(w.sources[0].numel() for w in into.weights if w.is_matrix)  # numbers at each tick
         self._builder, self._code = into, into.code()
         self.key = (
             dtype,
