@@ -93,6 +93,7 @@ struct Tick {  // one tick of all rows, and the registers it works with
             case LSTM_TICK: case GRU_TICK: case RESET: case UPDATE: return recurrence(op, i, out);
             case WINDOW: {
                 const int64_t K = n - op.k;  // numbers of the taps of one phase
+                if (counter(op.c, i) < 0) return BAD_SIZE;
                 S* taps = leaf(op.slot, op.d * K, i) + (op.b + counter(op.c, i) % op.a) * K;
                 std::memcpy(out, taps, K * sizeof(S));
                 std::memcpy(out + K, row(op.x, op.k, i), op.k * sizeof(S));
@@ -199,6 +200,7 @@ struct Tick {  // one tick of all rows, and the registers it works with
             }
             case KEEP: {
                 const int64_t place = counter(slot + 2, i), at = op.c ? place % op.c : place, room = stream.rooms[slot];
+                if (place < 0 || room != stream.rooms[slot + 1]) return BAD_SIZE;
                 if (at >= room) return NO_ROOM;
                 const S* x = row(op.x, op.k, i);
                 S* keys = leaf(slot, n * room * m, i) + at * m;
@@ -213,6 +215,7 @@ struct Tick {  // one tick of all rows, and the registers it works with
             case ATTEND: {
                 const int64_t after = counter(slot + 2, i) + 1, seen = op.c && after > op.c ? op.c : after;
                 const int64_t room = stream.rooms[slot], H = n / m_v;
+                if (seen > room) return NO_ROOM;
                 const S *q = row(op.x, H * m, i), *keys = leaf(slot, H * room * m, i), *values = leaf(slot + 1, H * room * m_v, i);
                 for (int64_t h = 0; h < H; ++h)
                     attend<S>(q + h * m, keys + h * room * m, values + h * room * m_v, nullptr, seen, m, m_v, S(op.number),
@@ -257,6 +260,7 @@ struct Tick {  // one tick of all rows, and the registers it works with
 
     int position(const Op& op, int64_t i, S* out) const {
         const int64_t n = op.n, place = counter(op.slot, i);
+        if (place < 0) return BAD_SIZE;
         if (op.kind == WAVES) {
             const int64_t width = op.k;
             for (int64_t j = 0; j < n; ++j) {

@@ -14,7 +14,7 @@ from tests.engine.decoders import BODIES, CAUSAL, decoder
 from tests.thorough import every
 from unrolled.core import state as tree
 from unrolled.core.causal import Causal
-from unrolled.core.errors import DataError
+from unrolled.core.errors import DataError, UnrolledError
 from unrolled.core.trace import trace
 from unrolled.decode.beam import beam_search
 from unrolled.decode.choose import make_chooser
@@ -359,3 +359,16 @@ def test_vectors_in_place_of_tokens(level: str, rows: int) -> None:
             assert torch.allclose(y, z, atol=1e-5)
     assert step.draw(y[:, 0], own, torch.ones(rows, 1).long(), torch.ones(rows).long(), make_chooser(Decoding()), (), 3,
                      Noise(0, torch.arange(rows))) is None  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["gpt", "gpt-window", "gpt2", "one-hot", "tcn", "wavenet"])
+def test_states_that_no_model_makes_are_refused(level: str, name: str) -> None:
+    """As a damaged file may hold them; native code must not look outside of its memory."""
+    model, x = decoder(name, 8), torch.ones(2, 1, dtype=torch.long)
+    with torch.no_grad():
+        _, state = model(torch.ones(2, 3, dtype=torch.long), None)
+        for leaf in tree.leaves(state):
+            if leaf.dtype == torch.long:
+                leaf[1] = -(10**6)
+        with pytest.raises((UnrolledError, RuntimeError, IndexError)):
+            native_step(model)(x, state)
