@@ -28,13 +28,14 @@ static int64_t descend(const Contexts<S>& tree, int64_t token, const int64_t* pa
     return depth;
 }
 
-// p(w | c) = share(c, w) + backoff(c) p(w | parent of c): from the longest context up, with what is left for the rest
+// p(w | c) = share(c, w) + backoff(c) p(w | parent of c): from the longest context up, with what is left for the root,
+// whose distribution is known
 template <class S>
-static int interpolated(const Contexts<S>& tree, const int64_t* path, int64_t depth, const S* uniform, int64_t n,
+static int interpolated(const Contexts<S>& tree, const int64_t* path, int64_t depth, const S* root, int64_t n,
                         S* p) {
     std::memset(p, 0, n * sizeof(S));
     S left = 1;
-    for (; depth >= 0; --depth) {
+    for (; depth > 0; --depth) {
         const int64_t node = path[depth];
         for (int64_t e = tree.offsets[node]; e < tree.offsets[node + 1]; ++e) {
             if (uint64_t(tree.followers[e]) >= uint64_t(n)) return BAD_TOKEN;
@@ -44,7 +45,7 @@ static int interpolated(const Contexts<S>& tree, const int64_t* path, int64_t de
     }
     const S never = -1e4;  // stands for log 0
     EVERY(j, m) {
-        const Vec<S> sum = load(p + j, m) + left * load(uniform + j, m);
+        const Vec<S> sum = load(p + j, m) + left * load(root + j, m);
         store(p + j, pick<S>(sum > S(0), vlog(sum), all(never)), m);
     }
     return OK;

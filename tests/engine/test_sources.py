@@ -28,6 +28,7 @@ from unrolled.layers.parts.decoders import attention_decoder, fixed_context_deco
 from unrolled.layers.parts.embedding import Table
 from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Cell, Elman, LinearUnit
 from unrolled.layers.recurrent.family import RecurrentConfig
+from unrolled.layers.recurrent.recurrent import Recurrent
 from unrolled.models import transformer as gpt
 
 pytestmark = pytest.mark.skipif(not native.built(), reason="no native library was built")
@@ -124,3 +125,22 @@ def test_other_scores_and_parts_are_left_to_torch() -> None:
     model, _ = started("attention-alone", 1)
     model.body.aligned.cell.register_forward_hook(print)
     assert "GRU" in str(lowered(model))
+
+
+@pytest.mark.parametrize("width", [0, 2])
+def test_numbers_with_a_sequence_beside_them(width: int) -> None:
+    """As forecasts run on their own draws."""
+    torch.manual_seed(1)
+    along = Appended(width)
+    along.d_in = 3
+    layer = Serial(along, Recurrent(GRU(3 + width, 8)), nn.Linear(8, 3)).eval()
+    step, x = lowered(layer), torch.randn(4, 20, 3)
+    assert isinstance(step, Stepper), step
+    with torch.no_grad():
+        state = (along.start(torch.randn(4, 12, width)), None, None)
+        whole, _ = layer(x, tree.clone(state))
+        y, state = layer(x[:, :1], state)
+        for t in range(1, 20):
+            assert fits(step.program, state, 4)
+            y, state = step(x[:, t : t + 1], state)
+            torch.testing.assert_close(y[:, 0], whole[:, t])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from unrolled.engine.builder import Builder, CannotLower, Value
 from unrolled.engine.lowering import by_class, lower, require_quiet
@@ -17,7 +17,6 @@ from unrolled.layers.recurrent.cells import (
     LSTM,
     Activation,
     BookGRU,
-    Cell,
     Elman,
     LinearUnit,
     Memoryless,
@@ -100,7 +99,7 @@ class Split(NamedTuple):
 
 
 own_bias, input_bias = attrgetter("bias"), attrgetter("bias_ih")
-SPLIT: dict[type[Cell], Split] = {
+SPLIT: dict[type[nn.Module], Split] = {
     Memoryless: Split(own_bias, memoryless), Elman: Split(own_bias, elman), LinearUnit: Split(own_bias, elman),
     LSTM: Split(input_bias, lstm), GRU: Split(input_bias, gru), BookGRU: Split(own_bias, book_gru),
 }  # fmt: skip

@@ -33,7 +33,7 @@ def appended(layer: Appended | Held, x: Value, into: Builder) -> Value:
     slot, cursor = into.slot(None, L), into.counter()
     s = into.emit(Do.BESIDE, L, slot=slot, a=hop)
     into.effect(Do.ADVANCE, 1, slot=cursor)
-    return into.join(into.plain(x), s)
+    return into.join(into.plain(x if layer.d_in is None else into.sized(x, layer.d_in)), s)
 
 
 def attending(layer: AttentionDecoder, x: Value, into: Builder) -> Value:
