@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from functools import partial
-from itertools import chain
+from itertools import chain, repeat
+from operator import is_
 from threading import Lock
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -111,7 +111,8 @@ class Stream:
 
     def tree(self) -> State:
         """The state as it is now."""
-        return tree.with_leaves(self.state, iter(self.leaves))
+        same = all(map(is_, self.leaves, tree.leaves(self.state)))
+        return self.state if same else tree.with_leaves(self.state, iter(self.leaves))
 
 
 NUMBERS = {torch.float32: np.float32, torch.float64: np.float64}
@@ -120,16 +121,14 @@ NUMBERS = {torch.float32: np.float32, torch.float64: np.float64}
 def fits(program: Program, state: State, rows: int) -> bool:
     """Whether a state is one that this program continues."""
     found = [*tree.leaves(state)] if state is not None else []
-    return len(found) == len(program.slots) and all(map(partial(_fits, rows), found, program.slots))
+    return len(found) == len(program.slots) and all(map(_fits, found, program.slots, repeat(rows)))
 
 
-def _fits(rows: int, leaf: Tensor, slot: Slot) -> bool:
-    usual = leaf.dtype == slot.dtype and leaf.is_cpu and native.is_plain(leaf) and len(leaf) == rows
-    return (
-        usual
-        and leaf.dim() == 1 + len(slot.shape)
-        and all(wanted is None or wanted == n for wanted, n in zip(slot.shape, leaf.shape[1:]))
-    )
+def _fits(leaf: Tensor, slot: Slot, rows: int) -> bool:
+    shape, wanted = leaf.shape, (rows, *slot.shape)
+    if type(leaf) is not Tensor or leaf.dtype != slot.dtype or not leaf.is_cpu or len(shape) != len(wanted):
+        return False
+    return shape == wanted or all(n is None or n == found for n, found in zip(wanted, shape))
 
 
 def ready(leaf: Tensor) -> Tensor:

@@ -79,6 +79,7 @@ class Stepper:
         wanted = torch.long if self.program.reads == "tokens" else self.program.dtype
         usual = x.dtype == wanted and x.is_cpu and native.is_plain(x) and 0 < len(x) <= MOST_ROWS
         free = not torch.is_grad_enabled() and not tracing() and not torch.is_autocast_enabled("cpu")
+        free = free and not torch._C._are_functorch_transforms_active()
         return usual and free and fits(self.program, state, len(x))
 
     def _report(self, fault: int, x: Tensor, state: State) -> NoReturn:
