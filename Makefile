@@ -72,7 +72,7 @@ lint: $(STAMP)
 # each line can be run alone; results are kept in benchmarks/results
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.recurrent --threads 1 2
-	$(BIN)/python -m benchmarks.streaming
+	$(BIN)/python -m benchmarks.streaming --threads 1
 	$(BIN)/python -m benchmarks.attention
 	$(BIN)/python -m benchmarks.beam
 	$(BIN)/python -m benchmarks.serving

@@ -3,8 +3,7 @@
 Ours and theirs take turns within one run, and the best time of several counts for both, so that a busy machine hurts
 them alike; with one thread it is the time of the processor. A training step is forward and backward with gradients of
 all weights, at each of the levels of the native kernels (docs/native.md; without an option: off and the one that serves
-here); a tick is one call with T = 1 at batch 1 without gradients, the state handed on. The figures are printed and kept
-in benchmarks/results/recurrent.json.
+here). The figures are printed and kept in benchmarks/results/recurrent.json; ticks are the subject of streaming.py.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ from unrolled.layers.recurrent.recurrent import Recurrent
 
 RESULTS = Path(__file__).parent / "results" / "recurrent.json"
 SIZES = [(16, 1000, 16, 32), (1, 1024, 64, 128), (32, 128, 64, 128), (64, 256, 128, 256)]  # B, T, D, H
-TICKS = [(16, 32), (64, 128), (128, 256), (256, 256)]  # D, H
 TWINS: list[tuple[str, type[nn.RNNBase], type[Cell]]] = [
     ("gru", nn.GRU, GRU), ("elman", nn.RNN, Elman), ("lstm", nn.LSTM, LSTM),
 ]  # fmt: skip
@@ -42,7 +40,6 @@ GOALS = {  # the least ratio theirs / ours, by what is run, its size and the lev
     **{("train", "lstm", size, level): goal for level, goals in LSTMS.items()
        for size, goal in zip(SIZES, goals, strict=True)},
 }  # fmt: skip
-TICK_GOALS = {("tick", "lstm", (256, 256)): 4.0}  # at any level
 
 
 def interleaved(
@@ -94,23 +91,6 @@ def bench_training(repeats: int, levels: list[str]) -> list[dict[str, Any]]:
     return rows
 
 
-def bench_ticks(repeats: int) -> list[dict[str, Any]]:
-    rows = []
-    for D, H in TICKS:
-        x, h = torch.randn(1, 1, D), torch.randn(1, 1, H)
-        for name, theirs, ours in TWINS:
-            module, layer = theirs(D, H, batch_first=True).eval(), Recurrent(ours(D, H)).eval()
-            state = (h, h) if name == "lstm" else h
-            own = torch.randn(1, layer.cell.state_size)
-
-            with torch.no_grad():
-                times = interleaved(
-                    [partial(module, x, state), partial(layer, x, own)], 20 * repeats, inner=20, clock=clock()
-                )
-            rows.append(row("tick", name, (D, H), *times))
-    return rows
-
-
 def bench_deer(repeats: int) -> list[dict[str, Any]]:
     """Forward over T = 10,000; on a CPU the gain is the depth, the time is for the record."""
     rows = []
@@ -133,7 +113,7 @@ def row(
     what: str, name: str, size: tuple[int, ...], theirs: float, ours: float, level: str | None = None
 ) -> dict[str, Any]:
     level = level or native.loaded().level
-    goal = GOALS.get((what, name, size, level), TICK_GOALS.get((what, name, size)))
+    goal = GOALS.get((what, name, size, level))
     result = {"what": what, "cell": name, "size": list(size), "level": level, "torch_ms": round(1e3 * theirs, 4),
               "ours_ms": round(1e3 * ours, 4), "ratio": round(theirs / ours, 3), "goal": goal}  # fmt: skip
     verdict = "" if goal is None else f"  goal {goal:.2f} {'met' if theirs / ours >= goal else 'MISSED'}"
@@ -168,7 +148,6 @@ def main() -> None:
         print(f"--- {threads} thread(s), {cpu_name()}, torch {torch.__version__}")
         rows = [
             *bench_training(options.repeats, options.levels),
-            *bench_ticks(options.repeats),
             *bench_deer(options.repeats),
         ]
         results.append({"threads": threads, "rows": rows})

@@ -1,8 +1,9 @@
 """Generation tick by tick at batch 1: `python -m benchmarks.streaming [PART ...] [--threads N] [--repeats 7]`.
 
 A tick is one call with one token, without gradients, of a whole model: embedding, body, head; the state is handed on.
-What is compared takes turns within one run, and the best time of several counts for each. Every part writes its rows
-to benchmarks/results/streaming.json and leaves those of other parts as they are.
+What is compared takes turns within one run, and the best time of several counts for each. Hugging Face and CTranslate2
+run in the environment whose python is named by PEER_PYTHON. Every part writes its rows to
+benchmarks/results/streaming.json and leaves those of other parts as they are.
 """
 
 from __future__ import annotations
@@ -11,23 +12,29 @@ import argparse
 import json
 import os
 import platform
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from benchmarks.peers import Peers, in_turns, seconds_of
 from benchmarks.recurrent import cpu_name, interleaved
 from unrolled.core import state as tree
+from unrolled.core.batch import TARGET
 from unrolled.core.causal import Causal
-from unrolled.core.spec import Ports
+from unrolled.core.spec import Ports, Sizes
+from unrolled.data.examples import Examples, Ragged
 from unrolled.decode.choose import make_chooser
 from unrolled.decode.config import Decoding
 from unrolled.decode.rollout import Step, best_of
-from unrolled.engine.stepper import stepper
+from unrolled.engine.stepper import Stepper, stepped, stepper
 from unrolled.kernels import native
+from unrolled.models import ngram
 from unrolled.runs.build import build
 from unrolled.runs.config import RunConfig
 
@@ -55,11 +62,11 @@ def tokens(n: int) -> Tensor:
 
 def ticking(model: Causal, position: int) -> Callable[[], None]:
     """One tick after another, from a state that has `position` tokens behind it."""
-    state, x = model(tokens(position))[1], tokens(1)
+    state, x, step = model(tokens(position))[1], tokens(1), stepped(model)
 
     def tick() -> None:
         nonlocal state
-        _, state = model(x, state)
+        _, state = step(x, state)
 
     return tick
 
@@ -106,18 +113,45 @@ def wavenet(repeats: int) -> list[Row]:
 
 
 WRITTEN = 200  # tokens of a turn
+GPT = {"width": 256, "layers": 4, "heads": 4}
 WRITERS: dict[str, tuple[str, dict[str, Any]]] = {
     "LSTM 2x256": ("lstm", {"d_state": 256, "n_layers": 2}),
     "GRU 2x256": ("gru", {"d_state": 256, "n_layers": 2}),
-    "GPT 4x256": ("transformer", {"d_model": 256, "d_ff": 1024, "n_layers": 4, "window": 0}),
+    "GPT 4x256": ("transformer", {"d_model": 256, "d_ff": 1024, "n_layers": 4, "n_heads": 4, "window": 0}),
     "WaveNet 30x64": ("wavenet", {"n_dilations": 10, "n_stacks": 3}),
     "TCN 5x128": ("tcn", {}),
+    "6-gram": ("ngram", {"order": 6}),
 }
+AGAINST = {  # how many times as fast as each peer, by level
+    "LSTM 2x256": {"torch.nn": {"v3": 8.0, "v4": 13.0}},
+    "GPT 4x256": {"hugging face": {"v3": 8.0, "v4": 8.0}, "ctranslate2": {"v3": 1.5, "v4": 1.8}},
+    "WaveNet 30x64": {"torch": {"v3": 10.0, "v4": 20.0}},
+    "TCN 5x128": {"torch": {"v3": 10.0, "v4": 20.0}},
+    "6-gram": {"torch": {"v3": 50.0, "v4": 50.0}},
+}
+COUNTED = 300_000  # tokens of the text that an n-gram model counts
+
+
+def written_by(name: str) -> Causal:
+    kind, settings = WRITERS[name]
+    if kind == "ngram":
+        return counted(**settings)
+    return model_of(kind, settings)
+
+
+def counted(order: int) -> Causal:
+    """An n-gram model of a text in which each token hangs on the two before it."""
+    random, text = np.random.default_rng(0), [4, 5]
+    for free in random.random(COUNTED) < 0.3:
+        text.append(int(random.integers(4, VOCABULARY)) if free else 4 + (7 * text[-1] + 3 * text[-2]) % 60)
+    model = ngram.make(ngram.Config(order=order), Sizes(VOCABULARY, VOCABULARY))
+    model.solve(Examples({TARGET: Ragged(np.array(text), (np.array([0, len(text)]),))}, {}, True))
+    return model.eval()
 
 
 def write(step: Step) -> None:
     """Sample some tokens, as `generate` does."""
-    best_of(1, step, None, tokens(1), None, make_chooser(Decoding()), (), WRITTEN)
+    best_of(1, step, None, tokens(1) % 60 + 4, None, make_chooser(Decoding()), (), WRITTEN)
 
 
 def stepped_by_torch() -> Callable[[], None]:
@@ -134,26 +168,46 @@ def stepped_by_torch() -> Callable[[], None]:
     return run
 
 
+def reading(step: Stepper) -> Callable[[], None]:
+    """As many numbers as the weights of a program are, read once for each token."""
+    weights = torch.ones(step.program.n_read)
+
+    def run() -> None:
+        for _ in range(WRITTEN):
+            weights.sum()
+
+    return run
+
+
 def writing(repeats: int) -> list[Row]:
-    """Whole generation with sampling: our layers through torch, natively and, of the LSTM, a plain loop of torch.nn."""
-    rows = []
-    for name, (kind, settings) in WRITERS.items():
-        model = model_of(kind, settings)
-        step = stepper(model)
-        if step is None:
-            continue
-        ways = {"torch": partial(write, model), "native": partial(write, step)}
-        if kind == "lstm":
-            ways["torch.nn"] = stepped_by_torch()
-        seconds = dict(zip(ways, interleaved(list(ways.values()), repeats), strict=True))
-        row = {"model": name, "level": native.loaded().level, "load": round(os.getloadavg()[0], 1)}
-        row |= {way: round(WRITTEN / each) for way, each in seconds.items()}  # tokens/s
-        row["ratio"] = round(seconds["torch"] / seconds["native"], 1)
-        if "torch.nn" in ways:
-            row["ratio_torch_nn"] = round(seconds["torch.nn"] / seconds["native"], 1)
-        rows.append(row)
-        print(row, flush=True)
+    """Whole generation with sampling: our layers through torch, natively, and by peers."""
+    clock, rows = time.process_time if torch.get_num_threads() == 1 else time.perf_counter, []
+    with Peers(torch.get_num_threads()) as peers:
+        theirs = peers.run("gpt", tokens=VOCABULARY, new=WRITTEN, **GPT)
+        for name in WRITERS:
+            model = written_by(name)
+            if (step := stepper(model)) is None:
+                continue
+            ways = {"torch": partial(write, model), "native": partial(write, step), "reading": reading(step)}
+            if name == "LSTM 2x256":
+                ways["torch.nn"] = stepped_by_torch()
+            timed = {way: seconds_of(run, clock) for way, run in ways.items()}
+            seconds = in_turns(timed | (theirs if name == "GPT 4x256" else {}), repeats)
+            rows.append(told(name, seconds, peers.versions))
+            print(rows[-1], flush=True)
     return rows
+
+
+def told(name: str, seconds: dict[str, float], versions: dict[str, str]) -> Row:
+    """Tokens/s, ratios and goals; `reading` is the share of the speed at which the weights can be read at all."""
+    level, native_s = native.loaded().level, seconds["native"]
+    row: Row = {"model": name, "level": level, "load": round(os.getloadavg()[0], 1), "versions": versions}
+    row["tokens_per_second"] = {way: round(WRITTEN / each) for way, each in seconds.items() if way != "reading"}
+    row["ratios"] = {way: round(seconds[way] / native_s, 1) for way in row["tokens_per_second"] if way != "native"}
+    row["reading"] = round(seconds["reading"] / native_s, 2)
+    goals = {way: goal[level] for way, goal in AGAINST.get(name, {}).items() if way in seconds and level in goal}
+    row["goals"] = {way: {"goal": goal, "met": row["ratios"][way] >= goal} for way, goal in goals.items()}
+    return row
 
 
 PARTS: dict[str, Callable[[int], list[Row]]] = {"positions": positions, "wavenet": wavenet, "writing": writing}
@@ -182,13 +236,27 @@ def report(found: dict[str, Any]) -> str:
             f"goal {row['goal']:.0f}x.\n"
         )
     if lines := parts.get("writing", {"rows": []})["rows"]:
-        text += f"\nWriting {WRITTEN} tokens with sampling, one row, tokens/s, on {measured_on(parts['writing'])}. "
-        text += "`torch` is the same model without native code; load is that of the machine meanwhile.\n\n"
-        text += "| model | level | load | torch.nn loop | torch | native | native / torch |\n|" + "---|" * 7 + "\n"
-        for row in lines:
-            theirs = f"{row['torch.nn']:,}" if "torch.nn" in row else ""
-            cells = [row["model"], row["level"], str(row["load"]), theirs, f"{row['torch']:,}", f"{row['native']:,}"]
-            text += "| " + " | ".join([*cells, f"{row['ratio']:.1f}"]) + " |\n"
+        text += writing_table(lines, measured_on(parts["writing"]))
+    return text
+
+
+def writing_table(lines: list[Row], where: str) -> str:
+    text = (
+        f"\nWriting {WRITTEN} tokens with sampling, one row, tokens/s, on {where}. `torch` is the same model without "
+        "native code; reading is the share of the speed at which one core reads the weights in the same run; load is "
+        "that of the machine meanwhile.\n\n"
+    )
+    ways = ["torch", "torch.nn", "hugging face", "ctranslate2"]
+    titles = ["model", "level", "load", "native", "reading", *ways]
+    text += "| " + " | ".join(titles) + " |\n|" + "---|" * len(titles) + "\n"
+    for row in lines:
+        rates, ratios = row["tokens_per_second"], row["ratios"]
+        cells = [row["model"], row["level"], str(row["load"]), f"{rates['native']:,}", f"{row['reading']:.0%}"]
+        for way in ways:
+            goal = row["goals"].get(way)
+            aim = "" if goal is None else f", goal {goal['goal']:g}{'' if goal['met'] else ' missed'}"
+            cells.append(f"{rates[way]:,} ({ratios[way]:.1f}x{aim})" if way in rates else "")
+        text += "| " + " | ".join(cells) + " |\n"
     return text
 
 

@@ -47,10 +47,9 @@ def recurrent() -> str:
         f"\n## The recurrent family against torch.nn\n\n{found['cpu']}, torch {found['torch']}: torch.nn's time over "
     )
     text += (
-        "ours, by level of [the native kernels](native.md). A training step has size (B, T, D, H), a tick at batch 1 "
-        "(D, H). The ticks of torch.nn.LSTM vary by a "
+        "ours, by level of [the native kernels](native.md). A training step has size (B, T, D, H). With one thread it "
+        "is the time of the processor"
     )
-    text += "factor of four from run to run; these are its faster ones. With one thread it is the time of the processor"
     busy = found.get("load", 0.0) > 1.5
     text += (f", while other work used the machine (load {found['load']:.0f})" if busy else "") + ".\n\n"
     return text + table(titles, rows) + "\n"

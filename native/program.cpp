@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include "choose.h"
+#include "ngram.h"
 #include "steps.h"
 
 namespace {
@@ -19,6 +20,10 @@ struct Tick {  // one tick of all rows, and the registers it works with
     S* row(int64_t offset, int64_t n, int64_t i) const { return at(offset) + i * wide(n); }
     const S* weights(int64_t offset) const { return offset < 0 ? nullptr : static_cast<const S*>(program.weights) + offset; }
     S* leaf(int64_t slot, int64_t n, int64_t i) const { return static_cast<S*>(stream.slots[slot]) + i * n; }
+    bool same_room(int64_t slot) const {  // of the four leaves of a source
+        const int64_t* room = stream.rooms + slot;
+        return room[0] == room[1] && room[0] == room[2] && room[0] == room[3];
+    }
     int64_t& counter(int64_t slot, int64_t i) const { return static_cast<int64_t*>(stream.slots[slot])[i]; }
 
     int run() const {
@@ -88,6 +93,7 @@ struct Tick {  // one tick of all rows, and the registers it works with
             case LSTM_TICK: case GRU_TICK: case RESET: case UPDATE: return recurrence(op, i, out);
             case WINDOW: {
                 const int64_t K = n - op.k;  // numbers of the taps of one phase
+                if (counter(op.c, i) < 0) return BAD_SIZE;
                 S* taps = leaf(op.slot, op.d * K, i) + (op.b + counter(op.c, i) % op.a) * K;
                 std::memcpy(out, taps, K * sizeof(S));
                 std::memcpy(out + K, row(op.x, op.k, i), op.k * sizeof(S));
@@ -105,13 +111,21 @@ struct Tick {  // one tick of all rows, and the registers it works with
                 return OK;
             }
             case NORM: norm(op.a, n, S(op.number), row(op.x, n, i), weights(op.weight), weights(op.bias), out); return OK;
-            case ANGLES: case ROTATE: case KEEP: case ATTEND: case LOOK: return attention(op, i, out);
+            case ANGLES: case ROTATE: case KEEP: case ATTEND: case LOOK: case ALIGN: return attention(op, i, out);
+            case BESIDE: {
+                const int64_t last = stream.rooms[op.slot] - 1, place = counter(op.slot + 1, i) / op.a;
+                if (last < 0 || place < 0) return BAD_SIZE;
+                std::memcpy(out, leaf(op.slot, (last + 1) * n, i) + (place < last ? place : last) * n, n * sizeof(S));
+                return OK;
+            }
+            case NGRAM: return ngram(op, i, out);
             case PLACE: case WAVES: case UNIT: return position(op, i, out);
             case SOFTMAX:
                 std::memcpy(out, row(op.x, n, i), n * sizeof(S));
                 softmax(out, n);
                 return OK;
             case JOIN: std::memcpy(out + op.a, row(op.x, op.k, i), op.k * sizeof(S)); return OK;
+            case PART: std::memcpy(out, row(op.x, op.k, i) + op.a, n * sizeof(S)); return OK;
             case FIRST: {
                 const S *x = row(op.x, n, i), keep = S(1) - *leaf(op.slot, 1, i);
                 EVERY(j, m) store(out + j, keep * load(x + j, m), m);
@@ -186,6 +200,7 @@ struct Tick {  // one tick of all rows, and the registers it works with
             }
             case KEEP: {
                 const int64_t place = counter(slot + 2, i), at = op.c ? place % op.c : place, room = stream.rooms[slot];
+                if (place < 0 || room != stream.rooms[slot + 1]) return BAD_SIZE;
                 if (at >= room) return NO_ROOM;
                 const S* x = row(op.x, op.k, i);
                 S* keys = leaf(slot, n * room * m, i) + at * m;
@@ -200,14 +215,29 @@ struct Tick {  // one tick of all rows, and the registers it works with
             case ATTEND: {
                 const int64_t after = counter(slot + 2, i) + 1, seen = op.c && after > op.c ? op.c : after;
                 const int64_t room = stream.rooms[slot], H = n / m_v;
+                if (seen > room) return NO_ROOM;
                 const S *q = row(op.x, H * m, i), *keys = leaf(slot, H * room * m, i), *values = leaf(slot + 1, H * room * m_v, i);
                 for (int64_t h = 0; h < H; ++h)
                     attend<S>(q + h * m, keys + h * room * m, values + h * room * m_v, nullptr, seen, m, m_v, S(op.number),
                               static_cast<S*>(stream.scores), out + h * m_v);
                 return OK;
             }
+            case ALIGN: {
+                const int64_t seen = stream.rooms[slot], K = op.k;
+                if (!same_room(slot)) return BAD_SIZE;
+                const S *q = row(op.x, K, i), *keys = leaf(slot, seen * K, i), *bias = leaf(slot + 3, seen, i);
+                const S* v = weights(op.weight);
+                S* s = static_cast<S*>(stream.scores);
+                for (int64_t t = 0; t < seen; ++t)
+                    s[t] = bias[t] + (v ? additive(v, q, keys + t * K, K) : S(op.number) * dot(q, keys + t * K, K));
+                softmax(s, seen);
+                weighted<S>(s, leaf(slot + 1, seen * m, i), seen, m, out);
+                weighted<S>(s, leaf(slot + 2, seen * m_v, i), seen, m_v, out + m);
+                return OK;
+            }
             default: {  // LOOK
                 const int64_t seen = stream.rooms[slot], H = n / m_v;
+                if (!same_room(slot)) return BAD_SIZE;
                 const S *q = row(op.x, H * m, i), *keys = leaf(slot, H * seen * m, i), *values = leaf(slot + 1, H * seen * m_v, i);
                 for (int64_t h = 0; h < H; ++h)
                     attend<S>(q + h * m, keys + h * seen * m, values + h * seen * m_v, leaf(slot + 3, seen, i), seen, m, m_v,
@@ -217,8 +247,20 @@ struct Tick {  // one tick of all rows, and the registers it works with
         }
     }
 
+    int ngram(const Op& op, int64_t i, S* out) const {
+        const Contexts<S>& tree = *reinterpret_cast<const Contexts<S>*>(op.a);
+        const int64_t N = op.b, token = tokens ? tokens[i] : -1;
+        if (token < 0 || token >= tree.n_tokens) return BAD_TOKEN;
+        if (N > DEEPEST) return BAD_SIZE;
+        int64_t path[DEEPEST + 1], *past = static_cast<int64_t*>(stream.slots[op.slot]) + i * N;
+        const int64_t depth = descend<S>(tree, token, past, N, path);
+        if (N > 0) std::memmove(past, past + 1, (N - 1) * sizeof(int64_t)), past[N - 1] = token;
+        return interpolated<S>(tree, path, depth, weights(op.weight), op.n, out);
+    }
+
     int position(const Op& op, int64_t i, S* out) const {
         const int64_t n = op.n, place = counter(op.slot, i);
+        if (place < 0) return BAD_SIZE;
         if (op.kind == WAVES) {
             const int64_t width = op.k;
             for (int64_t j = 0; j < n; ++j) {
@@ -253,8 +295,8 @@ int draw(const Program* program, const Stream* stream, Drawing* drawing) {
     if (!program || !stream || !drawing) return BAD_POINTER;
     Drawing& d = *drawing;
     const int64_t rows = stream->rows, T = d.n_ticks;
-    int64_t fed[64];
-    if (rows < 1 || rows > 64 || d.n_choices < 1) return BAD_SIZE;
+    int64_t fed[128];
+    if (rows < 1 || rows > 128 || d.n_choices < 1) return BAD_SIZE;
     for (d.n_done = 0; d.n_done < T;) {
         const int64_t t = d.tick, column = d.n_done;
         int64_t left = 0;

@@ -32,7 +32,13 @@ enum {  // operations by number, with the fields of Op that they use beside out,
     SOFTMAX = 22,
     JOIN = 23,   // out [n], places a .. a + k = x [k]
     FIRST = 24,  // out = x at the first tick, then 0; leaf: 0 before it, 1 after it
-    OUTPUT = 25  // what the tick gives = x
+    OUTPUT = 25, // what the tick gives = x
+    ALIGN = 26,  // out = what x [k] gets of two kinds of values of widths a, b; leaves: keys, values, values, bias;
+                 // weight: v of the scores v . tanh(x + key), or -1: number (x . key)
+    PART = 27,   // out = places a .. a + n of x [k]
+    BESIDE = 28, // out = row (counter / a) of the leaf, or its last one; the counter is the next leaf
+    NGRAM = 29   // out = log p of what follows the token and the b tokens of the leaf; a: address of the contexts
+                 // (ngram.h), weight: p without any context
 };
 enum { GELU = 4, GELU_TANH = 5, SILU = 6 };  // activations beside those of api.h
 enum { ALONE = 0, PLUS = 1, TIMES = 2 };

@@ -142,6 +142,29 @@ static void norm(int64_t kind, int64_t n, S eps, const S* x, const S* weight, co
     }
 }
 
+// u [n] = the sum of `seen` values [seen, n] by the weights s
+template <class S>
+static void weighted(const S* s, const S* values, int64_t seen, int64_t n, S* u) {
+    EVERY(j, left) {
+        Vec<S> a = {}, b = {};
+        int64_t i = 0;
+        for (; i + 2 <= seen; i += 2) {
+            a += s[i] * load(values + i * n + j, left);
+            b += s[i + 1] * load(values + (i + 1) * n + j, left);
+        }
+        if (i < seen) a += s[i] * load(values + i * n + j, left);
+        store(u + j, a + b, left);
+    }
+}
+
+// v . tanh(q + k), all [n]
+template <class S>
+INLINE S additive(const S* v, const S* q, const S* k, int64_t n) {
+    Vec<S> s = {};
+    EVERY(j, m) s += load(v + j, m) * vtanh(load(q + j, m) + load(k + j, m));
+    return total<S>(s);
+}
+
 // one query of one head against `seen` keys [seen, m] and values [seen, m_v]; s has room for `seen` scores
 template <class S>
 static void attend(const S* q, const S* keys, const S* values, const S* bias, int64_t seen, int64_t m, int64_t m_v,
@@ -150,15 +173,5 @@ static void attend(const S* q, const S* keys, const S* values, const S* bias, in
     if (bias)
         for (int64_t i = 0; i < seen; ++i) s[i] += bias[i];
     softmax(s, seen);
-    const int64_t n = m_v;
-    EVERY(j, left) {
-        Vec<S> a = {}, b = {};
-        int64_t i = 0;
-        for (; i + 2 <= seen; i += 2) {
-            a += s[i] * load(values + i * m_v + j, left);
-            b += s[i + 1] * load(values + (i + 1) * m_v + j, left);
-        }
-        if (i < seen) a += s[i] * load(values + i * m_v + j, left);
-        store(u + j, a + b, left);
-    }
+    weighted<S>(s, values, seen, m_v, u);
 }

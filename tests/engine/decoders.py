@@ -11,7 +11,7 @@ from unrolled.core.causal import Causal
 from unrolled.core.compose import Residual, Serial
 from unrolled.core.spec import Sizes
 from unrolled.layers.parts.assembled import Decoder
-from unrolled.layers.parts.embedding import Affine, OneHot, Table, TiedHead
+from unrolled.layers.parts.embedding import OneHot, Table, TiedHead
 from unrolled.layers.recurrent.cells import (
     GRU,
     LSTM,
@@ -103,7 +103,7 @@ def decoder(name: str, width: int, seed: int = 0, sharpness: float = 1.0) -> Dec
         return Decoder(embedding, OWN_HEAD[name](d, width), None).eval()
     body = BODIES[name](d, width)
     tied = isinstance(embedding, Table) and body.d_out == d
-    head = TiedHead(embedding, V) if tied else Affine(body.d_out, V)  # type: ignore[arg-type]
+    head = TiedHead(embedding, V) if tied else nn.Linear(body.d_out, V)  # type: ignore[arg-type]
     made = Decoder(embedding, body, head, before=[nn.Dropout(0.1)], behind=[nn.Dropout(0.1)])
     with torch.no_grad():
         for p in head.parameters():

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 import torch
+from torch import nn
 
 from unrolled.core import state as tree
+from unrolled.core.causal import Causal
+from unrolled.core.compose import Serial
+from unrolled.core.errors import DataError
 from unrolled.decode.beam import beam_search
 from unrolled.decode.choose import make_chooser
 from unrolled.decode.config import Decoding
@@ -15,11 +20,15 @@ from unrolled.decode.rollout import best_of
 from unrolled.engine.program import fits
 from unrolled.engine.stepper import Stepper, lowered
 from unrolled.kernels import native
+from unrolled.layers.attention.scores import SCORES
+from unrolled.layers.conv.wave import WaveNet
 from unrolled.layers.parts.assembled import Decoder
+from unrolled.layers.parts.conditioning import Appended, Held
 from unrolled.layers.parts.decoders import attention_decoder, fixed_context_decoder
-from unrolled.layers.parts.embedding import Affine, Table
-from unrolled.layers.recurrent.cells import GRU, LSTM
+from unrolled.layers.parts.embedding import Table
+from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Cell, Elman, LinearUnit
 from unrolled.layers.recurrent.family import RecurrentConfig
+from unrolled.layers.recurrent.recurrent import Recurrent
 from unrolled.models import transformer as gpt
 
 pytestmark = pytest.mark.skipif(not native.built(), reason="no native library was built")
@@ -28,11 +37,27 @@ SMALL = RecurrentConfig(d_state=7, n_layers=2)
 POST = {"norm": "post", "position": "sinusoid", "n_key_heads": 1}
 BLOCKS = gpt.Config(d_model=8, n_layers=2, n_heads=2, d_ff=12, window=0)
 
+
+def attention(cell: Callable[[int, int], Cell], score: str) -> Causal:
+    return attention_decoder(SMALL, D, SOURCE, cell, score)
+
+
+def local(beside: Appended, width: int) -> Serial:
+    body = Serial(beside, WaveNet(D + width, 6, 7, [1, 2, 4], d_local=width))
+    body.d_out = 7
+    return body
+
+
 BODIES: dict[str, Callable] = {
     "start": lambda: fixed_context_decoder(SMALL, D, SOURCE, LSTM, "start"),
     "every-step": lambda: fixed_context_decoder(SMALL, D, SOURCE, GRU, "every-step"),
     "blocks": lambda: gpt.attending(BLOCKS, D, SOURCE),
     "blocks-post": lambda: gpt.attending(BLOCKS.updated(POST), D, SOURCE),
+    "local": lambda: local(Appended(4), 4), "held": lambda: local(Held(3, hop=5), 3),
+    **{f"attention-{cell.__name__}-{score}": partial(attention, cell, score)
+       for cell, score in zip([GRU, LSTM, BookGRU, Elman, LinearUnit], SCORES, strict=True)},
+    "attention-state": lambda: attention_decoder(SMALL, D, SOURCE, LSTM, "dot", "state"),
+    "attention-alone": lambda: attention_decoder(SMALL.updated({"n_layers": 1}), D, SOURCE, GRU),
 }  # fmt: skip
 
 
@@ -45,9 +70,12 @@ def highest() -> Iterator[None]:
 def started(name: str, rows: int) -> tuple[Decoder, object]:
     torch.manual_seed(3)
     body = BODIES[name]()
-    model = Decoder(Table(V, D), body, Affine(body.d_out, V)).eval()
+    model = Decoder(Table(V, D), body, nn.Linear(body.d_out, V)).eval()
     mask = torch.arange(4) < torch.tensor([4, 2, 3, 1, 4])[:rows, None]
     with torch.no_grad():
+        if type(body) is Serial:
+            held = body.layers[0]
+            return model, (held.start(torch.randn(rows, 4, held.d_source), mask), None)
         return model, body.start(torch.randn(rows, 4, SOURCE), mask)
 
 
@@ -79,6 +107,40 @@ def test_texts_of_a_source(name: str) -> None:
     assert [[c.tokens for c in g] for g in beams[0]] == [[c.tokens for c in g] for g in beams[1]]
 
 
-def test_a_decoder_that_attends_at_each_tick_is_left_to_torch() -> None:
-    body = attention_decoder(SMALL, D, SOURCE, GRU)
-    assert lowered(Decoder(Table(V, D), body, Affine(body.d_out, V)).eval()) == "AttentionDecoder has no native form"
+def test_a_state_of_another_source_is_refused() -> None:
+    """Leaves of one source that disagree about its length would lead native code astray."""
+    model, state = started("attention-alone", 2)
+    x = torch.ones(2, 1, dtype=torch.long)
+    with torch.no_grad():
+        _, (fixed, own) = model(x, tree.clone(state))
+        broken = tree.Fixed(fixed.tree._replace(values=fixed.tree.values[:, :2]))
+        with pytest.raises((RuntimeError, DataError)):
+            lowered(model)(x, (broken, own))
+
+
+def test_other_scores_and_parts_are_left_to_torch() -> None:
+    model, _ = started("attention-alone", 1)
+    model.body.aligned.score.register_forward_hook(print)
+    assert "Additive" in str(lowered(model))
+    model, _ = started("attention-alone", 1)
+    model.body.aligned.cell.register_forward_hook(print)
+    assert "GRU" in str(lowered(model))
+
+
+@pytest.mark.parametrize("width", [0, 2])
+def test_numbers_with_a_sequence_beside_them(width: int) -> None:
+    """As forecasts run on their own draws."""
+    torch.manual_seed(1)
+    along = Appended(width)
+    along.d_in = 3
+    layer = Serial(along, Recurrent(GRU(3 + width, 8)), nn.Linear(8, 3)).eval()
+    step, x = lowered(layer), torch.randn(4, 20, 3)
+    assert isinstance(step, Stepper), step
+    with torch.no_grad():
+        state = (along.start(torch.randn(4, 12, width)), None, None)
+        whole, _ = layer(x, tree.clone(state))
+        y, state = layer(x[:, :1], state)
+        for t in range(1, 20):
+            assert fits(step.program, state, 4)
+            y, state = step(x[:, t : t + 1], state)
+            torch.testing.assert_close(y[:, 0], whole[:, t])

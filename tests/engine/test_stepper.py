@@ -14,7 +14,7 @@ from tests.engine.decoders import BODIES, CAUSAL, decoder
 from tests.thorough import every
 from unrolled.core import state as tree
 from unrolled.core.causal import Causal
-from unrolled.core.errors import DataError
+from unrolled.core.errors import DataError, UnrolledError
 from unrolled.core.trace import trace
 from unrolled.decode.beam import beam_search
 from unrolled.decode.choose import make_chooser
@@ -26,7 +26,6 @@ from unrolled.decode.together import Row, Together
 from unrolled.engine.stepper import Stepper, lowered, stepped, stepper
 from unrolled.kernels import native
 from unrolled.layers.parts.assembled import Decoder
-from unrolled.layers.parts.embedding import Affine
 
 LEVELS = [level for level in native.built() if level in native.allowed()[0]]
 pytestmark = pytest.mark.skipif(not LEVELS, reason="no native library was built")
@@ -348,7 +347,7 @@ def test_streams_are_written_piece_by_piece() -> None:
 @pytest.mark.parametrize("rows", [1, 4])
 def test_vectors_in_place_of_tokens(level: str, rows: int) -> None:
     torch.manual_seed(2)
-    model = Decoder(Affine(3, 6), BODIES["tcn"](6, 7), None).eval()
+    model = Decoder(nn.Linear(3, 6), BODIES["tcn"](6, 7), None).eval()
     step = native_step(model)
     assert step.program.reads == "numbers"
     with torch.no_grad():
@@ -360,3 +359,16 @@ def test_vectors_in_place_of_tokens(level: str, rows: int) -> None:
             assert torch.allclose(y, z, atol=1e-5)
     assert step.draw(y[:, 0], own, torch.ones(rows, 1).long(), torch.ones(rows).long(), make_chooser(Decoding()), (), 3,
                      Noise(0, torch.arange(rows))) is None  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["gpt", "gpt-window", "gpt2", "one-hot", "tcn", "wavenet"])
+def test_states_that_no_model_makes_are_refused(level: str, name: str) -> None:
+    """As a damaged file may hold them; native code must not look outside of its memory."""
+    model, x = decoder(name, 8), torch.ones(2, 1, dtype=torch.long)
+    with torch.no_grad():
+        _, state = model(torch.ones(2, 3, dtype=torch.long), None)
+        for leaf in tree.leaves(state):
+            if leaf.dtype == torch.long:
+                leaf[1] = -(10**6)
+        with pytest.raises((UnrolledError, RuntimeError, IndexError)):
+            native_step(model)(x, state)

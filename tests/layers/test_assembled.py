@@ -17,7 +17,7 @@ from unrolled.core.spec import Sizes
 from unrolled.layers.attention.position import Learned, Placed, PlacedAll
 from unrolled.layers.parts.assembled import Decoder, Reader
 from unrolled.layers.parts.conditioning import Started
-from unrolled.layers.parts.embedding import Affine, Borrowed, Table, TiedHead
+from unrolled.layers.parts.embedding import Borrowed, Table, TiedHead
 from unrolled.layers.parts.encoder_decoder import EncoderDecoder
 from unrolled.layers.readouts.last import Last
 from unrolled.layers.readouts.mean import Mean
@@ -56,7 +56,7 @@ class Accepting(Recurrent):
 
 
 def test_a_decoder_is_its_parts_one_after_the_other_with_the_state_of_its_body() -> None:
-    table, body, head = Table(V, D), gru(), Affine(N, V)
+    table, body, head = Table(V, D), gru(), nn.Linear(N, V)
     decoder = Decoder(table, body, head, before=[nn.Dropout(0.5)], behind=[nn.Dropout(0.5)]).eval()
     x = torch.randint(V, (2, 5))
     y, state = decoder(x)
@@ -68,8 +68,8 @@ def test_a_decoder_is_its_parts_one_after_the_other_with_the_state_of_its_body()
 
 
 def test_names_are_those_of_parts_whatever_stands_between_them() -> None:
-    plain = Decoder(Table(V, D), gru(), Affine(N, V))
-    dropped = Decoder(Table(V, D), gru(), Affine(N, V), before=[nn.Dropout(0.1)], behind=[nn.Dropout(0.1)])
+    plain = Decoder(Table(V, D), gru(), nn.Linear(N, V))
+    dropped = Decoder(Table(V, D), gru(), nn.Linear(N, V), before=[nn.Dropout(0.1)], behind=[nn.Dropout(0.1)])
     assert list(plain.state_dict()) == list(dropped.state_dict())
     assert {name.split(".")[0] for name in plain.state_dict()} == {"embedding", "body", "head"}
     read = Reader(Table(V, D), gru(), Mean(N), nn.Linear(N, 2), before=[nn.Dropout(0.1)])
@@ -78,18 +78,18 @@ def test_names_are_those_of_parts_whatever_stands_between_them() -> None:
 
 
 def test_dropout_stands_before_and_behind_the_body_only_in_training() -> None:
-    decoder = Decoder(Table(V, D), gru(), Affine(N, V), before=[nn.Dropout(0.5)], behind=[nn.Dropout(0.5)])
+    decoder = Decoder(Table(V, D), gru(), nn.Linear(N, V), before=[nn.Dropout(0.5)], behind=[nn.Dropout(0.5)])
     x = torch.randint(V, (1, 5))
     assert not torch.equal(decoder.train()(x)[0], decoder(x)[0])
     assert torch.equal(decoder.eval()(x)[0], decoder(x)[0])
 
 
 def test_a_head_that_is_lent_is_saved_counted_and_copied_once() -> None:
-    head = Affine(N, V)
+    head = nn.Linear(N, V)
     model = Started(Decoder(Table(V + 2, D), gru(), Borrowed(head)), V, head)
     assert {name.split(".")[0] for name in model.state_dict()} == {"decoder", "head"}
     assert [name for name in model.state_dict() if "head" in name] == ["head.weight", "head.bias"]
-    whole = Decoder(Table(V + 2, D), gru(), Affine(N, V))
+    whole = Decoder(Table(V + 2, D), gru(), nn.Linear(N, V))
     assert sum(p.numel() for p in model.parameters()) == sum(p.numel() for p in whole.parameters())
     assert tick_multiply_adds(model.decoder, 5) == tick_multiply_adds(whole, 5)
     assert serial_depth(model.decoder, 5) == serial_depth(whole, 5) == 7
@@ -109,7 +109,7 @@ def test_a_tied_table_is_one_weight_of_the_input() -> None:
     assert [name for name in model.state_dict() if not name.startswith("body.")] == ["embedding.weight", "head.bias"]
     x = torch.randint(V, (2, 4))
     torch.testing.assert_close(model(x)[0], model.body(table(x))[0] @ table.weight[:-1].T)
-    untied = Decoder(Table(V, N), Recurrent(GRU(N, N)), Affine(N, V - 1))
+    untied = Decoder(Table(V, N), Recurrent(GRU(N, N)), nn.Linear(N, V - 1))
     assert tick_multiply_adds(model, 0) == tick_multiply_adds(untied, 0)
     check_causal(model, x)
 
@@ -192,7 +192,7 @@ def test_behind_its_embedding_a_model_reads_vectors() -> None:
     mask = torch.ones(2, 5, dtype=torch.bool)
     reader = Reader(table, gru(), Mean(N), nn.Linear(N, 2))
     torch.testing.assert_close(reader.behind_embedding()(table(x), mask), reader(x, mask))
-    decoder = Decoder(table, gru(), Affine(N, V))
+    decoder = Decoder(table, gru(), nn.Linear(N, V))
     torch.testing.assert_close(decoder.behind_embedding()(table(x))[0], decoder(x)[0])
     assert decoder.d_in is None and Decoder(nn.Linear(6, D), gru()).d_in == 6
 

@@ -1,4 +1,4 @@
-"""Transformer blocks: the two places of the norm, parameters, both kinds, and the tick of one row."""
+"""Transformer blocks: the two places of the norm, parameters, both kinds, and ticks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from unrolled.core.trace import trace
-from unrolled.layers.attention import blocks
+from unrolled.engine.stepper import stepped
 from unrolled.layers.attention.attention import CausalSelfAttention, MultiHead, SelfAttention, Versatile
 from unrolled.layers.attention.blocks import CausalBlock, EncoderBlock
 from unrolled.layers.attention.feed_forward import FeedForward
@@ -71,54 +70,29 @@ def test_dropout_acts_on_what_is_added_and_only_in_training() -> None:
     assert len(ticks) > 1
 
 
-# ---- the tick of one row
+# ---- ticks
 
 
 @pytest.mark.parametrize(
     ("norm", "window", "rotary"), [*itertools.product(["pre", "post"], [None, 1, 5], [True, False])]
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_tick_of_one_row_is_the_same_block(
-    norm: Norm, window: int | None, rotary: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ticks_are_the_same_block(norm: Norm, window: int | None, rotary: bool, dtype: torch.dtype) -> None:
     layer, x = block(norm, window, rotary).to(dtype), torch.randn(1, 80, 6, dtype=dtype)
     for parameter in layer.parameters():
         parameter.data += 0.1 * torch.randn_like(parameter)
-    ticked = []
-    tick_block = blocks.tick_block
-
-    def watched(*arguments):  # type: ignore[no-untyped-def]
-        ticked.append(tick_block(*arguments))
-        return ticked[-1]
-
-    monkeypatch.setattr(blocks, "tick_block", watched)
     whole, _ = layer(x)
-    with torch.no_grad():
-        y, state = layer(x[:, :3])
-        ys = [y]
-        for t in range(3, 80):
-            y, state = layer(x[:, t : t + 1], state)
-            ys.append(y)
-    assert len(ticked) == 77
-    assert all(result is not None for result in ticked)
-    torch.testing.assert_close(torch.cat(ys, 1), whole)
+    for step in (layer, stepped(layer)):
+        with torch.no_grad():
+            y, state = layer(x[:, :3])
+            ys = [y]
+            for t in range(3, 80):
+                y, state = step(x[:, t : t + 1], state)
+                ys.append(y)
+        torch.testing.assert_close(torch.cat(ys, 1), whole)
 
 
-def test_a_tick_follows_weights_that_change() -> None:
-    layer, x = block("pre"), torch.randn(1, 4, 6)
-    with torch.no_grad():
-        _, state = layer(x[:, :2])
-        _, state = layer(x[:, 2:3], state)
-        layer.feed_forward.W_1.weight.mul_(2)  # in place
-        layer.attention.heads.W_c.weight = nn.Parameter(torch.randn(6, 6))  # another tensor
-        y, _ = layer(x[:, 3:], state)
-        with trace():  # tracing takes the equations
-            wanted, _ = layer(x[:, 3:], state)
-    torch.testing.assert_close(y, wanted)
-
-
-def test_other_parts_take_the_equations() -> None:
-    """Heads or networks that the tick does not know, several rows, gradients."""
+def test_blocks_of_other_parts() -> None:
     other = CausalBlock(CausalSelfAttention(Versatile(6)), nn.Sequential(nn.Linear(6, 6), nn.Tanh()))
     check_causal(other)
     x = torch.randn(2, 6, 6)
@@ -146,7 +120,7 @@ def test_the_tick_leaves_its_input_alone() -> None:
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_the_tick_adds_in_memory_of_its_own(norm: Norm) -> None:
-    """What comes in is read, never added to: neither x, nor what numpy sees of it."""
+    """What comes in is read, never added to."""
     layer, x = block(norm), torch.randn(1, 3, 6)
     for rows in (1, 2):
         x = torch.randn(rows, 3, 6)

@@ -11,7 +11,7 @@ from unrolled.core.compose import Serial
 from unrolled.core.errors import UsageError
 from unrolled.layers.parts.assembled import Decoder
 from unrolled.layers.parts.conditioning import Held, Told
-from unrolled.layers.parts.embedding import Affine, Table
+from unrolled.layers.parts.embedding import Table
 from unrolled.layers.recurrent.cells import GRU
 from unrolled.layers.recurrent.recurrent import Recurrent
 
@@ -21,7 +21,7 @@ HOP, B, C = 3, 2, 4
 def model() -> Told:
     torch.manual_seed(0)
     body = Serial(Held(5, HOP), Recurrent(GRU(3 + 5, 6)))
-    return Told(Decoder(Table(7, 3), body, Affine(6, 7)), C, 5).eval()
+    return Told(Decoder(Table(7, 3), body, nn.Linear(6, 7)), C, 5).eval()
 
 
 def test_frames_are_held_as_the_equation_says() -> None:

@@ -15,6 +15,9 @@ from tests.commands import run_unrolled
 from tests.small import DATA, LINES, QUICK, ROLLS, SERIES
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.spec import Sizes
+from unrolled.engine import stepper
+from unrolled.engine.program import Stream
+from unrolled.kernels import native
 from unrolled.layers.parts.assembled import Reader
 from unrolled.layers.readouts.first_last import FirstLast
 from unrolled.layers.readouts.last import Last
@@ -64,6 +67,31 @@ def rows_of(name: str) -> list[Any]:
 def pushed(run: Run, rows: list[Any], **how: Any) -> list[dict[str, Any]]:
     session = run.session(**how)
     return [each for row in rows for each in session.push(row)] + session.end()
+
+
+@pytest.mark.skipif(not native.built(), reason="no native library was built")
+@pytest.mark.parametrize("name", ["stream", "texts", "of a class", "frames", "noise", "last"])
+def test_ticks_are_native_and_tell_what_torch_tells(
+    name: str, runs: Callable[[str], Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, rows, streams = runs(name), rows_of(name), []
+    started = {"condition": "s"} if name == "of a class" else {}
+    monkeypatch.setattr(stepper, "Stream", lambda *given: streams.append(Stream(*given)) or streams[-1])
+    told = []
+    for level in ("off", [level for level in native.built() if level in native.allowed()[0]][-1]):
+        with native.using(level):
+            assert not streams
+            told.append(pushed(run, rows, **started))
+    assert len(streams) >= len(rows) - 1, "the first tick makes the state"
+    assert [flat(each) for each in told[1]] == [pytest.approx(flat(each), rel=1e-4, abs=1e-5) for each in told[0]]
+
+
+def flat(result: dict[str, Any]) -> list[float]:
+    """All numbers of a result."""
+    parts = [value for value in result.values() if not isinstance(value, str)]
+    return [
+        float(each) for part in parts for each in np.atleast_1d(list(part.values()) if isinstance(part, dict) else part)
+    ]
 
 
 @pytest.mark.parametrize("name", ["stream", "texts", "of a class", "frames"])

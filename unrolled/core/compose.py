@@ -66,11 +66,10 @@ class Serial(Causal):
         return iter(self.layers)
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        layers = self._modules["layers"]._modules.values()  # type: ignore[union-attr]  # self.layers costs a tick more
-        before = (None,) * len(layers) if state is None else state
+        before = (None,) * len(self.layers) if state is None else state
         after = []
         note("layer", x)
-        for layer, s in zip(layers, before, strict=True):
+        for layer, s in zip(self.layers, before, strict=True):
             x, s = layer(x, s)
             note("layer", x)
             after.append(s)

@@ -16,7 +16,7 @@ for a < 0. What has ended leaves the batch, so it costs nothing more.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import torch
@@ -108,13 +108,14 @@ def beam_search(
     beams = _Beams(len(prompt))
 
     y, state = step(prompt[:, :t], state)
+    never_at, stops_at = _places(never, y.shape[-1]), _places(stops, y.shape[-1])
     while True:
         require_wanted()
         w, prompted = beams.log_p.shape[1], t < until[beams.examples]  # [L]
         best = likeliest(y[:, -1], beams.log_p, width + w * (len(stops) + len(never)))
-        best = without(best, np.isin(best.token, never), width + w * len(stops))
+        best = without(best, never_at[best.token], width + w * len(stops))
         _check_possible(best, beams)
-        ended = np.isin(best.token, stops)  # [L, n]
+        ended = stops_at[best.token]  # [L, n]
         _add_finished(found, beams, best, ended & ~prompted[:, None], width, own)
         chosen = without(best, ended, width)
         if prompted.any():
@@ -128,6 +129,13 @@ def beam_search(
         beams.keep(live)
         tokens = torch.from_numpy(np.ascontiguousarray(beams.tokens[:, :, -1]).reshape(-1, 1))  # [L w, 1]
         y, state = step(tokens.to(prompt.device), state)
+
+
+def _places(tokens: Sequence[int], n_tokens: int) -> NDArray[np.bool_]:
+    """[V] True at these tokens."""
+    found = np.zeros(n_tokens, bool)
+    found[[token for token in tokens if 0 <= token < n_tokens]] = True
+    return found
 
 
 def _check_possible(best: Continuations, beams: _Beams) -> None:

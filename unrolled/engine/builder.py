@@ -132,6 +132,13 @@ class Builder:
         if not isinstance(tensor, Tensor) or tensor.dtype != self.dtype or not tensor.is_cpu or tensor.is_sparse:
             raise CannotLower(f"weights of type {tensor.dtype} on {tensor.device}")
 
+    def address(self, tensor: Tensor, dtype: torch.dtype) -> int:
+        """Where numbers are that operations read in place, as they are then."""
+        if not isinstance(tensor, Tensor) or tensor.dtype != dtype or not tensor.is_cpu or not tensor.is_contiguous():
+            raise CannotLower(f"a table of type {tensor.dtype} on {tensor.device}, or a view of another tensor")
+        self.kept.append(tensor)
+        return tensor.data_ptr()
+
     # ---- operations
 
     def emit(
@@ -160,14 +167,8 @@ class Builder:
         return self._looked_up(x.table, x.scale)
 
     def _looked_up(self, table: Tensor, scale: float) -> Value:
-        self.require(table)
-        if not table.is_contiguous():
-            raise CannotLower("a table that is a view of another tensor")
-        self.kept.append(table)
         V, width = table.shape
-        out = self.register(width)
-        self.ops.append(Op(Do.LOOK_UP, out.at, width, -1, -1, -1, -1, -1, -1, table.data_ptr(), V, 0, 0, scale))
-        return out
+        return self.emit(Do.LOOK_UP, width, a=self.address(table, self.dtype), b=V, number=scale)
 
     def affine(
         self,
@@ -206,8 +207,7 @@ class Builder:
 
         read = (table, *(sources if make else (W,)), *([] if bias is None else [bias]))
         weight = self._weight(len(table) * n, read, rows, is_matrix=False)
-        out = self.register(n)
-        self.ops.append(Op(Do.LOOK_UP, out.at, n, -1, -1, -1, weight, -1, -1, 0, len(table), 0, 0, 1.0))
+        out = self.emit(Do.LOOK_UP, n, weight=weight, b=len(table), number=1.0)
         return out if plus is None and act == Act.IDENTITY else self.pointwise(out, plus, after=act)
 
     def linear(self, x: Value, layer: nn.Linear, act: Act = Act.IDENTITY, plus: Value | None = None) -> Value:
@@ -230,6 +230,10 @@ class Builder:
             self.emit(Do.JOIN, whole.width, part, into=whole, k=part.width, a=at)
             at += part.width
         return whole
+
+    def part(self, x: Value, first: int, width: int) -> Value:
+        """Places first .. first + width of a vector."""
+        return self.emit(Do.PART, width, x, k=x.width, a=first)
 
     def code(self) -> ctypes.Array[Op]:
         return (Op * len(self.ops))(*self.ops)

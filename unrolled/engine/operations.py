@@ -35,6 +35,10 @@ class Do(IntEnum):
     JOIN = 23
     FIRST = 24
     OUTPUT = 25
+    ALIGN = 26
+    PART = 27
+    BESIDE = 28
+    NGRAM = 29
 
 
 class Act(IntEnum):

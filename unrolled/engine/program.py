@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from functools import partial
+from itertools import chain, repeat
+from operator import is_
 from threading import Lock
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 import torch
@@ -24,20 +25,22 @@ from unrolled.engine.lowering import lower
 from unrolled.engine.operations import Do, ProgramStruct, StreamStruct
 from unrolled.kernels import native
 
-ROOM = 256  # positions that a leaf which grows begins with
+ROOM = 32  # positions that a leaf which grows begins with; beams copy them
 
 
 class Program:
     """A decoder lowered and packed, for one library and one type of numbers."""
 
     def __init__(self, library: ctypes.CDLL, decoder: nn.Module) -> None:
-        dtype = next((p.dtype for p in decoder.parameters()), torch.float32)
+        numbers = (t.dtype for t in chain(decoder.parameters(), decoder.buffers()) if t.is_floating_point())
+        dtype = next(numbers, torch.float32)
         self.library, self.dtype, self.name = library, dtype, native.NAMES[dtype]
         packed = native.function(library, f"packed_numbers_{self.name}", ctypes.c_int64)
         into = Builder(dtype, lambda K, n: packed(ctypes.c_int64(K), ctypes.c_int64(n)))
         y: Value = into.plain(lower(decoder, GIVEN, into))
         into.effect(Do.OUTPUT, y.width, y)
         self.d_out, self.slots, self.n_room, self.reads = y.width, into.slots, into.n_room, into.reads
+        self.n_read = sum(w.sources[0].numel() for w in into.weights if w.is_matrix)  # numbers at each tick
         self._builder, self._code = into, into.code()
         self.key = (
             dtype,
@@ -108,7 +111,8 @@ class Stream:
 
     def tree(self) -> State:
         """The state as it is now."""
-        return tree.with_leaves(self.state, iter(self.leaves))
+        same = all(map(is_, self.leaves, tree.leaves(self.state)))
+        return self.state if same else tree.with_leaves(self.state, iter(self.leaves))
 
 
 NUMBERS = {torch.float32: np.float32, torch.float64: np.float64}
@@ -117,16 +121,14 @@ NUMBERS = {torch.float32: np.float32, torch.float64: np.float64}
 def fits(program: Program, state: State, rows: int) -> bool:
     """Whether a state is one that this program continues."""
     found = [*tree.leaves(state)] if state is not None else []
-    return len(found) == len(program.slots) and all(map(partial(_fits, rows), found, program.slots))
+    return len(found) == len(program.slots) and all(map(_fits, found, program.slots, repeat(rows)))
 
 
-def _fits(rows: int, leaf: Tensor, slot: Slot) -> bool:
-    usual = leaf.dtype == slot.dtype and leaf.is_cpu and native.is_plain(leaf) and len(leaf) == rows
-    return (
-        usual
-        and leaf.dim() == 1 + len(slot.shape)
-        and all(wanted is None or wanted == n for wanted, n in zip(slot.shape, leaf.shape[1:]))
-    )
+def _fits(leaf: Tensor, slot: Slot, rows: int) -> bool:
+    shape, wanted = leaf.shape, (rows, *slot.shape)
+    if type(leaf) is not Tensor or leaf.dtype != slot.dtype or not leaf.is_cpu or len(shape) != len(wanted):
+        return False
+    return shape == wanted or all(n is None or n == found for n, found in zip(wanted, shape))
 
 
 def ready(leaf: Tensor) -> Tensor:
@@ -144,16 +146,17 @@ def digest(library: ctypes.CDLL, tensors: Sequence[Tensor]) -> int:
 
 
 _packed: WeakKeyDictionary[nn.Module, Program] = WeakKeyDictionary()
+_alike: WeakValueDictionary[tuple[object, ...], Program] = WeakValueDictionary()  # one serves all decoders of a model
 _lock = Lock()
 
 
 def program_of(library: ctypes.CDLL, decoder: nn.Module) -> Program:
     """The program of a decoder as it is now; `CannotLower` where it has none."""
     made = Program(library, decoder)
-    known = _packed.get(decoder)
-    if known is not None and known.key == made.key:
-        return known
-    made.pack()
     with _lock:
-        _packed[decoder] = made
-    return made
+        known = _alike.get(made.key)
+    if known is None:
+        made.pack()
+    with _lock:
+        _packed[decoder] = found = _alike.setdefault(made.key, known or made)
+    return found

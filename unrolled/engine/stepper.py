@@ -34,7 +34,7 @@ from unrolled.engine.operations import DrawingStruct
 from unrolled.engine.program import NUMBERS, Program, Stream, fits, program_of
 from unrolled.kernels import native
 
-MOST_ROWS = 64  # of which native code makes a tick; more are for torch
+MOST_ROWS = 128  # of which native code makes a tick; more are for torch
 FIRST_TICKS, MOST_TICKS = 4, 128  # of a call: the first tokens come at once, and a call can be interrupted
 NO_CHOICE = 7  # the fault of native code that is none of its own
 
@@ -64,7 +64,8 @@ class Stepper:
         stream, program = Stream(self.program, state, len(x)), self.program
         stream.make_room(1)
         y = torch.empty(len(x), 1, program.d_out, dtype=program.dtype)
-        given = ctypes.c_void_p(x.contiguous().data_ptr())
+        lies = x.contiguous()  # which must live as long as the call
+        given = ctypes.c_void_p(lies.data_ptr())
         what = (given, None) if program.reads == "tokens" else (None, given)
         fault = self._step(
             ctypes.byref(program.struct), ctypes.byref(stream.struct), *what, ctypes.c_void_p(y.data_ptr())
@@ -78,6 +79,7 @@ class Stepper:
         wanted = torch.long if self.program.reads == "tokens" else self.program.dtype
         usual = x.dtype == wanted and x.is_cpu and native.is_plain(x) and 0 < len(x) <= MOST_ROWS
         free = not torch.is_grad_enabled() and not tracing() and not torch.is_autocast_enabled("cpu")
+        free = free and not torch._C._are_functorch_transforms_active()
         return usual and free and fits(self.program, state, len(x))
 
     def _report(self, fault: int, x: Tensor, state: State) -> NoReturn:

@@ -36,7 +36,7 @@ from unrolled.layers.parts.bags import BagReader
 from unrolled.layers.parts.char_words import SpeltWords
 from unrolled.layers.parts.conditioning import Held, Started, Told
 from unrolled.layers.parts.dropout import WordDropout
-from unrolled.layers.parts.embedding import Affine, Borrowed, OneHot, Segmented, Table, TiedHead
+from unrolled.layers.parts.embedding import Borrowed, OneHot, Segmented, Table, TiedHead
 from unrolled.layers.parts.encoder_decoder import EncoderDecoder, Halves
 from unrolled.layers.parts.filter import Filter
 from unrolled.layers.parts.flows import FlowHead, Flows, ToldFlows
@@ -186,7 +186,7 @@ def _forecaster(spec: ModelSpec, make: Make, ports: Ports, asked: ForecastPorts,
         before, behind = _dropout(head, ends), _dropout(head, ends)
         window = OfWindow(embedding, body, readout, head, before=before, behind=behind)
         return window.normalised(columns, asked.rescale)
-    own = None if spec.owns_head else Affine(body.d_out, ports.d_out)
+    own = None if spec.owns_head else nn.Linear(body.d_out, ports.d_out)
     before, behind = _dropout(embedding, ends), _dropout(own, ends)
     if asked.relative == "none":
         return Decoder(embedding, body, own, before=before, behind=behind)
@@ -235,7 +235,7 @@ def _dropout(part: nn.Module | None, ends: Ends) -> list[nn.Module]:
 
 def _head(embedding: nn.Module | None, body: Any, ports: Ports, ends: Ends) -> nn.Module:
     if not ends.tied:
-        return Affine(body.d_out, ports.d_out)
+        return nn.Linear(body.d_out, ports.d_out)
     if not isinstance(embedding, Table) or embedding.embedding_dim != body.d_out:
         raise UsageError(f"tied needs input = embedding and d_embedding = {body.d_out}, the body's output width")
     return TiedHead(embedding, ports.d_out)

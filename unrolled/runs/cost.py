@@ -17,6 +17,7 @@ from unrolled.core.causal import Causal, Conditional, serial_depth, tick_multipl
 from unrolled.core.compose import AsEncoder
 from unrolled.core.forward import evaluating
 from unrolled.core.state import State
+from unrolled.engine.stepper import stepped
 
 LENGTH = 64  # of the training sequence whose serial depth is told, unless another is named
 FAR = 10_000  # a position where every window is full
@@ -47,12 +48,13 @@ def tick_microseconds(layer: Causal, x: Tensor, state: State = None) -> float:
     ticks = TICKS if layer.max_length is None else max(1, min(TICKS, layer.max_length // 2))
     first, best, t = states.clone(state), float("inf"), 0
     with evaluating(layer):
+        step = stepped(layer)
         for round_ in range(ROUNDS + 1):
             if layer.max_length is not None:
                 state = states.clone(first)
             begun = time.perf_counter()
             for _ in range(ticks):
-                _, state = layer(x[:, t % x.shape[1] : t % x.shape[1] + 1], state)
+                _, state = step(x[:, t % x.shape[1] : t % x.shape[1] + 1], state)
                 t += 1
             if round_:  # the first one warms up
                 best = min(best, (time.perf_counter() - begun) / ticks)

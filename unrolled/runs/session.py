@@ -22,6 +22,7 @@ from unrolled.core.state import clone, leaves
 from unrolled.core.stopping import require_wanted
 from unrolled.core.verb import Result, Served
 from unrolled.decode.text import Begun
+from unrolled.engine.stepper import stepped
 from unrolled.results import Tick
 from unrolled.runs.asking import asked_of
 from unrolled.runs.storage.state_json import flatten, unflatten
@@ -43,6 +44,8 @@ class Session:
         self._start()
 
     def _start(self) -> None:
+        with evaluating(self._model):
+            self._step = stepped(self.flow.layer)  # by the weights as they are now
         self.n_read = 0  # ticks of this series
         self._state = clone(self.flow.state)
         self._before = self.flow.first  # what the layer has not read yet, where rows are predicted
@@ -92,9 +95,9 @@ class Session:
         read = x if self._before is None else self._before
         if flow.onward is not None:
             result = flow.onward(read.to(self._device), clone(self._state))
-            _, self._state = flow.layer(read.to(self._device), self._state)
+            _, self._state = self._step(read.to(self._device), self._state)
             return [_finite(result)]
-        y, self._state = flow.layer(read.to(self._device), self._state)  # [1, 1, D']
+        y, self._state = self._step(read.to(self._device), self._state)  # [1, 1, D']
         if self._before is not None:
             self._before = x
             return [self._told(y, x)]

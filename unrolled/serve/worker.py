@@ -12,7 +12,6 @@ from unrolled.core.opening import closed
 from unrolled.core.stopping import Stopped, stopped_by
 from unrolled.decode.together import Row, Together
 from unrolled.engine.stepper import stepped
-from unrolled.layers.attention.packed import packed_weights
 from unrolled.runs.run import Run
 from unrolled.serve.found import Place
 from unrolled.serve.job import Job, Writing
@@ -62,8 +61,7 @@ class Worker:
 
     def _work(self) -> None:
         try:
-            with packed_weights():
-                self._look_after()
+            self._look_after()
         except Exception as error:  # the next request for the run starts another thread
             self._told(error)
         finally:

@@ -20,6 +20,7 @@ from unrolled.core.state import State
 from unrolled.data.time_series.windows import Cutter, Spots
 from unrolled.decode.config import Decoding
 from unrolled.decode.rollout import best_of
+from unrolled.engine.stepper import stepped
 from unrolled.layers.parts.conditioning import Appended
 
 
@@ -81,7 +82,8 @@ def drawn_from(
     if isinstance(emission, Distribution):
         choose, of = emission.chooser(Decoding(temperature=1.0)), emission
     along, horizon = Appended(beside.shape[2]), beside.shape[1] - start.shape[1]
+    along.d_in = start.shape[2]
     state = (along.start(beside), inner)
-    found = best_of(n, Serial(along, layer), state, start, lengths, choose, (), horizon, rows, seed, of)
+    found = best_of(n, stepped(Serial(along, layer)), state, start, lengths, choose, (), horizon, rows, seed, of)
     drawn = np.array([[path.tokens for path in row] for row in found], np.float32)  # [B, n, H, D]
     return torch.from_numpy(drawn.reshape(len(start), n, -1))

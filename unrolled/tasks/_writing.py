@@ -23,7 +23,6 @@ from unrolled.data.sampler import bucketed_batches
 from unrolled.decode.config import Decoding
 from unrolled.decode.text import Begun, Writer, Written
 from unrolled.engine.stepper import stepped
-from unrolled.layers.attention.packed import packed_weights
 from unrolled.pictures.alignment import of_source
 
 AT_ONCE = 256  # examples that are predicted together: a window in which they are sorted by length
@@ -73,7 +72,6 @@ def longest_source(model: task.Model) -> int | None:
     return model.max_source if isinstance(model, Conditional) else model.max_length
 
 
-@packed_weights()
 def write(
     codec: Codec, model: Conditional, section: Examples, decoding: Decoding, numbers: Tensor | None
 ) -> list[list[Written]]:

@@ -47,6 +47,7 @@ from unrolled.decode.config import Decoding
 from unrolled.decode.rollout import best_of
 from unrolled.decode.text import Begun
 from unrolled.emissions.pen import STATES, WIDTH, Bias, Pen
+from unrolled.engine.stepper import stepped
 from unrolled.objectives import metrics
 from unrolled.pictures.kinds import Drawings
 from unrolled.tasks import _next, _sheet
@@ -286,6 +287,7 @@ class Task(_next.NextTask):
         """Moves, their log-density, and whether the drawing ended by itself."""
         asked, pen = decoding.settled(samples=True, max_tokens=self.longest), self.emission
         n, (start, step, state) = max(asked.n, asked.best_of or 1), begun  # start [1, 1 + P, 5]
+        step = stepped(step)
         choose = pen.chooser(Bias(bias=decoding.bias))
         (found,) = best_of(n, step, state, start, None, choose, (), asked.max_tokens, seed=asked.seed, of=pen)
         return [(np.array(each.tokens, np.float32), each.log_p, each.finished) for each in found[: asked.n]]

@@ -47,7 +47,6 @@ from unrolled.decode.config import WRITTEN, Decoding
 from unrolled.decode.text import Begun, Writer
 from unrolled.emissions.categorical import Categorical
 from unrolled.engine.stepper import stepped
-from unrolled.layers.attention.packed import packed_weights
 from unrolled.objectives import metrics
 from unrolled.pictures import kinds, predictions
 from unrolled.tasks import _next
@@ -312,8 +311,7 @@ class Task(_next.NextTask):
 
     def go_on(self, begun: Begun, decoding: Any) -> list[dict[str, Any]]:
         decoding = decoding.settled(samples=True, max_tokens=MOST_TOKENS)
-        with packed_weights():
-            (found,) = self.writer(decoding.stop).write(begun._replace(step=stepped(begun.step)), decoding)
+        (found,) = self.writer(decoding.stop).write(begun._replace(step=stepped(begun.step)), decoding)
         return [{"text": e.text, "logp": e.logp, "tokens": e.tokens, "finished": e.finished} for e in found]
 
     def stream(self, model: Causal | Conditional, prompt: task.Given, decoding: Any) -> Iterator[str]:

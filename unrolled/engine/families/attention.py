@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from unrolled.engine.builder import Builder, CannotLower, Value
-from unrolled.engine.lowering import lower, require_bare
+from unrolled.engine.lowering import by_class, exactly, lower, require_bare, require_quiet
 from unrolled.engine.operations import Act, Do, Mix, NormKind
 from unrolled.layers.attention import feed_forward as activations
 from unrolled.layers.attention.attention import CausalSelfAttention, CrossAttention, Heads, MultiHead
@@ -24,6 +24,7 @@ FUNCTIONS = {
 
 
 def scale_of(score: Score) -> float:
+    require_bare(score)
     if type(score) not in (Dot, ScaledDot) or score.scale is None:
         raise CannotLower(f"attention by the score {type(score).__name__}")
     return score.scale
@@ -40,16 +41,13 @@ def groups_of(heads: Heads) -> tuple[MultiHead, int]:
 
 
 def linear(layer: nn.Module, x: Value, into: Builder, plus: Value | None = None) -> Value:
-    if type(layer) is not nn.Linear:
-        raise CannotLower(f"a map of attention that is a {type(layer).__name__}")
-    require_bare(layer)
-    return into.linear(x, layer, plus=plus)
+    return into.linear(x, exactly(layer, nn.Linear), plus=plus)
 
 
 def attended(layer: CausalSelfAttention, x: Value, into: Builder, plus: Value | None = None) -> Value:
     """plus + sum_h W_c^h u^h (eqs 7.25, 7.26)."""
     heads, G = groups_of(layer.heads)
-    require_bare(layer)
+    exactly(layer, CausalSelfAttention)
     H, m, m_v, W = heads.n_heads, heads.d_key, heads.d_value, layer.window or 0
     keys = len(into.slots)
     for width in (m, m_v):
@@ -60,8 +58,7 @@ def attended(layer: CausalSelfAttention, x: Value, into: Builder, plus: Value | 
     if layer.rotary is None:
         kv = linear(heads.W_kv, x, into)
     else:
-        if type(layer.rotary) is not Rotary:
-            raise CannotLower("attention with other rotary positions")
+        exactly(layer.rotary, Rotary)
         turn = into.angles(count, m, layer.rotary.base)
         q = into.emit(Do.ROTATE, H * m, q, turn, a=m)
         kv = linear(heads.W_kv, x, into)
@@ -75,7 +72,7 @@ def attended(layer: CausalSelfAttention, x: Value, into: Builder, plus: Value | 
 def looked(layer: CrossAttention, x: Value, into: Builder, plus: Value | None = None) -> Value:
     """The same for a source (eq. 7.33), whose leaves are keys, values, mask and bias."""
     heads, _ = groups_of(layer.heads)
-    require_bare(layer)
+    exactly(layer, CrossAttention)
     H, m, m_v = heads.n_heads, heads.d_key, heads.d_value
     slot = into.slot(H, None, m)
     into.slot(H, None, m_v)
@@ -92,8 +89,7 @@ def fed(layer: nn.Module, x: Value, into: Builder, plus: Value | None = None) ->
     if type(layer) is FeedForward:
         if layer.activation not in FUNCTIONS:
             raise CannotLower("a feed-forward network with another activation")
-        require_bare(layer.W_1)
-        inner = into.linear(x, layer.W_1, act=FUNCTIONS[layer.activation])
+        inner = into.linear(x, exactly(layer.W_1, nn.Linear), act=FUNCTIONS[layer.activation])
         return linear(layer.W_2, inner, into, plus)
     if type(layer) is GatedFeedForward:
         gate = into.pointwise(linear(layer.W_1, x, into), linear(layer.W_3, x, into), Mix.TIMES, before=Act.SILU)
@@ -104,13 +100,13 @@ def fed(layer: nn.Module, x: Value, into: Builder, plus: Value | None = None) ->
 def normalised(layer: nn.LayerNorm | RMSNorm | DeviationNorm, x: Value, into: Builder) -> Value:
     if isinstance(layer, nn.LayerNorm) and layer.normalized_shape != (x.width,):
         raise CannotLower("a normalisation over several axes")
-    kind = NORMS[type(layer)]
+    kind = by_class(layer, NORMS)
     weight, bias = into.vector(layer.weight), into.vector(layer._parameters.get("bias"))
     return into.emit(Do.NORM, x.width, x, weight=weight, bias=bias, a=kind, number=layer.eps)
 
 
 def block(layer: CausalBlock, x: Value, into: Builder) -> Value:
-    quiet(layer)
+    require_quiet(layer.dropout)
     x = into.plain(into.sized(x, layer.d_out))
     attention = layer.attention
     assert isinstance(attention, CausalSelfAttention)
@@ -122,7 +118,7 @@ def block(layer: CausalBlock, x: Value, into: Builder) -> Value:
 
 
 def decoder_block(layer: DecoderBlock, x: Value, into: Builder) -> Value:
-    quiet(layer)
+    require_quiet(layer.dropout)
     x = into.plain(into.sized(x, layer.d_out))
     if layer.norm == "pre":
         x = attended(layer.attention, lower(layer.norm_1, x, into), into, x)
@@ -131,11 +127,6 @@ def decoder_block(layer: DecoderBlock, x: Value, into: Builder) -> Value:
     x = lower(layer.norm_1, attended(layer.attention, x, into, x), into)
     x = lower(layer.norm_2, looked(layer.cross, x, into, x), into)
     return lower(layer.norm_3, fed(layer.feed_forward, x, into, x), into)
-
-
-def quiet(layer: CausalBlock | DecoderBlock) -> None:
-    if layer.training and layer.dropout.p:
-        raise CannotLower("dropout in training")
 
 
 NORMS = {nn.LayerNorm: NormKind.LAYER, RMSNorm: NormKind.RMS, DeviationNorm: NormKind.DEVIATION}

@@ -6,7 +6,7 @@ from torch import nn
 
 from unrolled.core.compose import Each, Residual, Serial
 from unrolled.engine.builder import Builder, CannotLower, Value
-from unrolled.engine.lowering import lower
+from unrolled.engine.lowering import by_class, lower
 from unrolled.engine.operations import Act
 from unrolled.layers.parts.assembled import Decoder
 from unrolled.layers.parts.dropout import WordDropout
@@ -49,7 +49,7 @@ def same(_layer: nn.Identity, x: Value, _into: Builder) -> Value:
 
 
 def activation(layer: nn.Module, x: Value, into: Builder) -> Value:
-    return into.pointwise(x, after=ACTIVATIONS[type(layer)])
+    return into.pointwise(x, after=by_class(layer, ACTIVATIONS))
 
 
 ACTIVATIONS = {nn.Tanh: Act.TANH, nn.ReLU: Act.RELU, nn.Sigmoid: Act.SIGMOID, nn.SiLU: Act.SILU}

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from unrolled.engine.builder import Builder, CannotLower, Value
-from unrolled.engine.lowering import lower, require_bare
+from unrolled.engine.lowering import exactly, lower, require_bare, require_quiet
 from unrolled.engine.operations import Act, Do
 from unrolled.layers.conv.conv import CausalConv, NormedConv
 from unrolled.layers.conv.gated_conv import GatedStack
 from unrolled.layers.conv.temporal import TCN, Block, Unit
 from unrolled.layers.conv.wave import WaveNet
+from unrolled.layers.counting.autoregression import Autoregression
 
 
 def convolution(layer: CausalConv, x: Value, into: Builder, act: Act = Act.IDENTITY) -> Value:
@@ -22,7 +23,7 @@ def convolution(layer: CausalConv, x: Value, into: Builder, act: Act = Act.IDENT
         taps, clock = into.slot(d, (K - 1) * D), into.counter()
         x = window(into.sized(x, D), K, taps, clock, d, 0, d, into)
         into.effect(Do.ADVANCE, 1, slot=clock, a=d)
-    if type(layer) is NormedConv:
+    if isinstance(layer, NormedConv):
         sources = (layer.weight, layer.length)
         return into.affine(x, layer.weight.detach().flatten(1), layer.bias, *sources, act=act, make=layer.matrix)
     return into.affine(x, layer.weight.detach().flatten(1), layer.bias, act=act)
@@ -35,8 +36,7 @@ def window(x: Value, kernel: int, taps: int, clock: int, dilation: int, first: i
 
 
 def unit(layer: Unit, x: Value, into: Builder) -> Value:
-    if layer.training and layer.dropout.p:
-        raise CannotLower("dropout in training")
+    require_quiet(layer.dropout)
     require_bare(layer.conv)
     if type(layer.conv) not in (CausalConv, NormedConv):
         raise CannotLower(f"a unit with a {type(layer.conv).__name__}")
@@ -59,26 +59,36 @@ def temporal(layer: TCN, x: Value, into: Builder) -> Value:
 
 def wavenet(layer: WaveNet, x: Value, into: Builder) -> Value:
     stack: GatedStack = layer.stack
-    for part in (layer.entry, stack):
-        require_bare(part)
-    if layer.locals is not None or (stack.dropout.p and layer.training) or type(layer.entry) is not CausalConv:
-        raise CannotLower("a wavenet with a local condition, or in training")
+    exactly(layer.entry, CausalConv)
+    exactly(stack, GatedStack)
+    require_quiet(stack.dropout)
     C, L, K = stack.width, len(stack.dilations), stack.kernel
     shares = None if layer.globals is None else into.slot(L, 2 * C)
+    local = None
+    if layer.locals is not None:
+        first = layer.entry.d_in
+        whole = into.plain(into.sized(x, first + layer.d_local))
+        x = into.part(whole, 0, first)
+        local = into.linear(
+            into.part(whole, first, layer.d_local), exactly(layer.locals, nn.Linear)
+        )  # what it adds to all a_l
     x = convolution(layer.entry, x, into)
     taps, clock = into.slot(sum(stack.dilations), (K - 1) * C), into.counter()
     zs = []
     for i, d in enumerate(stack.dilations):
         met = x if K == 1 else window(x, K, taps, clock, d, sum(stack.dilations[:i]), sum(stack.dilations), into)
         added = None if shares is None else into.emit(Do.LOAD, 2 * C, slot=shares, a=i * 2 * C, d=L * 2 * C)
+        if local is not None:
+            own = into.part(local, i * 2 * C, 2 * C)
+            added = own if added is None else into.pointwise(added, own)
         a = into.affine(met, tap_matrix(stack, i)(), stack.bias.detach()[i], stack.weight.detach()[i], plus=added,
                         make=tap_matrix(stack, i))  # fmt: skip
         zs.append(into.emit(Do.GATE, C, a))
         if i + 1 < L:
             x = into.affine(zs[-1], stack.residual_weight.detach()[i], stack.residual_bias.detach()[i], plus=x)
     into.effect(Do.ADVANCE, 1, slot=clock, a=stack.period)
-    y = into.linear(into.join(*zs), checked(layer.skip), act=Act.RELU)
-    return into.linear(y, checked(layer.last), act=Act.RELU)
+    y = into.linear(into.join(*zs), exactly(layer.skip, nn.Linear), act=Act.RELU)
+    return into.linear(y, exactly(layer.last, nn.Linear), act=Act.RELU)
 
 
 def tap_matrix(stack: GatedStack, i: int) -> Callable[[], Tensor]:
@@ -86,13 +96,7 @@ def tap_matrix(stack: GatedStack, i: int) -> Callable[[], Tensor]:
     return lambda: stack.weight.detach()[i].transpose(0, 1).flatten(1)
 
 
-def checked(layer: nn.Linear) -> nn.Linear:
-    if type(layer) is not nn.Linear:
-        raise CannotLower(f"a wavenet with a {type(layer).__name__}")
-    require_bare(layer)
-    return layer
-
-
 RULES = {
-    CausalConv: convolution, NormedConv: convolution, Unit: unit, Block: block, TCN: temporal, WaveNet: wavenet,
+    **dict.fromkeys((CausalConv, NormedConv, Autoregression), convolution), Unit: unit, Block: block, TCN: temporal,
+    WaveNet: wavenet,
 }  # fmt: skip

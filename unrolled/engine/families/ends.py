@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from unrolled.engine.builder import GIVEN, Builder, CannotLower, Value
 from unrolled.engine.lowering import lower
-from unrolled.layers.parts.embedding import Affine, OneHot, Table, TiedHead
+from unrolled.layers.parts.embedding import OneHot, Table, TiedHead
 
 
 def table(layer: nn.Embedding, x: Value, into: Builder) -> Value:
@@ -36,4 +36,4 @@ def tied(layer: TiedHead, x: Value, into: Builder) -> Value:
     return into.affine(x, rows, layer.bias)
 
 
-RULES = {nn.Embedding: table, Table: table, OneHot: one_hot, nn.Linear: affine, Affine: affine, TiedHead: tied}
+RULES = {nn.Embedding: table, Table: table, OneHot: one_hot, nn.Linear: affine, TiedHead: tied}

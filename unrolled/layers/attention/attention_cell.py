@@ -20,12 +20,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from unrolled.core.bare import bare
 from unrolled.core.compose import without_padding
 from unrolled.core.errors import UsageError
 from unrolled.layers.attention.scores import score_named
 from unrolled.layers.recurrent.cells import GRU, LSTM, BookGRU, Cell, Elman, LinearUnit
 from unrolled.layers.recurrent.scan import check_sizes
-from unrolled.layers.recurrent.tick import bare
 
 
 class Attended(NamedTuple):
@@ -133,8 +133,8 @@ class Aligned(nn.Module):
 
     @property
     def steps(self) -> Steps | None:
-        """The cell's equation where it is known and a call of the cell would be nothing else (`tick.bare`)."""
-        return STEPS.get(type(self.cell)) if bare(self.cell, type(self.cell)) else None
+        """The cell's equation where it is known and a call of the cell would be nothing else (`bare`)."""
+        return STEPS.get(type(self.cell)) if bare(self.cell) else None
 
     @property
     def W_ih(self) -> Tensor:

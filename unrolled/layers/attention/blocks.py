@@ -15,21 +15,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, Self
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from unrolled.core.causal import Causal, Encoder
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
-from unrolled.core.state import Fixed, State
+from unrolled.core.state import State
 from unrolled.layers.attention.attention import CausalSelfAttention, CrossAttention, MultiHead, SelfAttention
 from unrolled.layers.attention.feed_forward import Activation
 from unrolled.layers.attention.grouped import GroupedHeads
-from unrolled.layers.attention.key_value import KeyValue
 from unrolled.layers.attention.norms import NORMS, Norm
-from unrolled.layers.attention.tick_block import tick_block, tick_decoder_block
-from unrolled.layers.attention.tick_rows import tick_rows
 
 
 class BlocksConfig(Config):
@@ -121,10 +117,6 @@ class CausalBlock(Block, Causal):
         self.state_grows = attention.state_grows
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        if x.shape[1] == 1 and state is not None and not torch.is_grad_enabled():
-            ticked = None if self.training and self.dropout.p else tick_block(self, x, state)
-            if ticked is not None:
-                return ticked
         return self.run(x, state)
 
 
@@ -161,10 +153,6 @@ class DecoderBlock(Causal):
         if state is None:
             raise UsageError("a decoder block needs a source: start with the state that start(source, mask) returns")
         past, about = state
-        if x.size(1) == 1 and past is not None and not torch.is_grad_enabled():
-            ticked = None if self.training and self.dropout.p else self._tick(x, past, about)
-            if ticked is not None:
-                return ticked
         if self.norm == "pre":
             u, past = self.attention(self.norm_1(x), past)
             x = x + self.dropout(u)
@@ -176,11 +164,6 @@ class DecoderBlock(Causal):
         u, about = self.cross(x, about)
         x = self.norm_2(x + self.dropout(u))
         return self.norm_3(x + self.dropout(self.feed_forward(x))), (past, about)
-
-    def _tick(self, x: Tensor, past: KeyValue, about: Fixed) -> tuple[Tensor, State] | None:
-        """The quickest way for one row, or for some."""
-        alone = tick_decoder_block(self, x, past, about) if x.size(0) == 1 else None
-        return tick_rows(self, x, past, about) if alone is None else alone
 
 
 class EncoderBlock(Block, Encoder):

@@ -10,7 +10,6 @@ table is the same either way. Only `Rotary` works on queries and keys instead of
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +18,6 @@ from torch.nn import functional as F
 from unrolled.core.causal import Causal, Encoder
 from unrolled.core.errors import UsageError, nearest
 from unrolled.core.state import State
-from unrolled.kernels.native import is_plain
 from unrolled.layers.recurrent.cells import uniform
 
 
@@ -100,12 +98,6 @@ def sinusoids(at: Tensor, width: int, base: float = 10_000.0) -> Tensor:
     return torch.stack([a.sin(), a.cos()], dim=-1).flatten(-2)
 
 
-@lru_cache(maxsize=2048)
-def known_sinusoids(t: int, width: int, base: float, dtype: torch.dtype) -> Tensor:
-    """Those of one position [p_e] in main memory, kept: at every tick all sequences ask for the same."""
-    return sinusoids(torch.tensor(t), width, base).to(dtype)
-
-
 class SinusoidAppended(Position):
     """x~ = (x, r)   (eq. 7.29), D' = D + d_position."""
 
@@ -131,8 +123,6 @@ class SinusoidAdded(Position):
 
     def forward(self, x: Tensor, at: Tensor) -> Tensor:
         width = self.d_in + self.d_in % 2
-        if at.numel() == 1 and x.is_cpu and is_plain(at):  # a tick of rows at one place
-            return x + known_sinusoids(int(at) + self.first, width, self.base, x.dtype)[: self.d_in]
         return x + sinusoids(at + self.first, width, self.base)[..., : self.d_in].to(x.dtype)
 
 

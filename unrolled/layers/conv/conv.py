@@ -8,10 +8,8 @@ section 3.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -20,7 +18,6 @@ from unrolled.core.causal import Causal
 from unrolled.core.compose import without_padding
 from unrolled.core.errors import UsageError
 from unrolled.core.state import State
-from unrolled.layers.recurrent.tick import Array, Weights, arrays, plain
 
 
 class Past(NamedTuple):
@@ -85,17 +82,6 @@ def may_reuse(taps: Tensor, x: Tensor) -> bool:
     return torch.is_inference_mode_enabled() or not taps.is_inference()
 
 
-def is_row(x: Tensor, pasts: Sequence[Any]) -> bool:
-    """True for one tick of one row without gradients, whose tensors numpy may work on: a stack runs it by `row`."""
-    if torch.is_grad_enabled() or x.size(1) != 1 or not pasts[0] or not plain(x, pasts[0].taps):
-        return False
-    # a state that is only begun holds None, and a kernel of 1 has no past
-    for past in pasts:  # noqa: SIM110  # `all` would cost a tick more
-        if not past or past.taps.dtype != x.dtype or past.taps.requires_grad:
-            return False
-    return True
-
-
 class CausalConv(Causal):
     """A causal convolution over time: x [B, T, D] -> y [B, T, D'].
 
@@ -129,31 +115,10 @@ class CausalConv(Causal):
         """W_0 .. W_{k-1} side by side [D', k D]."""
         return self.weight.flatten(1)
 
-    def product(self, weights: Weights, window: Array) -> Array:
-        """`matrix() @ window` for one window [k D], from the parameters as arrays."""
-        y: Array = weights["weight"].reshape(self.d_out, -1).dot(window)
-        return y
-
-    def row(self, x: Array, past: Past, weights: Weights) -> Array:
-        """One tick of one row through numpy, whose calls cost less: x [D] -> y [D'], in the memory of the state."""
-        phase = past.phase.numpy()
-        n = int(phase[0])
-        taps = past.taps.numpy()[0, n]  # [(k-1) D]
-        window = np.concatenate((taps, x))  # [k D]
-        y = self.product(weights, window)
-        if "bias" in weights:
-            y += weights["bias"]
-        taps[:] = window[self.d_in :]
-        phase[0] = (n + 1) % self.dilation
-        return y
-
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         if self.kernel == 1:
             return F.linear(x, self.matrix(), self.bias), ()
         past = self.initial_state(x) if state is None else self.checked(state)
-        weights = self.weights(x.dtype) if is_row(x, (past,)) else None
-        if weights is not None:
-            return torch.from_numpy(self.row(x.numpy()[0, 0], past, weights)[None, None]), past  # [1, 1, D']
         if may_reuse(past.taps, x) and (n := in_step(past.phase)) is not None:
             return self._tick(x, past, n)
         line = torch.cat([in_order(past, self.kernel), x], dim=1)  # [B, (k-1) d + T, D]
@@ -169,10 +134,6 @@ class CausalConv(Causal):
         reach = (n - 1) * stride + self.kernel  # entries that these outputs depend on
         line = F.pad(line, (0, 0, reach - line.shape[1], 0))  # zeros before the beginning, or less of the line
         return convolve(line, self.matrix().unflatten(1, (self.kernel, -1)), self.bias, 1, stride)  # [B, n, D']
-
-    def weights(self, dtype: torch.dtype) -> Weights | None:
-        """The parameters for `row`; None where this layer is not to be left out of a call (`tick.bare`)."""
-        return arrays(self, type(self), dtype, "weight") if type(self) in ROWS else None
 
     def checked(self, past: Past) -> Past:
         """A state of this layer's own widths."""
@@ -212,12 +173,3 @@ class NormedConv(CausalConv):
     def matrix(self) -> Tensor:
         V = self.weight.flatten(1)  # [D', k D]
         return V * (self.length / V.norm(dim=1))[:, None]
-
-    def product(self, weights: Weights, window: Array) -> Array:
-        V = weights["weight"].reshape(self.d_out, -1)  # [D', k D]
-        y: Array = V.dot(window)
-        y *= weights["length"] / np.sqrt(np.einsum("oi,oi->o", V, V))
-        return y
-
-
-ROWS: set[type[CausalConv]] = {CausalConv, NormedConv}  # by exact class: a subclass may have changed the equation

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -25,7 +24,6 @@ from unrolled.core.errors import UsageError
 from unrolled.core.state import State
 from unrolled.core.trace import note, tracing
 from unrolled.layers.conv.conv import Past, convolve, in_order, in_step, may_reuse, newest
-from unrolled.layers.recurrent.tick import Array, Weights
 
 
 class Pasts(NamedTuple):
@@ -33,6 +31,12 @@ class Pasts(NamedTuple):
 
     taps: Tensor  # [B, sum of d_l, (k-1) C]: the taps of each layer (`conv.Past`), one layer below the other
     clock: Tensor  # [B] the phase of layer l is clock mod d_l
+
+
+def gated(a: Tensor) -> Tensor:
+    """z = tanh(a^f) . sigmoid(a^g)"""
+    f, g = a.chunk(2, dim=-1)
+    return torch.tanh(f) * torch.sigmoid(g)
 
 
 class Unit(NamedTuple):
@@ -44,17 +48,16 @@ class Unit(NamedTuple):
     residual: tuple[Tensor, Tensor] | None  # R [C, C] and its bias [C]
 
     def __call__(self, a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-        f, g = (a if self.share is None else a + self.share).chunk(2, dim=-1)
+        a = a if self.share is None else a + self.share
         if tracing():
+            f, g = a.chunk(2, dim=-1)
             note("gates", {"gate": torch.sigmoid(g), "filter": torch.tanh(f)})
-        z = torch.tanh(f) * torch.sigmoid(g)
+        z = gated(a)
         return z, x if self.residual is None else x + F.linear(z, *self.residual)
 
 
 class GatedStack(nn.Module):
     """x [B, T, C] -> all z_l side by side [B, T, L C]; the last layer has no R, which would lead nowhere."""
-
-    named = ("weight", "bias", "residual_weight", "residual_bias")
 
     def __init__(self, width: int, kernel: int, dilations: Sequence[int], dropout: float = 0.0) -> None:
         super().__init__()
@@ -68,9 +71,6 @@ class GatedStack(nn.Module):
         for parameter, fan_in in zip(self.parameters(), (kernel * C, kernel * C, C, C), strict=True):
             nn.init.uniform_(parameter, -(fan_in**-0.5), fan_in**-0.5)
         self.dropout = nn.Dropout(dropout)  # on what enters each convolution
-        self.scale = np.repeat(np.array((1, 0.5), np.float32), C)  # [2 C] half for the gates
-        self.steps = np.array(dilations)  # [L]
-        self.begins = np.cumsum(self.steps) - self.steps  # [L] where the taps of each layer begin
         self.receptive_field = 1 + (kernel - 1) * sum(dilations)
 
     def serial_steps(self, length: int) -> int:
@@ -87,11 +87,11 @@ class GatedStack(nn.Module):
     def forward(self, x: Tensor, state: State | None, shares: Tensor | None) -> tuple[Tensor, State]:
         """shares [B, T or 1, L, 2 C] is what conditions add to each a_l."""
         pasts: Pasts = self.initial_state(x) if state is None else self.checked(state)
-        if may_reuse(pasts.taps, x) and (n := in_step(pasts.clock)) is not None:
+        if not tracing() and may_reuse(pasts.taps, x) and (n := in_step(pasts.clock)) is not None:
             return self._tick(x, pasts, n, shares), pasts
         zs, after = [], []
         for unit, taps, d in zip(self._units(shares), pasts.taps.split(self.dilations, dim=1), self.dilations):
-            line = self.dropout(x)
+            line = self.dropout(x) if self.training else x
             if self.kernel > 1:
                 line = torch.cat([in_order(Past(taps, pasts.clock % d), self.kernel), line], dim=1)
                 after.append(newest(line, self.kernel, d))
@@ -118,52 +118,20 @@ class GatedStack(nn.Module):
 
     def _tick(self, x: Tensor, pasts: Pasts, n: int, shares: Tensor | None) -> Tensor:
         """One tick of rows that all have the clock n, in the memory of the state."""
-        rows = torch.from_numpy(self._rows(n)).to(x.device)  # [L]
+        begins = accumulate(self.dilations[:-1], initial=0)
+        rows = torch.tensor([begin + n % d for begin, d in zip(begins, self.dilations)], device=x.device)  # [L]
         old = pasts.taps.index_select(1, rows)  # [B, L, (k-1) C]
-        zs, inputs = [], []
-        for unit, taps in zip(self._units(shares), old.split(1, dim=1)):
-            inputs.append(self.dropout(x))
-            window = torch.cat([taps, inputs[-1]], dim=-1)  # [B, 1, k C]
-            z, x = unit(F.linear(window, unit.W.flatten(1), unit.b), x)
-            zs.append(z)
+        a = self.bias[:, None] if shares is None else (self.bias + shares[:, 0]).transpose(0, 1)  # [L, 1 or B, 2 C]
+        for W, tap in zip(self.weight[:, :-1].unbind(1), old.transpose(0, 1).split(self.width, dim=-1)):
+            a = torch.baddbmm(a, tap, W.mT)  # [L, B, 2 C]: all but the newest tap, of all layers at once
+        zs, inputs, x = [], [], x.squeeze(1)
+        residual = zip(self.residual_weight.mT, self.residual_bias)
+        for a_l, W, parts in zip_longest(a, self.weight[:, -1].mT, residual):
+            inputs.append(self.dropout(x) if self.training else x)
+            zs.append(gated(torch.addmm(a_l, inputs[-1], W)))  # [B, C]
+            x = x if parts is None else torch.addmm(x + parts[1], zs[-1], parts[0])
         if self.kernel > 1:
-            new = torch.cat([old[:, :, self.width :], torch.cat(inputs, dim=1)], dim=-1)  # [B, L, (k-1) C]
+            new = torch.cat([old[:, :, self.width :], torch.stack(inputs, dim=1)], dim=-1)  # [B, L, (k-1) C]
             pasts.taps.index_copy_(1, rows, new)
         pasts.clock.fill_((n + 1) % self.period)
-        return torch.cat(zs, dim=-1)  # [B, 1, L C]
-
-    def _rows(self, n: int) -> Array:
-        """Where the taps of each layer's phase are, at the clock n."""
-        rows: Array = self.begins + n % self.steps  # [L]
-        return rows
-
-    def row(self, x: Array, pasts: Pasts, shares: Array | None, weights: Weights) -> Array:
-        """One tick of one row through numpy, in the memory of the state: x [C] -> all z_l [L, C]; shares [L, 2 C]."""
-        clock, taps = pasts.clock.numpy(), pasts.taps.numpy()[0]
-        C, L = self.width, len(self.dilations)
-        n = int(clock[0])
-        rows = self._rows(n)  # [L]
-        old = taps[rows]  # [L, (k-1) C]
-        W, R, r = weights["weight"], weights["residual_weight"], weights["residual_bias"]
-        a = weights["bias"].copy() if shares is None else weights["bias"] + shares  # [L, 2 C]
-        for i in range(self.kernel - 1):
-            a += np.matmul(W[:, i], old[:, i * C : (i + 1) * C, None])[:, :, 0]  # all but the newest tap
-        scale = self.scale.astype(x.dtype, copy=False)  # [2 C]
-        half = scale[C:]
-        inputs, z = np.empty((2, L, C), x.dtype)
-        inputs[0], inputs[1:] = x, r
-        for a_l, f, g, W_l, x, after, z_l, R_l in zip_longest(
-            a, a[:, :C], a[:, C:], W[:, -1], inputs, inputs[1:], z, R
-        ):
-            a_l += W_l.dot(x)
-            a_l *= scale  # one tanh for both, for sigmoid(g) = (1 + tanh(g / 2)) / 2
-            np.tanh(a_l, a_l)
-            np.multiply(f, g, z_l)
-            z_l += f
-            z_l *= half
-            if after is not None:
-                after += x
-                after += R_l.dot(z_l)
-        taps[rows] = inputs if self.kernel == 2 else np.concatenate((old[:, C:], inputs), axis=1)
-        clock[0] = (n + 1) % self.period
-        return z
+        return torch.cat(zs, dim=-1).unsqueeze(1)  # [B, 1, L C]

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from unrolled.core.causal import Causal
 from unrolled.core.compose import Serial, without_padding
 from unrolled.core.state import State
-from unrolled.layers.conv.conv import CausalConv, Past, is_row, right_aligned
-from unrolled.layers.recurrent.tick import Array, Weights, affine, arrays, bare
+from unrolled.layers.conv.conv import CausalConv, right_aligned
 
 
 def every(line: Tensor, n: int, stride: int) -> Tensor:
@@ -51,17 +49,6 @@ class Unit(Causal):
     def thinned(self, line: Tensor, real: Tensor | None, n: int, stride: int) -> Tensor:
         return self.dropout(hidden(torch.relu(self.conv.thinned(line, n, stride)), real, stride))
 
-    def pasts(self, state: State) -> list[Past]:
-        return [state]
-
-    def weights(self, dtype: torch.dtype) -> list[Weights | None]:
-        conv: Any = self._modules["conv"]  # self.conv would cost a microsecond each time
-        return [conv.weights(dtype) if bare(self, Unit) else None]
-
-    def row(self, x: Array, state: State, weights: list[Weights]) -> Array:
-        conv: Any = self._modules["conv"]
-        return np.maximum(conv.row(x, conv.checked(state), weights[0]), 0)
-
 
 class Block(Causal):
     """Two units of one dilation beside a residual path."""
@@ -85,24 +72,6 @@ class Block(Causal):
         x = every(line, n, stride)
         return hidden(torch.relu((x if self.carry is None else self.carry(x)) + y), real, stride)
 
-    def pasts(self, state: State) -> list[Past]:
-        return list(state)
-
-    def weights(self, dtype: torch.dtype) -> list[Weights | None]:
-        parts: dict[str, Any] = self._modules
-        inner, carry = parts["inner"], parts.get("carry")
-        if not (bare(self, Block) and bare(inner, Serial)):
-            return [None]
-        first, second = inner.layers
-        carried = [] if carry is None else [arrays(carry, nn.Linear, dtype, "weight")]
-        return [*first.weights(dtype), *second.weights(dtype), *carried]
-
-    def row(self, x: Array, state: State, weights: list[Weights]) -> Array:
-        first, second = self._modules["inner"].layers  # type: ignore[union-attr,misc]
-        y = second.row(first.row(x, state[0], weights[:1]), state[1], weights[1:])
-        y += affine(weights[2], x) if len(weights) > 2 else x
-        return np.maximum(y, 0)
-
 
 class TCN(Serial):
     """Units or blocks one after the other."""
@@ -110,22 +79,6 @@ class TCN(Serial):
     def __init__(self, *layers: Unit | Block, d_out: int) -> None:
         super().__init__(*layers)
         self.d_in, self.d_out = layers[0].d_in, d_out
-
-    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        if state is None or self.training or not is_row(x, self._pasts(state)):
-            return super().forward(x, state)
-        layers: list[Any] = list(self.layers)
-        weights = [layer.weights(x.dtype) for layer in layers]
-        if any(None in each for each in weights):
-            return super().forward(x, state)
-        y = x.numpy()[0, 0]  # [D]
-        for layer, s, own in zip(layers, state, weights, strict=True):
-            y = layer.row(y, s, own)
-        return torch.from_numpy(y[None, None]), state  # [1, 1, D']
-
-    def _received(self, state: State, rows: int) -> State:
-        """All at once, for one tick of one row does not call the layers."""
-        return Causal._received(self, state, rows)
 
     def ending(self, x: Tensor, mask: Tensor) -> Tensor:
         """The output at the last real step of each row, [B, 1, D'], and nothing that it does not depend on.
@@ -145,6 +98,3 @@ class TCN(Serial):
             x = layer.thinned(x, real, n, stride)
             real = None if real is None else every(real, x.shape[1], stride)
         return x  # [B, 1, D']
-
-    def _pasts(self, state: State) -> list[Past]:
-        return [past for layer, s in zip(self.layers, state, strict=True) for past in layer.pasts(s)]  # type: ignore[operator]

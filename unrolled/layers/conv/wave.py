@@ -14,19 +14,16 @@ all z_l side by side, and the last block has no residual path, which would lead 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from unrolled.core.causal import Causal
 from unrolled.core.errors import UsageError
 from unrolled.core.state import Fixed, State
-from unrolled.core.trace import note, tracing
-from unrolled.layers.conv.conv import CausalConv, Past, is_row
-from unrolled.layers.conv.gated_conv import GatedStack, Pasts
-from unrolled.layers.recurrent.tick import Array, Weights, affine, arrays, bare
+from unrolled.core.trace import note
+from unrolled.layers.conv.conv import CausalConv
+from unrolled.layers.conv.gated_conv import GatedStack
 
 
 class WaveNet(Causal):
@@ -69,10 +66,6 @@ class WaveNet(Causal):
             raise UsageError(
                 f"this state belongs to another wavenet: its global condition has shape {list(fixed.tree.shape)}"
             )
-        if not self.training and not tracing() and is_row(x, (entry, stack)):
-            parts = self._parts(x.dtype)
-            if all(weights is not None for weights in parts.values()):
-                return self._row(x, fixed, entry, stack, parts), state  # type: ignore[arg-type]
         shares = None  # [B, T or 1, L, 2 C]
         if self.globals is not None:
             shares = fixed.tree[:, None]
@@ -84,33 +77,3 @@ class WaveNet(Causal):
         z, stack = self.stack(x, stack, shares)  # [B, T, L C]
         note("gated", z)
         return torch.relu(self.last(torch.relu(self.skip(z)))), (fixed, entry, stack)  # [B, T, d_skip]
-
-    def _parts(self, dtype: torch.dtype) -> dict[str, Weights | None]:
-        """The weights of all parts that one tick of one row does by itself; None: one that has to be called."""
-        part: dict[str, Any] = self._modules  # self.stack would cost a microsecond each time
-        stack = part["stack"]
-        found: dict[str, Weights | None] = {
-            "entry": part["entry"].weights(dtype),
-            "stack": arrays(stack, GatedStack, dtype, *GatedStack.named) if bare(stack.dropout, nn.Dropout) else None,
-        }
-        for name in ("skip", "last", "locals"):
-            if part.get(name) is not None:
-                found[name] = arrays(part[name], nn.Linear, dtype, "weight")
-        return found
-
-    def _row(self, x: Tensor, fixed: State, entry: Past, stack: Pasts, parts: dict[str, Weights]) -> Tensor:
-        """One tick of one row without gradients: the same through numpy, in the memory of the state."""
-        v = x.numpy()[0, 0]  # [D]
-        part: dict[str, Any] = self._modules
-        shares: Array | None = None  # [L, 2 C]
-        if self.globals is not None:
-            shares = fixed.tree.detach().to(x.dtype).numpy()[0]
-        if self.locals is not None:
-            v, c = v[: -self.d_local], v[-self.d_local :]
-            local = affine(parts["locals"], c).reshape(self.n_layers, -1)
-            shares = local if shares is None else shares + local
-        v = part["entry"].row(v, part["entry"].checked(entry), parts["entry"])  # [C]
-        z = part["stack"].row(v, part["stack"].checked(stack), shares, parts["stack"])  # [L, C]
-        y = affine(parts["skip"], z.ravel())
-        y = affine(parts["last"], np.maximum(y, 0, out=y))
-        return torch.from_numpy(np.maximum(y, 0, out=y)[None, None])  # [1, 1, d_skip]

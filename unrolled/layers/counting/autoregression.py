@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from unrolled.core.errors import DataError
-from unrolled.layers.conv.conv import ROWS, CausalConv
+from unrolled.layers.conv.conv import CausalConv
 
 SMALL = 1 << 18  # numbers of a lagged matrix that is solved as it is
 CONDITION = 1e6  # of the normal equations: what they lose is about this times 1e-16
@@ -68,9 +68,6 @@ class Autoregression(CausalConv):
         with torch.no_grad():
             self.weight.copy_(torch.from_numpy(W.transpose(2, 0, 1).copy()))
             self.bias.copy_(torch.from_numpy(b))
-
-
-ROWS.add(Autoregression)
 
 
 def _rows(series: Series, width: int, what: str) -> list[NDArray[Any]]:

@@ -10,7 +10,7 @@ between parts has no weights, so what stands there changes no name. A part may b
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -49,17 +49,15 @@ class Decoder(Causal):
             self.d_in = embedding.in_features
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        own: Any = self._modules  # self.body and the like would cost a microsecond each
-        embedding, head = own.get("embedding"), own.get("head", self.__dict__.get("head"))
-        if embedding is not None:
-            x = embedding(x)
-        for layer in own["before"]._modules.values():
+        if self.embedding is not None:
+            x = self.embedding(x)
+        for layer in self.before:
             x = layer(x)
-        y, state = own["body"](x, state)
+        y, state = self.body(x, state)
         note("output", y)
-        for layer in own["behind"]._modules.values():
+        for layer in self.behind:
             y = layer(y)
-        return y if head is None else head(y), state
+        return y if self.head is None else self.head(y), state
 
     def at(self, x: Tensor, places: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         """y [B, K, D'] at places [B, K]: the head is computed there alone, and of a body that has a shorter way to one

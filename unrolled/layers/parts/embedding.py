@@ -1,4 +1,4 @@
-"""What stands before and behind a body, quick at one tick of one row: tables and affine maps."""
+"""What stands before and behind a body: tables, and heads that share them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-
-from unrolled.kernels.native import is_plain
-from unrolled.layers.attention import packed
-from unrolled.layers.recurrent.tick import affine, arrays, bare, plain
 
 
 class Borrowed(NamedTuple):
@@ -37,11 +33,6 @@ class Table(nn.Embedding):
             self.weight.detach().div_(scale)
 
     def forward(self, input: Tensor) -> Tensor:
-        if input.numel() == 1 and input.is_cpu and not torch.is_grad_enabled() and self.max_norm is None:
-            weights, token = arrays(self, Table, None, "weight") if is_plain(input) else None, int(input.item())
-            if weights is not None and 0 <= token < len(weights["weight"]):
-                row = weights["weight"][token] * self.scale  # [D] in memory of its own
-                return torch.from_numpy(row.reshape(*input.shape, -1))  # [1, 1, D]
         x = super().forward(input)
         return x if self.scale == 1 else x * self.scale
 
@@ -79,19 +70,6 @@ class OneHot(nn.Module):
         return F.embedding(tokens, self.unit)  # [B, T, V]
 
 
-class Affine(nn.Linear):
-    """y = W x + b at every position."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        if input.dim() == 3 and input.numel() == input.size(2) and not torch.is_grad_enabled():
-            weights = arrays(self, Affine, input.dtype, "weight") if plain(input, input) else None
-            if weights is not None:
-                return torch.from_numpy(affine(weights, input.numpy()[0, 0])[None, None])  # [1, 1, D']
-        if not bare(self, Affine, "weight"):
-            return super().forward(input)
-        return packed.linear(input, self.weight, self.bias)
-
-
 class TiedHead(nn.Module):
     """logits = h E^T + b, where E is the embedding table of the input."""
 
@@ -102,7 +80,7 @@ class TiedHead(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         E: Tensor = self.table.module.weight  # type: ignore[assignment]
-        return packed.linear(h, E[: len(self.bias)], self.bias)  # [B, T, V]
+        return F.linear(h, E[: len(self.bias)], self.bias)  # [B, T, V]
 
     def tick_multiply_adds(self, position: int) -> int:
         """As a head with a table of its own."""

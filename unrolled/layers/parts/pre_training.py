@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from unrolled.layers.parts.embedding import Affine, Table, TiedHead
+from unrolled.layers.parts.embedding import Table, TiedHead
 
 
 class PreTraining(nn.Module):
@@ -24,7 +24,7 @@ class PreTraining(nn.Module):
         super().__init__()
         own = width if table is None else table.embedding_dim
         self.transform, self.norm = nn.Linear(width, own), nn.LayerNorm(own, eps=1e-12)
-        self.tokens: nn.Module = Affine(own, n_tokens) if table is None else TiedHead(table, n_tokens)
+        self.tokens: nn.Module = nn.Linear(own, n_tokens) if table is None else TiedHead(table, n_tokens)
         self.pooler = nn.Linear(width, width) if n_whole else None
         self.whole = nn.Linear(width, n_whole) if n_whole else None
 

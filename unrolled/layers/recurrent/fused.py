@@ -1,9 +1,8 @@
 """The fast scan: for every cell the quickest way that is known, by the exact class of the cell.
 
 Elman, the linear unit, both GRUs and LSTM run through `unrolled.kernels`, without a graph node per tick; a memoryless
-cell does all ticks at once; the others run through `loop`. A single tick without gradients has its own short ways
-(`tick`). A cell with hooks or with parameters that are not its own (pruned, parametrised) is called tick
-by tick. Second derivatives are those of the equations, as slow as `loop`.
+cell does all ticks at once; the others run through `loop`. A cell with hooks or with parameters that are not its own
+(pruned, parametrised) is called tick by tick. Second derivatives are those of the equations, as slow as `loop`.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import warnings
 import torch
 from torch import Tensor
 
+from unrolled.core.bare import bare
 from unrolled.kernels.book_gru import book_gru
 from unrolled.kernels.elman import elman
 from unrolled.kernels.gru import gru
@@ -29,7 +29,6 @@ from unrolled.layers.recurrent.cells import (
     identity,
 )
 from unrolled.layers.recurrent.scan import Scan, check_sizes, loop
-from unrolled.layers.recurrent.tick import TICKS, bare, tick
 
 ACTIVATIONS: dict[Activation, str] = {  # those that the kernel has
     torch.tanh: "tanh", torch.relu: "relu", torch.sigmoid: "sigmoid", identity: "identity",
@@ -83,10 +82,9 @@ KERNELS: dict[type[Cell], Scan] = {  # by exact class: a subclass may have chang
 def fused(cell: Cell, x: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
     """The fastest way that is known for this cell; the state given is never modified."""
     check_sizes(cell, x, h0)
-    if torch._C._is_tracing():  # a trace holds operations of torch alone
+    if torch._C._is_tracing() or torch._C._are_functorch_transforms_active():  # these know operations of torch alone
         return loop(cell, x, h0)
-    if x.shape[1] == 1 and not torch.is_grad_enabled():
-        return TICKS.get(type(cell), tick)(cell, x, h0)
-    if not bare(cell, type(cell)):
+    one = x.shape[1] == 1 and not torch.is_grad_enabled()  # for a single tick a kernel costs more than it saves
+    if one or not bare(cell):
         return loop(cell, x, h0)
     return KERNELS.get(type(cell), loop)(cell, x, h0)

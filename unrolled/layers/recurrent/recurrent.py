@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -48,12 +48,11 @@ class Recurrent(Causal):
             state = self.initial_state(x)
         if tracing():
             self._note(x, state)
-        cell: Any = self._modules["cell"]  # self.cell would cost a tick a tenth of its time
-        return self.scan(cell, x, state)
+        return self.scan(self.cell, x, state)
 
     def _received(self, state: State, rows: int) -> State:
         """Of the cell's own width; it is never written into, whatever graph it belongs to."""
-        N: Any = self._modules["cell"].state_size  # type: ignore[union-attr]
+        N = self.cell.state_size
         if not isinstance(state, Tensor) or state.shape != (rows, N):
             found = list(state.shape) if isinstance(state, Tensor) else type(state).__name__
             raise UsageError(
