@@ -52,7 +52,11 @@ EXPORT int64_t recurrence_room(int kind, int backward, int64_t B, int64_t N, int
     EXPORT int diagonal_forward_##NAME(int64_t B, int64_t T, int64_t N, const S* a, const S* b, const S* h_0, S* h);   \
     /* g = dC/dh [B, T, N] -> da, db [B, T, N], dh_0 [B, N] */                                                         \
     EXPORT int diagonal_backward_##NAME(int64_t B, int64_t T, int64_t N, const S* a, const S* h_0, const S* h,         \
-                                        const S* g, S* da, S* db, S* dh_0);
+                                        const S* g, S* da, S* db, S* dh_0);                                            \
+    /* the n best continuations of L examples with w beams each, best first: logits y [L w, V], log p of the beams     \
+       [L, w] -> log p of the whole [L, n] and beam * V + token [L, n]; NO_CHOICE where logits are not finite */       \
+    EXPORT int likeliest_##NAME(int64_t L, int64_t w, int64_t V, int64_t n, const S* y, const double* log_p,           \
+                                double* values, int64_t* places);
 
 DECLARE(float, f32)
 DECLARE(double, f64)

@@ -53,10 +53,10 @@ template <class S, int N>
 static void panel(int64_t rows, const S* A, int64_t lda, const S* P, int64_t K, S* C, int64_t ldc) {
     for (; rows >= ROWS; rows -= ROWS, A += ROWS * lda, C += ROWS * ldc) tile<S, ROWS, N>(A, lda, P, K, C, ldc);
 #if ROWS == 8
-    if (rows >= 4) {
-        tile<S, 4, N>(A, lda, P, K, C, ldc);
-        rows -= 4, A += 4 * lda, C += 4 * ldc;
-    }
+    if (rows == 7) tile<S, 7, N>(A, lda, P, K, C, ldc);
+    if (rows == 6) tile<S, 6, N>(A, lda, P, K, C, ldc);
+    if (rows == 5) tile<S, 5, N>(A, lda, P, K, C, ldc);
+    if (rows == 4) tile<S, 4, N>(A, lda, P, K, C, ldc);
 #endif
 #if ROWS > 3
     if (rows == 3) tile<S, 3, N>(A, lda, P, K, C, ldc);

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import torch
 
 from unrolled.decode.likeliest import BLOCK, Continuations, likeliest, log_sum_exp, without
+from unrolled.kernels import native
+
+
+@pytest.fixture(autouse=True, params=["off", *(each for each in native.built() if each in native.allowed()[0])])
+def level(request: pytest.FixtureRequest) -> Iterator[str]:
+    with native.using(request.param):
+        yield request.param
 
 
 @pytest.mark.parametrize("V", [2, BLOCK, 3 * BLOCK, 40 * BLOCK, 40 * BLOCK + 17])
@@ -43,6 +51,23 @@ def test_the_best_may_stand_behind_the_last_block_of_any_beam(beam: int) -> None
     y[3 + beam, V - 1] = 30.0
     best = likeliest(y, np.zeros((2, 3)), 2)
     assert (best.beam[1, 0], best.token[1, 0]) == (beam, V - 1)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_logits_that_are_not_finite_come_first(bad: float) -> None:
+    """So that the search sees them."""
+    y = torch.zeros(2, 20)
+    y[1, 3] = bad
+    assert not np.isfinite(likeliest(y, np.zeros((1, 2)), 3).log_p[0, 0])
+
+
+def test_double_precision_and_excluded_tokens() -> None:
+    y = torch.randn(4, 300, generator=torch.Generator().manual_seed(1)).double()
+    y[:, 7:] = -math.inf
+    best = likeliest(y, np.zeros((2, 2)), 10)
+    wanted = y.log_softmax(-1).view(2, 600).topk(10)
+    np.testing.assert_allclose(best.log_p, wanted.values.numpy(), atol=1e-12)
+    assert (best.token < 7).all()
 
 
 def test_the_normaliser_is_as_good_as_in_double_precision() -> None:

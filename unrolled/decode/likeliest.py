@@ -9,6 +9,7 @@ the largest maxima, of which there are few.
 
 from __future__ import annotations
 
+import ctypes
 import math
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from unrolled.kernels import native
 
 BLOCK = 64  # logits that are looked at by their maximum first
 
@@ -49,6 +52,8 @@ def likeliest(y: Tensor, log_p: NDArray[np.float64], n: int) -> Continuations:
     """
     L, w = log_p.shape
     V, n = y.shape[-1], min(n, w * y.shape[-1])
+    if (found := _natively(y, log_p, n)) is not None:
+        return found
     offset = torch.from_numpy(log_p).to(y.device, wide(y.device)).view(-1) - log_sum_exp(y)  # [L w]
     n_blocks = V // BLOCK
     if w * n_blocks <= 2 * n:
@@ -70,6 +75,20 @@ def likeliest(y: Tensor, log_p: NDArray[np.float64], n: int) -> Continuations:
     return _sorted(best.values, places.gather(1, best.indices), V)
 
 
+def _natively(y: Tensor, log_p: NDArray[np.float64], n: int) -> Continuations | None:
+    """The same in one call; None where there is no native code for it, or logits are not finite."""
+    library = native.serving(y)
+    if library is None or y.numel() == 0:
+        return None
+    (L, w), V = log_p.shape, y.shape[-1]
+    y, log_p = y.contiguous(), np.ascontiguousarray(log_p)
+    values, places = np.empty((L, n)), np.empty((L, n), np.int64)
+    sizes = map(ctypes.c_int64, (L, w, V, n))
+    arrays = map(ctypes.c_void_p, (y.data_ptr(), log_p.ctypes.data, values.ctypes.data, places.ctypes.data))
+    fault = native.function(library, f"likeliest_{native.NAMES[y.dtype]}")(*sizes, *arrays)
+    return None if fault else Continuations(values, places // V, places % V)
+
+
 def _sorted(values: Tensor, places: Tensor, V: int) -> Continuations:
     log_p: NDArray[np.float64] = values.cpu().double().numpy()  # [L, n]
     place: NDArray[np.int64] = places.cpu().numpy()
@@ -78,6 +97,8 @@ def _sorted(values: Tensor, places: Tensor, V: int) -> Continuations:
 
 def without(best: Continuations, banned: NDArray[np.bool_], n: int) -> Continuations:
     """The first n of each example that are not banned [L, m]; where there are fewer, the others have log p = -inf."""
+    if not banned.any() and banned.shape[1] >= n:
+        return Continuations(*(part[:, :n] for part in best))
     order = np.argsort(banned, axis=1, kind="stable")[:, :n]
     log_p = np.take_along_axis(np.where(banned, -math.inf, best.log_p), order, 1)
     beam, token = np.take_along_axis(best.beam, order, 1), np.take_along_axis(best.token, order, 1)
