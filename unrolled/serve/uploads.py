@@ -149,9 +149,10 @@ def without_places(value: Any, folder: Path) -> Any:
 
 
 def suffixes() -> list[str]:
-    """The ends of names of files that can be read."""
-    known = [suffix for name in discover.readers.names() for suffix in discover.readers.declaration(name).suffixes]
-    return list(dict.fromkeys([*TEXTS, *known]))
+    """The ends of names of files of which one alone is data; tables first."""
+    known = [discover.readers.declaration(name) for name in discover.readers.names()]
+    known = sorted((each for each in known if not each.many), key=lambda each: each.gives != "table")
+    return list(dict.fromkeys([*(suffix for each in known for suffix in each.suffixes), *TEXTS]))
 
 
 def plain_name(name: str) -> str:

@@ -1,6 +1,6 @@
 // Room 1: a file of the visitor, what is understood of it, and a comparison of models on it.
 
-import {choice, field, fill, make, message} from "../make.js";
+import {choice, field, fill, make, message, tabled} from "../make.js";
 
 export const title = "Your data";
 
@@ -107,12 +107,10 @@ function choices(facts, may, now, again) {
   return make("div", {class: "row"}, parts);
 }
 
-// A table in a region that can be scrolled by the keyboard.
 function table(name, head, rows) {
-  return make("div", {class: "scroll", role: "region", tabindex: 0, "aria-label": name}, make("table", {},
-    make("thead", {}, make("tr", {}, head.map((each) => make("th", {scope: "col"}, each)))),
-    make("tbody", {}, rows.map((row) => make("tr", {}, row.map((cell, i) => (
-      i ? make("td", {class: typeof cell === "number" ? "number" : null}, cellText(cell)) : make("th", {scope: "row"}, cellText(cell)))))))));
+  const numbers = head.map((_, i) => i).filter((i) => rows.length && rows.every((row) => typeof row[i] === "number"));
+  return tabled(name, head, rows.map((row) => make("tr", {}, row.map((cell, i) => (
+    i ? make("td", {class: numbers.includes(i) ? "number" : null}, cellText(cell)) : make("th", {scope: "row"}, cellText(cell)))))), numbers);
 }
 
 function cellText(value) {
@@ -152,7 +150,7 @@ function notes(facts) {
 
 // One button that starts a comparison, with the time that it may take.
 function starting(sent, facts, now, app, may) {
-  const minutes = make("input", {id: "minutes", type: "number", min: 0.25, step: 0.25, max: may.seconds / 60,
+  const minutes = make("input", {id: "minutes", type: "number", min: 0.1, step: "any", max: may.seconds / 60,
     value: Math.min(5, may.seconds / 60), required: true});
   const said = make("div", {"aria-live": "assertive"});
   const form = make("form", {class: "panel", onsubmit: async (event) => {

@@ -1,7 +1,7 @@
 // Room 2: models in the same time on the same data: curves as they come, the baselines, and what came of it.
 
 import {bars, line, short} from "../draw.js";
-import {choice, field, fill, make, message} from "../make.js";
+import {choice, field, fill, make, message, tabled} from "../make.js";
 
 export const title = "Race";
 
@@ -115,13 +115,13 @@ class Race {
     const models = runs.filter((run) => run.kind === "model");
     const colours = Object.fromEntries(models.map((run, i) => [run.folder, i]));
     const baselines = runs.filter((run) => run.kind === "baseline" && Number.isFinite(run.valid));
-    baselines.forEach((run, i) => { colours[run.folder] = 6 + (models.length + i) % 2; });
     const host = this.parts.curves.querySelector(".drawing") || make("div", {class: "drawing"});
     if (!host.parentElement) fill(this.parts.curves, make("h2", {}, "Score on validation data"),
       make("figure", {}, host, make("figcaption", {}, "Each curve is a model; dashed lines are baselines. Test data is not used before the end.")));
     line(host, models.filter((run) => run.curve.length).map((run) => ({name: run.folder, points: run.curve})), {
       title: `Validation ${this.metric || "score"} of each model over time`, x: "seconds", y: this.metric || "", colours,
-      lines: baselines.map((run) => ({name: run.label, value: run.valid})).map((each, i) => ({...each, name: each.name}))});
+      lines: baselines.map((run) => ({name: run.label, value: run.valid})),
+      xRange: [0, UNDER_WAY.includes(this.state) && this.plan.budget ? this.plan.budget : Math.max(1, ...models.flatMap((run) => run.curve.map((point) => point[0])))]});
     this.drawTable(runs);
     this.drawSamples(models);
     fill(this.parts.notes, this.notes.length ? make("details", {}, make("summary", {}, `Notes (${this.notes.length})`),
@@ -164,7 +164,7 @@ class Race {
       make("td", {}, run.state), make("td", {class: "number"}, `${Math.round(run.share * 100)} %`),
       make("td", {class: "number"}, short(run.curve.length ? Math.min(...run.curve.map((point) => point[1])) : run.valid ?? NaN)),
       make("td", {class: "number"}, run.speed && run.state === "training" ? `${short(run.speed)}/s` : "")));
-    fill(this.parts.table, make("h2", {}, "Runs"), scrolled("Runs", ["run", "state", "done", `best ${this.metric || "score"}`, "positions"], rows));
+    fill(this.parts.table, make("h2", {}, "Runs"), tabled("Runs", ["run", "state", "done", `best ${this.metric || "score"}`, "positions"], rows, [2, 3, 4]));
   }
 
   drawSamples(models) {
@@ -230,13 +230,8 @@ class Race {
       make("td", {class: "number"}, row.interval ? `${short(row.interval[0])} to ${short(row.interval[1])}` : ""),
       make("td", {class: "number"}, row.parameters === null ? "" : row.parameters.toLocaleString("en")),
       make("td", {}, row.failed || row.not_trained || row.stopped || "")));
-    return [figure, scrolled("Scores", ["model", `valid ${about.criterion || ""}`, `${about.split || "test"} ${about.score || ""}`, "95 % interval", "parameters", "remark"], rows)];
+    return [figure, tabled("Scores", ["model", `valid ${about.criterion || ""}`, `${about.split || "test"} ${about.score || ""}`, "95 % interval", "parameters", "remark"], rows, [1, 2, 3, 4])];
   }
-}
-
-function scrolled(name, head, rows) {
-  return make("div", {class: "scroll", role: "region", tabindex: 0, "aria-label": name}, make("table", {},
-    make("thead", {}, make("tr", {}, head.map((each) => make("th", {scope: "col"}, each)))), make("tbody", {}, rows)));
 }
 
 function clock(seconds) {
