@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from unrolled.core.errors import UsageError
+from unrolled.core.errors import UnrolledError, UsageError
 from unrolled.runs.selection import read_table, run_at
-from unrolled.runs.storage.directory import CONFIG, TABLE
+from unrolled.runs.storage.directory import CONFIG, TABLE, RunDirectory
 
 MOST = 1000  # runs
 WEIGHTS = "model.safetensors"
@@ -28,15 +29,15 @@ class Place(NamedTuple):
         return weights.stat().st_size if weights.is_file() else 0
 
 
-def find(paths: Iterable[str]) -> dict[str, Place]:
-    """The runs at some places by name, the first name of a path first.
+def find(paths: Iterable[str], growing: Iterable[str] = ()) -> dict[str, Place]:
+    """The runs at some places by name, the first name of a path first; folders that grow may still be empty.
 
     A comparison is served under its name by the model that it selected, and each of its runs as NAME.RUN.
     """
     found: dict[str, Place] = {}
-    for path in paths:
+    for path, may_be_empty in [*((each, False) for each in paths), *((each, True) for each in growing)]:
         some = list(_in(Path(path)))
-        if not some:
+        if not some and not may_be_empty:
             raise UsageError(f"{path}: neither a run directory, nor a comparison, nor a folder that holds such")
         for name, place in some:
             if name in found and found[name].path != place:
@@ -45,6 +46,28 @@ def find(paths: Iterable[str]) -> dict[str, Place]:
             if len(found) > MOST:
                 raise UsageError(f"{path}: there are more than {MOST} runs; name those to serve")
     return found
+
+
+def folders(paths: Iterable[str]) -> list[Path]:
+    """The folders at some places, and those directly in them."""
+    places = [Path(path) for path in paths if Path(path).is_dir()]
+    inner = [each for place in places for each in sorted(place.iterdir()) if each.is_dir() and not each.is_symlink()]
+    return [*places, *inner][: 10 * MOST]
+
+
+def about(place: Place) -> dict[str, Any]:
+    """What is known of a run without opening it: its task and model, and whether it is a comparison."""
+    return {"run": place.name, **_settings(place.path, place.path.stat().st_mtime_ns if place.path.is_dir() else 0)}
+
+
+@lru_cache(4 * MOST)
+def _settings(path: Path, changed: int) -> dict[str, Any]:
+    try:
+        config = RunDirectory(run_at(path)).read_config()
+    except UnrolledError:  # told when it is opened
+        config = {}
+    facts = {name: value if isinstance(value := config.get(name), str) else None for name in ("task", "model")}
+    return {**facts, "is_comparison": (path / TABLE).is_file()}
 
 
 def _in(path: Path) -> Iterator[tuple[str, Path]]:
