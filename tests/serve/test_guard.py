@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from unrolled.decode import rollout
 from unrolled.decode.together import Together, Token
 from unrolled.engine import stepper
 from unrolled.kernels import native
-from unrolled.serve import impatient, start
+from unrolled.serve import impatient, page, start
 from unrolled.serve.counted import Counted
 from unrolled.serve.found import find
 from unrolled.serve.hosted import Hosted
@@ -268,10 +269,18 @@ def test_a_verb_stops_when_nobody_waits(
 
 
 def test_the_page_loads_nothing_from_elsewhere(client: httpx.Client) -> None:
-    answer = client.get("/")
-    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
-    assert "http" not in answer.text.replace("https://json-schema.org", "") and "src=" not in answer.text
-    assert "innerHTML" not in answer.text and answer.headers["X-Content-Type-Options"] == "nosniff"
+    for path in ("/", "/addresses", *(f"/page/{name}" for name in page.files())):
+        answer = client.get(path)
+        assert answer.status_code == 200 and "default-src 'self'" in answer.headers["Content-Security-Policy"]
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "unsafe" not in answer.headers["Content-Security-Policy"]
+        named = re.findall(r"https?://\S+", answer.text)
+        assert [each for each in named if "http://www.w3.org/2000/svg" not in each] == []
+        for reads_html in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "<style", "style="):
+            assert reads_html not in answer.text, (path, reads_html)
+    assert all('<script type="module" src=' in client.get(path).text for path in ("/", "/addresses"))
+    for bad in ("../guard.py", "..%2fguard.py", "", "rooms", "rooms/../../guard.py", "/etc/passwd"):
+        assert client.get(f"/page/{bad}").status_code == 404
 
 
 def test_text_is_text(client: httpx.Client) -> None:

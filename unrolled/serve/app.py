@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI, Request, WebSocket
-from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
 import unrolled
 from unrolled.core import discover
-from unrolled.serve import completion_request, live, page, sessions, verb_calls
+from unrolled.serve import completion_request, found, live, page, sessions, verb_calls
+from unrolled.serve.addresses import Handler, add, inlined, while_connected
 from unrolled.serve.body import read_body
 from unrolled.serve.completions import Answering
 from unrolled.serve.embeddings import Embedding, Embeddings
-from unrolled.serve.guard import ENDPOINT, Guard
+from unrolled.serve.guard import Guard
 from unrolled.serve.hosted import Hosted
-from unrolled.serve.log import write
 from unrolled.serve.refused import Refused, refusal_of
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 def make_app(hosted: Hosted, hosts: Collection[str], token: str | None) -> Guard:
@@ -41,9 +40,10 @@ def make_app(hosted: Hosted, hosts: Collection[str], token: str | None) -> Guard
         title="unrolled", version=unrolled.__version__, docs_url=None, redoc_url=None, lifespan=lifespan,
         redirect_slashes=False, strict_content_type=False,
     )  # fmt: skip
-    app.state.runs = list(hosted.places)
+    app.state.names = {"run": list(hosted.places), "file": list(page.files())}
     app.add_exception_handler(HTTPException, _not_here)
     hosted.counted.gauges["unrolled_runs_loaded"] = lambda: len(hosted)
+    _add_page(app)
     _add_facts(app, hosted)
     _add_openai(app, hosted)
     _add_verbs(app, hosted)
@@ -63,59 +63,26 @@ async def _not_here(request: Request, error: Exception) -> Response:
     return JSONResponse(refused.as_json(), refused.status, dict(error.headers or {}))
 
 
-def _add(
-    app: FastAPI, method: str, path: str, summary: str, handle: Handler, schema: dict[str, Any] | None = None
-) -> None:
-    """An address; whatever goes wrong is answered with one sentence."""
+def _add_page(app: FastAPI) -> None:
+    def sent(name: str) -> Response:
+        one = page.files().get(name)
+        if one is None:
+            raise Refused(404, "the page has no file of that name")
+        return Response(one.text, media_type=one.kind, headers={"Content-Security-Policy": page.POLICY})
 
-    async def answered(request: Request) -> Response:
-        request.scope[ENDPOINT] = path
-        try:
-            return await handle(request)
-        except Exception as error:
-            refused = refusal_of(error)
-            if refused is None:
-                write("unexpected", endpoint=path, error=repr(error)[:500])
-                refused = Refused(500, f"internal error, please report it: {type(error).__name__}")
-            return JSONResponse(refused.as_json(), refused.status, refused.headers)
+    def of_html(name: str) -> Handler:
+        async def handle(request: Request) -> Response:
+            return sent(name)
 
-    answered.__name__ = f"{method.lower()} {path}"
-    extra: dict[str, Any] = {"parameters": [_parameter(name, app.state.runs) for name in _parameters(path)]}
-    if schema is not None:
-        extra["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
-    app.add_api_route(
-        path, answered, methods=[method], summary=summary, openapi_extra=extra, response_model=None,
-        responses={"4XX": {"description": "What is wrong, in a sentence."}},
-    )  # fmt: skip
+        return handle
 
+    async def file(request: Request) -> Response:
+        return sent(request.path_params["file"])
 
-def _parameters(path: str) -> list[str]:
-    return [part[1:-1] for part in path.split("/") if part.startswith("{")]
-
-
-def _parameter(name: str, runs: list[str]) -> dict[str, Any]:
-    schema = {"type": "string"} | ({"enum": runs} if name == "run" else {})
-    return {"name": name, "in": "path", "required": True, "schema": schema}
-
-
-async def while_connected(request: Request, work: Awaitable[Any], job: Any) -> Any:
-    """What some work gives; it is stopped when the client has gone."""
-    task = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_gone(request))
-    try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise Refused(499, "the client has gone")
-        return task.result()
-    finally:
-        job.cancel()
-        task.cancel()
-        gone.cancel()
-
-
-async def _gone(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+    add(app, "GET", "/", "The web page.", of_html(page.HTML["/"]))
+    for path in page.HTML.keys() - {"/"}:
+        add(app, "GET", path, "A page with all addresses, which can be tried there.", of_html(page.HTML[path]))
+    add(app, "GET", "/page/{file:path}", "A file of the web page.", file)
 
 
 def _add_facts(app: FastAPI, hosted: Hosted) -> None:
@@ -125,13 +92,8 @@ def _add_facts(app: FastAPI, hosted: Hosted) -> None:
     async def metrics(request: Request) -> Response:
         return PlainTextResponse(hosted.counted.text(), media_type="text/plain; version=0.0.4")
 
-    async def shown(request: Request) -> Response:
-        return HTMLResponse(page.text(), headers={"Content-Security-Policy": page.policy()})
-
-    _add(app, "GET", "/health", "Whether the server runs.", health)
-    _add(app, "GET", "/metrics", "Counters, in the text format of Prometheus.", metrics)
-    for path in ("/", "/docs"):
-        _add(app, "GET", path, "A page with all addresses, which can be tried there.", shown)
+    add(app, "GET", "/health", "Whether the server runs.", health)
+    add(app, "GET", "/metrics", "Counters, in the text format of Prometheus.", metrics)
 
 
 def _add_openai(app: FastAPI, hosted: Hosted) -> None:
@@ -161,17 +123,17 @@ def _add_openai(app: FastAPI, hosted: Hosted) -> None:
         embedding = Embedding(hosted, await read_body(request, hosted.limits))
         return JSONResponse(await while_connected(request, embedding.whole(), embedding.job))
 
-    _add(app, "GET", "/v1/models", "The runs that are served.", models)
-    _add(app, "GET", "/v1/models/{run}", "One run.", model)
-    _add(
+    add(app, "GET", "/v1/models", "The runs that are served.", models)
+    add(app, "GET", "/v1/models/{run}", "One run.", model)
+    add(
         app,
         "POST",
         "/v1/completions",
         "Texts that continue prompts.",
         completions,
-        _inlined(completion_request.schema()),
+        inlined(completion_request.schema()),
     )
-    _add(app, "POST", "/v1/embeddings", "Vectors of texts.", embeddings, _inlined(Embeddings.model_json_schema()))
+    add(app, "POST", "/v1/embeddings", "Vectors of texts.", embeddings, inlined(Embeddings.model_json_schema()))
 
 
 async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -187,23 +149,10 @@ async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[byte
         await rest.aclose()  # type: ignore[attr-defined]
 
 
-def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema without references."""
-    found = schema.pop("$defs", {})
-
-    def placed(value: Any) -> Any:
-        if isinstance(value, dict) and "$ref" in value:
-            return placed(found[value["$ref"].split("/")[-1]])
-        if isinstance(value, dict):
-            return {key: placed(each) for key, each in value.items()}
-        return [placed(each) for each in value] if isinstance(value, list) else value
-
-    return dict(placed(schema))
-
-
 def _add_verbs(app: FastAPI, hosted: Hosted) -> None:
     async def runs(request: Request) -> Response:
-        return JSONResponse({"runs": list(hosted.places)})
+        about = await run_in_threadpool(lambda: [found.about(place) for place in hosted.places.values()])
+        return JSONResponse({"runs": list(hosted.places), "about": about})
 
     async def one(request: Request) -> Response:
         name = hosted.require(request.path_params["run"]).name
@@ -230,15 +179,15 @@ def _add_verbs(app: FastAPI, hosted: Hosted) -> None:
 
         return handle
 
-    _add(app, "GET", "/runs", "Names of the runs.", runs)
-    _add(app, "GET", "/runs/{run}", "What a run is, and what it can do.", one)
+    add(app, "GET", "/runs", "Names of the runs, and the task and model of each.", runs)
+    add(app, "GET", "/runs/{run}", "What a run is, and what it can do.", one)
     for verb in discover.verbs.names():
         spec = discover.verb(verb)
-        schema = _inlined(verb_calls.schema_of(spec))
-        _add(app, "POST", f"/runs/{{run}}/{verb}", spec.summary, of_verb(verb), schema)
+        schema = inlined(verb_calls.schema_of(spec))
+        add(app, "POST", f"/runs/{{run}}/{verb}", spec.summary, of_verb(verb), schema)
     for question in discover.questions.names():
-        summary, schema = discover.question(question).summary, _inlined(verb_calls.question_schema(question))
-        _add(app, "POST", f"/runs/{{run}}/inspect/{question}", summary, of_question(question), schema)
+        summary, schema = discover.question(question).summary, inlined(verb_calls.question_schema(question))
+        add(app, "POST", f"/runs/{{run}}/inspect/{question}", summary, of_question(question), schema)
 
 
 def _about(name: str, run: Any) -> dict[str, Any]:
@@ -277,11 +226,11 @@ def _add_sessions(app: FastAPI, hosted: Hosted, kept: sessions.Sessions) -> None
         await live.talk(socket, hosted, kept)
 
     room, one = "/runs/{run}/sessions", "/runs/{run}/sessions/{session}"
-    _add(app, "POST", room, "Open a session.", opened, sessions.Opening.model_json_schema())
-    _add(app, "POST", f"{one}/push", "Push rows; the results that there are now.", push,
+    add(app, "POST", room, "Open a session.", opened, sessions.Opening.model_json_schema())
+    add(app, "POST", f"{one}/push", "Push rows; the results that there are now.", push,
          sessions.Pushing.model_json_schema())  # fmt: skip
-    _add(app, "POST", f"{one}/end", "End a series; the results that are still owed.", end)
-    _add(app, "POST", f"{one}/ahead", "What a verb makes of the stream so far.", ahead,
+    add(app, "POST", f"{one}/end", "End a series; the results that are still owed.", end)
+    add(app, "POST", f"{one}/ahead", "What a verb makes of the stream so far.", ahead,
          sessions.Ahead.model_json_schema())  # fmt: skip
-    _add(app, "DELETE", one, "Close a session.", closed)
+    add(app, "DELETE", one, "Close a session.", closed)
     app.add_api_websocket_route("/runs/{run}/live", websocket)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from unrolled.core.errors import UsageError
+from unrolled.core.errors import UnrolledError, UsageError
 from unrolled.runs.selection import read_table, run_at
-from unrolled.runs.storage.directory import CONFIG, TABLE
+from unrolled.runs.storage.directory import CONFIG, TABLE, RunDirectory
 
 MOST = 1000  # runs
 WEIGHTS = "model.safetensors"
@@ -45,6 +46,21 @@ def find(paths: Iterable[str]) -> dict[str, Place]:
             if len(found) > MOST:
                 raise UsageError(f"{path}: there are more than {MOST} runs; name those to serve")
     return found
+
+
+def about(place: Place) -> dict[str, Any]:
+    """What is known of a run without opening it: its task and model, and whether it is a comparison."""
+    return {"run": place.name, **_settings(place.path, place.path.stat().st_mtime_ns if place.path.is_dir() else 0)}
+
+
+@lru_cache(4 * MOST)
+def _settings(path: Path, changed: int) -> dict[str, Any]:
+    try:
+        config = RunDirectory(run_at(path)).read_config()
+    except UnrolledError:  # told when it is opened
+        config = {}
+    facts = {name: value if isinstance(value := config.get(name), str) else None for name in ("task", "model")}
+    return {**facts, "is_comparison": (path / TABLE).is_file()}
 
 
 def _in(path: Path) -> Iterator[tuple[str, Path]]:

@@ -27,7 +27,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 GRACE = 5.0  # seconds beyond the limit of a request, for its answer to be read
 ENDPOINT = "unrolled.endpoint"  # in a scope: the address that answers, as it is declared
-OPEN = frozenset({"/health", "/", "/docs"})  # need no token
+OPEN = frozenset({"/health", "/", "/docs", "/addresses"})  # need no token, and neither do the files of the page
+FILES = "/page/"
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1", "[::1]"})
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -104,7 +105,7 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and host_of(urlsplit(origin).netloc) != host:
             raise Refused(403, "requests from pages of other sites are refused", "origin")
-        if self._token is None or scope["path"] in OPEN:
+        if self._token is None or scope["path"] in OPEN or scope["path"].startswith(FILES):
             return
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token.encode()):

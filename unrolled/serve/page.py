@@ -1,33 +1,37 @@
-"""The page of a server: all its addresses, with nothing from elsewhere. Imports no torch."""
+"""The files of the web page, read when the server starts: an address names one of them, never a place. Imports no torch."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from unrolled.core.opening import CODE, read_text
 
-PAGE = Path(__file__).parent / "page.html"
+FOLDER = Path(__file__).parent / "page"
+KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+HTML = {"/": "index.html", "/addresses": "addresses.html", "/docs": "addresses.html"}
+POLICY = (
+    "default-src 'self'; img-src 'self' data: blob:; media-src 'self' data: blob:; object-src 'none'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)  # what a browser may load for the page: files and answers of this server, and pictures that the page itself makes
+
+
+class PageFile(NamedTuple):
+    """A file of the page as it is sent."""
+
+    kind: str
+    text: str
 
 
 @cache
-def text() -> str:
-    return read_text(PAGE, CODE, within=PAGE.parent)
-
-
-@cache
-def policy() -> str:
-    """What a browser may load for the page: its own script and style, and answers of this server."""
-    found = {tag: re.findall(rf"<{tag}>(.*?)</{tag}>", text(), re.DOTALL) for tag in ("script", "style")}
-    allowed = {tag: " ".join(f"'sha256-{_digest(each)}'" for each in parts) for tag, parts in found.items()}
-    return (
-        f"default-src 'none'; connect-src 'self'; script-src {allowed['script']}; style-src {allowed['style']}; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
-
-
-def _digest(part: str) -> str:
-    return base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()
+def files() -> Mapping[str, PageFile]:
+    """The files of the page by their names, such as rooms/data.js."""
+    found = {
+        path.relative_to(FOLDER).as_posix(): PageFile(KINDS[path.suffix], read_text(path, CODE, within=FOLDER))
+        for path in sorted(FOLDER.rglob("*"))
+        if path.suffix in KINDS
+    }
+    assert set(HTML.values()) <= set(found)
+    return found
