@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 from torch import Tensor
 
 from unrolled.core.batch import Batch
@@ -106,6 +107,18 @@ class Guess(NamedTuple):
     why: str
 
 
+Form = Literal["text", "words", "numbers", "pattern", "image", "sound", "pen", "frames"]
+"""How people give an input: typed, as numbers, painted, or picked from a file."""
+
+
+class Offered(NamedTuple):
+    """An input to begin with, as verbs take it in JSON."""
+
+    form: Form
+    value: Any
+    rate: int | None = None  # of sound: samples a second
+
+
 class Explained(NamedTuple):
     """An answer that a model gave, as a function: what is asked of an explanation is what moved it."""
 
@@ -161,6 +174,18 @@ class Sampler(Protocol):
     notes: list[str]  # what differs from what was asked for, such as a smaller batch
 
     def batch(self, step: int) -> Batch: ...
+
+
+def offered(value: Any) -> Offered:
+    """What can be told of an input by itself: a text, words, or numbers.
+
+    >>> offered("a text").form, offered(["two", "words"]).form, offered([[0.5], [1.0]]).form
+    ('text', 'words', 'numbers')
+    """
+    if isinstance(value, str):
+        return Offered("text", value)
+    values = value.tolist() if isinstance(value, np.ndarray) else list(value)
+    return Offered("words" if values and isinstance(values[0], str) else "numbers", values)
 
 
 class Task:
@@ -397,3 +422,7 @@ class Task:
     def input_of(self, line: Mapping[str, Any]) -> Any:
         """The input of a line of `predictions`, as `example` takes it."""
         raise NotImplementedError
+
+    def offered(self, value: Any) -> Offered:
+        """An input of `input_of` for people who type, draw or pick one."""
+        return offered(value)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from unrolled.core import discover
-from unrolled.core.errors import UsageError
-from unrolled.core.verb import VerbSpec
+from unrolled.core.errors import UnrolledError, UsageError
+from unrolled.core.verb import VerbSpec, WritesTokens
 from unrolled.runs.run import Run
 from unrolled.serve.hosted import Hosted
 from unrolled.serve.job import Job
@@ -84,9 +84,43 @@ def inspect(hosted: Hosted, name: str, question: str, body: dict[str, Any]) -> J
 
     def start(run: Run) -> Iterator[Any]:
         answer = run.inspect(question, value, values)
-        yield plain({"reading": answer.reading, "numbers": answer.numbers, "arrays": answer.arrays})
+        pictures = [picture.model_dump(mode="json") for picture in answer.pictures]
+        found = {"reading": answer.reading, "numbers": answer.numbers, "arrays": answer.arrays, "pictures": pictures}
+        yield plain(found)
 
     return hosted.ask(name, start)
+
+
+def about(name: str, run: Run) -> dict[str, Any]:
+    """What a run is, what it can do, and an input to begin with."""
+    able = {verb: run.why_not(verb) for verb in discover.verbs.names()}
+    asked = {question: run.unanswered(question) for question in discover.questions.names()}
+    read = run.task.vocabularies().get("decoder.embedding")
+    return {
+        "run": name,
+        "task": run.config.task,
+        "model": run.config.model,
+        "verbs": [verb for verb, why in able.items() if why is None],
+        "not_possible": {verb: why for verb, why in able.items() if why is not None},
+        "takes": {verb: discover.verb(verb).takes for verb in able},
+        "obeys": {verb: list(settings) for verb, settings in run.task.OBEYS.items()},
+        "writes_tokens": isinstance(run.task, WritesTokens),
+        "conditions": [] if read is None else list(read.names),
+        "specials": [] if read is None else list(read.codec.specials),
+        "input": _offered(run),
+        "questions": [question for question, why in asked.items() if why is None],
+        "not_answered": {question: why for question, why in asked.items() if why is not None},
+        "asked": {question: discover.question(question).summary for question in asked},
+    }
+
+
+def _offered(run: Run) -> dict[str, Any]:
+    """An example of the run as verbs take it; without a form, and with the reason, where it holds none."""
+    try:
+        found = run.task.offered(run.first_input())
+    except UnrolledError as error:
+        return {"form": None, "value": None, "rate": None, "why": str(error)}
+    return {**plain(found._asdict()), "why": None}
 
 
 def question_schema(question: str) -> dict[str, Any]:
