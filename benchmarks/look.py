@@ -2,25 +2,19 @@
 
 Opens the page in headless Chromium at the width of a phone and of a desk, in light, dark and on paper; checks that the
 table and the figures are there, that nothing is wider than the page, and that no request leaves it; and saves what was
-seen beside the page. The browser is driven by the DevTools protocol over a pipe, so nothing need be installed but it.
+seen beside the page.
 """
 
 from __future__ import annotations
 
 import argparse
 import base64
-import json
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-SIZES = {"phone": (390, 844, 2, True), "desktop": (1280, 900, 1, False)}  # width, height, pixels per unit, is a phone
-TALLEST = 16_000  # pixels of one picture
+from benchmarks.browser import SIZES, Browser, BrowserError, opened
+
 QUESTION = """(() => {
   const wide = [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1
     && !e.closest('.scroll'));
@@ -43,83 +37,12 @@ QUESTION = """(() => {
 })()"""
 
 
-class Browser:
-    """A headless browser with one page: `ask` sends a command and gives its answer; events are kept."""
-
-    def __init__(self, program: str, profile: str) -> None:
-        to_it, ours = os.pipe()
-        its, from_it = os.pipe()[::-1]
-        # The protocol is spoken on the file descriptors 3 and 4, which only a shell can set for a program.
-        words = [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-                 "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank"]  # fmt: skip
-        self.process = subprocess.Popen(
-            ["sh", "-c", f'exec "$@" 3<&{to_it} 4>&{its}', "sh", *words],
-            pass_fds=(to_it, its), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        os.close(to_it)
-        os.close(its)
-        self.out, self.into = os.fdopen(from_it, "rb"), os.fdopen(ours, "wb")
-        self.number, self.session, self.events = 0, "", []  # type: int, str, list[dict[str, Any]]
-        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-
-    def _next(self) -> dict[str, Any]:
-        message = bytearray()
-        while (byte := self.out.read(1)) != b"\0":
-            if not byte:
-                sys.exit("the browser has gone away")
-            message += byte
-        return dict(json.loads(message))
-
-    def ask(self, method: str, **values: Any) -> dict[str, Any]:
-        self.number += 1
-        words = {"id": self.number, "method": method, "params": values}
-        if self.session:
-            words["sessionId"] = self.session
-        self.into.write(json.dumps(words).encode() + b"\0")
-        self.into.flush()
-        while True:
-            message = self._next()
-            if message.get("id") == self.number:
-                if "error" in message:
-                    sys.exit(f"{method}: {message['error']['message']}")
-                return dict(message["result"])
-            self.events.append(message)
-
-    def wait(self, event: str) -> None:
-        while all(message.get("method") != event for message in self.events):
-            self.events.append(self._next())
-
-    def close(self) -> None:
-        self.session = ""
-        self.ask("Browser.close")
-        self.process.wait(20)
-
-
 def look(browser: Browser, page: Path, name: str, colours: str) -> tuple[dict[str, Any], list[str], bytes]:
     """What the page says of itself at one size, the addresses that it asked for, and how it looks."""
-    width, height, density, is_phone = SIZES[name]
-    browser.events.clear()
-    for domain in ("Page", "Network", "Runtime"):
-        browser.ask(f"{domain}.enable")
-    browser.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=density,
-                mobile=is_phone)  # fmt: skip
-    browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": colours}])
-    browser.ask("Page.navigate", url=page.resolve().as_uri())
-    browser.wait("Page.loadEventFired")
-    answer = browser.ask("Runtime.evaluate", expression=QUESTION, returnByValue=True)
-    if "value" not in answer["result"]:
-        sys.exit(f"{page}: the page could not be asked: {answer}")
-    seen: dict[str, Any] = answer["result"]["value"]
-    clip = {"x": 0, "y": 0, "width": width, "height": min(seen["height"], TALLEST // density), "scale": 1}
-    shot = browser.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
-    asked = [
-        message["params"]["request"]["url"]
-        for message in browser.events
-        if message.get("method") == "Network.requestWillBeSent"
-    ]
-    outside = [url for url in asked if url != page.resolve().as_uri() and not url.startswith("data:")]
-    return seen, outside, base64.b64decode(shot["data"])
+    browser.size(name, colours)
+    browser.visit(page.resolve().as_uri())
+    seen: dict[str, Any] = browser.value(QUESTION)
+    return seen, browser.outside(page.resolve().as_uri()), browser.picture()
 
 
 def faults(seen: dict[str, Any], outside: list[str]) -> list[str]:
@@ -149,17 +72,22 @@ def main() -> None:
     given = parser.parse_args()
     if not given.page.is_file():
         sys.exit(f"{given.page} is not there: `make demo` writes it, or name another report")
-    program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    if program is None:
-        sys.exit("no browser was found: install one with `apt-get install chromium`, or name it in CHROMIUM")
     out = given.out or given.page.parent
     out.mkdir(parents=True, exist_ok=True)
+    try:
+        wrong = _looked(given.page, out, given.colours, given.paper)
+    except BrowserError as error:
+        sys.exit(str(error))
+    sys.exit(1 if wrong else 0)
+
+
+def _looked(page: Path, out: Path, colours: str, paper: bool) -> int:
+    """How much is wrong with a page at all sizes; pictures of it are saved."""
     wrong = 0
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        browser = Browser(program, profile)
+    with opened() as browser:
         for name in SIZES:
-            seen, outside, picture = look(browser, given.page, name, given.colours)
-            place = out / f"look-{name}{'-dark' if given.colours == 'dark' else ''}.png"
+            seen, outside, picture = look(browser, page, name, colours)
+            place = out / f"look-{name}{'-dark' if colours == 'dark' else ''}.png"
             place.write_bytes(picture)
             found = faults(seen, outside)
             wrong += len(found)
@@ -167,11 +95,10 @@ def main() -> None:
             print(
                 f"{name}: {seen['rows']} rows, {seen['drawn']} drawings of {seen['figures']} figures: {said} ({place})"
             )
-        if given.paper:
+        if paper:
             printed = browser.ask("Page.printToPDF", printBackground=False, preferCSSPageSize=True)
             (out / "look.pdf").write_bytes(base64.b64decode(printed["data"]))
-        browser.close()
-    sys.exit(1 if wrong else 0)
+    return wrong
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from unrolled.comparison.budget import Paces, Timing, held_out_limit, paces_of, 
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.cores import share_of_cores, with_threads
 from unrolled.comparison.engine import Engine, Inline, Processes
+from unrolled.comparison.events import Recorded
 from unrolled.comparison.files import read_plan, require_named, write_plan
 from unrolled.comparison.orders import LOOK_OFTEN, SHORT, Given
 from unrolled.comparison.plan import (
@@ -109,8 +110,9 @@ def _do_all(folder: Path, plan: Plan, given: Given, view: View, command: str | N
     """Every run of a plan that is not done yet, and the table."""
     atomic.sweep(folder)
     in_memory = MEMORY in names_of_sources(given.data).values()
-    engine: Engine = Inline(given.data, view.event) if in_memory else Processes(plan.at_once, plan.threads)
-    work = Work(folder, plan, given, engine, view, command or repeat_command(plan), started)
+    shown = Recorded(view)
+    engine: Engine = Inline(given.data, shown.event) if in_memory else Processes(plan.at_once, plan.threads)
+    work = Work(folder, plan, given, engine, shown, command or repeat_command(plan), started)
     try:
         work.all()
     except KeyboardInterrupt:

@@ -26,6 +26,7 @@ Event = dict[str, Any]
 ENDS = ("done", "paused", "failed", "untrained", "none better", "stopped")  # the last event of an order is one of these
 LEAST = 1.0  # seconds of a run, however late it is
 OFTEN = 0.2  # seconds between two reports of progress
+SAMPLING = 0.02  # share of the time of a run that may be spent on texts for whoever watches
 LEAVING = 60.0  # seconds that a worker of a comparison that was killed may need to save and leave
 
 
@@ -34,7 +35,7 @@ class Reporter:
 
     def __init__(self, tell: Callable[[Event], None]) -> None:
         self.tell, self.told = tell, 0.0
-        self.made, self.preparing = time.monotonic(), 0.0
+        self.made, self.preparing, self.writing = time.monotonic(), 0.0, 0.0
 
     def begin(self, total: float | None) -> None:
         self.preparing = self.preparing or time.monotonic() - self.made
@@ -46,6 +47,14 @@ class Reporter:
 
     def evaluation(self, step: int, figures: dict[str, float], best: bool) -> None:
         self.tell({"event": "evaluation", "step": step, "figures": figures})
+
+    def sample(self, write: Callable[[], str | None]) -> None:
+        begun = time.monotonic()
+        if self.writing > SAMPLING * (begun - self.made):
+            return
+        if (text := write()) is not None:
+            self.tell({"event": "sample", "text": text})
+        self.writing += time.monotonic() - begun
 
     def say(self, text: str) -> None:
         self.tell({"event": "said", "text": text})

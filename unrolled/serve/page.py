@@ -1,4 +1,7 @@
-"""The files of the web page, read when the server starts: an address names one of them, never a place. Imports no torch."""
+"""The files of the web page, read when the server starts: an address names one of them and no place.
+
+Imports no torch.
+"""
 
 from __future__ import annotations
 

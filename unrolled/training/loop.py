@@ -37,6 +37,7 @@ from unrolled.training.mixing import mixed, truth_share
 from unrolled.training.optimiser import OPTIMISERS
 from unrolled.training.precision import autocast
 from unrolled.training.progress import Progress
+from unrolled.training.sampling import written
 from unrolled.training.schedule import Plan, rate_of
 from unrolled.training.seeds import noise_seed, seed_noise
 from unrolled.training.signals import StopFlag
@@ -218,6 +219,7 @@ class Loop:
         self.run.append_metrics(line | {"rate": self.optimiser.rate, "seconds": round(at.elapsed, 3)})
         self.events.scalars(at.step, {f"valid/{k}": v for k, v in known.items()})
         self.progress.evaluation(at.step, shown, best)
+        self.progress.sample(lambda: written(self.task, self.model))
 
     def _reserve(self, spent: float, tokens: float) -> float:
         """Seconds that a last evaluation and the figures on all held-out data will take, from the speed of this one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Protocol, TextIO
 
 from unrolled.pictures.notebook import InPlace, in_notebook
@@ -14,6 +15,7 @@ class Progress(Protocol):
     def begin(self, total: float | None) -> None: ...
     def step(self, share: float, loss: float, tokens_per_second: float, left: float | None) -> None: ...
     def evaluation(self, step: int, figures: dict[str, float], best: bool) -> None: ...
+    def sample(self, write: Callable[[], str | None]) -> None: ...  # `write` where somebody looks at what a model writes
     def say(self, text: str) -> None: ...
     def end(self) -> None: ...
 
@@ -29,6 +31,8 @@ class Quiet:
     def step(self, share: float, loss: float, tokens_per_second: float, left: float | None) -> None: ...
 
     def evaluation(self, step: int, figures: dict[str, float], best: bool) -> None: ...
+
+    def sample(self, write: Callable[[], str | None]) -> None: ...
 
     def say(self, text: str) -> None:
         self.said.append(text)
@@ -48,6 +52,8 @@ class Lines:
 
     def evaluation(self, step: int, figures: dict[str, float], best: bool) -> None:
         self.say(_evaluation_text(step, figures, best))
+
+    def sample(self, write: Callable[[], str | None]) -> None: ...
 
     def say(self, text: str) -> None:
         print(text, file=self.to, flush=True)
@@ -86,6 +92,8 @@ class Bar:
         if best:
             self.best = f"  best {next(iter(figures.values())):.4f}"
         self.say(_evaluation_text(step, figures, best))
+
+    def sample(self, write: Callable[[], str | None]) -> None: ...
 
     def say(self, text: str) -> None:
         self.console.print(text, highlight=False)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from torch import Tensor
@@ -52,6 +52,8 @@ class _Aside:
         self.shown.step(0.0, loss, tokens_per_second, None)
 
     def evaluation(self, step: int, figures: dict[str, float], best: bool) -> None: ...
+
+    def sample(self, write: Callable[[], str | None]) -> None: ...
 
     def say(self, text: str) -> None: ...
 

@@ -1,0 +1,124 @@
+"""What happens in a comparison as a file that others may read while it grows: `events.jsonl`, one JSON object a line.
+
+    {"event": "plan", "at": .., "task": .., "data": .., "budget": .., "runs": [{"folder": .., "label": .., "kind": ..}]}
+    {"event": "begin" | "step" | "evaluation" | "sample" | "closing" | "done" | .., "at": .., "folder": ..}
+    {"event": "note", "at": .., "text": ..}
+
+`at` is the time of the clock in seconds. A comparison that is resumed adds to the file, beginning with its plan.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unrolled.core.errors import UnrolledError
+from unrolled.core.opening import open_regular
+from unrolled.runs.results import read_result
+from unrolled.runs.storage.directory import RunDirectory
+
+if TYPE_CHECKING:
+    from unrolled.comparison.plan import Plan
+    from unrolled.comparison.view import View
+
+EVENTS = "events.jsonl"
+OFTEN, STEPS = 1.0, 500  # seconds between two steps of a run that are kept, and about how many of them there are
+MOST = 64 * 2**20  # bytes that are read
+AT_ONCE = 2**20  # bytes that are read at a time
+
+
+class Recorded:
+    """A view that keeps what it shows in the comparison's directory, and hands it to another."""
+
+    def __init__(self, inner: View) -> None:
+        self.inner = inner
+        self.file: int | None = None
+        self.kept: dict[str, float] = {}  # when the last step of a run was kept
+        self.often = OFTEN
+        self.folder = Path()
+
+    def begin(self, plan: Plan, folder: Path, started: float | None = None) -> None:
+        self.folder = folder
+        passed = 0.0 if started is None else time.monotonic() - started
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        with suppress(OSError):  # what cannot be written here is told by the runs
+            self.file = os.open(folder / EVENTS, flags, 0o666)
+        budget = plan.asked.time if plan.asked.steps is None else None
+        self.often = max(OFTEN, (budget or 0.0) / STEPS)
+        self._write({
+            "event": "plan", "at": round(time.time() - passed, 3), "task": plan.task, "data": _name(plan.data),
+            "budget": budget, "steps": plan.asked.steps, "notes": plan.notes, "recipe": plan.recipe,
+            "runs": [{"folder": job.folder, "label": job.label, "kind": job.kind} for job in plan.jobs],
+        })  # fmt: skip
+        self.inner.begin(plan, folder, started)
+
+    def event(self, event: dict[str, Any]) -> None:
+        if self._is_kept(event):
+            more = self._score(event["folder"]) if event["event"] == "done" else {}
+            self._write({"at": round(time.time(), 3), **event, **more})
+        self.inner.event(event)
+
+    def _is_kept(self, event: dict[str, Any]) -> bool:
+        """Of steps, of which there are many, only some."""
+        if event["event"] != "step":
+            return True
+        now = time.monotonic()
+        if now - self.kept.get(event["folder"], -self.often) < self.often:
+            return False
+        self.kept[event["folder"]] = now
+        return True
+
+    def _score(self, folder: str) -> dict[str, Any]:
+        """The score of a run that is done, also of one that is fitted in closed form."""
+        with suppress(UnrolledError, KeyError, TypeError):
+            result = read_result(RunDirectory(self.folder / folder))
+            name = result["criterion"]
+            return {"criterion": name, "valid": result["valid"][name]}
+        return {}
+
+    def say(self, text: str) -> None:
+        self._write({"event": "note", "at": round(time.time(), 3), "text": text})
+        self.inner.say(text)
+
+    def end(self) -> None:
+        if self.file is not None:
+            os.close(self.file)
+            self.file = None
+        self.inner.end()
+
+    def _write(self, event: dict[str, Any]) -> None:
+        if self.file is None:
+            return
+        try:
+            os.write(self.file, json.dumps(event, allow_nan=True).encode() + b"\n")
+        except OSError as error:  # a full disk: the comparison itself tells of it where it matters
+            os.close(self.file)
+            self.file = None
+            self.inner.say(f"note: {EVENTS} is no longer written ({error.strerror})")
+
+
+def _name(data: str) -> str:
+    """The name of data without its place."""
+    return data if data.startswith("builtin:") else Path(data).name
+
+
+def read_events(folder: Path, start: int = 0) -> tuple[list[dict[str, Any]], int]:
+    """The events behind a place in the file, at most some, and the place behind the last of them."""
+    try:
+        with open_regular(folder / EVENTS, MOST, within=folder) as file:
+            file.seek(start)
+            data = file.read(AT_ONCE)
+    except UnrolledError:
+        return [], start
+    whole = data[: data.rfind(b"\n") + 1]
+    found = []
+    for line in whole.splitlines():
+        with suppress(ValueError, RecursionError):  # a kill cuts the last one
+            value = json.loads(line)
+            if isinstance(value, dict) and isinstance(value.get("event"), str):
+                found.append(value)
+    return found, start + len(whole)
