@@ -5,7 +5,7 @@ import {drawn, fill} from "../make.js";
 
 const SHOWN = 96;  // steps of the history
 const PERCENT = [95, 80, 50];
-const BOX = {width: 720, height: 300, left: 48, right: 10, top: 10, bottom: 28};
+const BOX = {height: 300, left: 48, right: 10, top: 10, bottom: 28};
 
 // The fan of one forecast: a band for each of 95, 80 and 50 %, and the median.
 export const bandsOf = (result) => PERCENT.filter((p) => result[`low_${p}`]).map((percent) => ({
@@ -14,8 +14,8 @@ const first = (value) => (Array.isArray(value) ? value[0] : value);
 
 // chart(host, {title, onchange}): show(values, forecasts) draws it again; forecasts: [{name, result, colour}].
 export function chart(host, options) {
-  let values = [], forecasts = [], at = 0, dragged = false, range = null;
-  const svg = drawn("svg", {class: "series", viewBox: `0 0 ${BOX.width} ${BOX.height}`, tabindex: options.onchange ? 0 : null,
+  let values = [], forecasts = [], at = 0, dragged = false, range = null, width = 720;
+  const svg = drawn("svg", {class: "series", tabindex: options.onchange ? 0 : null,
     role: options.onchange ? "slider" : "img", "aria-label": options.title, "aria-valuenow": 0});
   fill(host, svg);
   const begin = () => Math.max(0, values.length - SHOWN);
@@ -28,7 +28,7 @@ export function chart(host, options) {
     const x0 = begin(), x1 = Math.max(values.length - 1 + ahead(), x0 + 1);
     range = {low: low - 0.05 * (high - low), high: high + 0.05 * (high - low), x0, x1};
   };
-  const x = (t) => BOX.left + ((t - range.x0) / (range.x1 - range.x0)) * (BOX.width - BOX.left - BOX.right);
+  const x = (t) => BOX.left + ((t - range.x0) / (range.x1 - range.x0)) * (width - BOX.left - BOX.right);
   const y = (v) => BOX.height - BOX.bottom - ((v - range.low) / (range.high - range.low)) * (BOX.height - BOX.top - BOX.bottom);
   const path = (points) => points.filter(([, v]) => Number.isFinite(v)).map(([t, v], k) =>
     `${k ? "L" : "M"}${x(t).toFixed(1)} ${y(v).toFixed(1)}`).join("");
@@ -45,13 +45,14 @@ export function chart(host, options) {
 
   function draw() {
     if (!dragged) scales();
+    svg.setAttribute("viewBox", `0 0 ${width} ${BOX.height}`);
     const history = values.map((value, t) => [t, value]).slice(begin());
     const parts = [drawn("title", {}, options.title)];
     for (const v of ticks(range.low, range.high, 5)) {
-      parts.push(drawn("line", {class: "grid", x1: BOX.left, x2: BOX.width - BOX.right, y1: y(v), y2: y(v)}),
+      parts.push(drawn("line", {class: "grid", x1: BOX.left, x2: width - BOX.right, y1: y(v), y2: y(v)}),
         drawn("text", {x: BOX.left - 6, y: y(v) + 4, "text-anchor": "end"}, short(v)));
     }
-    for (const t of ticks(range.x0, range.x1, 6)) parts.push(drawn("text", {x: x(t), y: BOX.height - 8, "text-anchor": "middle"}, short(t)));
+    for (const t of ticks(range.x0, range.x1, width > 500 ? 8 : 4)) parts.push(drawn("text", {x: x(t), y: BOX.height - 8, "text-anchor": "middle"}, short(t)));
     parts.push(forecasts.flatMap(fan).flat(2), drawn("path", {class: "curve history", d: path(history)}));
     if (options.onchange) {
       parts.push(history.filter(([, v]) => Number.isFinite(v)).map(([t, v]) => drawn("circle", {
@@ -64,8 +65,8 @@ export function chart(host, options) {
 
   const pointed = (event) => {
     const box = svg.getBoundingClientRect();
-    const px = (event.clientX - box.left) * (BOX.width / box.width), py = (event.clientY - box.top) * (BOX.height / box.height);
-    const t = range.x0 + ((px - BOX.left) / (BOX.width - BOX.left - BOX.right)) * (range.x1 - range.x0);
+    const px = (event.clientX - box.left) * (width / box.width), py = (event.clientY - box.top) * (BOX.height / box.height);
+    const t = range.x0 + ((px - BOX.left) / (width - BOX.left - BOX.right)) * (range.x1 - range.x0);
     const v = range.low + ((BOX.height - BOX.bottom - py) / (BOX.height - BOX.top - BOX.bottom)) * (range.high - range.low);
     return [Math.min(Math.max(Math.round(t), begin()), values.length - 1), v];
   };
@@ -95,6 +96,12 @@ export function chart(host, options) {
       event.preventDefault();
     });
   }
+  new ResizeObserver(() => {
+    const now = Math.round(host.clientWidth);
+    if (!now || now === width) return;
+    width = now;
+    if (values.length) draw();
+  }).observe(host);
   return {
     show(newValues, newForecasts) {
       if (newValues.length !== values.length) at = newValues.length - 1;

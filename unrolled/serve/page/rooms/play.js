@@ -11,7 +11,7 @@ const MOST = 4;
 const WAIT = 200;  // milliseconds without a change, before a forecast is made again
 const AGAIN = new Set(["forecast", "predict"]);  // are asked again while the input is changed
 const HIDDEN = new Set(["embed"]);  // gives numbers for programs
-const WORDS = {predict: "Predict", generate: "Generate", score: "Score", forecast: "Forecast", neighbours: "Neighbours",
+const WORDS = {continue: "Continue", predict: "Predict", generate: "Generate", score: "Score", forecast: "Forecast", neighbours: "Neighbours",
   similarity: "Similarity", analogy: "Analogy"};
 const SETTINGS = {  // of requests, shown where a run obeys them
   seed: {label: "Seed", type: "number", value: 1, min: 0, step: 1},
@@ -38,7 +38,7 @@ export async function mount(root, app) {
 class Playground {
   constructor(root, app, known) {
     Object.assign(this, {app, known, abouts: [], work: new AbortController(), timer: null, drafts: {}});
-    this.chooser = make("div", {class: "row"});
+    this.chooser = make("div", {class: "columns choosers"});
     this.input = make("div", {class: "input"});
     this.controls = make("div", {class: "row"});
     this.results = make("div", {class: "columns results"});
@@ -88,7 +88,7 @@ class Playground {
     const wanted = ["continue", "forecast", "generate", "predict"].find((verb) => this.verbs.includes(verb)) || this.verbs[0];
     const usual = input.form === "pen" || input.form === "sound" || input.form === "image" || !this.verbs.includes("predict") ? wanted :
       this.verbs.find((verb) => verb === "continue" || verb === "forecast") || "predict";
-    this.verb = choice(this.verbs.map((verb) => [verb, verb === "continue" ? "Continue" : WORDS[verb] || verb]), usual, {onchange: () => this.settle()});
+    this.verb = choice(this.verbs.map((verb) => [verb, this.word(verb)]), usual, {onchange: () => this.settle()});
     this.editor = editor(this.input, input, {onchange: () => this.changed(), moves: first.verbs.includes("forecast")});
     this.settle();
     if (AGAIN.has(this.verb.value)) this.run();
@@ -97,7 +97,7 @@ class Playground {
   settle() {
     const verb = this.verb.value, obeyed = new Set(this.abouts.flatMap((about) => about.obeys[verb === "continue" ? "generate" : verb] || []));
     const sampled = new Set(["continue", "generate"]);
-    const wanted = Object.entries(SETTINGS).filter(([name]) => obeyed.has(name) && (sampled.has(verb) || name === "beam"));
+    const wanted = Object.entries(SETTINGS).filter(([name]) => obeyed.has(name) && (sampled.has(verb) !== (name === "beam")));
     const conditions = [...new Set(this.abouts.flatMap((about) => about.conditions))].map((name) => name.replace(/^\(class (.*)\)$/, "$1"));
     this.controlOf = Object.fromEntries(wanted.map(([name, {label, ...attributes}]) => [name, make("input", {...attributes, "data-setting": name})]));
     if (conditions.length && obeyed.has("condition")) this.controlOf.condition = choice([["", "none"], ...conditions.map((name) => [name, name])], "");
@@ -105,6 +105,11 @@ class Playground {
     fill(this.controls, this.verbs.length > 1 ? field("What to do", this.verb) : null,
       Object.entries(this.controlOf).map(([name, control]) => field(label(name), control)),
       make("button", {type: "button", class: "main run", onclick: () => this.run()}, this.verbs.length > 1 ? "Run" : this.verb.selectedOptions[0].text));
+  }
+
+  word(verb) {
+    if (verb === "predict" && this.abouts[0].input.form === "pattern") return "Recall";
+    return WORDS[verb] || verb;
   }
 
   settings() {
@@ -146,7 +151,7 @@ class Playground {
     }));
     if (signal.aborted) return;
     if (verb === "forecast") this.editor.show(fans.filter(Boolean));
-    this.app.announce(`${WORDS[verb] || "Continued"}: ${this.abouts.length === 1 ? "done" : `${this.abouts.length} runs`}`);
+    this.app.announce(`${this.word(verb)}: done by ${this.abouts.map((about) => about.run).join(", ")}`);
   }
 
   head(about) {
