@@ -173,7 +173,8 @@ class Browser:
     def until(self, expression: str, seconds: float = PATIENCE) -> Any:
         """The value of an expression as soon as it is true."""
         end = time.monotonic() + seconds
-        while not (found := self.value(expression)):
+        asked = f"(found => found instanceof Node ? true : found)({expression})"  # elements have no value here
+        while not (found := self.value(asked)):
             if time.monotonic() > end:
                 shown = str(self.value("document.body.innerText"))[-1500:]
                 raise BrowserError(f"not within {seconds:g} s: {expression}\nthe page shows:\n{shown}\n{self.console}")

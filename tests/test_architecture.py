@@ -35,7 +35,8 @@ ORDER = [
     {"models", "tasks", "verbs"},
     {"runs", "testing"},
     {"training", "inspect", "report", "exports"},
-    {"comparison", "serve"},
+    {"comparison"},
+    {"serve"},
     {"cli", "sklearn"},
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}

@@ -21,9 +21,15 @@ Withs = Annotated[
 @with_options({"": Limits})
 def command(
     paths: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(metavar="run_or_comparison_or_folder", help="Run directories, comparisons, or folders of them."),
-    ],
+    ] = None,
+    train: Annotated[
+        str | None,
+        typer.Option(
+            metavar="folder", help="Let visitors of the page upload data and compare models on it, in this folder."
+        ),
+    ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on; any but this machine's own needs a token.")
     ] = "127.0.0.1",
@@ -40,7 +46,8 @@ def command(
 ) -> None:
     """Serve saved runs over HTTP: the OpenAI API for text, and an endpoint for everything that a run can do.
 
-    Runs are loaded when they are first asked for. The page at / lists all addresses. Needs the extra `serve`.
+    Runs are loaded when they are first asked for. On the page at / runs can be tried side by side, and
+    with --train models compared on data that is dropped there; /addresses lists all addresses. Needs the extra `serve`.
 
     Examples:
 
@@ -48,11 +55,15 @@ def command(
 
         unrolled serve runs comparisons/demo --port 9000 --seconds 20
 
+        unrolled serve --train my-project
+
         curl localhost:8000/v1/completions -H 'Content-Type: application/json' \\
             -d '{"model": "lstm-python-docs", "prompt": "The import", "max_tokens": 50}'
     """
     from unrolled.serve import log, start
 
+    if not paths and train is None:
+        raise UsageError("nothing to serve: name runs, comparisons or folders of them, or a folder with --train")
     log.silence(quiet)
     limits = Limits.parse(values)
     token = os.environ.get("UNROLLED_TOKEN") or None
@@ -61,5 +72,5 @@ def command(
         if not token:
             raise UsageError(f"{token_file}: there is no token in it")
     own_file = join(with_ or [], discover.models)
-    app = start.make(paths, limits, host, token, allow_host or (), own_file)
+    app = start.make(paths or [], limits, host, token, allow_host or (), own_file, train=train)
     start.serve(app, limits, host, port)

@@ -19,7 +19,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from unrolled.core.errors import DataError, Interrupted, NotTrained, UnrolledError
-from unrolled.core.front import speak_to
+from unrolled.core.front import reader_named, speak_to
 from unrolled.core.outside import explained
 
 Event = dict[str, Any]
@@ -177,7 +177,7 @@ def _extend(out: Path, rung: Event, budget: Event | None) -> None:
 
 
 def main() -> None:
-    speak_to("command line" if sys.argv[1:] == ["command line"] else "python")
+    speak_to(reader_named(" ".join(sys.argv[1:])))
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what others print is not an event
     orders: SimpleQueue[str] = SimpleQueue()

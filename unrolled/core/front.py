@@ -1,7 +1,7 @@
 """Messages name options as their reader gives them.
 
-On the command line that is `--too-long truncate`, in Python `too_long="truncate"`. Code that writes a message calls
-`option`; the command line says once, by `speak_to`, that messages are read there.
+On the command line that is `--too-long truncate`, in Python `too_long="truncate"`, on the web page `too long truncate`.
+Code that writes a message calls `option`; who reads it is said once, by `speak_to`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import json
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-Reader = Literal["python", "command line"]
+Reader = Literal["python", "command line", "page"]
 
 FLAGS = {
     "own_file": "--with",
@@ -38,12 +38,20 @@ def reader() -> Reader:
     return _reading[0]
 
 
+def reader_named(name: str) -> Reader:
+    """A reader that another process names; another name is Python."""
+    return next((each for each in get_args(Reader) if each == name), "python")
+
+
 def option(name: str, value: Any = None) -> str:
     """An option of the command line, or the argument of that name; without a value, any value of it.
 
     >>> option("too_long", "truncate"), option("condition")
     ('too_long="truncate"', 'condition=...')
     """
+    if reader() == "page":
+        words = FLAGS.get(name, name.split(".")[-1]).lstrip("-").replace("_", " ")
+        return words if value is None or value is True else f"{words} {value}"
     if reader() == "command line":
         flag = FLAGS.get(name, "--" + name.split(".")[-1].replace("_", "-"))
         return flag if value is None or value is True else f"{flag} {value}"

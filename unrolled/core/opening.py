@@ -80,6 +80,19 @@ def recorded() -> Iterator[dict[str, Opened]]:
         _recorded.reset(token)
 
 
+ONLY_IN = "UNROLLED_OPEN_ONLY_IN"
+"""A variable of the environment, for a process that works on what a stranger sent and for those that it starts: files
+are opened in this folder only, in saved directories (`within`) and in this package."""
+PACKAGE = Path(os.path.realpath(__file__)).parents[1]
+
+
+def _require_own(path: str | Path) -> None:
+    """Refuse a file elsewhere, where a process may open those of one folder only."""
+    only = os.environ.get(ONLY_IN)
+    if only and not {Path(os.path.realpath(only)), PACKAGE} & {*Path(os.path.realpath(path)).parents}:
+        raise DataError(f"{shortened(str(path))}: files that data names are not opened here; send one file alone")
+
+
 def open_regular(path: str | Path, limit: int = DATA, within: Path | None = None) -> BufferedReader:
     """A regular file of at most `limit` bytes, opened for reading without waiting; anything else is a DataError.
 
@@ -89,7 +102,9 @@ def open_regular(path: str | Path, limit: int = DATA, within: Path | None = None
     if within is None and _closed.get():
         raise DataError(f"{shortened(str(path))}: files are not opened here; send their content instead")
     try:
-        if within is not None:
+        if within is None:
+            _require_own(path)
+        else:
             place = os.path.realpath(path)
             if Path(os.path.realpath(within)) not in Path(place).parents:
                 raise DataError(f"{path}: points outside {within}; replace the link by the file itself")

@@ -17,9 +17,11 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def add(
-    app: FastAPI, method: str, path: str, summary: str, handle: Handler, schema: dict[str, Any] | None = None
-) -> None:
-    """An address; whatever goes wrong is answered with one sentence."""
+    app: FastAPI, method: str, path: str, summary: str, handle: Handler, schema: dict[str, Any] | None = None,
+    query: Mapping[str, Any] = {}, kind: str = "application/json",
+) -> None:  # fmt: skip
+    """An address with what it takes: a body of some kind, and values behind the `?`, each with its schema. Whatever
+    goes wrong is answered with one sentence."""
 
     async def answered(request: Request) -> Response:
         request.scope[ENDPOINT] = path
@@ -34,8 +36,9 @@ def add(
 
     answered.__name__ = f"{method.lower()} {path}"
     extra: dict[str, Any] = {"parameters": [_parameter(name, app.state.names) for name in _parameters(path)]}
+    extra["parameters"] += [{"name": name, "in": "query", "schema": each} for name, each in query.items()]
     if schema is not None:
-        extra["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        extra["requestBody"] = {"required": True, "content": {kind: {"schema": schema}}}
     app.add_api_route(
         path, answered, methods=[method], summary=summary, openapi_extra=extra, response_model=None,
         responses={"4XX": {"description": "What is wrong, in a sentence."}},

@@ -15,32 +15,37 @@ from starlette.exceptions import HTTPException
 
 import unrolled
 from unrolled.core import discover
-from unrolled.serve import completion_request, found, live, page, sessions, verb_calls
+from unrolled.serve import completion_request, found, live, page, page_calls, sessions, verb_calls
 from unrolled.serve.addresses import Handler, add, inlined, while_connected
 from unrolled.serve.body import read_body
 from unrolled.serve.completions import Answering
+from unrolled.serve.contests import Contests
 from unrolled.serve.embeddings import Embedding, Embeddings
 from unrolled.serve.guard import Guard
 from unrolled.serve.hosted import Hosted
 from unrolled.serve.refused import Refused, refusal_of
 
 
-def make_app(hosted: Hosted, hosts: Collection[str], token: str | None) -> Guard:
+def make_app(hosted: Hosted, hosts: Collection[str], token: str | None, contests: Contests) -> Guard:
     """The whole server as an ASGI application."""
     kept = sessions.Sessions(hosted)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         sweeping = asyncio.create_task(_sweep(kept))
+        if contests.trained is not None:
+            await run_in_threadpool(contests.trained.uploads.sweep)
         yield
         sweeping.cancel()
+        if contests.trained is not None:
+            await contests.trained.close()
         hosted.close()
 
     app = FastAPI(
         title="unrolled", version=unrolled.__version__, docs_url=None, redoc_url=None, lifespan=lifespan,
         redirect_slashes=False, strict_content_type=False,
     )  # fmt: skip
-    app.state.names = {"run": list(hosted.places), "file": list(page.files())}
+    app.state.names = {"run": list(hosted.places), "file": list(page.files()), "target": discover.exports.names()}
     app.add_exception_handler(HTTPException, _not_here)
     hosted.counted.gauges["unrolled_runs_loaded"] = lambda: len(hosted)
     _add_page(app)
@@ -48,6 +53,9 @@ def make_app(hosted: Hosted, hosts: Collection[str], token: str | None) -> Guard
     _add_openai(app, hosted)
     _add_verbs(app, hosted)
     _add_sessions(app, hosted, kept)
+    page_calls.add_training(app, hosted, contests)
+    page_calls.add_comparisons(app, hosted, contests)
+    page_calls.add_taking(app, hosted)
     return Guard(app, hosts, token, hosted.limits, hosted.counted)
 
 
@@ -151,6 +159,7 @@ async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[byte
 
 def _add_verbs(app: FastAPI, hosted: Hosted) -> None:
     async def runs(request: Request) -> Response:
+        await run_in_threadpool(hosted.refresh)
         about = await run_in_threadpool(lambda: [found.about(place) for place in hosted.places.values()])
         return JSONResponse({"runs": list(hosted.places), "about": about})
 

@@ -29,15 +29,15 @@ class Place(NamedTuple):
         return weights.stat().st_size if weights.is_file() else 0
 
 
-def find(paths: Iterable[str]) -> dict[str, Place]:
-    """The runs at some places by name, the first name of a path first.
+def find(paths: Iterable[str], growing: Iterable[str] = ()) -> dict[str, Place]:
+    """The runs at some places by name, the first name of a path first; folders that grow may still be empty.
 
     A comparison is served under its name by the model that it selected, and each of its runs as NAME.RUN.
     """
     found: dict[str, Place] = {}
-    for path in paths:
+    for path, may_be_empty in [*((each, False) for each in paths), *((each, True) for each in growing)]:
         some = list(_in(Path(path)))
-        if not some:
+        if not some and not may_be_empty:
             raise UsageError(f"{path}: neither a run directory, nor a comparison, nor a folder that holds such")
         for name, place in some:
             if name in found and found[name].path != place:
@@ -46,6 +46,13 @@ def find(paths: Iterable[str]) -> dict[str, Place]:
             if len(found) > MOST:
                 raise UsageError(f"{path}: there are more than {MOST} runs; name those to serve")
     return found
+
+
+def folders(paths: Iterable[str]) -> list[Path]:
+    """The folders at some places, and those directly in them."""
+    places = [Path(path) for path in paths if Path(path).is_dir()]
+    inner = [each for place in places for each in sorted(place.iterdir()) if each.is_dir() and not each.is_symlink()]
+    return [*places, *inner][: 10 * MOST]
 
 
 def about(place: Place) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from unrolled.core.errors import nearest
+from unrolled.core.errors import UnrolledError, nearest
 from unrolled.runs.run import Run, load, own_file_for
 from unrolled.serve.counted import Counted
 from unrolled.serve.found import Place
@@ -27,13 +28,22 @@ class Hosted:
     def __init__(self, places: Mapping[str, Place], limits: Limits, counted: Counted, own_file: str | None) -> None:
         self.places, self.limits, self.counted = dict(places), limits, counted
         self._own_file = own_file
+        self.look: Callable[[], Mapping[str, Place]] | None = None  # for runs that have come since, where any may
         self._workers: OrderedDict[str, Worker] = OrderedDict()  # the one that was used last is the last
         self.held: Callable[[str], int] = lambda _: 0  # sessions of a run, which is not put away meanwhile
 
     def __len__(self) -> int:
         return len(self._workers)
 
+    def refresh(self) -> None:
+        """Take in runs that have come since."""
+        if self.look is not None:
+            with suppress(UnrolledError):  # two of one name: what was found before stays
+                self.places = dict(self.look())
+
     def require(self, name: object) -> Place:
+        if name not in self.places:
+            self.refresh()
         if not isinstance(name, str) or name not in self.places:
             asked = str(name)[:60]
             raise Refused(404, f"there is no run '{asked}'; {nearest(asked, self.places)}", "model_not_found")

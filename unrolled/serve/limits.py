@@ -42,6 +42,12 @@ class Limits(Record):
     """Bytes that the states of all sessions may have together."""
     session_seconds: float = Field(600.0, gt=0)
     """Seconds after which a session that is not used is closed."""
+    upload: int = Field(100 * 2**20, ge=1000, le=2**34)
+    """Bytes of a file that is uploaded."""
+    uploads: int = Field(2**30, ge=1000)
+    """Bytes that all uploaded files may have together; the oldest are removed."""
+    training: float = Field(3600.0, ge=1, le=7 * 86_400)
+    """Seconds that a comparison started on the page may take."""
 
 
 def require_bounded(request: Config, limits: Limits) -> None:

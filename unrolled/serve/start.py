@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from unrolled.core.errors import CannotWrite, UsageError
 from unrolled.core.front import speak_to
+from unrolled.runs.storage import atomic
 from unrolled.serve.counted import Counted
-from unrolled.serve.found import find
+from unrolled.serve.found import find, folders
 from unrolled.serve.guard import LOCAL, App
 from unrolled.serve.limits import Limits
 from unrolled.serve.log import take_over, write
@@ -37,8 +41,13 @@ def make(
     token: str | None = None,
     allowed: Iterable[str] = (),
     own_file: str | None = None,
+    growing: Iterable[str] = (),
+    train: str | None = None,
 ) -> App:
-    """The server of some runs as an ASGI application."""
+    """The server of some runs as an ASGI application.
+
+    `growing` are folders that may be empty yet; `train` is one in which visitors of the page may start comparisons.
+    """
     require_extra()
     if token is not None and (len(token) < LEAST_TOKEN or not token.isascii() or not token.isprintable()):
         raise UsageError(f"a token has at least {LEAST_TOKEN} letters of ASCII")
@@ -47,11 +56,28 @@ def make(
             f"everybody who reaches {host} could use the server: give a token with --token-file FILE, or UNROLLED_TOKEN"
         )
     from unrolled.serve.app import make_app
+    from unrolled.serve.contests import Contests
     from unrolled.serve.hosted import Hosted
+    from unrolled.serve.trained import Trained
 
     speak_to("python")  # clients name settings as they are in JSON
-    hosted = Hosted(find(paths), limits, Counted(), own_file)
-    return make_app(hosted, {*LOCAL, host, *allowed}, token)
+    paths, growing, trained = [*paths], [*growing], None
+    if train is not None:
+        trained = Trained(_own_folder(train), limits)
+        growing.append(str(trained.folder))
+    look = partial(find, paths, growing)
+    hosted = Hosted(look(), limits, Counted(), own_file)
+    hosted.look = look
+    return make_app(hosted, {*LOCAL, host, *allowed}, token, Contests(partial(folders, [*paths, *growing]), trained))
+
+
+def _own_folder(train: str) -> Path:
+    """A folder that can be written to, which is made if need be."""
+    folder = Path(train).absolute()
+    atomic.make_directory(folder)
+    if not os.access(folder, os.W_OK):
+        raise CannotWrite(f"{train} cannot be written to; name another folder with --train")
+    return folder
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -85,11 +111,13 @@ def server(app: App, limits: Limits) -> Any:
     return uvicorn.Server(config)
 
 
-def serve(app: App, limits: Limits, host: str, port: int) -> None:
-    """Listen until Ctrl-C or SIGTERM."""
+def serve(app: App, limits: Limits, host: str, port: int, opened: Callable[[str], Any] = str) -> None:
+    """Listen until Ctrl-C or SIGTERM; `opened` is given the address once it can be visited."""
     taken = listen(host, port)
     shown = f"[{host}]" if ":" in host else host
-    print(f"Serving at http://{shown}:{taken.getsockname()[1]}/ (Ctrl-C stops)", flush=True)
+    address = f"http://{shown}:{taken.getsockname()[1]}/"
+    print(f"Serving at {address} (Ctrl-C stops)", flush=True)
+    opened(address)
     write("listening", host=host, port=taken.getsockname()[1])
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # uvicorn ends by it, and then raises it once more
     try:

@@ -5,10 +5,11 @@
   const told = e => `${e.tagName.toLowerCase()}${e.id ? '#' + e.id : ''}.${e.getAttribute('class') || ''} "${
     (e.textContent || '').trim().slice(0, 40)}"`;
   const elements = [...document.querySelectorAll('body *')].filter(shown);
-  // Widths
-  if (document.documentElement.scrollWidth > innerWidth + 1) {
-    const wide = elements.filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll'));
-    found.push(`the page is ${document.documentElement.scrollWidth} wide on ${innerWidth}: ${wide.slice(0, 3).map(told)}`);
+  // Widths; innerWidth of a phone grows with what is too wide
+  const width = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth > width + 1) {
+    const wide = elements.filter(e => e.getBoundingClientRect().right > width + 1 && !e.closest('.scroll'));
+    found.push(`the page is ${document.documentElement.scrollWidth} wide on ${width}: ${wide.slice(0, 3).map(told)}`);
   }
   // Names
   const nameOf = e => (e.getAttribute('aria-label') || (e.getAttribute('aria-labelledby') || '').split(' ').map(

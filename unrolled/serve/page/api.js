@@ -84,10 +84,12 @@ export async function stream(path, body, onEvent, signal) {
   }
 }
 
-// A file that the server makes, kept by the browser under a name.
-export async function download(path, name, body = null) {
+// A file that the server makes, kept by the browser under the name that the server gives it, which is returned.
+export async function download(path, body = null) {
   const answer = await asked(path, body === null ? {} : json(body));
+  const [, name] = /filename="([^"]*)"/.exec(answer.headers.get("Content-Disposition") || "") || [null, "download"];
   save(await answer.blob(), name);
+  return name;
 }
 
 export function save(blob, name) {

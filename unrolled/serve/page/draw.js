@@ -5,7 +5,7 @@
 //   heat(host, matrix, options)   rows of numbers as cells; options: rows, columns (labels), onpick(row, column)
 //
 // options of all: title (needed), description, height; of curves also x, y (names of the axes), xTicks (number => text),
-// lines: [{name, value}] across. A name keeps its colour when `colours` (name => number) is given.
+// lines: [{name, value}] across, with their names on them. A name keeps its colour when `colours` (name => number) is given.
 
 import {drawn, fill, make} from "./make.js";
 
@@ -54,8 +54,16 @@ export function short(value) {
 
 const finite = (values) => values.filter((value) => Number.isFinite(value));
 
-function colourOf(options, name, number) {
-  return (options.colours && name in options.colours ? options.colours[name] : number) % COLOURS;
+function numberOf(options, name, number) {
+  return options.colours && name in options.colours ? options.colours[name] : number;
+}
+
+const colourOf = (options, name, number) => numberOf(options, name, number) % COLOURS;
+
+// The look of a curve: a colour, and dots where colours begin again.
+function kindOf(each, options, number) {
+  const again = numberOf(options, each.name, number) >= COLOURS ? " dotted" : "";
+  return `curve s${colourOf(options, each.name, number)}${each.dashed ? " dashed" : again}`;
 }
 
 export function line(host, series, options) {
@@ -95,7 +103,7 @@ function curves(width, series, options) {
       const edge = [...each.band.map(([x, , high]) => [x, high]), ...each.band.slice().reverse().map(([x, low]) => [x, low])];
       parts.push(drawn("path", {class: `band f${colour}`, d: `${path(edge)}Z`}));
     }
-    parts.push(drawn("path", {class: `curve s${colour}${each.dashed ? " dashed" : ""}`, d: path(each.points)},
+    parts.push(drawn("path", {class: kindOf(each, options, number), d: path(each.points)},
       drawn("title", {}, each.name || options.title)));
     if (each.points.length === 1 || each.marks) {
       for (const [x, y] of each.points) {
@@ -104,13 +112,16 @@ function curves(width, series, options) {
       }
     }
   });
-  lines.forEach((each, i) => {
-    const colour = colourOf(options, each.name, series.length + i);
-    parts.push(drawn("line", {class: `curve dashed s${colour}`, x1: left, x2: width - right, y1: up(each.value), y2: up(each.value)},
-      drawn("title", {}, `${each.name} ${short(each.value)}`)));
-  });
-  const named = [...series.map((each, i) => ({...each, colour: colourOf(options, each.name, i)})),
-    ...lines.map((each, i) => ({...each, dashed: true, colour: colourOf(options, each.name, series.length + i)}))];
+  const taken = [];
+  for (const each of lines) {
+    const y = up(each.value);
+    const high = [y - 4, y + 13].find((place) => taken.every((other) => Math.abs(other - place) > 12)) ?? y - 4;
+    taken.push(high);
+    parts.push(drawn("line", {class: "curve dashed s6", x1: left, x2: width - right, y1: y, y2: y},
+      drawn("title", {}, `${each.name} ${short(each.value)}`)),
+    drawn("text", {x: width - right, y: high, "text-anchor": "end"}, each.name));
+  }
+  const named = series.map((each, i) => ({...each, kind: kindOf(each, options, i)}));
   const drawing = canvas(width, height, options, parts);
   return [drawing, named.length > 1 || (named[0] || {}).name ? legend(named.filter((each) => each.name)) : []];
 }
@@ -118,7 +129,7 @@ function curves(width, series, options) {
 function legend(named) {
   return make("ul", {class: "legend"}, named.map((each) => make("li", {},
     drawn("svg", {viewBox: "0 0 22 10", "aria-hidden": "true"},
-      drawn("line", {class: `curve s${each.colour}${each.dashed ? " dashed" : ""}`, x1: 0, x2: 22, y1: 5, y2: 5})),
+      drawn("line", {class: each.kind, x1: 0, x2: 22, y1: 5, y2: 5})),
     each.name)));
 }
 

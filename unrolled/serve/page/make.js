@@ -49,3 +49,10 @@ export function choice(pairs, chosen, attributes = {}) {
 export function message(text, kind = "note") {
   return make("p", {class: `message ${kind}`, role: kind === "error" ? "alert" : "note"}, text);
 }
+
+// A table in a region that the keyboard can scroll: rows are elements; `numbers` says which columns stand to the right.
+export function tabled(name, head, rows, numbers = []) {
+  return make("div", {class: "scroll", role: "region", tabindex: 0, "aria-label": name}, make("table", {},
+    make("thead", {}, make("tr", {}, head.map((each, i) => make("th", {scope: "col", class: numbers.includes(i) ? "number" : null}, each)))),
+    make("tbody", {}, rows)));
+}

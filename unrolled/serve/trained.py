@@ -1,0 +1,204 @@
+"""Comparisons that visitors of the page start: one at a time, each a process that can be stopped and resumed.
+
+Imports no torch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unrolled.core import discover
+from unrolled.core.config import Config
+from unrolled.core.errors import DataError, Interrupted, OutOfMemory, UsageError
+from unrolled.core.opening import ONLY_IN
+from unrolled.runs.config import full_keys
+from unrolled.runs.storage.directory import first_free
+from unrolled.runs.trust import is_path
+from unrolled.serve.limits import Limits
+from unrolled.serve.log import write
+from unrolled.serve.refused import Refused, busy, shortened
+from unrolled.serve.uploads import Upload, Uploads, cannot_keep, without_places
+
+FOLDER = "comparisons"
+LEAST = 5.0  # seconds of a comparison
+MOST_SETTINGS, LONGEST = 16, 200  # of a request, and characters of a value
+LEAVING = 20.0  # seconds that a comparison may need to save when the server ends
+ANSWER = 16 * 2**20  # bytes of an answer
+GROUPS = ("data", "files", "task_settings")
+
+
+@dataclass
+class Started:
+    """A comparison of this server, and what came of it."""
+
+    name: str
+    folder: Path
+    upload: Upload
+    process: asyncio.subprocess.Process | None = None
+    stopping: bool = False
+    error: str | None = None
+
+
+class Trained:
+    """The comparisons that this server has started."""
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        self.folder, self._limits = folder / FOLDER, limits
+        self.uploads = Uploads(folder, limits)
+        self.started: dict[str, Started] = {}
+        self._looking = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def running(self) -> Started | None:
+        """The comparison that is under way."""
+        return next((each for each in self.started.values() if each.process is not None), None)
+
+    async def describe(self, upload: Upload, task: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """How a file will be parsed."""
+        if self._looking.locked():
+            raise busy("another file is being looked at")
+        order = {"do": "describe", "data": str(upload.path), **_checked(task, settings)}
+        async with self._looking:
+            process = await self._begin(order, upload)
+            try:
+                async with asyncio.timeout(self._limits.seconds):
+                    answer = await _answer(process)
+            except TimeoutError:
+                raise Refused(
+                    504, f"the file was not read within {self._limits.seconds:g} seconds", "timeout"
+                ) from None
+            finally:
+                _end(process, force=True)
+        if "error" in answer:
+            raise _refusal(answer, self.uploads)
+        return dict(without_places(answer["done"], self.uploads.folder))
+
+    async def start(self, upload: Upload, task: str | None, settings: Mapping[str, Any], budget: float) -> Started:
+        """Begin a comparison."""
+        if not LEAST <= budget <= self._limits.training:
+            most = self._limits.training
+            raise UsageError(f"invalid value budget = {budget:g}: expected seconds from {LEAST:g} to {most:g}")
+        self._require_idle()
+        order = {"do": "compare", "data": str(upload.path), **_checked(task, settings)}
+        taken = {each.folder for each in self.started.values()}
+        folder = first_free(self.folder / upload.path.stem, lambda path: path not in taken and not path.exists())
+        order |= {"out": str(folder), "settings": {**order["settings"], "time": budget}}
+        return await self._work(Started(folder.name, folder, upload), order)
+
+    async def resume(self, folder: Path, data: str) -> Started:
+        """Continue a comparison of this server that was stopped; `data` is what its plan names."""
+        self._require_idle()
+        upload = next((each for each in self.uploads.all() if str(each.path) == data), None)
+        if upload is None or folder.parent != self.folder:
+            raise Refused(409, "its data is not among the uploaded files any more, so it cannot be resumed", "no_data")
+        order = {"do": "resume", "data": str(upload.path), "out": str(folder)}
+        return await self._work(Started(folder.name, folder, upload), order)
+
+    def _require_idle(self) -> None:
+        if self.running is not None:
+            raise Refused(409, "a comparison is under way: wait for its end, or stop it", "busy")
+
+    async def _work(self, started: Started, order: dict[str, Any]) -> Started:
+        self.started[started.name] = started
+        self.uploads.used = [started.upload.path]
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            started.process = await self._begin(order, started.upload)
+        except OSError as error:
+            del self.started[started.name]
+            raise cannot_keep(error, self.folder) from None
+        write("comparison", state="started")
+        task = asyncio.create_task(self._watch(started, started.process))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return started
+
+    async def _begin(self, order: Mapping[str, Any], upload: Upload) -> asyncio.subprocess.Process:
+        """A process at work on an order, which opens no other file than that one."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "unrolled.serve.aside", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL, start_new_session=True, limit=ANSWER,
+            env=os.environ | {ONLY_IN: str(upload.path.parent.resolve())},
+        )  # fmt: skip
+        assert process.stdin is not None
+        with suppress(ConnectionError):
+            process.stdin.write(json.dumps(order).encode())
+            await process.stdin.drain()
+            process.stdin.close()
+        return process
+
+    async def _watch(self, started: Started, process: asyncio.subprocess.Process) -> None:
+        """Until it ends."""
+        try:
+            answer = await _answer(process)
+            if answer.get("code", 0) not in (0, Interrupted.exit_code):
+                started.error = _refusal(answer, self.uploads).message
+        finally:
+            started.process, started.stopping, self.uploads.used = None, False, ()
+            write("comparison", state="ended", code=process.returncode)
+
+    def stop(self, name: str) -> None:
+        """Ask a comparison to save and end."""
+        found = self.started.get(name)
+        if found is None or found.process is None:
+            raise Refused(409, "this comparison is not under way on this server", "not_running")
+        found.stopping = True
+        _end(found.process)
+
+    async def close(self) -> None:
+        """Stop what is under way when the server ends."""
+        for each in self.started.values():
+            if each.process is not None:
+                _end(each.process)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=LEAVING)
+
+
+async def _answer(process: asyncio.subprocess.Process) -> dict[str, Any]:
+    assert process.stdout is not None
+    data = await process.stdout.read()
+    code = await process.wait()
+    try:
+        return dict(json.loads(data))
+    except ValueError:
+        killed = "its process was killed, most likely because it ran out of memory"
+        return {"error": killed if code == -9 else f"its process ended with exit code {code}", "code": code}
+
+
+def _end(process: asyncio.subprocess.Process, force: bool = False) -> None:
+    with suppress(ProcessLookupError):
+        if process.returncode is None:
+            process.kill() if force else process.terminate()
+
+
+def _refusal(answer: Mapping[str, Any], uploads: Uploads) -> Refused:
+    """An error of another process, about a file that its reader knows by its name."""
+    text = without_places(str(answer["error"]), uploads.folder)
+    status = {UsageError.exit_code: 400, DataError.exit_code: 422, OutOfMemory.exit_code: 413}.get(answer["code"], 500)
+    return Refused(status, shortened(text))
+
+
+def _checked(task: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The task and the settings of a request: those of the data and of the task alone, and none that names a file."""
+    if task is not None:
+        discover.tasks.require(task)
+    elif settings:
+        raise UsageError("settings are those of a task: give one")
+    if len(settings) > MOST_SETTINGS or any(
+        not isinstance(value, str | int | float | None) or len(str(value)) > LONGEST for value in settings.values()
+    ):
+        raise UsageError(f"invalid settings: expected at most {MOST_SETTINGS} texts or numbers, each short")
+    known = {} if task is None else full_keys(settings, Config, discover.tasks.load(task).Config)
+    for key, path in zip(settings, known):
+        if is_path(key) or is_path(path) or path.partition(".")[0] not in GROUPS:
+            raise UsageError(f"'{shortened(key)}' is no setting of the data or of the task; leave it out")
+    return {"task": task, "settings": dict(settings)}
