@@ -20,11 +20,11 @@ RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
 
 
 @contextmanager
-def serving(paths: list[Path], token: str | None = None, **limits: Any) -> Iterator[str]:
-    """The address of a server of some runs."""
+def serving(paths: list[Path], token: str | None = None, train: Path | None = None, **limits: Any) -> Iterator[str]:
+    """The address of a server of some runs; in `train` visitors of its page may compare models."""
     before, known = front.reader(), Limits.parse(limits)
     log.silence(True)
-    app = start.make([str(path) for path in paths], known, token=token)
+    app = start.make([str(path) for path in paths], known, token=token, train=None if train is None else str(train))
     server, taken = start.server(app, known), start.listen("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]}, daemon=True)
     thread.start()

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unrolled.comparison.files import read_plan
 from unrolled.core.errors import UnrolledError
 from unrolled.core.opening import open_regular
 from unrolled.runs.results import read_result
@@ -47,13 +48,8 @@ class Recorded:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         with suppress(OSError):  # what cannot be written here is told by the runs
             self.file = os.open(folder / EVENTS, flags, 0o666)
-        budget = plan.asked.time if plan.asked.steps is None else None
-        self.often = max(OFTEN, (budget or 0.0) / STEPS)
-        self._write({
-            "event": "plan", "at": round(time.time() - passed, 3), "task": plan.task, "data": _name(plan.data),
-            "budget": budget, "steps": plan.asked.steps, "notes": plan.notes, "recipe": plan.recipe,
-            "runs": [{"folder": job.folder, "label": job.label, "kind": job.kind} for job in plan.jobs],
-        })  # fmt: skip
+        self.often = max(OFTEN, (plan.asked.time if plan.asked.steps is None else 0.0) / STEPS)
+        self._write(_planned(plan, time.time() - passed))
         self.inner.begin(plan, folder, started)
 
     def event(self, event: dict[str, Any]) -> None:
@@ -104,6 +100,35 @@ class Recorded:
 def _name(data: str) -> str:
     """The name of data without its place."""
     return data if data.startswith("builtin:") else Path(data).name
+
+
+def retold(folder: Path) -> list[dict[str, Any]]:
+    """The events of a comparison that kept none, as far as its runs tell: their scores and when they had them."""
+    try:
+        plan = read_plan(folder)
+    except UnrolledError:
+        return []
+    events: list[dict[str, Any]] = [_planned(plan, 0.0)]
+    for job in plan.jobs:
+        with suppress(UnrolledError, KeyError, TypeError):
+            run = RunDirectory(folder / job.folder)
+            result, begun = read_result(run), {"at": 0.0, "folder": job.folder}
+            name = result["criterion"]
+            events.append({"event": "begin", **begun})
+            for line in run.read_metrics():
+                if line.get("split") == "valid" and name in line:
+                    figures = {"step": line["step"], "figures": {name: line[name]}}
+                    events.append({"event": "evaluation", **begun, "at": line["seconds"], **figures})
+            events.append({"event": "done", **begun, "criterion": name, "valid": result["valid"][name]})
+    return events
+
+
+def _planned(plan: Plan, at: float) -> dict[str, Any]:
+    return {
+        "event": "plan", "at": round(at, 3), "task": plan.task, "data": _name(plan.data), "steps": plan.asked.steps,
+        "budget": plan.asked.time if plan.asked.steps is None else None, "notes": plan.notes, "recipe": plan.recipe,
+        "runs": [{"folder": job.folder, "label": job.label, "kind": job.kind} for job in plan.jobs],
+    }  # fmt: skip
 
 
 def read_events(folder: Path, start: int = 0) -> tuple[list[dict[str, Any]], int]:

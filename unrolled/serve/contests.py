@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from unrolled.comparison.events import read_events
+from unrolled.comparison.events import read_events, retold
 from unrolled.comparison.files import PLAN, TABLE, read_plan
 from unrolled.core.errors import UnrolledError, nearest
 from unrolled.runs.selection import read_table
@@ -107,6 +107,8 @@ class Contests:
                 alive = time.monotonic()
                 continue
             if state not in ("starting", "running", "stopping"):
+                for event in [] if place else await asyncio.to_thread(retold, folder):
+                    yield _sent(self._without_places(event))
                 yield _sent({"event": "over", "state": state})
                 return
             if time.monotonic() > until:

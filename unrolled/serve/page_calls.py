@@ -43,6 +43,8 @@ class Comparing(Looking):
 
     budget: float = 300.0
     """Seconds that the whole comparison may take."""
+    models: str | None = Field(None, max_length=200)
+    """Names of the models, separated by commas; none: they are chosen for the task and the data."""
 
 
 def add_training(app: FastAPI, hosted: Hosted, contests: Contests) -> None:
@@ -74,7 +76,8 @@ def add_training(app: FastAPI, hosted: Hosted, contests: Contests) -> None:
 
     async def start(request: Request) -> Response:
         mine, asked = trained(), Comparing.parse(await read_body(request, hosted.limits))
-        begun = await mine.start(mine.uploads.require(asked.file), asked.task, asked.settings, asked.budget)
+        own = {"time": asked.budget} | ({} if asked.models is None else {"models": asked.models})
+        begun = await mine.start(mine.uploads.require(asked.file), asked.task, asked.settings, own)
         return JSONResponse(_begun(begun), 201)
 
     add(app, "GET", "/training", "Whether comparisons can be started here, and on which files.", may_train)

@@ -82,8 +82,11 @@ class Trained:
             raise _refusal(answer, self.uploads)
         return dict(without_places(answer["done"], self.uploads.folder))
 
-    async def start(self, upload: Upload, task: str | None, settings: Mapping[str, Any], budget: float) -> Started:
-        """Begin a comparison."""
+    async def start(
+        self, upload: Upload, task: str | None, settings: Mapping[str, Any], own: Mapping[str, Any]
+    ) -> Started:
+        """Begin a comparison; `own` are settings of the comparison itself, its time among them."""
+        budget = own["time"]
         if not LEAST <= budget <= self._limits.training:
             most = self._limits.training
             raise UsageError(f"invalid value budget = {budget:g}: expected seconds from {LEAST:g} to {most:g}")
@@ -91,7 +94,7 @@ class Trained:
         order = {"do": "compare", "data": str(upload.path), **_checked(task, settings)}
         taken = {each.folder for each in self.started.values()}
         folder = first_free(self.folder / upload.path.stem, lambda path: path not in taken and not path.exists())
-        order |= {"out": str(folder), "settings": {**order["settings"], "time": budget}}
+        order |= {"out": str(folder), "settings": {**order["settings"], **own}}
         return await self._work(Started(folder.name, folder, upload), order)
 
     async def resume(self, folder: Path, data: str) -> Started:

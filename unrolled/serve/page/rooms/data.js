@@ -152,12 +152,14 @@ function notes(facts) {
 function starting(sent, facts, now, app, may) {
   const minutes = make("input", {id: "minutes", type: "number", min: 0.1, step: "any", max: may.seconds / 60,
     value: Math.min(5, may.seconds / 60), required: true});
+  const models = make("input", {id: "models", placeholder: "chosen for the task and the data", size: 34, maxlength: 200});
   const said = make("div", {"aria-live": "assertive"});
   const form = make("form", {class: "panel", onsubmit: async (event) => {
     event.preventDefault();
     button.disabled = true;
     try {
-      const body = {file: sent.file, task: facts.task, settings: now.settings, budget: Number(minutes.value) * 60};
+      const body = {file: sent.file, task: facts.task, settings: now.settings, budget: Number(minutes.value) * 60,
+        models: models.value.trim() || null};
       const begun = await app.api.post("/comparisons", body);
       app.go("race", {comparison: begun.comparison});
     } catch (error) {
@@ -168,6 +170,8 @@ function starting(sent, facts, now, app, may) {
   const button = make("button", {class: "main"}, "Compare models");
   form.append(make("h2", {}, "Compare models on it"),
     make("p", {}, "Several models are trained on the same data in the same time, beside simple baselines. You can watch, and stop when you have seen enough."),
-    make("div", {class: "row"}, field("Minutes in all", minutes), button), said);
+    make("div", {class: "row"}, field("Minutes in all", minutes), button),
+    make("details", {}, make("summary", {}, "More settings"),
+      field("Models, separated by commas", models, "unrolled models lists them; baselines are always there.")), said);
   return form;
 }

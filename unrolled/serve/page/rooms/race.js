@@ -22,7 +22,9 @@ export async function mount(root, app) {
   const name = known ? wanted : busy.comparison;
   const select = choice(comparisons.map((each) => [each.comparison, `${each.comparison} (${each.state})`]), name, {id: "comparison"});
   select.addEventListener("change", () => app.go("race", {comparison: select.value}));
-  const race = new Race(name, app);
+  const race = new Race(name, app, (state) => {
+    [...select.options].find((option) => option.value === name).textContent = `${name} (${state})`;
+  });
   fill(root, wanted && !known ? message(`There is no comparison of that name: ${wanted}`, "error") : null,
     make("div", {class: "row"}, field("Comparison", select)), race.place);
   race.follow();
@@ -30,8 +32,9 @@ export async function mount(root, app) {
 }
 
 class Race {
-  constructor(name, app) {
+  constructor(name, app, tell) {
     this.name = name;
+    this.tell = tell; // the state of the comparison
     this.app = app;
     this.runs = new Map(); // by folder, in the order of the plan
     this.plan = null;
@@ -71,7 +74,7 @@ class Race {
   take(event) {
     if (event.event === "plan") this.begin(event);
     else if (event.event === "note") this.notes.push(event.text);
-    else if (event.event === "over") this.state = event.state;
+    else if (event.event === "over") this.tell(this.state = event.state);
     else if (this.runs.has(event.folder)) this.moved(this.runs.get(event.folder), event);
     if (event.at) this.seen = Math.max(this.seen, event.at);
     if (!this.timer) this.timer = setTimeout(() => { this.timer = 0; this.draw(); }, DRAWN);
@@ -80,16 +83,16 @@ class Race {
   begin(plan) {
     if (this.plan) this.idle += Math.max(0, plan.at - this.seen); // it was stopped meanwhile
     this.plan = {...plan, at: this.plan ? this.plan.at : plan.at};
-    this.state = "running";
+    this.tell(this.state = "running");
     this.notes.push(...plan.recipe, ...plan.notes);
     for (const run of plan.runs) {
-      if (!this.runs.has(run.folder)) this.runs.set(run.folder, {...run, state: "waiting", share: 0, curve: [], texts: [], speed: 0});
+      if (!this.runs.has(run.folder)) this.runs.set(run.folder, {...run, state: "waiting", share: 0, before: 0, begun: plan.at, curve: [], texts: [], speed: 0});
     }
   }
 
   moved(run, event) {
-    const at = event.at - this.plan.at - this.idle;
-    if (event.event === "begin") run.state = "training";
+    const at = run.before + event.at - run.begun; // seconds that this run has had
+    if (event.event === "begin") [run.state, run.begun] = ["training", event.at];
     else if (event.event === "step") [run.share, run.speed] = [event.share, event.speed];
     else if (event.event === "closing") run.state = "evaluating";
     else if (event.event === "sample") run.texts.push({at, text: event.text});
@@ -98,7 +101,8 @@ class Race {
       this.metric = metric;
       run.curve.push([at, value]);
     } else if (event.event in ENDS) {
-      run.state = event.why ? `${ENDS[event.event]}: ${event.why}` : ENDS[event.event];
+      run.state = event.event === "failed" ? `failed: ${event.why}` : event.why || ENDS[event.event];
+      run.before = Math.max(run.before, at || 0);
       if (event.event === "done") {
         run.share = 1;
         run.valid = event.valid ?? null;
@@ -119,9 +123,9 @@ class Race {
     if (!host.parentElement) fill(this.parts.curves, make("h2", {}, "Score on validation data"),
       make("figure", {}, host, make("figcaption", {}, "Each curve is a model; dashed lines are baselines. Test data is not used before the end.")));
     line(host, models.filter((run) => run.curve.length).map((run) => ({name: run.folder, points: run.curve})), {
-      title: `Validation ${this.metric || "score"} of each model over time`, x: "seconds", y: this.metric || "", colours,
+      title: `Validation ${this.metric || "score"} of each model over time`, x: "seconds of training", y: this.metric || "", colours,
       lines: baselines.map((run) => ({name: run.label, value: run.valid})),
-      xRange: [0, UNDER_WAY.includes(this.state) && this.plan.budget ? this.plan.budget : Math.max(1, ...models.flatMap((run) => run.curve.map((point) => point[0])))]});
+      xRange: [0, Math.max(1, ...models.flatMap((run) => run.curve.map((point) => point[0])))]});
     this.drawTable(runs);
     this.drawSamples(models);
     fill(this.parts.notes, this.notes.length ? make("details", {}, make("summary", {}, `Notes (${this.notes.length})`),
@@ -136,7 +140,7 @@ class Race {
       return;
     }
     const share = runs.reduce((sum, run) => sum + run.share, 0) / Math.max(runs.length, 1);
-    const passed = Date.now() / 1000 - this.plan.at - this.idle;
+    const passed = Date.now() / 1000 - this.plan.at - this.idle; // both clocks are of one machine, or nearly right
     const left = this.plan.budget ? this.plan.budget - passed : null;
     const bar = make("progress", {value: this.plan.budget ? Math.min(passed, this.plan.budget) : share,
       max: this.plan.budget || 1, "aria-label": "Progress of the comparison"});
@@ -161,7 +165,7 @@ class Race {
 
   drawTable(runs) {
     const rows = runs.map((run) => make("tr", {class: run.kind}, make("th", {scope: "row"}, run.folder),
-      make("td", {}, run.state), make("td", {class: "number"}, `${Math.round(run.share * 100)} %`),
+      make("td", {}, run.state), make("td", {class: "number"}, run.share ? `${Math.round(run.share * 100)} %` : ""),
       make("td", {class: "number"}, short(run.curve.length ? Math.min(...run.curve.map((point) => point[1])) : run.valid ?? NaN)),
       make("td", {class: "number"}, run.speed && run.state === "training" ? `${short(run.speed)}/s` : "")));
     fill(this.parts.table, make("h2", {}, "Runs"), tabled("Runs", ["run", "state", "done", `best ${this.metric || "score"}`, "positions"], rows, [2, 3, 4]));
