@@ -125,14 +125,15 @@ function image(host, input, {onchange}) {
   return {value: () => value, prompt: () => (rows ? value.slice(0, Number(rows.value)) : value)};
 }
 
+// A sound that is picked is continued; without one a run begins with nothing.
 function sound(host, input, {onchange}) {
-  let value = input.value;
+  let value = input.value, isPicked = false;
   const place = make("div"), file = make("input", {type: "file", accept: "audio/*"});
   const show = () => fill(place, make("audio", {controls: true, src: wav(value, input.rate), "aria-label": "The sound that is read"}));
-  fill(host, place, field("Sound file", file, `its samples are sent, ${input.rate.toLocaleString("en")} a second`));
-  file.addEventListener("change", picked(file, async (one) => { value = await samples(one, input.rate); show(); onchange(); }));
+  fill(host, place, field("Sound file", file, `it is continued; its samples are sent, ${input.rate.toLocaleString("en")} a second`));
+  file.addEventListener("change", picked(file, async (one) => { value = await samples(one, input.rate); isPicked = true; show(); onchange(); }));
   show();
-  return {value: () => value};
+  return {value: () => value, prompt: () => (isPicked ? value : "")};
 }
 
 function pen(host, input, {onchange}) {
@@ -141,7 +142,7 @@ function pen(host, input, {onchange}) {
   const text = make("input", {type: "text", value: hasText ? input.value.text : "", oninput: onchange}), place = make("div");
   fill(host, place, hasText ? field("Text that the strokes write", text) : null);
   pad(place, strokes, (drawn) => { strokes = drawn; onchange(); });
-  return {value: () => (hasText ? {strokes, text: text.value} : strokes), prompt: () => ""};
+  return {value: () => (hasText ? {strokes, text: text.value} : strokes), prompt: () => (hasText ? "" : strokes)};
 }
 
 function frames(host, input, {onchange}) {

@@ -33,7 +33,7 @@ const VIEWS = [
   [(r) => isMatrix(r.prediction), numbers],
   [(r) => isSeries(r.prediction) && !r.words, numbers],
   [(r) => r.nearest !== undefined, recalled],
-  [(r) => Array.isArray(r.strokes), (place, r) => place("drawn").append(drawing(r.strokes, "What the run drew"))],
+  [(r) => Array.isArray(r.strokes), (place, r) => place("drawn").append(drawing(r.strokes, "What the run drew", r.given))],
   [(r) => isMatrix(r.image), (place, r) => place("drawn").append(picture(r.image, "What the run painted"))],
   [(r) => isMatrix(r.roll), (place, r) => grid(place("drawn"), turned(r.roll), {title: "What the run played: time to the right, keys upwards"})],
   [(r) => isSeries(r.samples) && r.rate, heard],

@@ -35,7 +35,7 @@ export function tokens(host, options) {
         "aria-label": `Continue with ${seen(name)}, probability ${percent(Math.exp(p))}`},
       make("span", {class: "mono"}, seen(name)), bar, make("span", {class: "number"}, percent(Math.exp(p)))));
     });
-    fill(panel, make("h4", {}, `Instead of “${seen(token)}”`), make("p", {class: "hint"}, told),
+    fill(panel, make("h3", {}, `Instead of “${seen(token)}”`), make("p", {class: "hint"}, told),
       rows.length ? make("ol", {}, rows) : null);
   }
 

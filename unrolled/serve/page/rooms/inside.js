@@ -54,7 +54,7 @@ class Inside {
   left() {
     const rest = Object.entries(this.about.not_answered);
     if (!rest.length) return null;
-    return make("details", {}, make("summary", {}, `${rest.length} questions do not apply to this run`),
+    return make("details", {}, make("summary", {}, `Questions that do not apply to this run: ${rest.length}`),
       make("dl", {}, rest.map(([name, why]) => make("div", {}, make("dt", {}, name), make("dd", {}, why)))));
   }
 

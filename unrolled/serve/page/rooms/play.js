@@ -16,7 +16,7 @@ const WORDS = {continue: "Continue", predict: "Predict", generate: "Generate", s
 const SETTINGS = {  // of requests, shown where a run obeys them
   seed: {label: "Seed", type: "number", value: 1, min: 0, step: 1},
   temperature: {label: "Temperature", type: "number", value: 0.8, min: 0, max: 5, step: 0.1},
-  max_tokens: {label: "Longest", type: "number", value: 100, min: 1, max: 2048, step: 1},
+  max_tokens: {label: "Tokens at most", type: "number", value: 100, min: 1, max: 2048, step: 1},
   beam: {label: "Beam", type: "number", value: 1, min: 1, max: 16, step: 1},
   bias: {label: "Bias", type: "number", value: 1, min: 0, max: 20, step: 0.5},
   seconds: {label: "Seconds", type: "number", value: 1, min: 0.01, max: 60, step: 0.1},
@@ -30,8 +30,8 @@ export async function mount(root, app) {
     return () => {};
   }
   const room = new Playground(root, app, known);
-  await room.choose([app.params.run, app.params.run2, app.params.run3, app.params.run4].filter(
-    (name) => known.some((each) => each.run === name)));
+  const named = new Set([app.params.run, app.params.run2, app.params.run3, app.params.run4]);
+  await room.choose([...named].filter((name) => known.some((each) => each.run === name)));
   return () => room.stop();
 }
 
