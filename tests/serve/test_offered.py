@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import httpx
 import pytest
@@ -12,6 +11,7 @@ import unrolled
 from tests.serve.conftest import RUNS
 from unrolled.core import discover
 from unrolled.pictures.kinds import read_picture
+from unrolled.runs.storage.directory import RunDirectory
 from unrolled.serve.verb_calls import about
 
 NAMES = sorted(path.name for path in RUNS.iterdir() if path.is_dir())
@@ -35,12 +35,11 @@ def test_what_is_offered_is_what_verbs_take(name: str) -> None:
         assert run.inspect(told["questions"][-1], value).reading
 
 
-def test_a_run_without_examples_says_why(tmp_path: Path) -> None:
+def test_a_run_without_examples_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     run = unrolled.load(RUNS / "classify")
-    (tmp_path / "predictions.jsonl").write_text("")
-    run.directory.path = tmp_path
-    told = about("classify", run)["input"]
-    assert told["form"] is None and "there is no example" in told["why"]
+    monkeypatch.setattr(RunDirectory, "read_lines", lambda *_: iter(()))
+    told = about("my-classes", run)["input"]
+    assert told["form"] is None and told["why"].startswith("my-classes/predictions.jsonl: there is no example")
 
 
 def test_a_run_tells_what_it_can_do(client: httpx.Client) -> None:
