@@ -110,8 +110,9 @@ def add_comparisons(app: FastAPI, hosted: Hosted, contests: Contests) -> None:
 
     async def resume(request: Request) -> Response:
         name = request.path_params["comparison"]
-        folder, data = contests.require(name), await run_in_threadpool(contests.data_of, name)
-        return JSONResponse(_begun(await _mine(contests).resume(folder, data)), 202)
+        folder, mine = contests.require(name), _mine(contests)
+        mine.require_idle()
+        return JSONResponse(_begun(await mine.resume(folder, await run_in_threadpool(contests.data_of, name))), 202)
 
     place = "/comparisons/{comparison}"
     add(app, "GET", "/comparisons", "The comparisons, the newest first.", listed)

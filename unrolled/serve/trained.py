@@ -90,7 +90,7 @@ class Trained:
         if not LEAST <= budget <= self._limits.training:
             most = self._limits.training
             raise UsageError(f"invalid value budget = {budget:g}: expected seconds from {LEAST:g} to {most:g}")
-        self._require_idle()
+        self.require_idle()
         order = {"do": "compare", "data": str(upload.path), **_checked(task, settings)}
         taken = {each.folder for each in self.started.values()}
         folder = first_free(self.folder / upload.path.stem, lambda path: path not in taken and not path.exists())
@@ -99,14 +99,15 @@ class Trained:
 
     async def resume(self, folder: Path, data: str) -> Started:
         """Continue a comparison of this server that was stopped; `data` is what its plan names."""
-        self._require_idle()
+        self.require_idle()
         upload = next((each for each in self.uploads.all() if str(each.path) == data), None)
         if upload is None or folder.parent != self.folder:
             raise Refused(409, "its data is not among the uploaded files any more, so it cannot be resumed", "no_data")
         order = {"do": "resume", "data": str(upload.path), "out": str(folder)}
         return await self._work(Started(folder.name, folder, upload), order)
 
-    def _require_idle(self) -> None:
+    def require_idle(self) -> None:
+        """Refuse a second comparison."""
         if self.running is not None:
             raise Refused(409, "a comparison is under way: wait for its end, or stop it", "busy")
 
