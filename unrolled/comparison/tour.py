@@ -85,7 +85,7 @@ PARTS = (
     ),
     Part(
         "strings", "Learn to rewrite strings: numbers in words, from English to French", "builtin:numbers", "translate",
-        {"models": "seq2seq,encdec-transformer", "tokens": "word"}, 0.40, strings,
+        {"models": "seq2seq,encdec-transformer", "tokens": "word", "size": "small"}, 0.40, strings,
     ),
     Part(
         "memory", "Recall what was stored: letters of which a third of the pixels is flipped", "builtin:letters",
