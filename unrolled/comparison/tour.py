@@ -53,7 +53,7 @@ class Part(NamedTuple):
 
 def forecasts(run: Run) -> Iterator[RenderableType]:
     """The forecast from the end of the data, as the run drew it."""
-    plots = (picture for picture in saved_pictures(run.path) if isinstance(picture, Plot))
+    plots = (picture for picture in saved_pictures(run.path, []) if isinstance(picture, Plot))
     yield from (plotted(picture, height=12) for picture in islice(plots, 1))
 
 
@@ -65,8 +65,9 @@ def strings(run: Run) -> Iterator[RenderableType]:
 
 
 def recalled(run: Run) -> Iterator[RenderableType]:
-    """Damaged patterns of the test data, and what is recalled."""
-    yield from (bits([line["input"], line["prediction"]]) for line in _lines(run))
+    """Damaged patterns of the test data, each with what is recalled behind it, two in a row."""
+    pairs = [[line["input"], line["prediction"]] for line in _lines(run)]
+    yield from (bits([*first, *second]).append("\n") for first, second in zip(pairs[::2], pairs[1::2], strict=False))
 
 
 def text(run: Run) -> Iterator[RenderableType]:
@@ -88,7 +89,7 @@ PARTS = (
         {"models": "seq2seq,encdec-transformer", "tokens": "word", "size": "small"}, 0.40, strings,
     ),
     Part(
-        "memory", "Recall what was stored: letters of which a third of the pixels is flipped", "builtin:letters",
+        "memory", "Recall what was stored: letters of which 30 % of the pixels are flipped", "builtin:letters",
         "recall", {"amount": 0.3}, 0.06, recalled,
     ),
     Part(
