@@ -36,6 +36,14 @@ def done(part, *rest, whole=tour.done):
     return whole(part, *rest)
 tour.done = done
 """
+FAILING = """
+from unrolled.core.errors import DataError
+def done(part, *rest, whole=tour.done):
+    if part.name in ("strings", "text"):
+        raise DataError(f"{part.name} is not possible today")
+    return whole(part, *rest)
+tour.done = done
+"""
 RUN = "from unrolled.cli.main import main; main()"
 
 
@@ -64,6 +72,15 @@ def test_a_tour_that_is_stopped_resumes(tmp_path: Path) -> None:
     page = (place / "report.html").read_text()
     assert all(part.data in page for part in PARTS)
     assert "Traceback" not in done.err + stopped.err
+
+
+def test_a_part_that_fails_does_not_end_the_tour(tmp_path: Path) -> None:
+    done = demo(tmp_path, FAILING)
+    assert done.code == 3, done.err
+    assert "This part has failed: strings is not possible today" in done.out and "Part 4 of 4" in done.out
+    assert done.err.strip().splitlines()[-1] == "unrolled: text is not possible today"
+    page = (tmp_path / "comparisons" / "demo" / "report.html").read_text()
+    assert PARTS[2].data in page and PARTS[3].data not in page
 
 
 def test_a_finished_tour_is_kept(tmp_path: Path) -> None:

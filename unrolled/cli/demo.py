@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from unrolled.core.errors import Interrupted, UsageError
+from unrolled.core.errors import CannotWrite, Interrupted, UnrolledError, UsageError
 from unrolled.core.front import invocation
 from unrolled.runs.values import seconds
 from unrolled.training.signals import stop_at_once
@@ -44,27 +44,36 @@ def command(
         from unrolled.pictures.screen import Screen
 
         screen = Screen(file=sys.stdout, highlight=False, soft_wrap=True)
+        folder, failed = tour.folder_for(tour.PARTS), None
+        screen.print(_begun(folder, tour.PLACE))
         try:
-            folder = tour.folder_for(tour.PARTS)
-            screen.print(_begun(folder, tour.PLACE))
             for number, part in enumerate(tour.PARTS, 1):
                 screen.print(f"\nPart {number} of {len(tour.PARTS)}. {part.title}", style="bold")
                 left = until - time.monotonic()
                 limit = {"steps": steps} if steps else {"time": tour.seconds_for(part, folder, tour.PARTS, left)}
-                found = tour.done(part, folder, limit, for_terminal())
-                print_comparison(found.path, dict(found.table), sys.stdout)
-                screen.print(f"\n{tour.outcome(found.table)}\n", style="bold")
-                for example in part.examples(found.best):
-                    screen.print(example)
+                try:
+                    found = tour.done(part, folder, limit, for_terminal())
+                    print_comparison(found.path, dict(found.table), sys.stdout)
+                    screen.print(f"\n{tour.outcome(found.table)}\n", style="bold")
+                    for example in part.examples(found.best):
+                        screen.print(example)
+                except (Interrupted, CannotWrite):
+                    raise
+                except UnrolledError as error:  # the others are worth their time all the same
+                    failed = error
+                    screen.print(f"This part has failed: {error}")
             report = tour.report(folder, tour.PARTS)
         except (Interrupted, KeyboardInterrupt):
             raise Interrupted(f"stopped and saved; resume with: {invocation('demo', {})}") from None
-    screen.print(f"\nThe tour took {time.monotonic() - started:.0f} s. All of its tables and plots: {report}")
-    screen.print(f"Play with its models in the browser: unrolled show {folder}")
-    if open_:
-        import webbrowser
+    if report is not None:
+        screen.print(f"\nThe tour took {time.monotonic() - started:.0f} s. All of its tables and plots: {report}")
+        screen.print(f"Play with its models in the browser: unrolled show {folder}")
+        if open_:
+            import webbrowser
 
-        webbrowser.open(report.absolute().as_uri())
+            webbrowser.open(report.absolute().as_uri())
+    if failed is not None:
+        raise failed
 
 
 def _checked(budget: str) -> float:

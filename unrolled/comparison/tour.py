@@ -116,7 +116,7 @@ def is_finished(place: Path) -> bool:
 def seconds_for(part: Part, folder: Path, parts: Sequence[Part], left: float) -> float:
     """The time of a part, of what is left for it and all others that are not finished."""
     waiting = [each.share for each in parts if each == part or not is_finished(folder / each.name)]
-    return (1 - LEFT_OVER) * left * part.share / sum(waiting)
+    return max(1.0, (1 - LEFT_OVER) * left * part.share / sum(waiting))
 
 
 def done(part: Part, folder: Path, limit: Mapping[str, float], view: View) -> Comparison:
@@ -127,9 +127,10 @@ def done(part: Part, folder: Path, limit: Mapping[str, float], view: View) -> Co
     return compare(part.data, part.task, place, {**part.settings, **limit}, view=view, started=started)
 
 
-def report(folder: Path, parts: Sequence[Part]) -> Path:
-    """One page of all parts."""
-    return write_report([folder / part.name for part in parts], folder / NAME)
+def report(folder: Path, parts: Sequence[Part]) -> Path | None:
+    """One page of all parts that have a table; None: there is none."""
+    places = [place for part in parts if ((place := folder / part.name) / TABLE).is_file()]
+    return write_report(places, folder / NAME) if places else None
 
 
 def outcome(table: Table) -> str:
