@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
+from weakref import WeakKeyDictionary
 
 from unrolled.core import discover
 from unrolled.core.opening import open_regular
@@ -59,13 +60,18 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
             yield chunk
 
 
+_known: WeakKeyDictionary[Run, list[dict[str, Any]]] = WeakKeyDictionary()  # to find out takes seconds
+
+
 def targets(run: Run) -> list[dict[str, Any]]:
     """Where a run can be exported to, or why not."""
-    return [
-        {"target": name, "summary": spec.summary, "suffix": spec.suffix, "why_not": why}
-        for name, why in reasons(run).items()
-        for spec in [discover.export(name)]
-    ]
+    if run not in _known:
+        _known[run] = [
+            {"target": name, "summary": spec.summary, "suffix": spec.suffix, "why_not": why}
+            for name, why in reasons(run).items()
+            for spec in [discover.export(name)]
+        ]
+    return _known[run]
 
 
 def exported(run: Run, target: str) -> tuple[str, bytes]:

@@ -11,8 +11,8 @@ FAULTS = (Path(__file__).parent / "faults.js").read_text(encoding="utf-8")
 
 def require_sound(browser: Browser, address: str) -> None:
     """The page as it is now has no fault, and has asked nobody but its server."""
-    assert browser.value(FAULTS) == []
-    assert browser.outside(address) == []
+    found, outside = browser.value(FAULTS), browser.outside(address)
+    assert not found and not outside, (found, outside)
 
 
 def at_every_size(browser: Browser, address: str, pictures: Path | None = None) -> None:
