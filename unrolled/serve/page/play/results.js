@@ -56,10 +56,12 @@ function said(place, {prediction, p, logp, finished, unit}) {
 
 function classes(place, pairs, {colour}, title = "Probabilities") {
   const sorted = [...pairs].sort(([, a], [, b]) => b - a).slice(0, MOST);
+  if (title !== "Probabilities") place("head").append(make("h3", {}, title));
   bars(place("chart"), sorted.map(([label, value]) => ({label, value, text: percent(value), colour})), {title, from: 0, to: 1});
 }
 
 function ranked(place, title, pairs, {colour}) {
+  place("head").append(make("h3", {}, title));
   bars(place("chart"), pairs.slice(0, MOST).map(([label, value]) => ({label, value, colour})), {title, from: 0, to: 1});
 }
 
@@ -69,7 +71,7 @@ function others(place, {candidates}) {
 }
 
 function tagged(place, {words, prediction, p}) {
-  place("words").append(make("p", {class: "words"}, words.map((word, k) => {
+  place("tags").append(make("p", {class: "words"}, words.map((word, k) => {
     const doubt = Array.isArray(p) ? 1 - p[k] : 0;
     const found = make("span", {class: "word", title: Array.isArray(p) ? percent(p[k]) : null}, make("span", {}, word), make("small", {}, prediction[k]));
     found.style.setProperty("--heat", doubt.toFixed(3));
@@ -100,7 +102,7 @@ function recalled(place, {nearest, overlap, steps, ended, energy}) {
 }
 
 function heard(place, {samples, rate}) {
-  const found = place("sound"), audio = make("audio", {controls: true, src: wav(samples, rate)});
+  const found = place("sound"), audio = make("audio", {controls: true, src: wav(samples, rate), "aria-label": "What the run sounded"});
   const step = Math.max(1, Math.ceil(samples.length / 1500));
   found.append(audio);
   line(place("chart"), [{name: "", points: samples.filter((_, k) => k % step === 0).map((v, k) => [(k * step) / rate, v])}],

@@ -9,7 +9,8 @@ export const title = "Playground";
 
 const MOST = 4;
 const WAIT = 200;  // milliseconds without a change, before a forecast is made again
-const AGAIN = new Set(["forecast", "predict"]);  // are asked again while the input is changed
+const AGAIN = new Set(["forecast", "neighbours", "predict"]);  // are asked again while the input is changed
+const PICKED = new Set(["pen", "sound", "image"]);  // forms of input from which a run goes on, where it can
 const HIDDEN = new Set(["embed"]);  // gives numbers for programs
 const WORDS = {continue: "Continue", predict: "Predict", generate: "Generate", score: "Score", forecast: "Forecast", neighbours: "Neighbours",
   similarity: "Similarity", analogy: "Analogy"};
@@ -85,9 +86,8 @@ class Playground {
     }
     this.verbs = [...(first.writes_tokens ? ["continue"] : []),
       ...first.verbs.filter((verb) => !HIDDEN.has(verb) && !(verb === "generate" && first.writes_tokens))];
-    const wanted = ["continue", "forecast", "generate", "predict"].find((verb) => this.verbs.includes(verb)) || this.verbs[0];
-    const usual = input.form === "pen" || input.form === "sound" || input.form === "image" || !this.verbs.includes("predict") ? wanted :
-      this.verbs.find((verb) => verb === "continue" || verb === "forecast") || "predict";
+    const order = PICKED.has(input.form) ? ["generate", "predict"] : ["continue", "forecast", "neighbours", "predict"];
+    const usual = order.find((verb) => this.verbs.includes(verb)) || this.verbs[0];
     this.verb = choice(this.verbs.map((verb) => [verb, this.word(verb)]), usual, {onchange: () => this.settle()});
     this.editor = editor(this.input, input, {onchange: () => this.changed(), moves: first.verbs.includes("forecast")});
     this.settle();
