@@ -11,6 +11,7 @@ import pytest
 
 from tests.commands import Ended, attempt, run_unrolled
 from unrolled.comparison import tour
+from unrolled.comparison.files import write_table
 from unrolled.comparison.tour import PARTS
 
 TINY: Mapping[str, Mapping[str, Any]] = {
@@ -92,9 +93,7 @@ def test_a_finished_tour_is_kept(tmp_path: Path) -> None:
         (place / part.name / "plan.json").write_text("{}")
     for part in PARTS:
         assert tour.folder_for(PARTS, place) == place
-        from unrolled.runs.storage.formats import json_text
-
-        (place / part.name / "table.json").write_text(json_text({"rows": [], "finished": True, "format": 2}, "x"))
+        write_table(place / part.name, {"rows": [], "finished": True})
     assert tour.folder_for(PARTS, place) == tmp_path / "demo-2"
 
 
@@ -105,7 +104,7 @@ def test_the_parts_fit_into_the_budget(tmp_path: Path) -> None:
         assert seconds >= 10
         left, spent = left - seconds, spent + seconds
         (tmp_path / part.name).mkdir()
-        (tmp_path / part.name / "table.json").write_text('{"rows": [], "finished": true}')
+        write_table(tmp_path / part.name, {"rows": [], "finished": True})
     assert 270 < spent <= 300
     assert sum(part.share for part in PARTS) == pytest.approx(1)
 
