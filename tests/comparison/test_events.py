@@ -12,7 +12,9 @@ import pytest
 
 import unrolled
 from unrolled.comparison import events
+from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.events import EVENTS, Recorded, read_events, retold
+from unrolled.comparison.plan import Job, Plan
 from unrolled.comparison.view import Silent
 from unrolled.comparison.worker import ENDS, Reporter
 from unrolled.training import loop
@@ -22,6 +24,10 @@ TINY = {
 }  # fmt: skip
 WORDS = (("cat", "dog", "bird"), ("sees", "likes"), "abcdefgh")
 LINES = [f"{who} {what} the {whom}" for who in WORDS[0] for what in WORDS[1] for whom in WORDS[2]]
+PLAN = Plan(
+    data="/home/somebody/lines.txt", task="next-token", guessed=None, asked=CompareConfig(), settings={}, at_once=1,
+    threads=1, jobs=[Job(folder="lstm-0", label="lstm", kind="model", model="lstm")],
+)  # fmt: skip
 
 
 class Noted(Silent):
@@ -120,6 +126,15 @@ def test_a_line_that_is_half_written_is_read_when_it_is_whole(tmp_path: Path) ->
     with file.open("ab") as more:
         more.write(b'te", "text": "b"}\n')
     assert [event["text"] for event in read_events(tmp_path, place)[0]] == ["b"]
+
+
+def test_a_comparison_that_is_resumed_adds_behind_a_line_that_was_cut(tmp_path: Path) -> None:
+    (tmp_path / EVENTS).write_bytes(b'{"event": "note", "text": "a"}\n{"event": "no')
+    view = Recorded(Silent())
+    view.begin(PLAN, tmp_path)
+    view.end()
+    assert [event["event"] for event in read_events(tmp_path)[0]] == ["note", "plan"]
+    assert read_events(tmp_path)[0][1]["data"] == "lines.txt"  # and not its place
 
 
 def test_a_comparison_that_kept_no_events_is_retold_from_its_runs(folder: Path, tmp_path: Path) -> None:

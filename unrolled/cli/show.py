@@ -47,5 +47,5 @@ def command(
 def _open(address: str) -> None:
     import webbrowser
 
-    if not webbrowser.open(address):
+    if not webbrowser.open_new_tab(address):
         print("No browser was found: open that address in one.", flush=True)

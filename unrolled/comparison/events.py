@@ -45,9 +45,11 @@ class Recorded:
     def begin(self, plan: Plan, folder: Path, started: float | None = None) -> None:
         self.folder = folder
         passed = 0.0 if started is None else time.monotonic() - started
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        more = getattr(os, "O_NOFOLLOW", 0)
         with suppress(OSError):  # what cannot be written here is told by the runs
-            self.file = os.open(folder / EVENTS, flags, 0o666)
+            self.file = os.open(folder / EVENTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT | more, 0o666)
+            if os.fstat(self.file).st_size:
+                os.write(self.file, b"\n")  # behind a line that a kill has cut
         self.often = max(OFTEN, (plan.asked.time if plan.asked.steps is None else 0.0) / STEPS)
         self._write(_planned(plan, time.time() - passed))
         self.inner.begin(plan, folder, started)

@@ -10,7 +10,7 @@ from typing import IO, Any
 from weakref import WeakKeyDictionary
 
 from unrolled.core import discover
-from unrolled.core.opening import open_regular
+from unrolled.core.opening import DATA, open_regular, read_bytes
 from unrolled.exports.tools.exporting import export, reasons
 from unrolled.runs.run import Run
 from unrolled.runs.selection import run_at
@@ -80,8 +80,8 @@ def exported(run: Run, target: str) -> tuple[str, bytes]:
         spec = discover.export(target)
         written = export(run, target, Path(folder) / f"{run.path.resolve().name}{spec.suffix}")
         if len(written.files) == 1:
-            return spec.suffix, written.files[0].read_bytes()
+            return spec.suffix, read_bytes(written.files[0], DATA)
         packed = Path(folder) / "all.zip"
         with packed.open("wb") as to:
             _pack(list(written.files), Path(folder), run.path.resolve().name, to)
-        return ".zip", packed.read_bytes()
+        return ".zip", read_bytes(packed, DATA)

@@ -119,7 +119,7 @@ function curves(width, series, options) {
     taken.push(high);
     parts.push(drawn("line", {class: "curve dashed s6", x1: left, x2: width - right, y1: y, y2: y},
       drawn("title", {}, `${each.name} ${short(each.value)}`)),
-    drawn("text", {x: width - right, y: high, "text-anchor": "end"}, each.name));
+    drawn("text", {x: left + 4, y: high}, each.name));
   }
   const named = series.map((each, i) => ({...each, kind: kindOf(each, options, i)}));
   const drawing = canvas(width, height, options, parts);
