@@ -75,6 +75,7 @@ def test_a_tour_that_is_stopped_resumes(tmp_path: Path) -> None:
     assert "Traceback" not in done.err + stopped.err
 
 
+@pytest.mark.long
 def test_a_part_that_fails_does_not_end_the_tour(tmp_path: Path) -> None:
     done = demo(tmp_path, FAILING)
     assert done.code == 3, done.err

@@ -71,7 +71,7 @@ def command(
         if open_:
             import webbrowser
 
-            webbrowser.open(report.absolute().as_uri())
+            webbrowser.open_new_tab(report.absolute().as_uri())
     if failed is not None:
         raise failed
 
