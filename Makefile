@@ -28,16 +28,16 @@ lock:
 	  --no-header --no-annotate --quiet --upgrade -o requirements.lock
 
 demo: $(STAMP)
-	rm -rf comparisons/demo
-	$(BIN)/unrolled compare builtin:python-docs --budget 4m --out comparisons/demo
-	$(BIN)/unrolled generate comparisons/demo --prompt "The import statement" --max-tokens 400 --temperature 0.7
+	$(BIN)/unrolled demo
 
 # the demo's report in a real browser, at phone and desktop width; needs chromium
 look: $(STAMP)
 	$(BIN)/python -m benchmarks.look $(LOOK)
 
 # the two pictures of the README; needs chromium
-pictures: demo look
+pictures: $(STAMP)
+	rm -rf comparisons/demo
+	$(MAKE) demo look
 	$(BIN)/python docs/picture.py
 
 # tests write and sync thousands of small files: in memory where there is such a file system

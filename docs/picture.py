@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,27 +15,21 @@ from rich.text import Text
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
 DEMO = ROOT / "comparisons" / "demo"
+PART = "series"  # of the tour, whose table is shown
 WIDTH = 100
 TITLE = "The table of a comparison in the terminal: models with their scores, intervals and costs"
 SHOWN = (1280, 1330)  # of the page, in pixels
 
 
-def demo_command() -> str:
-    """The comparison of `make demo`."""
-    found = re.search(
-        r"\ndemo:.*?\$\(BIN\)/(unrolled compare .*?)\n", (ROOT / "Makefile").read_text("utf-8"), re.DOTALL
-    )
-    assert found is not None
-    return found[1]
-
-
 def terminal() -> None:
-    """What the demo prints at its end: a finished comparison that is resumed prints its table at once."""
+    """What a part of the demo prints at its end: a finished comparison that is resumed prints its table at once."""
     environment = os.environ | {"COLUMNS": str(WIDTH), "FORCE_COLOR": "1", "TERM": "xterm-256color"}
-    words = [str(Path(sys.executable).parent / "unrolled"), "compare", "--resume", str(DEMO.relative_to(ROOT))]
+    place = DEMO / PART
+    words = [str(Path(sys.executable).parent / "unrolled"), "compare", "--resume", str(place.relative_to(ROOT))]
+    asked = json.loads((place / "table.json").read_text(encoding="utf-8"))["command"]
     done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     console = Console(record=True, width=WIDTH, file=open(os.devnull, "w"))  # noqa: SIM115
-    console.print(f"[bold green]$[/] [bold]{demo_command()}[/]", highlight=False)
+    console.print(f"[bold green]$[/] [bold]{asked}[/]", highlight=False)
     console.print(Text.from_ansi(done.stdout.rstrip()))
     (IMAGES / "demo.svg").write_text(named(console.export_svg(title="unrolled")), encoding="utf-8")
 

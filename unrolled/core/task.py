@@ -16,9 +16,14 @@ from unrolled.core.causal import Causal, Conditional, Encoder
 from unrolled.core.config import Config
 from unrolled.core.emission import Emission
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.fitted import Fitted as Fitted
+from unrolled.core.fitted import fitted as fitted
+from unrolled.core.fitted import share_of as share_of
 from unrolled.core.flow import Flow
 from unrolled.core.ledger import Ledger as Ledger
 from unrolled.core.metric import Metric
+from unrolled.core.offered import Offered as Offered
+from unrolled.core.offered import offered as offered
 from unrolled.core.opening import exists
 from unrolled.core.outline import Outline, TokenLook
 from unrolled.core.spec import Asks, Ports
@@ -45,30 +50,6 @@ class Learner(Protocol):
     def learn(self, batch: Batch, rate: float) -> tuple[float, int]:
         """Move the weights by a batch; the sum of the losses of some of its predictions, and of how many."""
         ...
-
-
-def share_of(size: int, limit: int | None) -> float:
-    """The share of so many tokens that about `limit` of them are.
-
-    >>> share_of(200, 50), share_of(20, 50), share_of(200, None)
-    (0.25, 1.0, 1.0)
-    """
-    return 1.0 if limit is None or size <= limit else limit / size
-
-
-class Fitted(NamedTuple):
-    """How a model was fitted in closed form."""
-
-    share: float = 1.0  # of the training data that was used
-    chosen: Mapping[str, Any] = {}  # settings that held-out data decided, by name
-    chosen_on: str = ""  # which data, as a sentence goes on: on validation data
-    unused: str = ""  # what of the data the model has no use for, in words
-
-
-def fitted(section: Any, size: int, limit: int | None, fit: Callable[[Any], Any]) -> Fitted:
-    """Fit to a section of so many tokens, or to the share of it that has about `limit`."""
-    share = share_of(size, limit)
-    return Fitted(share, fit(section.share(share)) or {}, "on training data")
 
 
 class Given(NamedTuple):
@@ -397,3 +378,7 @@ class Task:
     def input_of(self, line: Mapping[str, Any]) -> Any:
         """The input of a line of `predictions`, as `example` takes it."""
         raise NotImplementedError
+
+    def offered(self, value: Any) -> Offered:
+        """An input of `input_of` for people who type, draw or pick one."""
+        return offered(value)

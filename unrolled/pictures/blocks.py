@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from unrolled.pictures.kinds import Plot, Series
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SHADES = "░▒▓"
 COLOURS = ("cyan", "yellow", "green", "magenta")
+HALVES = {(False, False): " ", (True, False): "▀", (False, True): "▄", (True, True): "█"}
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # by row and column of a letter
 Grid = list[list[str]]
 Place = Callable[[float], float]
@@ -126,3 +127,23 @@ def _legend(picture: Plot) -> Text:
         if name:
             said.append(f"{mark} ", style=style).append(f"{name}   ")
     return said
+
+
+def bits(images: Sequence[Sequence[Sequence[float]]]) -> Text:
+    """Images of bits side by side, two pixels to a letter: what is above the middle of all numbers is full.
+
+    >>> print(bits([[[0, 1], [1, 1]], [[1, 0], [0, 0]]]).plain)
+    ▄█    ▀
+    """
+    from rich.text import Text
+
+    numbers = [value for image in images for row in image for value in row]
+    middle = (min(numbers, default=0.0) + max(numbers, default=0.0)) / 2
+    full = [[[value > middle for value in row] for row in image] for image in images]
+    lines = []
+    for at in range(0, max(map(len, full), default=0), 2):
+        pairs = [(image[at], image[at + 1] if at + 1 < len(image) else [False] * len(image[at])) for image in full]
+        lines.append(
+            (" " * 4).join("".join(HALVES[pair] for pair in zip(*each, strict=True)) for each in pairs).rstrip()
+        )
+    return Text("\n".join(lines))

@@ -163,7 +163,7 @@ def _add_verbs(app: FastAPI, hosted: Hosted) -> None:
 
     async def one(request: Request) -> Response:
         name = hosted.require(request.path_params["run"]).name
-        job = hosted.ask(name, lambda run: iter([_about(name, run)]))
+        job = hosted.ask(name, lambda run: iter([verb_calls.about(name, run)]))
         (found,) = await while_connected(request, job.all(), job)
         return JSONResponse(found)
 
@@ -195,18 +195,6 @@ def _add_verbs(app: FastAPI, hosted: Hosted) -> None:
     for question in discover.questions.names():
         summary, schema = discover.question(question).summary, inlined(verb_calls.question_schema(question))
         add(app, "POST", f"/runs/{{run}}/inspect/{question}", summary, of_question(question), schema)
-
-
-def _about(name: str, run: Any) -> dict[str, Any]:
-    able = {verb: run.why_not(verb) for verb in discover.verbs.names()}
-    return {
-        "run": name,
-        "task": run.config.task,
-        "model": run.config.model,
-        "verbs": [verb for verb, why in able.items() if why is None],
-        "not_possible": {verb: why for verb, why in able.items() if why is not None},
-        "questions": [each for each in discover.questions.names() if run.unanswered(each) is None],
-    }
 
 
 def _add_sessions(app: FastAPI, hosted: Hosted, kept: sessions.Sessions) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from unrolled.core import discover
-from unrolled.core.errors import UsageError
-from unrolled.core.verb import VerbSpec
+from unrolled.core.errors import UnrolledError, UsageError
+from unrolled.core.verb import VerbSpec, WritesTokens
 from unrolled.runs.run import Run
 from unrolled.serve.hosted import Hosted
 from unrolled.serve.job import Job
 from unrolled.serve.limits import Limits, require_bounded, require_short
 from unrolled.serve.plain import plain
+from unrolled.serve.refused import refusal_of
 
 MOST_WORDS = 100
 INPUT = {"examples": "inputs", "prompt": "prompt", "words": "words"}
@@ -84,9 +85,56 @@ def inspect(hosted: Hosted, name: str, question: str, body: dict[str, Any]) -> J
 
     def start(run: Run) -> Iterator[Any]:
         answer = run.inspect(question, value, values)
-        yield plain({"reading": answer.reading, "numbers": answer.numbers, "arrays": answer.arrays})
+        pictures = [picture.model_dump(mode="json") for picture in answer.pictures]
+        found = {"reading": answer.reading, "numbers": answer.numbers, "arrays": answer.arrays, "pictures": pictures}
+        yield plain(found)
 
     return hosted.ask(name, start)
+
+
+def about(name: str, run: Run) -> dict[str, Any]:
+    """What a run is, what it can do, and an input to begin with."""
+    able = {verb: run.why_not(verb) for verb in discover.verbs.names()}
+    asked = {question: _unanswered(name, run, question) for question in discover.questions.names()}
+    read = run.task.vocabularies().get("decoder.embedding")
+    return {
+        "run": name,
+        "task": run.config.task,
+        "model": run.config.model,
+        "verbs": [verb for verb, why in able.items() if why is None],
+        "not_possible": {verb: why for verb, why in able.items() if why is not None},
+        "takes": {verb: discover.verb(verb).takes for verb in able},
+        "obeys": {verb: list(settings) for verb, settings in run.task.OBEYS.items()},
+        "writes_tokens": isinstance(run.task, WritesTokens),
+        "conditions": [] if read is None else list(read.names),
+        "specials": [] if read is None else list(read.codec.specials),
+        "input": _offered(name, run),
+        "questions": [question for question, why in asked.items() if why is None],
+        "not_answered": {question: why for question, why in asked.items() if why is not None},
+        "asked": {question: discover.question(question).summary for question in asked},
+    }
+
+
+def _offered(name: str, run: Run) -> dict[str, Any]:
+    """An example of the run as verbs take it; without a form, and with the reason, where it holds none."""
+    try:
+        return {**plain(run.task.offered(run.first_input())._asdict()), "why": None}
+    except UnrolledError as error:
+        return {"form": None, "value": None, "rate": None, "why": _reason(name, run, error)}
+
+
+def _unanswered(name: str, run: Run, question: str) -> str | None:
+    """Why a question has no answer; also where the run holds no example that it could be tried with."""
+    try:
+        return run.unanswered(question)
+    except UnrolledError as error:
+        return _reason(name, run, error)
+
+
+def _reason(name: str, run: Run, error: UnrolledError) -> str:
+    refused = refusal_of(error, [run.path.resolve(), run.path.absolute(), run.path], name)
+    assert refused is not None
+    return refused.message
 
 
 def question_schema(question: str) -> dict[str, Any]:

@@ -165,6 +165,9 @@ class SoundTask(_next.NextTask):
     def input_of(self, line: Mapping[str, Any]) -> Any:
         return {name: line[name] for name in ("samples", "condition") if name in line}
 
+    def offered(self, value: Any) -> task.Offered:
+        return task.Offered("sound", value["samples"], self.rate)
+
     def _examples(self, ids: Sequence[NDArray[Any]], vectors: Sequence[NDArray[Any]]) -> Examples:
         fields = {TARGET: ragged(ids), **({SOURCE: ragged(vectors)} if len(vectors) else {})}
         return Examples(fields, {ENDS: np.zeros(len(ids), bool)})

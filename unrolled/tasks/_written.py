@@ -356,6 +356,9 @@ class WrittenTask(PreparedTask):
     def input_of(self, line: Mapping[str, Any]) -> Any:
         return {"source": line["source"], "target": line["target"]}
 
+    def offered(self, value: Any) -> task.Offered:
+        return task.offered(value["source"])
+
     # ---- pictures
 
     def pictures(self, model: Conditional, split: str) -> dict[str, Any]:

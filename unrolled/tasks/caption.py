@@ -111,6 +111,9 @@ class Task(_sensed.SensedTask):
             raise DataError("a saved prediction does not contain the image, and a file that it names is not opened")
         return {"source": line["image"], "target": line["target"]}
 
+    def offered(self, value: Any) -> task.Offered:
+        return task.Offered("image", value["source"])
+
     # ---- pictures
 
     def pictures(self, model: Conditional, split: str) -> dict[str, Any]:

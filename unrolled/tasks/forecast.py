@@ -243,6 +243,13 @@ class Task(Inside):
         name = self.name_of(section, i)
         return name, self.times_of(section, i, first, end), listed(self._units(section, i, first, end)[:, 0])
 
+    def offered(self, value: Any) -> task.Offered:
+        """The values of a series in the units of the data; a run with covariates reads more than that."""
+        section, i = history = self.history(task.Given(value, place="the input"))
+        values = self._units(section, i, 0, history.length)
+        self._bare(values, "the input")
+        return task.Offered("numbers", listed(values[:, 0]) if values.shape[1] == 1 else [*map(listed, values)])
+
     def score(self, model: Any, given: Sequence[task.Given]) -> Iterator[dict[str, Any]]:
         """Of each step of a series but the first, how unexpected it was by what came before: the probability of a value
         at least as far out, and minus its logarithm as the surprise. The first steps of a series that the run does not

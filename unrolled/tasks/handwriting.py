@@ -244,6 +244,9 @@ class Task(_next.NextTask):
     def input_of(self, line: Mapping[str, Any]) -> Any:
         return {"strokes": line["strokes"], "text": line["text"]}
 
+    def offered(self, value: Any) -> task.Offered:
+        return task.Offered("pen", value if self.config.text else value["strokes"])
+
     def input_columns(self) -> list[str]:
         return ["dx", "dy", *STATES]
 

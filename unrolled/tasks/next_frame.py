@@ -222,6 +222,10 @@ class Task(_next.NextTask):
     def input_of(self, line: Mapping[str, Any]) -> Any:
         return line["frames"]
 
+    def offered(self, value: Any) -> task.Offered:
+        roll = [[int(key in on) for key in range(self.width)] for on in value]
+        return task.Offered("frames", roll)
+
     def score(self, model: Causal | Conditional, given: Sequence[task.Given]) -> Iterator[dict[str, Any]]:
         """Log-probability of each sequence, in order."""
         checked = [check_roll(each.value, f"sequence {i}", self.width) for i, each in enumerate(given)]

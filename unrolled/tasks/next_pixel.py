@@ -188,6 +188,9 @@ class Task(_next.NextTask):
     def input_of(self, line: Mapping[str, Any]) -> Any:
         return line["pixels"]
 
+    def offered(self, value: Any) -> task.Offered:
+        return task.Offered("image", value)
+
     def score(self, model: Causal | Conditional, given: Sequence[task.Given]) -> Iterator[dict[str, Any]]:
         """Log-probability of each image, in order."""
         if not given:

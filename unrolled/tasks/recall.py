@@ -291,6 +291,10 @@ class Task(PreparedTask):
         value = line["input"]
         return value if isinstance(value, str) else np.asarray(value, np.float64)
 
+    def offered(self, value: Any) -> task.Offered:
+        found = task.offered(value)
+        return found if found.form == "text" else found._replace(form="pattern")
+
 
 def pixels(x: np.ndarray) -> np.ndarray:
     """Numbers [T, D] as grey bytes from the smallest to the largest."""

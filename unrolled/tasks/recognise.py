@@ -35,7 +35,7 @@ from unrolled.data.readers.sound import features, read_clip
 from unrolled.data.reading import RecognitionReading
 from unrolled.data.sampler import bucketed_batches
 from unrolled.data.sources.recognition import guess_recognition, open_recognition, sources_in
-from unrolled.data.sources.strokes import as_strokes
+from unrolled.data.sources.strokes import as_strokes, strokes_of
 from unrolled.data.sources.vector_pairs import VectorPairs
 from unrolled.data.target_words import TargetWords
 from unrolled.decode.config import Decoding
@@ -133,6 +133,10 @@ class Task(_sensed.SensedTask):
         if not isinstance(line["vectors"], list):
             raise DataError("a saved prediction does not contain the source, and a file that it names is not opened")
         return {"source": line["vectors"], "target": line["target"]}
+
+    def offered(self, value: Any) -> task.Offered:
+        vectors = value["source"]
+        return task.Offered("pen", strokes_of(vectors)) if self.source_codec.size == STROKES else task.offered(vectors)
 
     # ---- pictures
 

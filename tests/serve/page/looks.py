@@ -21,6 +21,7 @@ def at_every_size(browser: Browser, address: str, pictures: Path | None = None) 
         for colours in ("light", "dark"):
             browser.size(size, colours)
             browser.value("new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve)))")
+            browser.value("Promise.all(document.getAnimations().map(each => each.finished)).then(() => null)")
             if pictures is not None:
                 browser.picture(pictures / f"{size}-{colours}.png")
             require_sound(browser, address)

@@ -96,6 +96,18 @@ def _ways(strokes: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.column_stack([ways, up])  # [T, 3]
 
 
+def strokes_of(rows: Any) -> list[list[list[float]]]:
+    """Rows [dx, dy, up] as strokes of points [x, y].
+
+    >>> strokes_of([[0, 0, 0], [0.5, 0, 1], [0, 1, 1]])
+    [[[0.0, 0.0], [0.5, 0.0]], [[0.5, 1.0]]]
+    """
+    ways = np.asarray(rows, np.float64)  # [T, 3]
+    places = np.cumsum(ways[:, :2], axis=0)
+    ends = np.flatnonzero(ways[:-1, 2]) + 1
+    return [stroke.tolist() for stroke in np.split(places, ends)]
+
+
 # ---- tables
 
 

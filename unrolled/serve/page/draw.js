@@ -187,8 +187,10 @@ function cells(width, matrix, options) {
       drawn("title", {}, name)));
     });
   });
-  if (options.columns && side >= 8) options.columns.forEach((name, j) => parts.push(drawn("text",
-    {x: left + (j + 0.5) * side, y: 12, "text-anchor": "middle"}, clipped(String(name), Math.max(1, Math.floor(side / 7))))));
+  const longest = Math.max(...(options.columns || [""]).map((each) => String(each).length));
+  const apart = longest > 4 ? 1 : Math.ceil((7 * longest) / side);
+  if (options.columns && side >= 8) options.columns.forEach((name, j) => j % apart || parts.push(drawn("text",
+    {x: left + (j + 0.5) * side, y: 12, "text-anchor": "middle"}, clipped(String(name), Math.max(1, Math.floor((apart * side) / 7))))));
   return canvas(width, top + matrix.length * high + 2, options, parts);
 }
 
