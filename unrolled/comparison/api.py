@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from unrolled.comparison import halving, small, starting
+from unrolled.comparison import halving, joining, small, starting
 from unrolled.comparison.budget import Paces, Timing, held_out_limit, paces_of, require_time, with_solved
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.cores import share_of_cores, with_threads
@@ -34,8 +35,8 @@ from unrolled.comparison.saved import Comparison
 from unrolled.comparison.view import View, for_python
 from unrolled.comparison.work import Work
 from unrolled.core import discover
-from unrolled.core.errors import UsageError
-from unrolled.core.front import option
+from unrolled.core.errors import UsageError, listed
+from unrolled.core.front import invocation, option
 from unrolled.data.given_splits import MEMORY, given_sources, names_of_sources, with_given
 from unrolled.data.prepared import shared
 from unrolled.runs.config import given_once
@@ -64,6 +65,10 @@ def compare(
     started: float | None = None,
     valid: Any = None,
     test: Any = None,
+    plan_only: bool = False,
+    join: str | Path | None = None,
+    collect: str | Path | None = None,
+    engine: str = "processes",
     **more: Any,
 ) -> Comparison:
     """Train several models on the same data under equal conditions, and select one on validation data.
@@ -73,39 +78,83 @@ def compare(
     accepts all others too. `valid` and `test` are data, as for `train`. Every run is an ordinary run directory below
     `out`. The time budget starts at `started`, a value of `time.monotonic()`, or now. `view` shows the progress;
     without one, a notebook shows a line for every run and a script nothing.
+
+    `plan_only` decides everything and trains nothing; any number of processes then take the runs with `join`, the
+    directory of the plan, on all machines that share it, and `collect` makes the table of what has ended. `engine` says
+    who does the runs: "processes" of this machine, or "ray" (the extra [ray]), "ray://HOST:PORT" for a cluster.
     """
     started = time.monotonic() if started is None else started
     view, settings, data = view or for_python(), given_once(settings, more), with_given(data, valid, test)
-    if resume is not None:
-        if out is not None or not all(map(is_path, settings)):
+    places = {"resume": resume, "join": join, "collect": collect}
+    if (place := _one_of(places)) is not None:
+        folder = Path(str(places[place]))
+        if out is not None or plan_only or not all(map(is_path, settings)):
             raise UsageError(
-                f"a resumed comparison keeps its settings and its directory: give only {option('resume')} and the data"
+                f"a planned comparison keeps its settings and its directory: give only {option(place)} and the data"
             )
-        folder = Path(resume)
-        read_plan(folder)  # before anything is put there
-        with stop_at_once(), shared(), in_use(folder):
+        plan = read_plan(folder)  # before anything is put there
+        if collect is not None:
+            left = joining.collect(folder, plan)
+            if left:
+                view.say(joining.how_to_join(folder, plan, len(left)))
+            return Comparison(folder, own_file, data)
+        with stop_at_once(), shared(), nullcontext() if join is not None else in_use(folder):
             plan = read_plan(folder)
-            named = {"own_file": plan.own_file, **named_beside(plan.given)}
-            again = resume_command("compare", folder, plan.data, named)
-            data = data_of(folder, plan.data, plan.given, data, again)
-            require_named(folder, plan, paths_among(settings))
-            own_file_of(folder, plan.own_file, plan.own_file_sha256, own_file)
-            _do_all(folder, plan, Given(data, own_file, resumed=True), view, command, started)
-    else:
-        if "train" not in given_sources(data):
-            raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
-        with stop_at_once(), shared():
-            plan = make_plan(data, task, settings, own_file, started)
-            folder = Path(out) if out is not None else _free_name(plan)
+            given = _given_again(folder, plan, data, settings, own_file, place)
+            if join is not None:
+                _join(folder, plan, given, view, started)
+            else:
+                joining.require_left(folder, plan)
+                _do_all(folder, plan, given, view, command, started, engine)
+        return Comparison(folder, own_file, given.data)
+    if "train" not in given_sources(data):
+        raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
+    with stop_at_once(), shared():
+        plan = make_plan(data, task, settings, own_file, started)
+        folder = Path(out) if out is not None else _free_name(plan)
+        _require_free(folder)
+        with in_use(folder):
             _require_free(folder)
-            with in_use(folder):
-                _require_free(folder)
-                write_plan(folder, plan)
-                _do_all(folder, plan, Given(data, own_file), view, command, started)
+            plan = joining.planned(plan) if plan_only else plan
+            write_plan(folder, plan)
+            if not plan_only:
+                _do_all(folder, plan, Given(data, own_file), view, command, started, engine)
+        if plan_only:
+            view.say(joining.how_to_join(folder, plan, len(joining.collect(folder, plan))))
     return Comparison(folder, own_file, data)
 
 
-def _do_all(folder: Path, plan: Plan, given: Given, view: View, command: str | None, started: float) -> None:
+def _one_of(places: Mapping[str, Any]) -> str | None:
+    """The option that names a comparison which was planned before."""
+    named = [name for name, place in places.items() if place is not None]
+    if len(named) > 1:
+        raise UsageError(f"give only one of {listed(map(option, named))}")
+    return named[0] if named else None
+
+
+def _given_again(
+    folder: Path, plan: Plan, data: Any, settings: Mapping[str, Any], own_file: str | Path | None, by: str
+) -> Given:
+    """What this command names, which is what the plan was made with."""
+    named = {"own_file": plan.own_file, **named_beside(plan.given)}
+    again = resume_command("compare", folder, plan.data, named, by)
+    data = data_of(folder, plan.data, plan.given, data, again)
+    require_named(folder, plan, paths_among(settings))
+    own_file_of(folder, plan.own_file, plan.own_file_sha256, own_file)
+    return Given(data, own_file, resumed=True)
+
+
+def _join(folder: Path, plan: Plan, given: Given, view: View, started: float) -> None:
+    """Take runs of a planned comparison until none is left."""
+    work = joining.Joining(folder, plan, given, view, started, lambda: Processes(1, plan.threads))
+    done = work.all()
+    view.say(f"{done} of {len(plan.jobs)} runs were done by this process, and all have ended; the table: "
+             + invocation("compare", {"collect": str(folder)}))  # fmt: skip
+
+
+def _do_all(
+    folder: Path, plan: Plan, given: Given, view: View, command: str | None, started: float, by: str = "processes"
+) -> None:
     """Every run of a plan that is not done yet, and the table."""
     atomic.sweep(folder)
     in_memory = MEMORY in names_of_sources(given.data).values()
