@@ -9,11 +9,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from unrolled.comparison import halving, joining, small, starting
+from unrolled.comparison import engines, halving, joining, small, starting
 from unrolled.comparison.budget import Paces, Timing, held_out_limit, paces_of, require_time, with_solved
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.cores import share_of_cores, with_threads
-from unrolled.comparison.engine import Engine, Inline, Processes
+from unrolled.comparison.engine import Processes
 from unrolled.comparison.files import read_plan, require_named, write_plan
 from unrolled.comparison.orders import LOOK_OFTEN, SHORT, Given
 from unrolled.comparison.plan import (
@@ -37,7 +37,7 @@ from unrolled.comparison.work import Work
 from unrolled.core import discover
 from unrolled.core.errors import UsageError, listed
 from unrolled.core.front import invocation, option
-from unrolled.data.given_splits import MEMORY, given_sources, names_of_sources, with_given
+from unrolled.data.given_splits import given_sources, names_of_sources, with_given
 from unrolled.data.prepared import shared
 from unrolled.runs.config import given_once
 from unrolled.runs.guess import guess_task, prepared_task
@@ -100,25 +100,28 @@ def compare(
             return Comparison(folder, own_file, data)
         with stop_at_once(), shared(), nullcontext() if join is not None else in_use(folder):
             plan = read_plan(folder)
-            given = _given_again(folder, plan, data, settings, own_file, place)
+            given = given_again(folder, plan, data, settings, own_file, place)
             if join is not None:
                 _join(folder, plan, given, view, started)
             else:
                 joining.require_left(folder, plan)
-                _do_all(folder, plan, given, view, command, started, engine)
+                with engines.place(engine) as where:
+                    _do_all(folder, plan, given, view, command, started, where)
         return Comparison(folder, own_file, given.data)
     if "train" not in given_sources(data):
         raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
-    with stop_at_once(), shared():
-        plan = make_plan(data, task, settings, own_file, started)
-        folder = Path(out) if out is not None else _free_name(plan)
-        _require_free(folder)
+    if plan_only or engine != engines.PROCESSES:
+        engines.require_files(data, option("plan_only", True) if plan_only else option("engine", engine))
+    with stop_at_once(), shared(), engines.place(engine) as where:
+        plan = make_plan(data, task, settings, own_file, started, where.slots)
+        folder = Path(out) if out is not None else free_name("comparisons", plan.data)
+        require_free(folder)
         with in_use(folder):
-            _require_free(folder)
+            require_free(folder)
             plan = joining.planned(plan) if plan_only else plan
             write_plan(folder, plan)
             if not plan_only:
-                _do_all(folder, plan, Given(data, own_file), view, command, started, engine)
+                _do_all(folder, plan, Given(data, own_file), view, command, started, where)
         if plan_only:
             view.say(joining.how_to_join(folder, plan, len(joining.collect(folder, plan))))
     return Comparison(folder, own_file, data)
@@ -132,12 +135,18 @@ def _one_of(places: Mapping[str, Any]) -> str | None:
     return named[0] if named else None
 
 
-def _given_again(
-    folder: Path, plan: Plan, data: Any, settings: Mapping[str, Any], own_file: str | Path | None, by: str
+def given_again(
+    folder: Path,
+    plan: Plan,
+    data: Any,
+    settings: Mapping[str, Any],
+    own_file: str | Path | None,
+    by: str = "resume",
+    verb: str = "compare",
 ) -> Given:
     """What this command names, which is what the plan was made with."""
     named = {"own_file": plan.own_file, **named_beside(plan.given)}
-    again = resume_command("compare", folder, plan.data, named, by)
+    again = resume_command(verb, folder, plan.data, named, by)
     data = data_of(folder, plan.data, plan.given, data, again)
     require_named(folder, plan, paths_among(settings))
     own_file_of(folder, plan.own_file, plan.own_file_sha256, own_file)
@@ -153,12 +162,11 @@ def _join(folder: Path, plan: Plan, given: Given, view: View, started: float) ->
 
 
 def _do_all(
-    folder: Path, plan: Plan, given: Given, view: View, command: str | None, started: float, by: str = "processes"
+    folder: Path, plan: Plan, given: Given, view: View, command: str | None, started: float, where: engines.Place
 ) -> None:
     """Every run of a plan that is not done yet, and the table."""
     atomic.sweep(folder)
-    in_memory = MEMORY in names_of_sources(given.data).values()
-    engine: Engine = Inline(given.data, view.event) if in_memory else Processes(plan.at_once, plan.threads)
+    engine = where.engine(folder, plan, given.data, view.event)
     work = Work(folder, plan, given, engine, view, command or repeat_command(plan), started)
     try:
         work.all()
@@ -172,8 +180,10 @@ def make_plan(
     settings: Mapping[str, Any],
     own_file: str | Path | None = None,
     started: float | None = None,
+    slots: int | None = None,
 ) -> Plan:
-    """Decide everything before the first run; a time since `started` that is not enough is refused."""
+    """Decide everything before the first run; a time since `started` that is not enough is refused. `slots` are the
+    runs that there is room for where they are not done on this machine."""
     own = None if own_file is None else discover.join(own_file).get(discover.models)
     asked = CompareConfig.parse({key: settings[key] for key in settings if key in CompareConfig.model_fields})
     rest = {key: value for key, value in settings.items() if key not in CompareConfig.model_fields}
@@ -213,7 +223,7 @@ def make_plan(
     asked, unlike = halving.without_race(asked, {job.model: configs[job.model] for job in jobs if job.trained})
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     named = names_of_sources(data)
-    most = 1 if MEMORY in named.values() else asked.jobs or min(cores, MOST_AT_ONCE)
+    most = 1 if engines.in_memory(data) else asked.jobs or slots or min(cores, MOST_AT_ONCE)
     paces: Paces | None = None
     if few is not None and started is not None:
         with with_threads(share_of_cores(cores // most)):
@@ -234,24 +244,23 @@ def make_plan(
     )  # fmt: skip
     if started is None:
         return plan
-    in_memory = MEMORY in names_of_sources(data).values()
-    return require_time(plan, prepared, configs, time.monotonic() - started, in_memory, paces)
+    return require_time(plan, prepared, configs, time.monotonic() - started, engines.in_memory(data), paces)
 
 
-def _free_name(plan: Plan) -> Path:
+def free_name(room: str, data: str) -> Path:
     """comparisons/python-docs, comparisons/python-docs-2, ..."""
-    stem = Path(plan.data.removeprefix("builtin:")).stem or "data"
-    return first_free(Path("comparisons") / stem, lambda path: _is_free(path) and is_idle(path))
+    stem = Path(data.removeprefix("builtin:")).stem or "data"
+    return first_free(Path(room) / stem, lambda path: is_free(path) and is_idle(path))
 
 
-def _is_free(folder: Path) -> bool:
+def is_free(folder: Path) -> bool:
     """Whether nothing is there; what a kill left before the plan was written counts as nothing."""
     if not folder.is_dir():
         return not folder.exists()
     return all(entry.name == LOCK or atomic.is_temp(entry.name) for entry in folder.iterdir())
 
 
-def _require_free(folder: Path) -> None:
-    if not _is_free(folder):
+def require_free(folder: Path) -> None:
+    if not is_free(folder):
         other = f"name another directory with {option('out')}, or resume it with {option('resume')}"
         raise UsageError(f"{folder} already exists: {other}")

@@ -7,8 +7,8 @@
 
 No file is locked and no clocks are compared: a claim has expired when this process has seen the same number for the
 time of a lease by its own clock. Who continues a run makes the next claim, which exactly one process can; an owner that
-was only asleep finds it there and ends its worker at once. Where the file system has locks, a run whose process is alive is not
-taken over at all.
+was only asleep finds it there and ends its worker at once. Where the file system has locks, a run whose process is
+alive is not taken over at all.
 """
 
 from __future__ import annotations

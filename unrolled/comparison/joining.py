@@ -166,7 +166,7 @@ class Joining:
                 continue
             if (end := self.claims.outcome(job.folder, look.get(job.folder))) is not None:
                 self.ended[job.folder] = end
-                self.view.event({**end.model_dump(), "folder": job.folder})
+                self.view.event({**end.model_dump(exclude_defaults=True), "folder": job.folder})
         return {job.folder: look.get(job.folder) for job in self.plan.jobs if job.folder not in self.ended}
 
     def _free(self, left: Mapping[str, Found | None]) -> Any:

@@ -187,8 +187,8 @@ def write_json(path: str | Path, obj: Any) -> Seal:
 def write_once(path: Path, data: bytes) -> bool:
     """A new file, whole from the first moment; False where anybody else has made it before, on any machine.
 
-    A hard link is made by one of several that try, also on network file systems, where the reply to it may be lost: then
-    the number of links tells who made it.
+    A hard link is made by one of several that try, also on network file systems. There the reply to it may be lost:
+    then the number of links shows who made it.
     """
     temp = temp_path(path)
     store(temp, [data], len(data), path)
