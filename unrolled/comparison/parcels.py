@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from unrolled.core.errors import DataError
-from unrolled.core.opening import DATA, read_bytes
+from unrolled.core.opening import read_bytes
 from unrolled.core.outside import write_new
 from unrolled.runs.storage import atomic
 from unrolled.runs.storage.locks import LOCK
 
-TRIES = 5  # to find a moment in which nothing is written
+TRIES, PAUSE = 10, 0.05  # to find a moment in which nothing is written, and the seconds between them
 
 Parcel = dict[str, dict[str, bytes]]  # content by path, by the folder that it is in
 
@@ -40,12 +41,13 @@ def unpack(root: Path, parcel: Parcel) -> None:
 
 
 def _packed(folder: Path) -> dict[str, bytes]:
-    for attempt in range(TRIES):
+    for _ in range(TRIES):
         found = _listed(folder)
         with suppress(DataError):  # a file that is gone or longer meanwhile
-            content = {path: read_bytes(folder / path, DATA, within=folder) for path in found}
-            if attempt == TRIES - 1 or _listed(folder) == found:
+            content = {path: read_bytes(folder / path, size, within=folder) for path, (_, size, _) in found.items()}
+            if _listed(folder) == found:
                 return content
+        time.sleep(PAUSE)
     raise DataError(f"{folder}: it changes too quickly to be packed")
 
 

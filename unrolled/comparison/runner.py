@@ -10,6 +10,7 @@ import os
 import socket
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ import unrolled
 from unrolled.comparison.engine import Worker
 from unrolled.comparison.parcels import Parcel, pack, unpack
 from unrolled.comparison.worker import ENDS, Event
+from unrolled.core.errors import DataError
 from unrolled.core.front import Reader, speak_to
 
 WAIT = 1.0  # seconds in which it waits for something to tell
@@ -73,10 +75,14 @@ class Runner:
                 _, event = self.heard_of.get_nowait()
         except Empty:
             pass
-        ended = any(event["event"] in ENDS for event in events)
-        if self.own is None or not (ended or self._has_new_checkpoint()):
+        if self.own is None:
             return Heard(events)
-        return Heard(events, pack(Path(self.own.name), [self.run]))
+        if any(event["event"] in ENDS for event in events):
+            return Heard(events, pack(Path(self.own.name), [self.run]))
+        with suppress(DataError):  # it is being written: the next checkpoint will do
+            if self._has_new_checkpoint():
+                return Heard(events, pack(Path(self.own.name), [self.run]))
+        return Heard(events)
 
     def stop(self) -> None:
         """Save the run and leave."""

@@ -8,7 +8,7 @@ from unrolled.pictures.kinds import Bars, Picture, Plot, Series, Table
 from unrolled.pictures.letters import title_words
 from unrolled.report.group import Group
 from unrolled.report.read import mapping, number
-from unrolled.report.words import score_words
+from unrolled.report.words import score_words, setting_words, short_names
 
 MOST = 2  # settings whose values are drawn
 WIDE = 10.0  # times the smallest value is the largest where an axis is logarithmic
@@ -22,26 +22,23 @@ def search_pictures(group: Group) -> list[Picture]:
         return []
     shares = {str(name): share for name, each in mapping(found.get("importance")).items()
               if (share := number(each)) is not None}  # fmt: skip
+    words = short_names(mapping(trials[0].get("settings")))
     order = sorted(shares, key=lambda name: -shares[name])
     pictures: list[Picture] = []
     if order:
         by = str(found.get("importance_by") or "")
         alt = f"Share of the variance of the scores that each setting explains ({by}): " + ", ".join(
-            f"{_word(name)} {shares[name]:.0%}" for name in order
+            f"{words.get(name, name)} {shares[name]:.0%}" for name in order
         )
-        names = [_word(name) for name in order]
+        names = [words.get(name, name) for name in order]
         title = f"What mattered: share of the variance explained ({by})"
         pictures.append(Bars(title=title, alt=alt, names=names, values=[shares[name] for name in order]))
     known = order or list(mapping(trials[0].get("settings")))
-    plots = [plot for name in known if (plot := _plot(group, name, trials)) is not None]
+    plots = [plot for name in known if (plot := _plot(group, name, words.get(name, name), trials)) is not None]
     return [*pictures, *plots[:MOST], _table(group, trials)]
 
 
-def _word(key: str) -> str:
-    return key.split(".")[-1]
-
-
-def _plot(group: Group, name: str, trials: list[dict[str, Any]]) -> Plot | None:
+def _plot(group: Group, name: str, word: str, trials: list[dict[str, Any]]) -> Plot | None:
     """Scores against the values of a setting; None: they are no numbers."""
     done: list[tuple[float, float]] = []
     early: list[tuple[float, float]] = []
@@ -62,8 +59,8 @@ def _plot(group: Group, name: str, trials: list[dict[str, Any]]) -> Plot | None:
         for title, some in (("to the end", done), ("when it was stopped", early)) if some
     ]  # fmt: skip
     log = min(xs) > 0 and max(xs) >= WIDE * min(xs)
-    alt = f"{unit} of {len(xs)} trials against {_word(name)}, from {min(xs):.3g} to {max(xs):.3g}."
-    return Plot(title=f"Trials by {_word(name)}", alt=alt, series=series, x_label=_word(name), y_label=unit, log_x=log)
+    alt = f"{unit} of {len(xs)} trials against {word}, from {min(xs):.3g} to {max(xs):.3g}."
+    return Plot(title=f"Trials by {word}", alt=alt, series=series, x_label=word, y_label=unit, log_x=log)
 
 
 def _table(group: Group, trials: list[dict[str, Any]]) -> Table:
@@ -80,13 +77,15 @@ def _table(group: Group, trials: list[dict[str, Any]]) -> Table:
     for trial in sorted(trials, key=key):
         settings = mapping(trial.get("settings"))
         scores = [score_words(number(each)) for each in (trial.get("scores") or [])]
-        cells = [_cell(settings.get(name)) for name in names]
+        cells = [setting_words(settings.get(name)) for name in names]
         state = str(trial.get("why") or trial.get("state") or "")
         value = score_words(number(trial.get("value")))
         rows.append([str(trial.get("run") or ""), value, *scores, *[""] * (rungs - len(scores)), *cells, state])
-    columns = ["trial", group.criterion, *(f"at rung {n + 1}" for n in range(rungs)), *map(_word, names), "state"]
+    columns = [
+        "trial",
+        group.criterion,
+        *(f"at rung {n + 1}" for n in range(rungs)),
+        *short_names(names).values(),
+        "state",
+    ]
     return Table(title="All trials, on validation data", columns=columns, rows=rows)
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else "" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""`tune.json`: what was decided before the first trial of a search. Its runs and its table are those of a comparison."""
+"""`tune.json`: what was decided before the first trial of a search. Its runs and table are those of a comparison."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from unrolled.tuning.config import Range
 
 USUAL = ("optimiser.lr", "optimiser.weight_decay", "batching.batch_size", "ends.dropout")
 TENFOLD, LARGE = 10.0, 8  # of rates; a size from which on powers of two are tried
-HALF = 0.5  # the largest share
+HALF, ALL = 0.5, 0.99  # the largest share, and of those that are larger by default
 MOST = 64  # settings of a search
 
 
@@ -104,7 +104,7 @@ def _around(key: str, field: FieldInfo, value: Any) -> Range | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if _is_share(field):
-        return Range(key=key, kind="number", low=0.0, high=HALF)
+        return Range(key=key, kind="number", low=0.0, high=HALF if value <= HALF else ALL)
     if isinstance(value, float):
         if value <= 0:
             return None

@@ -9,9 +9,10 @@ from unrolled.comparison.files import write_table
 from unrolled.comparison.plan import Plan
 from unrolled.comparison.table import make_table
 from unrolled.report.page import write_report
+from unrolled.report.words import setting_words, short_names
 from unrolled.tuning.files import Search
 from unrolled.tuning.study import Study, Trial
-from unrolled.tuning.work import RUNGS, settings_words
+from unrolled.tuning.work import RUNGS
 
 
 def tabled(folder: Path, search: Search, plan: Plan, study: Study, command: str, finished: bool) -> dict[str, Any]:
@@ -20,7 +21,11 @@ def tabled(folder: Path, search: Search, plan: Plan, study: Study, command: str,
     counts = {state: sum(each.state == state for each in trials) for state in ("done", "stopped", "failed")}
     first = f"{len(trials)} trials of {search.model}: {counts['done']} trained to the end, {counts['stopped']} stopped"
     notes = [first + (f", {counts['failed']} failed" if counts["failed"] else ""), *plan.notes]
-    settings = {each.folder: settings_words(each.settings) for each in trials}
+    names = short_names(each.key for each in search.space)
+    settings = {
+        each.folder: ", ".join(f"{names[key]} {setting_words(value)}" for key, value in each.settings.items())
+        for each in trials
+    }
     plan = plan.model_copy(update={"notes": notes})
     table = make_table(folder, plan, command, {}, finished)
     for row in table["rows"]:
@@ -38,7 +43,7 @@ def told(search: Search, trials: list[Trial], study: Study) -> dict[str, Any]:
     return {
         "model": search.model,
         "space": [each.model_dump(mode="json") for each in search.space],
-        "importance": shares,
+        "importance": dict(sorted(shares.items(), key=lambda each: -each[1])),
         "importance_by": f"fANOVA over {n} trials, judged {where}",
         "trials": [
             {

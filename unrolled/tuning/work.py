@@ -82,10 +82,8 @@ class Searching:
 
     def job(self, folder: str, settings: dict[str, Any]) -> Job:
         """The run of a trial."""
-        label, asked = folder.replace("-", " "), self.search.asked
-        return Job(
-            folder=folder, label=label, kind="model", model=self.search.model, seed=asked.seed, settings=settings
-        )
+        model, seed = self.search.model, self.search.asked.seed
+        return Job(folder=folder, label=folder, kind="model", model=model, seed=seed, settings=settings)
 
     def _batch(self) -> list[int]:
         """The trials to do next: those of a batch that is under way, or of the next one while there is time for it."""
@@ -176,16 +174,3 @@ class Searching:
         until = None if rung is None else round(RUNGS[rung] * self.search.seconds, 2)
         order["rung"] = {"time": self.search.seconds, "until": until, "end": None, "preparing": 0.0}
         return order
-
-
-def settings_words(settings: Any) -> str:
-    """Settings in a line.
-
-    >>> settings_words({"optimiser.lr": 0.00123456, "model.reset": "after"})
-    'lr 0.00123, reset after'
-    """
-    return ", ".join(f"{key.split('.')[-1]} {value_words(value)}" for key, value in settings.items())
-
-
-def value_words(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
