@@ -39,7 +39,7 @@ def tabled(folder: Path, search: Search, plan: Plan, study: Study, command: str,
 def told(search: Search, trials: list[Trial], study: Study) -> dict[str, Any]:
     """The search as JSON values."""
     shares, n, rung = study.importance()
-    where = "at their end" if rung is None else f"at {RUNGS[rung]:.0%} of their length"
+    where = "at their end" if rung is None else f"at {100 * RUNGS[rung]:.0f} % of their length"
     return {
         "model": search.model,
         "space": [each.model_dump(mode="json") for each in search.space],
