@@ -170,6 +170,7 @@ def test_what_must_end_before_a_run_begins(text: Path) -> None:
         (["{text}", "--join", "{out}/nowhere"], 3, "is not a comparison"),
         (["{text}", "--join", "{alone}"], 2, "was not planned with --plan-only; resume it with"),
         (["--collect", "{alone}"], 2, "was not planned with --plan-only"),
+        (["{text}", "--join", "{out}", "--engine", "ray"], 2, "--engine is for a comparison that one process leads"),
         (["{text}", "--engine", "slurm", "--steps", "2"], 2, "expected processes, ray, or ray://HOST:PORT"),
     ],
 )

@@ -86,6 +86,8 @@ def compare(
     started = time.monotonic() if started is None else started
     view, settings, data = view or for_python(), given_once(settings, more), with_given(data, valid, test)
     places = {"resume": resume, "join": join, "collect": collect}
+    if engine != engines.PROCESSES and (plan_only or join is not None or collect is not None):
+        raise UsageError(f"{option('engine')} is for a comparison that one process leads to its end: leave it out")
     if (place := _one_of(places)) is not None:
         folder = Path(str(places[place]))
         if out is not None or plan_only or not all(map(is_path, settings)):

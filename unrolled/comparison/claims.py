@@ -179,11 +179,11 @@ class Held:
     def _beat(self, when_lost: Callable[[], None]) -> None:
         count = 0
         while not self._over.is_set():
-            if self.successor.exists():
-                self.lost = True
-                when_lost()
-                return
             with suppress(OSError):  # the next beat may be possible
+                if self.successor.exists():
+                    self.lost = True
+                    when_lost()
+                    return
                 _put(self.path.with_name(f"{self.path.name}.beat"), b"%d" % count)
             count += 1
             self._over.wait(self.pause)
@@ -213,7 +213,7 @@ def _checkpoint(run: Path) -> str:
 
 
 def _put(path: Path, data: bytes) -> None:
-    """Write a few bytes in place, so that whoever opens the file next reads them, on network file systems too."""
+    """Write a few bytes in place: the next process that opens the file reads them, on network file systems too."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
     try:
         os.write(descriptor, data)

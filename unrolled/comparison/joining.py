@@ -5,7 +5,7 @@
     unrolled compare --collect DIR               the table and the report, at any time
 
 A run begins when those have ended that it needs: models after the baselines beside which they are set, what joins folds
-after the folds, the ensemble last. Every run has its share of a time budget, whoever does it and when.
+after the folds, the ensemble last. Every run has its share of a time budget, however late it begins.
 """
 
 from __future__ import annotations

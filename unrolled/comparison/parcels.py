@@ -52,7 +52,7 @@ def _packed(folder: Path) -> dict[str, bytes]:
 
 
 def _listed(folder: Path) -> dict[str, tuple[int, int, int]]:
-    """The files of a folder, each with what tells its versions apart; no locks, nothing that is being written."""
+    """The files of a folder, each with what identifies its version; no locks, nothing that is being written."""
     found = {}
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not atomic.is_temp(name)]

@@ -110,7 +110,7 @@ def _require_answer(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER).close()
     except OSError as error:
         why = error.strerror or error
-        raise UsageError(f"no Ray cluster at {address}: nobody answers ({why}); start one, or name another") from None
+        raise UsageError(f"no Ray cluster at {address}: no connection ({why}); start one, or name another") from None
 
 
 def _require_same(ray: Any) -> None:
@@ -132,7 +132,7 @@ def _require_same(ray: Any) -> None:
         try:
             found = ray.get(ref, timeout=NODES)
         except ray.exceptions.RayError as error:
-            raise UsageError(f"the node {name} of the Ray cluster does not answer ({type(error).__name__})") from None
+            raise UsageError(f"the node {name} of the Ray cluster does not respond ({type(error).__name__})") from None
         require_version(name, found)
 
 

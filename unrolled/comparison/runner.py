@@ -36,7 +36,7 @@ class Runner:
     """Does the runs that it is given."""
 
     def __init__(self, threads: int, folder: str, mark: str, reader: Reader, current: str) -> None:
-        """`current` is the current folder of whoever gives orders: names of files in them begin there."""
+        """`current` is the current folder of the process that gives orders: names of files in them begin there."""
         speak_to(reader)
         if os.path.isdir(current):
             os.chdir(current)
@@ -48,11 +48,11 @@ class Runner:
         self.run, self.carried = "", ""
 
     def facts(self) -> dict[str, Any]:
-        """What whoever gives orders must know."""
+        """What the process that gives orders must know."""
         return {"host": socket.gethostname(), "shared": self.shared, "unrolled": unrolled.__version__}
 
     def begin(self, order: Event, parcel: Parcel, now: float) -> Heard:
-        """Do a run; `now` is the time by the clock of whoever orders it, which may differ from the one here."""
+        """Do a run; `now` is the time by the clock of the process that orders it, which may differ from ours."""
         if self.own is not None:
             unpack(Path(self.own.name), parcel)
             order = moved(order, self.folder, self.own.name)
