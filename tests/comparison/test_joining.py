@@ -167,7 +167,11 @@ def test_what_must_end_before_a_run_begins(text: Path) -> None:
         (["{other}", "--join", "{out}"], 3, "changed"),
         (["{text}", "--join", "{out}", "--steps", "3"], 2, "a planned comparison keeps its settings"),
         (["{text}", "--join", "{out}", "--resume", "{out}"], 2, "give only one of --resume and --join"),
-        (["{text}", "--join", "{out}/nowhere"], 3, "is not a comparison"),
+        (
+            ["{text}", "--join", "{out}/nowhere"],
+            3,
+            "nowhere: no such directory; to join a comparison, all machines must share",
+        ),
         (["{text}", "--join", "{alone}"], 2, "was not planned with --plan-only; resume it with"),
         (["--collect", "{alone}"], 2, "was not planned with --plan-only"),
         (["{text}", "--join", "{out}", "--engine", "ray"], 2, "--engine is for a comparison that one process leads"),

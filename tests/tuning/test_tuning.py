@@ -115,16 +115,20 @@ def test_a_kill_in_the_middle_of_a_line_is_mended(done: Comparison, tmp_path: Pa
     assert trials(unrolled.tune(ROWS, resume=out)) == trials(done)
 
 
+ENGINES = ["processes", *(["ray"] if importlib.util.find_spec("ray") else [])]
+
+
 @needs_optuna
-def test_batches_are_proposed_together(tmp_path: Path) -> None:
-    """With files, two at a time, by processes: the same on one machine and again."""
+@pytest.mark.parametrize("engine", ENGINES)
+def test_batches_are_proposed_together(tmp_path: Path, engine: str) -> None:
+    """With files, two at a time: the same by each engine and again."""
     data = tmp_path / "rows.csv"
     data.write_text("text,value\n" + "".join(f"{row['text']},{row['value']}\n" for row in ROWS))
     told = [word for key, value in SMALL.items() for word in ("--set", f"{key}={value}")]
     outs = [tmp_path / "one", tmp_path / "two"]
-    for out in outs:
-        words = ["--task", "regress", "--model", "dan", "--jobs", "2", "-o", out, *told]
-        said = run_unrolled("tune", data, *words, forked=True)
+    for out, by in zip(outs, ("processes", engine)):
+        words = ["--task", "regress", "--model", "dan", "--jobs", "2", "-o", out, "--engine", by, *told]
+        said = run_unrolled("tune", data, *words, forked=by == "processes")
         assert "What mattered: " in said.stdout and "the directory opens as this run" in said.stdout
     assert trials(Comparison(outs[0])) == trials(Comparison(outs[1]))
     again = run_unrolled("tune", data, "--resume", outs[0], forked=True)  # nothing is left to do

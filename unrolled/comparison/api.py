@@ -35,7 +35,7 @@ from unrolled.comparison.saved import Comparison
 from unrolled.comparison.view import View, for_python
 from unrolled.comparison.work import Work
 from unrolled.core import discover
-from unrolled.core.errors import UsageError, listed
+from unrolled.core.errors import DataError, UsageError, listed
 from unrolled.core.front import invocation, option
 from unrolled.data.given_splits import given_sources, names_of_sources, with_given
 from unrolled.data.prepared import shared
@@ -94,6 +94,8 @@ def compare(
             raise UsageError(
                 f"a planned comparison keeps its settings and its directory: give only {option(place)} and the data"
             )
+        if join is not None and not folder.is_dir():
+            raise DataError(f"{folder}: no such directory; to join a comparison, all machines must share its directory")
         plan = read_plan(folder)  # before anything is put there
         if collect is not None:
             left = joining.collect(folder, plan)
