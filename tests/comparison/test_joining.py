@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
+import subprocess
+import sys
+import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +59,32 @@ def plan(text: Path, out: Path, lease: float = LEASE, **settings: Any) -> Plan:
     return found
 
 
-def joined(text: Path, out: Path, ends: list[tuple[float, int] | None]) -> list[Ended]:
-    """Processes that join at once; some are sent a signal after some seconds."""
-    with ThreadPoolExecutor(len(ends)) as pool:
-        return list(pool.map(lambda end: attempt("compare", text, "--join", out, after=end, forked=True), ends))
+def joined(text: Path, out: Path, n: int) -> list[Ended]:
+    """Processes that join at once, to their ends."""
+    with ThreadPoolExecutor(n) as pool:
+        return list(pool.map(lambda _: attempt("compare", text, "--join", out, forked=True), range(n)))
+
+
+class Killer(threading.Thread):
+    """Sends each of these signals to a process that has the run of a model and has begun to train it."""
+
+    def __init__(self, out: Path, signals: list[int]) -> None:
+        super().__init__(daemon=True)
+        self.out, self.signals, self.sent = out, signals, dict[int, int]()
+
+    def run(self) -> None:
+        while len(self.sent) < len(self.signals):
+            for path in sorted((self.out / PLACE).glob("*-[01].[0-9]*")):
+                run, open_ = path.name.rsplit(".", 1)[0], not path.with_name(f"{path.name}.end").exists()
+                if path.suffix in (".beat", ".end") or not open_ or not (self.out / run / "config.json").exists():
+                    continue
+                process = json.loads(path.read_text())["process"]
+                if process not in self.sent and len(self.sent) < len(self.signals):
+                    number = self.signals[len(self.sent)]
+                    self.sent[process] = number
+                    with suppress(ProcessLookupError):
+                        os.kill(process, number)
+            time.sleep(0.05)
 
 
 def scores(found: Comparison) -> dict[str, Any]:
@@ -79,18 +107,19 @@ def alone(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
 
 
 def test_ten_processes_and_kills(text: Path, alone: Comparison, tmp_path: Path) -> None:
-    """Four of ten are killed, two are asked to leave: what they had is continued by others."""
+    """Three of ten are killed and two are asked to leave, each with a run: what they had is continued by others."""
     out = tmp_path / "out"
     plan(text, out, steps=40, seeds=2)
-    kills = [(0.3 + 0.8 * i, signal.SIGKILL) for i in range(4)] + [(1.0, signal.SIGTERM), (2.5, signal.SIGTERM)]
-    ended = joined(text, out, [*kills, None, None, None, None])
-    assert [each.code for each in ended[-4:]] == [0] * 4, ended[-1].err
-    assert {each.code for each in ended[4:6]} <= {75, 0, 130}
+    killer = Killer(out, [signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGTERM, signal.SIGKILL])
+    killer.start()
+    codes = Counter(each.code for each in (ended := joined(text, out, 10)))
     assert all("Traceback" not in each.err for each in ended)
+    assert codes[-signal.SIGKILL] == 3 and codes[75] == 2 and codes[0] == 5, [each.err for each in ended]
     runs = [job.folder for job in read_plan(out).jobs if job.kind != "ensemble"]
-    done = dones(out)
     assert all((out / run / "result.json").exists() for run in runs)
-    assert max(done.values()) == 1 and len(runs) - 4 <= len(done)  # a kill may come between the result and its claim
+    done = dones(out)
+    assert max(done.values()) == 1 and len(runs) - 3 <= len(done)  # a kill may come between the result and its claim
+    assert len([path for path in (out / PLACE).iterdir() if path.suffix == ".2"]) >= 2
     for run in runs:
         path = out / run / "metrics.jsonl"
         steps = [json.loads(line)["step"] for line in path.read_text().splitlines()] if path.exists() else []
@@ -128,20 +157,29 @@ def test_the_table_at_any_time(text: Path, tmp_path: Path) -> None:
 def test_a_run_whose_process_is_gone_is_continued(text: Path, tmp_path: Path) -> None:
     """Not begun again: its steps before the kill are not made twice."""
     out = tmp_path / "out"
-    plan(text, out, lease=1.0, steps=400, models="elman", ensemble="false")
-    killed = attempt("compare", text, "--join", out, forked=True, after=(6.0, signal.SIGKILL))
-    assert killed.code == -signal.SIGKILL
+    plan(text, out, lease=1.0, steps=3000, save_every="0.1s", ensemble="false", **{"elman.steps": 3000, "gru.steps": 2})
+    command = [sys.executable, "-m", "unrolled.cli.main", "compare", str(text), "--join", str(out)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    place = out / "elman-0" / "checkpoints" / "latest"
+    for _ in range(600):
+        if place.exists():
+            break
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
     run_unrolled("compare", text, "--join", out, forked=True)
+    claim = json.loads((out / PLACE / "elman-0.2").read_text())
+    assert claim["at"] > "step-00000000" and max(dones(out).values()) == 1
     unrolled.compare(collect=out)
-    assert unrolled.load(out / "elman-0").result["steps"] == 400
-    assert max(dones(out).values()) == 1
+    steps = [json.loads(line)["step"] for line in (out / "elman-0" / "metrics.jsonl").read_text().splitlines()]
+    assert steps == sorted(set(steps)) and steps[-1] == 3000
 
 
 def test_every_run_has_its_share_of_a_time_budget(text: Path) -> None:
-    whole = planned(make_plan(text, None, {**FAST, "time": 300, "jobs": 10}, started=0.0))
-    assert whole.share is not None and whole.at_once == len(whole.jobs)
+    whole = planned(make_plan(text, None, {**FAST, "time": 300, "jobs": 10}, started=time.monotonic()))
+    assert whole.share is not None and whole.at_once == min(10, len(whole.jobs))
     assert whole.asked.match == "time" and any(note.startswith("no race") for note in whole.notes)
-    few = planned(make_plan(text, None, {**FAST, "time": 300, "jobs": 1}, started=0.0))
+    few = planned(make_plan(text, None, {**FAST, "time": 300, "jobs": 1}, started=time.monotonic()))
     assert few.share is not None and 0.8 * 300 / few.n_trained < few.share < whole.share / 2
     assert planned(make_plan(text, None, {**FAST, "steps": 5})).share is None
 
@@ -218,7 +256,7 @@ def test_data_in_memory_cannot_be_planned(tmp_path: Path) -> None:
 
 def test_a_planned_comparison_is_resumed_only_when_nobody_has_a_run(text: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    plan(text, out, steps=2, models="elman", ensemble="false")
+    plan(text, out, steps=2, ensemble="false")
     (out / PLACE / "elman-0.1").write_text('{"host": "node7", "process": 12}')
     with pytest.raises(UsageError, match="elman-0 belongs to process 12 on node7; wait for it, or take over"):
         unrolled.compare(text, resume=out)

@@ -81,6 +81,7 @@ def test_who_is_stopped_is_behind_at_a_rung(done: Comparison) -> None:
             assert continues(trial["scores"][rung], so_far) is not stopped_here, (number, rung)
     stopped = next(each["run"] for each in kept if each["state"] == "stopped")
     assert not (done.path / stopped / "result.json").exists()  # test data is not looked at
+    assert not (done.path / stopped / "checkpoints").exists()
 
 
 @needs_optuna

@@ -22,6 +22,7 @@ from unrolled.comparison.view import View
 from unrolled.comparison.worker import ENDS
 from unrolled.core.errors import CannotWrite, Interrupted, UnrolledError
 from unrolled.runs.results import read_result
+from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.trust import named_beside, resume_command
 from unrolled.training import rungs
@@ -113,6 +114,7 @@ class Searching:
             for trial in self._open(numbers):
                 if not continues(trial.scores[rung], scores):
                     self.study.tell(trial.number, None)
+                    atomic.remove_directory(self.folder / trial.folder / "checkpoints")  # it is not continued
                     self.view.say(f"{trial.folder}: stopped, {trial.scores[rung]:.4g} is not in the better half")
         self._train(self._open(numbers), None, flag)
 
