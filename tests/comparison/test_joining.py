@@ -112,7 +112,8 @@ def test_ten_processes_and_kills(text: Path, alone: Comparison, tmp_path: Path) 
     plan(text, out, steps=40, seeds=2)
     killer = Killer(out, [signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGTERM, signal.SIGKILL])
     killer.start()
-    codes = Counter(each.code for each in (ended := joined(text, out, 10)))
+    ended = joined(text, out, 10)
+    codes = Counter(each.code for each in ended)
     assert all("Traceback" not in each.err for each in ended)
     assert codes[-signal.SIGKILL] == 3 and codes[75] == 2 and codes[0] == 5, [each.err for each in ended]
     runs = [job.folder for job in read_plan(out).jobs if job.kind != "ensemble"]
