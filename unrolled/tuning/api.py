@@ -37,7 +37,7 @@ from unrolled.tuning.files import Search, read_search, write_search
 from unrolled.tuning.space import first_of, space_of
 from unrolled.tuning.study import imported
 from unrolled.tuning.table import tabled
-from unrolled.tuning.work import Searching
+from unrolled.tuning.work import SURE, Searching
 
 COST = 0.45  # of the length of a trial, about, that a trial takes on average: most are stopped early
 SHORTEST = 5.0  # seconds of a trial
@@ -161,10 +161,16 @@ def make_search(
 
 
 def _length(time: float, trials: int, at_once: int) -> float:
-    """Seconds of a trial that is trained to the end, where most are stopped early."""
-    seconds = (time - LEFT_OVER) * at_once / (COST * trials)
+    """Seconds of a trial that is trained to the end, where most are stopped early, but not the first of them.
+
+    >>> _length(604.0, 24, 2), _length(34.0, 3, 1)
+    (96.39, 10.0)
+    """
+    whole = min(trials, max(at_once, SURE - 1))
+    lengths = whole + COST * (trials - whole)
+    seconds = (time - LEFT_OVER) * at_once / lengths
     if seconds < SHORTEST:
-        enough = SHORTEST * COST * trials / at_once + LEFT_OVER
+        enough = SHORTEST * lengths / at_once + LEFT_OVER
         raise UsageError(
             f"{time:g} s are not enough for {trials} trials, {at_once} at a time: use a {option('time')} of about "
             f"{enough:.0f} s, or fewer {option('trials')}"
