@@ -20,6 +20,7 @@ import pytest
 
 import unrolled
 from tests.commands import Ended, attempt, run_unrolled
+from tests.tables import SMALL, WORDS, scores, told, write_words
 from unrolled.comparison.api import make_plan
 from unrolled.comparison.claims import PLACE
 from unrolled.comparison.files import read_plan, write_plan
@@ -28,31 +29,19 @@ from unrolled.comparison.plan import Plan
 from unrolled.comparison.saved import Comparison
 from unrolled.core.errors import DataError, UsageError
 
-WORDS = ["one two three four five six seven eight nine ten"[i % 7 : i % 7 + 24] for i in range(400)]
-FAST = {
-    "batch_size": 8,
-    "evaluate_every": 3,
-    "d_embedding": 8,
-    "models": "elman,gru",
-    "threads": 1,
-    "elman.d_state": 8,
-    "gru.d_state": 8,
-}
+FAST = SMALL | {"evaluate_every": 3}
 LEASE = 6.0  # seconds: the machine may be busy
-TOLD = [word for key, value in FAST.items() for word in ("--set", f"{key}={value}")]
+TOLD = told(FAST)
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("text") / "words.txt"
-    path.write_text("\n".join(WORDS * 4), encoding="utf-8")
-    return path
+    return write_words(tmp_path_factory.mktemp("text"))
 
 
 def plan(text: Path, out: Path, lease: float = LEASE, **settings: Any) -> Plan:
     """A planned comparison with a short lease."""
-    told = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-    run_unrolled("compare", text, "--plan-only", "-o", out, *TOLD, *told)
+    run_unrolled("compare", text, "--plan-only", "-o", out, *TOLD, *told(settings))
     found = read_plan(out)
     assert found.joins is not None
     write_plan(out, found.model_copy(update={"joins": found.joins.updated({"lease": lease})}))
@@ -87,12 +76,6 @@ class Killer(threading.Thread):
             time.sleep(0.05)
 
 
-def scores(found: Comparison) -> dict[str, Any]:
-    """What is the same, digit by digit, whoever did the runs."""
-    names = ("score", "valid", "interval", "spread", "figures", "parameters", "steps", "failed", "weights")
-    return {row["label"]: {name: row[name] for name in names} for row in found.rows}
-
-
 def dones(out: Path) -> Counter[str]:
     """How many claims on each run ended with the run done."""
     ends = [path for path in (out / PLACE).glob("*.end") if json.loads(path.read_text())["event"] == "done"]
@@ -125,8 +108,7 @@ def test_ten_processes_and_kills(text: Path, alone: Comparison, tmp_path: Path) 
         path = out / run / "metrics.jsonl"
         steps = [json.loads(line)["step"] for line in path.read_text().splitlines()] if path.exists() else []
         assert steps == sorted(set(steps)), run
-    told = run_unrolled("compare", "--collect", out)
-    assert "runs are left" not in told.stderr
+    assert "runs are left" not in run_unrolled("compare", "--collect", out).stderr
     assert scores(Comparison(out)) == scores(alone)
     assert Comparison(out).table["finished"] and (out / "report.html").exists()
 

@@ -7,11 +7,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.commands import attempt, run_unrolled
+from tests.tables import SMALL, scores, told, write_words
 from unrolled.comparison import ray_engine
 from unrolled.comparison.parcels import pack, unpack
 from unrolled.comparison.runner import needed
@@ -21,29 +21,19 @@ from unrolled.core.errors import DataError, UsageError
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="the package ray is not installed; `make test-scale` installs it"
 )
-WORDS = ["one two three four five six seven eight nine ten"[i % 7 : i % 7 + 24] for i in range(400)]
-FAST = {"batch_size": 8, "evaluate_every": 20, "d_embedding": 8, "models": "elman,gru", "threads": 1,
-        "elman.d_state": 8, "gru.d_state": 8, "steps": 200}  # fmt: skip
-TOLD = [word for key, value in FAST.items() for word in ("--set", f"{key}={value}")]
+FAST = SMALL | {"evaluate_every": 20, "steps": 200}
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("text") / "words.txt"
-    path.write_text("\n".join(WORDS * 4), encoding="utf-8")
-    return path
+    return write_words(tmp_path_factory.mktemp("text"))
 
 
 @pytest.fixture(scope="module")
 def alone(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     out = tmp_path_factory.mktemp("alone") / "words"
-    run_unrolled("compare", text, "-o", out, "--jobs", "1", *TOLD, forked=True)
+    run_unrolled("compare", text, "-o", out, "--jobs", "1", *told(FAST), forked=True)
     return Comparison(out)
-
-
-def scores(found: Comparison) -> dict[str, Any]:
-    names = ("score", "valid", "interval", "spread", "figures", "parameters", "steps", "failed", "weights")
-    return {row["label"]: {name: row[name] for name in names} for row in found.rows}
 
 
 CLUSTER = """
@@ -172,7 +162,7 @@ def test_a_local_start_is_for_this_user_alone() -> None:
 @needs_ray
 @pytest.mark.parametrize("address", ["ray://127.0.0.1:1", "ray://somewhere.invalid:10001"])
 def test_an_address_that_nobody_answers(text: Path, tmp_path: Path, address: str) -> None:
-    found = attempt("compare", text, "--engine", address, "-o", tmp_path / "out", *TOLD)
+    found = attempt("compare", text, "--engine", address, "-o", tmp_path / "out", *told(FAST))
     assert found.code == 2 and f"no Ray cluster at {address}: no connection" in found.err
     assert not (tmp_path / "out").exists()
 

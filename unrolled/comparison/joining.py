@@ -29,7 +29,7 @@ from unrolled.comparison.worker import ENDS, LEAST
 from unrolled.core.errors import CannotWrite, Interrupted, UsageError, listed
 from unrolled.core.front import invocation, option
 from unrolled.report.page import write_report
-from unrolled.runs.storage.locks import in_use, is_idle
+from unrolled.runs.storage.locks import in_use
 from unrolled.runs.trust import named_beside, opening, resume_command
 from unrolled.training.api import versions
 from unrolled.training.signals import StopFlag
@@ -220,9 +220,11 @@ def collect(folder: Path, plan: Plan) -> list[str]:
     left = []
     with in_use(folder):
         for job in plan.jobs:
-            end = claims.outcome(job.folder, look.get(job.folder))
-            if is_done(folder, job) and is_idle(folder / job.folder):
-                complete(folder / job.folder)
+            last = look.get(job.folder)
+            end = claims.outcome(job.folder, last)
+            if is_done(folder, job):
+                if last is None or last.ended is not None:  # otherwise its process may still write there
+                    complete(folder / job.folder)
             elif end is not None and end.event == "failed":
                 failed[job.folder] = Failure(why=end.why, code=end.code)
             elif end is not None and end.event == "untrained":
