@@ -20,6 +20,7 @@ from unrolled.cli.trials import print_search
 from unrolled.comparison.saved import Comparison
 from unrolled.comparison.view import Silent
 from unrolled.core.errors import DataError, Interrupted, UnrolledError, UsageError
+from unrolled.training.api import configure
 from unrolled.tuning.files import FILE, read_search, write_search
 from unrolled.tuning.study import JOURNAL, Study, imported
 from unrolled.tuning.work import RUNGS, continues
@@ -62,9 +63,11 @@ def test_trials_are_runs_and_the_best_opens(done: Comparison) -> None:
 
 
 @needs_optuna
-def test_the_first_trial_has_the_defaults(done: Comparison) -> None:
+def test_the_first_trial_has_the_defaults_and_the_advice_of_the_model(done: Comparison) -> None:
+    config = configure("regress", "dan", ROWS, {"target": "value"})
     assert trials(done)[0]["settings"] == {
-        "optimiser.lr": 0.004, "batching.batch_size": 32, "ends.dropout": 0.0}  # fmt: skip
+        "optimiser.lr": config.optimiser.lr, "batching.batch_size": 32, "ends.dropout": 0.0, "model.dropout": 0.0,
+    }  # fmt: skip
 
 
 @needs_optuna

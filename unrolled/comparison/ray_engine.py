@@ -44,7 +44,8 @@ class Cluster:
         self.given = address if address.startswith(SCHEME) else os.environ.get("RAY_ADDRESS")
         self.private: tempfile.TemporaryDirectory[str] | None = None
         if self.given is None and "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
-            self._make_token()  # which Ray reads when it is imported
+            self._make_token()  # Ray reads these when it is imported
+            os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # as there: all on loopback
         self.ray = _imported()
         self.own = not self.ray.is_initialized()
 

@@ -89,9 +89,10 @@ class Searching:
     def _batch(self) -> list[int]:
         """The trials to do next: those of a batch that is under way, or of the next one while there is time for it."""
         known, n = self.study.trials(), self.search.at_once
-        first = min((each.number for each in known if each.state == "running"), default=len(known)) // n * n
+        running = [each.number for each in known if each.state == "running"]
+        first = min(running) // n * n if running else -(-len(known) // n) * n
         end = min(first + n, self.search.trials)
-        if len(known) <= first and (first >= end or not self._has_time(first)):
+        if not running and (first >= end or not self._has_time(first)):
             return []
         for _ in range(len(known), end):
             self.study.ask()
