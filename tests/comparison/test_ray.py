@@ -106,6 +106,7 @@ def test_without_a_shared_folder_runs_come_back(text: Path, alone: Comparison, t
     assert "its node was lost" in done.stderr
     found = Comparison(tmp_path / "out")
     assert scores(found) == scores(alone)
+    assert str(tmp_path / "out" / "gru-0") in (tmp_path / "out" / "gru-0" / "report.html").read_text(encoding="utf-8")
     assert found.best.evaluate()["nats"] == pytest.approx(found.best.result["test"]["nats"], rel=1e-5)
 
 
@@ -124,6 +125,13 @@ def test_a_node_with_another_version_is_refused(text: Path, tmp_path: Path) -> N
     done = on_cluster(text, tmp_path / "out", BEFORE='unrolled.__version__ = "9.9"')
     assert "UsageError: the node " in done.stderr and "this is 9.9; install the same version there" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+@needs_ray
+def test_runs_that_no_node_has_cores_for_are_refused(text: Path, tmp_path: Path) -> None:
+    more = [*told(FAST), "--set", "threads=64"]
+    found = attempt("compare", text, "--engine", "ray", "-o", tmp_path / "out", *more)
+    assert found.code == 2 and "no node of the Ray cluster has more than" in found.err
 
 
 LISTENS = """

@@ -39,6 +39,7 @@ def place(name: str) -> Iterator[Place]:
     with ray_engine.Cluster(name) as cluster:
 
         def there(folder: Path, plan: Plan, *_: Any) -> Engine:
+            cluster.require_cores(plan.threads)
             return ray_engine.RayEngine(cluster, folder, plan.at_once, plan.threads)
 
         yield Place(cluster.slots(1), there)

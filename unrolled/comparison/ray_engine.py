@@ -29,6 +29,7 @@ from unrolled.comparison.worker import ENDS, Event
 from unrolled.core.errors import OutOfMemory, UnrolledError, UsageError, needs_extra
 from unrolled.core.front import option, reader
 from unrolled.core.outside import explained
+from unrolled.report.page import write_report
 
 NAME, SCHEME = "ray", "ray://"
 ANSWER = 5.0  # seconds in which an address must answer
@@ -64,6 +65,13 @@ class Cluster:
     def slots(self, threads: int) -> int:
         """Runs of so many threads that the cluster has room for."""
         return max(1, int(self.ray.cluster_resources().get("CPU", 0)) // threads)
+
+    def require_cores(self, threads: int) -> None:
+        """That some node has the cores of one run; a cluster that has none yet may grow."""
+        cores = [node["Resources"].get("CPU", 0) for node in self.ray.nodes() if node["Alive"]]
+        if 0 < max(cores, default=0) < threads:
+            most = int(max(cores))
+            raise UsageError(f"no node of the Ray cluster has more than {most} cores; use {option('threads', most)}")
 
     def _connect(self) -> None:
         quiet = {"logging_level": "ERROR", "log_to_driver": False}
@@ -211,6 +219,8 @@ class RayEngine:
         unpack(self.folder, found.parcel)
         run = place.order["folder"]
         for event in found.events:
+            if event["event"] == "done" and not place.shared:
+                write_report([self.folder / run])  # the one that came back has the paths of the node
             yield {**event, "folder": run}
             if event["event"] in ENDS:
                 place.order = None
