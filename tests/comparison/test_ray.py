@@ -132,6 +132,7 @@ def test_runs_that_no_node_has_cores_for_are_refused(text: Path, tmp_path: Path)
     more = [*told(FAST), "--set", "threads=64"]
     found = attempt("compare", text, "--engine", "ray", "-o", tmp_path / "out", *more)
     assert found.code == 2 and "no node of the Ray cluster has more than" in found.err
+    assert not (tmp_path / "out").exists()
 
 
 LISTENS = """

@@ -118,6 +118,7 @@ def compare(
         engines.require_files(data, option("plan_only", True) if plan_only else option("engine", engine))
     with stop_at_once(), shared(), engines.place(engine) as where:
         plan = make_plan(data, task, settings, own_file, started, where.slots)
+        where.require_cores(plan.threads)
         folder = Path(out) if out is not None else free_name("comparisons", plan.data)
         require_free(folder)
         with in_use(folder):

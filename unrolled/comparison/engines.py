@@ -24,13 +24,15 @@ class Place(NamedTuple):
     """runs of one thread at the same time; None: as many as this machine has cores"""
     engine: Callable[[Path, Plan, Any, Callable[[Event], None]], Engine]
     """engine(folder, plan, data, watch)"""
+    require_cores: Callable[[int], None]
+    """Refuse runs of more threads than there are cores for."""
 
 
 @contextmanager
 def place(name: str) -> Iterator[Place]:
     """The place of a name, as long as it is needed."""
     if name == PROCESSES:
-        yield Place(None, _here)
+        yield Place(None, _here, lambda _: None)
         return
     from unrolled.comparison import ray_engine
 
@@ -39,10 +41,9 @@ def place(name: str) -> Iterator[Place]:
     with ray_engine.Cluster(name) as cluster:
 
         def there(folder: Path, plan: Plan, *_: Any) -> Engine:
-            cluster.require_cores(plan.threads)
             return ray_engine.RayEngine(cluster, folder, plan.at_once, plan.threads)
 
-        yield Place(cluster.slots(1), there)
+        yield Place(cluster.slots(1), there, cluster.require_cores)
 
 
 def _here(_folder: Path, plan: Plan, data: Any, watch: Callable[[Event], None]) -> Engine:

@@ -87,6 +87,7 @@ def tune(
         engines.require_files(data, option("engine", engine))
     with stop_at_once(), shared(), engines.place(engine) as where:
         search, plan = make_search(data, task, model, settings, own_file, where.slots)
+        where.require_cores(plan.threads)
         folder = Path(out) if out is not None else free_name("tuning", plan.data)
         require_free(folder)
         with in_use(folder):
