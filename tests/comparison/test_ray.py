@@ -104,7 +104,7 @@ def test_without_a_shared_folder_runs_come_back(text: Path, alone: Comparison, t
     done = on_cluster(text, tmp_path / "out", KILL="True", BEFORE=unshared)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "its node was lost" in done.stderr
-    found = Comparison(tmp_path / "out")
+    found = Comparison(tmp_path / "out", trained_on=text)
     assert scores(found) == scores(alone)
     assert str(tmp_path / "out" / "gru-0") in (tmp_path / "out" / "gru-0" / "report.html").read_text(encoding="utf-8")
     assert found.best.evaluate()["nats"] == pytest.approx(found.best.result["test"]["nats"], rel=1e-5)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +169,7 @@ class Joining:
                 self.view.event({**end.model_dump(exclude_defaults=True), "folder": job.folder})
         return {job.folder: look.get(job.folder) for job in self.plan.jobs if job.folder not in self.ended}
 
-    def _free(self, left: Mapping[str, Found | None]) -> Any:
+    def _free(self, left: Mapping[str, Found | None]) -> Iterator[Job]:
         """The runs that may begin now, in the order of the plan."""
         for job in self.plan.jobs:
             if job.folder in left and all(each.folder in self.ended for each in before(self.plan, job)):
