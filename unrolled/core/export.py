@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from unrolled.core.config import Config
 from unrolled.core.declared import invalid, require_sound
-from unrolled.core.errors import UsageError
 
 
 class Refused(Exception):
@@ -59,11 +58,3 @@ def _faults(spec: ExportSpec) -> Iterator[tuple[str, str]]:
     """What is wrong with fields that other declarations do not have."""
     if not isinstance(spec.suffix, str) or not spec.suffix.startswith("."):
         yield "suffix", invalid(spec, "suffix", 'the end of a file name, such as ".onnx"')
-
-
-def needs_extra(error: ImportError, extra: str) -> UsageError:
-    """The sentence about a package that is not installed."""
-    return UsageError(
-        f"the package {error.name} is not installed; this export needs the extra [{extra}]: "
-        f"pip install 'unrolled[{extra}]'"
-    )

@@ -375,7 +375,7 @@ def _fit(
         loop.plan = rungs.held(loop.plan, loop.used)
         loop.train()
     model.load_state_dict(run.read_tensors("model.safetensors"))
-    rungs.pause(run, loop.plan, task, model, loop.at.step)
+    rungs.pause(run, loop.plan, task, model, loop.at.step, loop.used)
     at = loop.at
     speed = at.step * loop.sampler.tokens_per_step * config.optimiser.accumulate / max(at.training, 1e-9)
     return {
