@@ -28,6 +28,7 @@ from unrolled.core.batch import Batch
 from unrolled.core.errors import DataError
 from unrolled.core.forward import outputs
 from unrolled.core.opening import exists
+from unrolled.core.sharing import totals
 from unrolled.core.spec import Asks, Ports
 from unrolled.core.tokens import BREAKS, EMPTY, GAPS, MASK, NO_ANSWER
 from unrolled.data.codecs.text import Codec
@@ -229,7 +230,6 @@ class Task(PreparedTask):
         some = max(1, math.ceil(n * task.share_of(len(section.values(INPUT)), limit)))
         rows = np.arange(some) * n // some
         sums: Counter[str] = Counter()
-        total = 0.0
         for batch, y in outputs(model, measured_batches(section, rows, EVALUATION_ROWS, self.masking)):
             tokens, real = y[..., :V].float(), batch.real
             nats = self.emission.losses(tokens, batch.y, batch.y_mask).double()  # [B, K]
@@ -237,13 +237,15 @@ class Task(PreparedTask):
             if ledger is not None:
                 ledger.add(batch.rows[:, None].expand_as(nats), nats, real, "rows of text")
             right = (tokens.argmax(-1) == batch.y) & real
-            total += float(nats.sum())
-            sums.update(hidden=int(real.sum()), right=int(right.sum()))
+            sums.update(nats=float(nats.sum()), hidden=int(real.sum()), right=int(right.sum()))
             if self.config.next_sentence:
                 follows = batch.targets[NEXT]
                 told = (y[:, 0, V:].argmax(-1) == follows) & (follows != NO_ANSWER)
                 sums.update(told=int(told.sum()), pairs=int((follows != NO_ANSWER).sum()))
-        count = int(sums["hidden"])
+        if ledger is not None:
+            ledger.gather()
+        sums = totals(sums)
+        total, count = float(sums["nats"]), int(sums["hidden"])
         figures = {"nats": total / count, "masked_accuracy": sums["right"] / count}
         figures["masked_perplexity"] = metrics.perplexity(total, count)
         if sums["pairs"]:

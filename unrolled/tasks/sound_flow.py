@@ -30,6 +30,7 @@ from unrolled.core.causal import Causal, Conditional, begin
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.forward import evaluating, outputs
 from unrolled.core.front import option
+from unrolled.core.sharing import shared_by
 from unrolled.core.spec import Asks, ConditionPorts, Ports
 from unrolled.data.codecs.samples import MU
 from unrolled.data.config import DataConfig
@@ -192,6 +193,12 @@ class Task(SoundTask):
         """How far the sound is from recordings under the same conditions, and from the teacher where it is there."""
         if limit is not None:
             section = section.share(limit / max(len(section.values(TARGET)), 1))
+        with shared_by(None):  # the draws are those of one process
+            return self._distances(model, section, ledger)
+
+    def _distances(
+        self, model: Causal | Conditional, section: Examples, ledger: task.Ledger | None
+    ) -> dict[str, float]:
         draws = torch.Generator().manual_seed(SEED_OF_DRAWS)
         distances, n, kl, tokens = 0.0, 0, 0.0, 0
         for batch, y in outputs(model, self.batches(model, section)):
