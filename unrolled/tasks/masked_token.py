@@ -176,12 +176,20 @@ class Task(PreparedTask):
         return Categorical(2, ignore=NO_ANSWER)
 
     def loss(self, y: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        terms = self.terms(y, batch)
+        if len(terms) == 1:
+            return terms[0]
+        (total, count), (more, rows) = terms
+        return total / count.clamp_min(1) + more / rows.clamp_min(1), torch.ones_like(total)
+
+    def terms(self, y: Tensor, batch: Batch) -> list[tuple[Tensor, Tensor]]:
+        """Of hidden tokens, and of which segment follows which, with its weight."""
         V, weight = self.codec.size, self.config.next_sentence
-        total, count = self.emission.loss(y[..., :V], batch.y, batch.y_mask)
+        hidden = self.emission.loss(y[..., :V], batch.y, batch.y_mask)
         if not weight:
-            return total, count
+            return [hidden]
         more, rows = self.follows.loss(y[:, :1, V:], batch.targets[NEXT][:, None])
-        return total / count.clamp_min(1) + weight * more / rows.clamp_min(1), torch.ones_like(total)
+        return [hidden, (weight * more, rows)]
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         train = self.sections["train"]

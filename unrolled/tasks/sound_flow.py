@@ -137,16 +137,21 @@ class Task(SoundTask):
         return replace(batch, x=noise((len(batch.x), batch.x.shape[1], 1), seed), mask=None)
 
     def loss(self, y: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        terms = self.terms(y, batch)
+        return sum((total / count for total, count in terms), y.new_zeros(())), torch.ones((), device=y.device)
+
+    def terms(self, y: Tensor, batch: Batch) -> list[tuple[Tensor, Tensor]]:
         real = batch.real
-        total = self.config.power * self._power_loss(y, batch, real).mean()
+        power = self._power_loss(y, batch, real)  # [B]
+        terms = [(self.config.power * power.sum(), power.new_tensor(len(power)))]
         if self.teacher is not None:
             count = real.sum().clamp(min=1)
-            total = total + self.kl(y, real, batch.source, batch.source_mask).sum() / count
+            terms.append((self.kl(y, real, batch.source, batch.source_mask).sum(), count))
             if self.config.contrast and batch.source is not None:
                 other = torch.arange(len(y), device=y.device).roll(1)
                 masks = None if batch.source_mask is None else batch.source_mask[other]
-                total = total - self.config.contrast * self.kl(y, real, batch.source[other], masks).sum() / count
-        return total, torch.ones((), device=y.device)
+                terms.append((-self.config.contrast * self.kl(y, real, batch.source[other], masks).sum(), count))
+        return terms
 
     def kl(
         self, y: Tensor, real: Tensor, source: Any, mask: Any = None, generator: torch.Generator | None = None

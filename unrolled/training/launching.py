@@ -72,8 +72,8 @@ class Started:
             except BrokenPipeError:
                 raise LostProcess(f"process {rank} of this run ended before it began") from None
         device = order["config"]["device"]
-        fabric = self.distributed.connected(self.distributed.Here(0, self.n, port), device)
-        self.many = self.distributed.of_order(order, fabric)
+        line = self.distributed.connected(self.distributed.Here(0, self.n, port), device)
+        self.many = self.distributed.of_order(order, line)
         return self.many
 
     def done(self, path: Path) -> None: ...
@@ -105,7 +105,7 @@ class Torchrun:
 
     def begin(self, order: Order) -> Processes:
         self._tell(order)
-        return self.distributed.of_order(order, self.many.fabric)
+        return self.distributed.of_order(order, self.many.line)
 
     def done(self, path: Path) -> None:
         while self.waits > 1:
@@ -162,7 +162,7 @@ def followed(device: str) -> str:
 
     many = Many(connected(device=device))
     order = many.first(lambda: None)
-    code = 0 if order is None else ended(lambda: follow(of_order(order, many.fabric), order))
+    code = 0 if order is None else ended(lambda: follow(of_order(order, many.line), order))
     if code:
         sys.exit(code)
     path = many.first(lambda: None)

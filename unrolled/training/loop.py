@@ -114,15 +114,20 @@ class Loop:
                 continue
             with autocast(self.config):
                 y = self._forward(batch)
-            total, count = self.task.loss(y.float(), batch)
-            if not counts:
-                total, count = total * 0, count * 0
-            mean = total / together.total(count) / settings.accumulate
+            terms = self.task.terms(y.float(), batch)
+            mean = sum(self._mean(*term, counts, len(terms) > 1) for term in terms) / settings.accumulate
             mean.backward()
             loss += float(mean.detach())
         together.collect(self.optimiser.weights)
         norm = together.clip([*self.model.parameters()], settings.clip or math.inf)
         return together.mean(loss), norm
+
+    def _mean(self, total: Tensor, count: Tensor, counts: bool, several: bool) -> Tensor:
+        """This process's share of the mean over all targets of a batch."""
+        if not counts:
+            total, count = total * 0, count * 0
+        count = self.processes.total(count)
+        return total / (count.clamp_min(1) if several else count)
 
     def _step(self) -> float:
         """Move the weights once; returns the loss (NaN when the batch was skipped)."""
