@@ -36,9 +36,10 @@ from unrolled.training.progress import Quiet
 from unrolled.training.writers import Unwritten
 
 STILL = {"ends.dropout": 0.0, "target_dropout": 0.0, "teacher": 1.0, "steps": 6, "batch_size": 4, "optimiser": "sgd"}
-MODELS = {"word-vectors": "", "recall": "", "denoise": "gru", "next-frame": "gru", "tag": "bigru", "forecast": "gru", "masked-token": "bert"}
+MODELS = {"denoise": "gru", "next-frame": "gru", "tag": "bigru", "forecast": "gru", "masked-token": "bert"}
+ALONE = {"word-vectors", "recall"}  # tasks whose models are not trained by gradients
 GENERATOR = threading.Lock()  # of torch, which threads share
-TRAINED = [label for label in DATA if MODELS.get(DATA[label][0], "any")]
+TRAINED = [label for label in DATA if DATA[label][0] not in ALONE]
 
 
 def prepared(label: str, **more: Any) -> tuple[RunConfig, Task]:

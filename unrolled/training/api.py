@@ -37,7 +37,7 @@ from unrolled.training import race, recipe, starting, token_choice, told, word_v
 from unrolled.training.estimate import require_time
 from unrolled.training.finishing import finish
 from unrolled.training.fit import Ready, fit, require_processes, tell
-from unrolled.training.launching import Crew, begins_again, crew_of, first_of, followed, number_of
+from unrolled.training.launching import Crew, begins_again, crew_of, first_of, followed, number_of, require_restarts
 from unrolled.training.memory import explain_memory, require_room
 from unrolled.training.optimiser import require_used
 from unrolled.training.precision import choose_precision
@@ -84,7 +84,8 @@ def train(
         settings["start.from_run"] = str(from_run)
     if freeze:
         settings["start.freeze"] = freeze if isinstance(freeze, str) else list(freeze)
-    found = launched()
+    if (found := launched()) is not None:
+        require_restarts()
     if found is not None and found.rank:
         path = followed(str(settings.get("device") or "cpu"))
         return load(path, own_file=own_file_for(path, own_file), trained_on=data)

@@ -94,7 +94,7 @@ class Started:
 
 
 class Torchrun:
-    """Processes that torchrun has started, of which this one is the first."""
+    """Processes that torchrun has started, of which this one is the first; they stay together until they end."""
 
     def __init__(self, n: int, device: str) -> None:
         from unrolled.training import distributed
@@ -117,7 +117,6 @@ class Torchrun:
         with suppress(LostProcess):
             while self.waits:
                 self._tell(None)
-        self.many.close()
 
     def _tell(self, what: Any) -> None:
         self.waits -= 1
@@ -130,7 +129,6 @@ def first_of(found: Launched | None, device: str) -> Iterator[Crew | None]:
     if found is None:
         yield None
         return
-    require_restarts()
     crew = Torchrun(found.n, device)
     try:
         yield crew
@@ -166,7 +164,6 @@ def followed(device: str) -> str:
     if code:
         sys.exit(code)
     path = many.first(lambda: None)
-    many.close()
     if path is None:
         sys.exit(1)  # the first process says why
     return str(path)

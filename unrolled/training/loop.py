@@ -62,6 +62,7 @@ class Loop:
         self.config, self.task, self.model, self.run, self.progress = config, task, model, run, progress
         self.frozen, self.processes = frozen, processes or One()
         self.processes.setup(model)
+        self.judged = model  # the one that is evaluated
         self.carries = carries(model, config.batching.windows)
         self.sampler = sampler_of(config, task, model)
         own = self.processes.part
@@ -116,7 +117,7 @@ class Loop:
                 y = self._forward(batch)
             terms = self.task.terms(y.float(), batch)
             mean = sum(self._mean(*term, counts, len(terms) > 1) for term in terms) / settings.accumulate
-            mean.backward()
+            together.backward(mean)
             loss += float(mean.detach())
         together.collect(self.optimiser.weights)
         norm = together.clip([*self.model.parameters()], settings.clip or math.inf)
@@ -176,7 +177,8 @@ class Loop:
 
     def _look(self) -> None:
         """Evaluate, unless somebody asks to stop meanwhile, or the time is up before anything was trained."""
-        watched = decoder_of(self.model).register_forward_pre_hook(self._abandon_when_asked)
+        self.judged = self.processes.evaluated(self.model)
+        watched = decoder_of(self.judged).register_forward_pre_hook(self._abandon_when_asked)
         try:
             self._evaluate()
         except GaveUp:
@@ -192,7 +194,7 @@ class Loop:
         self._hear()
         before = self.now
         with shared_by(self.processes.others):
-            figures = self.task.evaluate(self.model, "valid", limit=self.config.watching.evaluate_tokens)
+            figures = self.task.evaluate(self.judged, "valid", limit=self.config.watching.evaluate_tokens)
         if not self.processes.finished():
             raise GaveUp
         self._hear()
@@ -229,7 +231,7 @@ class Loop:
         """Seconds that a last evaluation and the figures on all held-out data will take, from the speed of this one."""
         left = sum(map(self.task.size, self.task.held_out()))
         most = math.inf if self.plan.time is None else WRITING * self.plan.time
-        return 1.5 * spent * left / max(tokens, 1) + min(1.5 * self.task.more_seconds(self.model), most) + spent + 0.5
+        return 1.5 * spent * left / max(tokens, 1) + min(1.5 * self.task.more_seconds(self.judged), most) + spent + 0.5
 
     def _needs(self, spent: float, tokens: float) -> float:
         """Seconds up to a second evaluation and the figures at the end, from the speed of the first evaluation."""

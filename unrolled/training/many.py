@@ -7,7 +7,7 @@ sorts them anew after its first step, so that a resumed run would add in another
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -104,6 +104,12 @@ class Many:
         rows = span(len(batch.x), self.rank, self.n)
         return (batch.part(rows), True) if rows.stop > rows.start else (batch.first(1), False)
 
+    def evaluated(self, model: Any) -> Any:
+        return model
+
+    def backward(self, loss: Tensor) -> None:
+        loss.backward()
+
     def total(self, count: Tensor) -> Tensor:
         return self._sum(count.detach().double()).to(count.dtype)
 
@@ -130,6 +136,9 @@ class Many:
 
     def whole(self, tensors: Mapping[str, Tensor], of: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
         return dict(tensors)
+
+    def load(self, model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+        model.load_state_dict(tensors)
 
     def divided(self, tensors: Mapping[str, Tensor], of: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return dict(tensors)

@@ -28,6 +28,8 @@ from unrolled.runs.config import RunConfig
 
 Value = TypeVar("Value")
 
+NAME = "processes"  # the setting
+LOOKED = 8  # batches whose rows are counted
 RESTARTS = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"  # what torchrun needs, or processes that it restarts never meet
 
 
@@ -57,6 +59,14 @@ class Processes(Protocol):
 
     def own(self, batch: Batch) -> tuple[Batch, bool]:
         """This process's rows of a batch; False where there is none, and what stands in for it does not count."""
+        ...
+
+    def evaluated(self, model: Any) -> Any:
+        """What is evaluated: a model that each process can run by itself."""
+        ...
+
+    def backward(self, loss: Tensor) -> None:
+        """The gradients of this process's share of the loss."""
         ...
 
     def total(self, count: Tensor) -> Tensor:
@@ -99,8 +109,12 @@ class Processes(Protocol):
         """Tensors of the whole model; those of the optimiser are divided as the weights that they belong to (`of`)."""
         ...
 
+    def load(self, model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+        """Take tensors of the whole model."""
+        ...
+
     def divided(self, tensors: Mapping[str, Tensor], of: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """This process's part of each of these whole tensors, cut as the tensors of the same name are."""
+        """This process's part of whole tensors of the optimiser, cut as the weights of the same name are."""
         ...
 
     def joined(self, state: State) -> State:
@@ -129,6 +143,12 @@ class One:
     def own(self, batch: Batch) -> tuple[Batch, bool]:
         return batch, True
 
+    def evaluated(self, model: Any) -> Any:
+        return model
+
+    def backward(self, loss: Tensor) -> None:
+        loss.backward()
+
     def total(self, count: Tensor) -> Tensor:
         return count
 
@@ -156,6 +176,9 @@ class One:
 
     def whole(self, tensors: Mapping[str, Tensor], of: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
         return dict(tensors)
+
+    def load(self, model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+        model.load_state_dict(tensors)
 
     def divided(self, tensors: Mapping[str, Tensor], of: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return dict(tensors)
@@ -190,11 +213,11 @@ def launched() -> Launched | None:
 
 
 def require_rows(config: RunConfig, sampler: Sampler) -> None:
-    """No process may be without data."""
-    rows = len(sampler.batch(0).x)
+    """No process may be without data; single batches may be small."""
+    rows = max(len(sampler.batch(step).x) for step in range(min(LOOKED, sampler.steps_per_epoch)))
     if rows < config.processes:
         raise UsageError(
-            f"{config.processes} processes are too many for this data, whose first batch has {rows} "
+            f"{config.processes} processes are too many for this data, whose batches have {rows} "
             f"{'row' if rows == 1 else 'rows'}, so that some would have none: use {option(NAME, max(1, rows))}"
         )
 
@@ -206,9 +229,6 @@ def require_gradients(config: RunConfig, model: nn.Module) -> None:
             f"the model '{config.model}' moves its own weights, example after example, which cannot be shared by "
             f"{config.processes} processes: leave out {option(NAME)}"
         )
-
-
-NAME = "processes"
 
 
 def threads_of_each(n: int) -> int:

@@ -69,6 +69,6 @@ def restored(
 
     state = None if structure is None else unflatten(part("state."), structure, some_state())
     own, memory = part("model."), part("optimiser.")
-    model.load_state_dict(processes.divided(own, model.state_dict()))
+    processes.load(model, own)
     optimiser.restore(processes.divided(memory, optimiser.weights_of(memory)))
     return processes.own_state(state)
