@@ -37,7 +37,16 @@ from unrolled.training import race, recipe, starting, token_choice, told, word_v
 from unrolled.training.estimate import require_time
 from unrolled.training.finishing import finish
 from unrolled.training.fit import Ready, fit, require_processes, tell
-from unrolled.training.launching import Crew, begins_again, crew_of, first_of, followed, number_of, require_restarts
+from unrolled.training.launching import (
+    Crew,
+    begins_again,
+    crew_of,
+    first_of,
+    followed,
+    number_of,
+    require_restarts,
+    told_of,
+)
 from unrolled.training.memory import explain_memory, require_room
 from unrolled.training.optimiser import require_used
 from unrolled.training.precision import choose_precision
@@ -91,23 +100,24 @@ def train(
         return load(path, own_file=own_file_for(path, own_file), trained_on=data)
     with first_of(found, str(settings.get("device") or "cpu")) as crew:
         if found is not None and resume is None and begins_again(found, out):
-            resume, settings, recipe = out, {}, None  # the run has them
+            resume, settings, recipe = out, paths_among(settings), None  # the run has the others
         if resume is not None:
             again = {"from_run": from_run} | paths_among(settings)
-            settings = {key: value for key, value in settings.items() if not is_path(key) and key != NAME}
-            if given := ", ".join(settings) or recipe:
+            left = [key for key in settings if not is_path(key) and key != NAME]
+            if given := ", ".join(left) or recipe:
                 raise UsageError(f"a resumed run keeps its settings: leave out {given}, or start a new run")
-            return _resume(Path(resume), data, own_file, again, shown, started, crew)
+            run = _resume(Path(resume), data, own_file, again, shown, started, settings.get(NAME), crew)
+            return told_of(crew, run)
         if own_file is not None:
             model = discover.join_for(own_file, model)
         if "train" not in given_sources(data):
             raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
         config = configure(task, model, data, settings, recipe, own_file, shown)
         keys = given_keys(config, settings, {} if recipe is None else configs.read_toml(recipe))
-        with stop_at_once(), _begun(Path(out) if out is not None else _free_name(config), shown) as run:
+        with stop_at_once(), _begun(Path(out) if out is not None else _free_name(config), shown) as directory:
             if baselines is not None:
-                run.write_json("baselines.json", dict(baselines))
-            return _work(run, config, data, shown, started, keys, crew)
+                directory.write_json("baselines.json", dict(baselines))
+            return told_of(crew, _work(directory, config, data, shown, started, keys, crew))
 
 
 @contextmanager
@@ -197,7 +207,7 @@ def _free_name(config: RunConfig) -> Path:
 
 def _resume(
     path: Path, data: Any, own_file: str | Path | None, again: Mapping[str, Any], shown: Progress, started: float,
-    crew: Crew | None,
+    asked: int | None, crew: Crew | None,
 ) -> Run:  # fmt: skip
     run = RunDirectory.open(path)
     config = config_in(run)
@@ -213,9 +223,9 @@ def _resume(
             told = f"native kernels were {before} and are" if name == "native" else f"{name} was {before} and is"
             shown.say(f"note: {told} {now}; last digits may differ")
     config = _named_again(run, config, again)
-    if crew is not None and crew.n != config.processes:
-        shown.say(f"note: it was trained by {config.processes} processes and is by {crew.n}; last digits may differ")
-        config = config.model_copy(update={NAME: crew.n})
+    if (n := number_of(asked or (config.processes if crew is None else None), launched())) != config.processes:
+        shown.say(f"note: processes were {config.processes} and are {n}; last digits may differ")
+        config = config.model_copy(update={NAME: n, "shard": config.shard and n > 1})
     if own_device(config.device) != config.device:
         new = f"start a new run with its weights by {option('from_run', path)}"
         raise DataError(
@@ -265,9 +275,7 @@ def _work(
         known = trust.saved(run.path, config.versions.get("unrolled"), (Misused, NotTrained))
         told = known if given is None else nullcontext()
         with discover.models.own_mistakes(), told, files_as(config.files.form()), crew_of(config, crew) as crew:
-            done = _train(run, config, data, shown, started, given, crew)
-            crew.done(run.path)
-            return done
+            return _train(run, config, data, shown, started, given, crew)
     except LostProcess as lost:
         raise stopped(str(lost), run.path, config) from None
     except KeyboardInterrupt:

@@ -20,6 +20,7 @@ from unrolled.core.errors import UsageError
 from unrolled.core.front import option, reader
 from unrolled.data.prepared import shared
 from unrolled.runs.config import RunConfig
+from unrolled.runs.run import Run
 from unrolled.training.processes import NAME, RESTARTS, Launched, LostProcess, One, Order, Processes
 
 PATIENCE = 60.0  # seconds that another process has to leave
@@ -151,6 +152,13 @@ def crew_of(config: RunConfig, found: Crew | None) -> Iterator[Crew]:
             yield crew
         finally:
             crew.end()
+
+
+def told_of(crew: Crew | None, run: Run) -> Run:
+    """The run, of which the others that torchrun has started are told."""
+    if crew is not None:
+        crew.done(run.path)
+    return run
 
 
 def followed(device: str) -> str:
