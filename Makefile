@@ -8,7 +8,7 @@ LOOK = comparisons/demo/report.html
 
 ROOM ?= decode
 
-.PHONY: demo look pictures test thorough faults soak bench reproduce suite mutants lint docs setup lock wheel clean
+.PHONY: demo look pictures test test-scale thorough faults soak bench reproduce suite mutants lint docs setup lock wheel clean
 
 setup: $(STAMP)
 
@@ -48,6 +48,12 @@ COMPILED = PYTHONDONTWRITEBYTECODE=
 
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(COMPILED) $(IN_MEMORY) $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# many runs on Ray clusters, searches for settings: the extras are installed first, outside of the lock
+test-scale: $(STAMP)
+	$(PIP) -c constraints.txt "ray>=2.50,<3" "optuna>=4,<6"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/comparison/test_joining.py tests/comparison/test_ray.py tests/tuning \
+		-m "long or not long"
 
 # all tests, also those that are too long for `make test`; half an hour
 thorough: $(STAMP)

@@ -36,6 +36,7 @@ ORDER = [
     {"runs", "testing"},
     {"training", "inspect", "report", "exports"},
     {"comparison", "serve"},
+    {"tuning"},
     {"cli", "sklearn"},
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from unrolled.runs.session import Session
     from unrolled.runs.vectors import vectors
     from unrolled.training.api import train
+    from unrolled.tuning.api import tune
 
 __version__ = "0.1.0"
 
 _lazy = {
     "train": "unrolled.training.api",
+    "tune": "unrolled.tuning.api",
     "compare": "unrolled.comparison.api",
     "Comparison": "unrolled.comparison.saved",
     "describe": "unrolled.runs.describe",
@@ -51,6 +53,7 @@ __all__ = [
     "sklearn",
     "testing",
     "train",
+    "tune",
     "vectors",
     "write_report",
 ]

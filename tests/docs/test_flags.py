@@ -16,9 +16,10 @@ from unrolled.core import discover
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 FLAG = re.compile(r"(?<![\w-])--(?:[a-z-]+\.)*[a-z][a-z-]*[a-z]")
-OF_OTHER_TOOLS = {  # of python -m tests.mutants, and of the example of a verb
+OF_OTHER_TOOLS = {  # of python -m tests.mutants, of the example of a verb, of batch systems
     "mutants.md": {"--count", "--quick"},
     "own_verb.md": {"--nats"},
+    "scale.md": {"--array", "--wrap", "--cpus-per-task"},  # of Slurm
 }
 EVERYWHERE = {"--help", "--version"}
 

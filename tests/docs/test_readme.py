@@ -44,7 +44,7 @@ def quick(command: str) -> str:
         command += " --set batch_size=8"
     if " train builtin:python-docs " in command:
         command += " --held-out 2000"
-    if " compare " in command and "--resume" not in command:
+    if " compare " in command and not re.search("--(resume|join|collect)", command):
         command = re.sub(r"--(models|seeds) \S+", "", command)
         command += " --models elman --jobs 1 --held-out 2000 --set threads=1 --set batch_size=8"
     return command.replace("--max-tokens 400", "--max-tokens 20")

@@ -126,3 +126,22 @@ def test_a_plain_run_has_no_rung(tmp_path: Path) -> None:
     assert rungs.reached(tmp_path) is None
     run = unrolled.train(TEXT, "next-token", "gru", out=tmp_path / "run", steps=5, **SMALL)
     assert rungs.reached(run.path) is None
+
+
+def test_a_rung_of_steps_changes_nothing(tmp_path: Path) -> None:
+    """The schedule is that of the whole run, so that it is the same digit by digit."""
+
+    def train(name: str) -> unrolled.Run:
+        return unrolled.train(
+            TEXT, "next-token", "gru", out=tmp_path / name, steps=60, settings={"ends.d_embedding": 8}, **SMALL
+        )
+
+    whole = train("whole")
+    with pytest.raises(rungs.Paused), rungs.until(steps=40):
+        train("rung")
+    at = rungs.reached(tmp_path / "rung")
+    assert at is not None and at.steps == 40 and horizon(tmp_path / "rung") == 60
+    with rungs.until(steps=60):  # no rung: that is all
+        found = unrolled.train(TEXT, resume=tmp_path / "rung")
+    assert (found.result["valid"], found.result["test"]) == (whole.result["valid"], whole.result["test"])
+    assert at.score > found.result["valid"]["nats"]

@@ -32,6 +32,19 @@ def command(
     set_: Annotated[list[str], typer.Option("--set", help="Any setting as key=value, for all runs.")] = [],  # noqa: B006
     with_: With = None,
     resume: Annotated[str | None, typer.Option(help="Resume an interrupted comparison.")] = None,
+    plan_only: Annotated[
+        bool, typer.Option("--plan-only", help="Decide everything and train nothing: the runs are for --join.")
+    ] = False,
+    join: Annotated[
+        str | None,
+        typer.Option(help="Take runs of a planned comparison until none is left; any number of processes may."),
+    ] = None,
+    collect: Annotated[
+        str | None, typer.Option(help="Make the table and the report of a planned comparison, as far as it is.")
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(help="Where runs are done: processes, ray, or ray://HOST:PORT.", metavar="<engine>")
+    ] = "processes",
     json: Json = False,
     values: dict[str, Any] = {},  # noqa: B006
 ) -> None:
@@ -58,8 +71,10 @@ def command(
 
         found = compare(
             data, task, out=out, settings=settings, own_file=with_, resume=resume, view=for_terminal(), started=started,
-            valid=valid, test=test,
+            valid=valid, test=test, plan_only=plan_only, join=join, collect=collect, engine=engine,
         )  # fmt: skip
+        if plan_only or join is not None:
+            return
         if json:
             print_json({"comparison": str(found.path), **found.table})
             return

@@ -10,7 +10,7 @@ import typer
 
 from unrolled.cli.options import Json, print_json
 
-FOLDERS = ("runs", "comparisons")
+FOLDERS = ("runs", "comparisons", "tuning")
 
 
 def command(
@@ -22,7 +22,7 @@ def command(
     yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
     json: Json = False,
 ) -> None:
-    """List the runs and comparisons in runs/ and comparisons/ or in other folders, or delete them.
+    """List the runs, comparisons and searches in runs/, comparisons/ and tuning/ or in other folders, or delete them.
 
     Examples:
 
@@ -30,7 +30,7 @@ def command(
 
         unrolled runs --delete runs/lstm-python-docs
     """
-    from unrolled.core.errors import UsageError
+    from unrolled.core.errors import UsageError, listed
     from unrolled.report.listing import list_all
 
     if delete:
@@ -47,7 +47,7 @@ def command(
     elif entries:
         _show(entries)
     else:
-        looked = " and ".join(paths or FOLDERS)
+        looked = listed(paths or FOLDERS)
         print(f"No runs or comparisons in {looked}; `unrolled train` creates one.")
 
 

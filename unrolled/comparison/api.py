@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from unrolled.comparison import halving, small, starting
+from unrolled.comparison import engines, halving, joining, small, starting
 from unrolled.comparison.budget import Paces, Timing, held_out_limit, paces_of, require_time, with_solved
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.cores import share_of_cores, with_threads
-from unrolled.comparison.engine import Engine, Inline, Processes
+from unrolled.comparison.engine import Processes
 from unrolled.comparison.files import read_plan, require_named, write_plan
 from unrolled.comparison.orders import LOOK_OFTEN, SHORT, Given
 from unrolled.comparison.plan import (
@@ -34,9 +35,9 @@ from unrolled.comparison.saved import Comparison
 from unrolled.comparison.view import View, for_python
 from unrolled.comparison.work import Work
 from unrolled.core import discover
-from unrolled.core.errors import UsageError
-from unrolled.core.front import option
-from unrolled.data.given_splits import MEMORY, given_sources, names_of_sources, with_given
+from unrolled.core.errors import DataError, UsageError, listed
+from unrolled.core.front import invocation, option
+from unrolled.data.given_splits import given_sources, names_of_sources, with_given
 from unrolled.data.prepared import shared
 from unrolled.runs.config import given_once
 from unrolled.runs.guess import guess_task, prepared_task
@@ -64,6 +65,10 @@ def compare(
     started: float | None = None,
     valid: Any = None,
     test: Any = None,
+    plan_only: bool = False,
+    join: str | Path | None = None,
+    collect: str | Path | None = None,
+    engine: str = "processes",
     **more: Any,
 ) -> Comparison:
     """Train several models on the same data under equal conditions, and select one on validation data.
@@ -73,43 +78,99 @@ def compare(
     accepts all others too. `valid` and `test` are data, as for `train`. Every run is an ordinary run directory below
     `out`. The time budget starts at `started`, a value of `time.monotonic()`, or now. `view` shows the progress;
     without one, a notebook shows a line for every run and a script nothing.
+
+    `plan_only` decides everything and trains nothing; any number of processes then take the runs with `join`, the
+    directory of the plan, on all machines that share it, and `collect` makes the table of what has ended. `engine` says
+    who does the runs: "processes" of this machine, or "ray" (the extra [ray]), "ray://HOST:PORT" for a cluster.
     """
     started = time.monotonic() if started is None else started
     view, settings, data = view or for_python(), given_once(settings, more), with_given(data, valid, test)
-    if resume is not None:
-        if out is not None or not all(map(is_path, settings)):
+    places = {"resume": resume, "join": join, "collect": collect}
+    if engine != engines.PROCESSES and (plan_only or join is not None or collect is not None):
+        raise UsageError(f"{option('engine')} is for a comparison that one process leads to its end: leave it out")
+    if (place := _one_of(places)) is not None:
+        folder = Path(str(places[place]))
+        if out is not None or plan_only or not all(map(is_path, settings)):
             raise UsageError(
-                f"a resumed comparison keeps its settings and its directory: give only {option('resume')} and the data"
+                f"a planned comparison keeps its settings and its directory: give only {option(place)} and the data"
             )
-        folder = Path(resume)
-        read_plan(folder)  # before anything is put there
-        with stop_at_once(), shared(), in_use(folder):
+        if join is not None and not folder.is_dir():
+            raise DataError(f"{folder}: no such directory; to join a comparison, all machines must share its directory")
+        plan = read_plan(folder)  # before anything is put there
+        if collect is not None:
+            left = joining.collect(folder, plan)
+            if left:
+                view.say(joining.how_to_join(folder, plan, len(left)))
+            return Comparison(folder, own_file, data)
+        with stop_at_once(), shared(), nullcontext() if join is not None else in_use(folder):
             plan = read_plan(folder)
-            named = {"own_file": plan.own_file, **named_beside(plan.given)}
-            again = resume_command("compare", folder, plan.data, named)
-            data = data_of(folder, plan.data, plan.given, data, again)
-            require_named(folder, plan, paths_among(settings))
-            own_file_of(folder, plan.own_file, plan.own_file_sha256, own_file)
-            _do_all(folder, plan, Given(data, own_file, resumed=True), view, command, started)
-    else:
-        if "train" not in given_sources(data):
-            raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
-        with stop_at_once(), shared():
-            plan = make_plan(data, task, settings, own_file, started)
-            folder = Path(out) if out is not None else _free_name(plan)
-            _require_free(folder)
-            with in_use(folder):
-                _require_free(folder)
-                write_plan(folder, plan)
-                _do_all(folder, plan, Given(data, own_file), view, command, started)
+            given = given_again(folder, plan, data, settings, own_file, place)
+            if join is not None:
+                _join(folder, plan, given, view, started)
+            else:
+                joining.require_left(folder, plan)
+                with engines.place(engine) as where:
+                    _do_all(folder, plan, given, view, command, started, where)
+        return Comparison(folder, own_file, given.data)
+    if "train" not in given_sources(data):
+        raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
+    if plan_only or engine != engines.PROCESSES:
+        engines.require_files(data, option("plan_only", True) if plan_only else option("engine", engine))
+    with stop_at_once(), shared(), engines.place(engine) as where:
+        plan = make_plan(data, task, settings, own_file, started, where.slots)
+        folder = Path(out) if out is not None else free_name("comparisons", plan.data)
+        require_free(folder)
+        with in_use(folder):
+            require_free(folder)
+            plan = joining.planned(plan) if plan_only else plan
+            write_plan(folder, plan)
+            if not plan_only:
+                _do_all(folder, plan, Given(data, own_file), view, command, started, where)
+        if plan_only:
+            view.say(joining.how_to_join(folder, plan, len(joining.collect(folder, plan))))
     return Comparison(folder, own_file, data)
 
 
-def _do_all(folder: Path, plan: Plan, given: Given, view: View, command: str | None, started: float) -> None:
+def _one_of(places: Mapping[str, Any]) -> str | None:
+    """The option that names a comparison which was planned before."""
+    named = [name for name, place in places.items() if place is not None]
+    if len(named) > 1:
+        raise UsageError(f"give only one of {listed(map(option, named))}")
+    return named[0] if named else None
+
+
+def given_again(
+    folder: Path,
+    plan: Plan,
+    data: Any,
+    settings: Mapping[str, Any],
+    own_file: str | Path | None,
+    by: str = "resume",
+    verb: str = "compare",
+) -> Given:
+    """What this command names, which is what the plan was made with."""
+    named = {"own_file": plan.own_file, **named_beside(plan.given)}
+    again = resume_command(verb, folder, plan.data, named, by)
+    data = data_of(folder, plan.data, plan.given, data, again)
+    require_named(folder, plan, paths_among(settings))
+    own_file_of(folder, plan.own_file, plan.own_file_sha256, own_file)
+    return Given(data, own_file, resumed=True)
+
+
+def _join(folder: Path, plan: Plan, given: Given, view: View, started: float) -> None:
+    """Take runs of a planned comparison until none is left."""
+    work = joining.Joining(folder, plan, given, view, started, lambda: Processes(1, plan.threads))
+    done = work.all()
+    view.say(f"{done} of {len(plan.jobs)} runs were done by this process, and all have ended; the table: "
+             + invocation("compare", {"collect": str(folder)}))  # fmt: skip
+
+
+def _do_all(
+    folder: Path, plan: Plan, given: Given, view: View, command: str | None, started: float, where: engines.Place
+) -> None:
     """Every run of a plan that is not done yet, and the table."""
     atomic.sweep(folder)
-    in_memory = MEMORY in names_of_sources(given.data).values()
-    engine: Engine = Inline(given.data, view.event) if in_memory else Processes(plan.at_once, plan.threads)
+    engine = where.engine(folder, plan, given.data, view.event)
     work = Work(folder, plan, given, engine, view, command or repeat_command(plan), started)
     try:
         work.all()
@@ -123,8 +184,10 @@ def make_plan(
     settings: Mapping[str, Any],
     own_file: str | Path | None = None,
     started: float | None = None,
+    slots: int | None = None,
 ) -> Plan:
-    """Decide everything before the first run; a time since `started` that is not enough is refused."""
+    """Decide everything before the first run; a time since `started` that is not enough is refused. `slots` are the
+    runs that there is room for where they are not done on this machine."""
     own = None if own_file is None else discover.join(own_file).get(discover.models)
     asked = CompareConfig.parse({key: settings[key] for key in settings if key in CompareConfig.model_fields})
     rest = {key: value for key, value in settings.items() if key not in CompareConfig.model_fields}
@@ -164,7 +227,7 @@ def make_plan(
     asked, unlike = halving.without_race(asked, {job.model: configs[job.model] for job in jobs if job.trained})
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     named = names_of_sources(data)
-    most = 1 if MEMORY in named.values() else asked.jobs or min(cores, MOST_AT_ONCE)
+    most = 1 if engines.in_memory(data) else asked.jobs or slots or min(cores, MOST_AT_ONCE)
     paces: Paces | None = None
     if few is not None and started is not None:
         with with_threads(share_of_cores(cores // most)):
@@ -185,24 +248,23 @@ def make_plan(
     )  # fmt: skip
     if started is None:
         return plan
-    in_memory = MEMORY in names_of_sources(data).values()
-    return require_time(plan, prepared, configs, time.monotonic() - started, in_memory, paces)
+    return require_time(plan, prepared, configs, time.monotonic() - started, engines.in_memory(data), paces)
 
 
-def _free_name(plan: Plan) -> Path:
+def free_name(room: str, data: str) -> Path:
     """comparisons/python-docs, comparisons/python-docs-2, ..."""
-    stem = Path(plan.data.removeprefix("builtin:")).stem or "data"
-    return first_free(Path("comparisons") / stem, lambda path: _is_free(path) and is_idle(path))
+    stem = Path(data.removeprefix("builtin:")).stem or "data"
+    return first_free(Path(room) / stem, lambda path: is_free(path) and is_idle(path))
 
 
-def _is_free(folder: Path) -> bool:
+def is_free(folder: Path) -> bool:
     """Whether nothing is there; what a kill left before the plan was written counts as nothing."""
     if not folder.is_dir():
         return not folder.exists()
     return all(entry.name == LOCK or atomic.is_temp(entry.name) for entry in folder.iterdir())
 
 
-def _require_free(folder: Path) -> None:
-    if not _is_free(folder):
+def require_free(folder: Path) -> None:
+    if not is_free(folder):
         other = f"name another directory with {option('out')}, or resume it with {option('resume')}"
         raise UsageError(f"{folder} already exists: {other}")

@@ -74,6 +74,7 @@ def require_time(
             limit = None if plan.asked.plain else forms.limit(BASELINES * plan.asked.time / times)
             fixed += forms.seconds * times if limit is None else BASELINES * plan.asked.time
     share = _share(plan, fixed)
+    plan = plan.model_copy(update={"aside": round(fixed, 2)})
     least = {name: pace.needs(LEAST) for name, pace in paces.items()}
     wanted = max(LEAST_SHARE, *(pace.needs(ENOUGH) for pace in paces.values()))
     needs = enough(fixed + plan.rounds * (wanted + RUN))

@@ -17,10 +17,16 @@ from typing import Any, Protocol
 from unrolled.comparison.worker import ENDS, Event, perform
 from unrolled.core.errors import Interrupted, OutOfMemory, UnrolledError
 from unrolled.core.front import reader
-from unrolled.training.signals import StopFlag
 
 PATIENCE = 60.0  # seconds a worker has to save when it is asked to stop
 LOOK = 0.1  # seconds between two looks at whether somebody asks to stop
+
+
+class Stop(Protocol):
+    """Whether somebody has asked to stop."""
+
+    @property
+    def asked(self) -> bool: ...
 
 
 class Engine(Protocol):
@@ -29,7 +35,7 @@ class Engine(Protocol):
     The last event of an order is one of ENDS. Once `stop` is asked for, what is running is saved and nothing begins.
     """
 
-    def events(self, orders: Sequence[Event], stop: StopFlag) -> Iterator[Event]: ...
+    def events(self, orders: Sequence[Event], stop: Stop) -> Iterator[Event]: ...
     def close(self) -> None: ...
 
 
@@ -42,7 +48,7 @@ class Inline:
     def __init__(self, data: Any, watch: Callable[[Event], None]) -> None:
         self.data, self.watch = data, watch
 
-    def events(self, orders: Sequence[Event], stop: StopFlag) -> Iterator[Event]:
+    def events(self, orders: Sequence[Event], stop: Stop) -> Iterator[Event]:
         for order in orders:
             if stop.asked:
                 return
@@ -132,7 +138,7 @@ class Processes:
         self.dead: list[Worker] = []
         self.stopping: float | None = None  # when the workers were asked to save and leave
 
-    def events(self, orders: Sequence[Event], stop: StopFlag) -> Iterator[Event]:
+    def events(self, orders: Sequence[Event], stop: Stop) -> Iterator[Event]:
         waiting = list(orders)
         heard: SimpleQueue[tuple[Worker, Event | None]] = SimpleQueue()
         for worker in self.workers:
@@ -185,6 +191,11 @@ class Processes:
         elif time.monotonic() - self.stopping > PATIENCE:
             for worker in self.workers:
                 worker.process.kill()
+
+    def abandon(self) -> None:
+        """End the workers at once, with nothing saved: what they do is somebody else's."""
+        for worker in self.workers:
+            worker.process.kill()
 
     def close(self) -> None:
         for worker in [*self.workers, *self.dead]:

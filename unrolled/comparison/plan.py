@@ -85,6 +85,15 @@ DECIDED = {"model": "models", "seed": "seeds", "fraction": "fractions", "data.fr
 """settings that differ from run to run, and by which of its own a comparison is asked for them"""
 
 
+class Joins(Record):
+    """What processes that join a planned comparison must have in common."""
+
+    lease: Seconds = 90.0
+    """Seconds after which the run of a process that no longer shows that it is alive is taken over."""
+    versions: dict[str, str]
+    """Versions that it was planned with."""
+
+
 class Plan(Record):
     """All that was decided before the first run."""
 
@@ -108,6 +117,10 @@ class Plan(Record):
     """Seconds of each run; in a race, those that each would have if none were stopped."""
     rungs: list[Rung] = []
     """How a race went so far."""
+    aside: float | None = None
+    """Seconds of the budget that are not for training, as they were estimated."""
+    joins: Joins | None = None
+    """Where processes take the runs one by one, on several machines if need be."""
     notes: list[str] = []
     recipe: list[str] = []
     """What was chosen for all runs from the data, in words."""

@@ -95,9 +95,14 @@ class Lines:
         self.lines = {job.folder: Line(job.folder) for job in plan.jobs}
         self.say(headline(plan, folder))
 
-    def event(self, event: dict[str, Any]) -> None:
-        line = self.lines[event["folder"]]
+    def _line(self, event: dict[str, Any]) -> Line:
+        """The line of a run, which may not have been planned from the beginning."""
+        line = self.lines.setdefault(event["folder"], Line(event["folder"]))
         line.take(event)
+        return line
+
+    def event(self, event: dict[str, Any]) -> None:
+        line = self._line(event)
         if event["event"] == "said" and not self._note(event["text"]):
             self.say(f"{line.label}: {event['text']}")
         elif event["event"] in ENDS:
@@ -138,8 +143,7 @@ class Live(Lines):
         return RichLive(console=self.console, get_renderable=self._draw, refresh_per_second=4, transient=True)
 
     def event(self, event: dict[str, Any]) -> None:
-        line = self.lines[event["folder"]]
-        line.take(event)
+        line = self._line(event)
         if event["event"] in ("failed", "untrained"):
             self.say(f"{line.label}: {line.state}")
         elif event["event"] == "said":

@@ -123,7 +123,8 @@ def _perform(order: Event, data: Any, shown: Reporter) -> float:
         folds = found["folds"] if all(found["folds"]) else ()
         run = combine(found["runs"], order["data"] if data is None else data, out, folds=folds, **given)
     else:
-        with until((order.get("rung") or {}).get("until")):
+        rung = order.get("rung") or {}
+        with until(rung.get("until"), rung.get("steps")):
             run = _train(order, data, shown)
     begun = time.monotonic()
     write_report([run.path])
@@ -138,14 +139,14 @@ def _train(order: Event, data: Any, shown: Reporter) -> Any:
 
     out, rung, budget = Path(order["out"]), order.get("rung"), order.get("budget")
     if (out / "config.json").exists():
-        if rung is not None:
+        if rung is not None and "time" in rung:
             _extend(out, rung, budget)
         again = {key: value for key, value in order["settings"].items() if is_path(key)}
         return train(resume=out, data=data, own_file=order["own_file"], settings=again, progress=shown)
     settings = dict(order["settings"])
     if budget:
         settings["budget.time"] = round(seconds_of(budget, time.time()), 2)
-    elif rung is not None:
+    elif rung is not None and "time" in rung:
         settings["budget.time"] = rung["time"]
     return train(
         data, order["task"], order["model"], out=out, settings=settings,

@@ -49,6 +49,13 @@ class MissingColumn(UsageError):
         self.for_run = f"{lacks}, which the run reads; {hint}"
 
 
+def needs_extra(error: ImportError, extra: str, what: str = "this export") -> UsageError:
+    """The sentence about a package that is not installed; `what` needs it."""
+    return UsageError(
+        f"the package {error.name} is not installed; {what} needs the extra [{extra}]: pip install 'unrolled[{extra}]'"
+    )
+
+
 class NotTrained(UsageError):
     """The time given was used up before the first training step; `needs` is an estimate of the seconds needed."""
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unrolled.core.config import Config
-from unrolled.core.errors import UsageError
 from unrolled.core.spec import WrongField, miscalled, misconfigured, misnamed
 
 
@@ -67,11 +66,3 @@ def _faults(spec: ExportSpec) -> Iterator[tuple[str, str]]:
     for name, arguments in ARGUMENTS.items():
         if why := miscalled(vars(spec)[name], name, arguments):
             yield name, why
-
-
-def needs_extra(error: ImportError, extra: str) -> UsageError:
-    """The sentence about a package that is not installed."""
-    return UsageError(
-        f"the package {error.name} is not installed; this export needs the extra [{extra}]: "
-        f"pip install 'unrolled[{extra}]'"
-    )

@@ -23,7 +23,10 @@ FLAGS = {
     "n": "-n",
 }
 """Other arguments keep their name."""
-ARGUMENTS = frozenset({"task", "model", "out", "recipe", "own_file", "resume", "from_run", "freeze", "valid", "test"})
+ARGUMENTS = frozenset({
+    "task", "model", "out", "recipe", "own_file", "resume", "from_run", "freeze", "valid", "test",
+    "plan_only", "join", "collect", "engine",
+})  # fmt: skip
 """Of `train` and `compare`, in addition to the settings that are arguments too."""
 
 _reading: list[Reader] = ["python"]

@@ -17,7 +17,8 @@ from typing import Any
 import torch
 
 from unrolled.core.config import Config
-from unrolled.core.export import ExportSpec, Refused, Written, needs_extra
+from unrolled.core.errors import needs_extra
+from unrolled.core.export import ExportSpec, Refused, Written
 from unrolled.exports.tools.examples import examples_of
 from unrolled.exports.tools.facts import facts_of
 from unrolled.exports.tools.files import write_together

@@ -13,6 +13,7 @@ from unrolled.report.group import Group, is_larger
 from unrolled.report.members import member_table
 from unrolled.report.read import RunFacts, number
 from unrolled.report.rungs import rung_table
+from unrolled.report.tuning import search_pictures
 
 MOST_POINTS = 150  # of one curve
 
@@ -28,7 +29,7 @@ def pictures_of(group: Group) -> list[Picture]:
         rung_table(group),
         member_table(group),
     ]
-    return [picture for picture in made if picture is not None]
+    return [*search_pictures(group), *(picture for picture in made if picture is not None)]
 
 
 # Quality against cost -------------------------------------------------------------------------------------------------

@@ -139,8 +139,10 @@ def read_comparison(path: Path) -> Comparison:
     table = read_table(path)
     runs: dict[str, RunFacts] = {}
     notes: list[str] = []
+    stopped = _stopped(table)
     for folder in sorted(path.iterdir()):
-        if folder.is_dir() and not folder.is_symlink() and not folder.name.startswith(".") and is_run(folder):
+        hidden = folder.is_symlink() or folder.name.startswith(".") or folder.name in stopped
+        if folder.is_dir() and not hidden and is_run(folder):
             try:
                 runs[folder.name] = read_run(folder)
             except UnrolledError as error:
@@ -154,6 +156,13 @@ def read_comparison(path: Path) -> Comparison:
         if not run.is_finished and not any(name in (row.get("runs") or []) for row in table["rows"]):
             notes.append(f"{name} is unfinished.")
     return Comparison(path, table, runs, notes)
+
+
+def _stopped(table: dict[str, Any]) -> set[str]:
+    """The trials of a search that were stopped early: they are among its trials, and not unfinished."""
+    trials = mapping(table.get("tuning")).get("trials")
+    found = map(mapping, trials if isinstance(trials, list) else [])
+    return {str(each.get("run")) for each in found if each.get("state") in ("stopped", "failed")}
 
 
 def read_any(path: Path) -> RunFacts | Comparison:

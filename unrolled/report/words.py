@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from unrolled.pictures.letters import plain_number
@@ -116,3 +116,27 @@ def units_words(table: Mapping[str, Any]) -> str:
     n, seeds = table.get("units"), len(table.get("seeds") or [])
     known = f"{n:,} {table.get('unit') or 'examples'}" if n else ""
     return ", ".join(filter(None, [known, f"{seeds} seed{'s' if seeds != 1 else ''}" if seeds else ""]))
+
+
+def setting_words(value: object) -> str:
+    """A value of a setting, short.
+
+    >>> setting_words(0.00123456), setting_words("after"), setting_words(None)
+    ('0.00123', 'after', '')
+    """
+    return f"{value:.3g}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+def short_names(keys: Iterable[str]) -> dict[str, str]:
+    """The last word of each setting, where no other has the same; of a model's or a task's setting then the group too.
+
+    >>> short_names(["optimiser.lr", "ends.dropout", "model.dropout"])
+    {'optimiser.lr': 'lr', 'ends.dropout': 'dropout', 'model.dropout': 'model dropout'}
+    """
+    last = {key: key.split(".")[-1] for key in keys}
+    often = [name for name in last.values() if list(last.values()).count(name) > 1]
+    own = ("model", "task")
+    return {
+        key: f"{key.split('.')[0]} {name}" if name in often and key.split(".")[0] in own else name
+        for key, name in last.items()
+    }

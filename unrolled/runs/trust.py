@@ -152,10 +152,10 @@ def _own_data(place: Path, source: str, again: str) -> str:
     )
 
 
-def resume_command(verb: str, place: Path, source: str, given: Mapping[str, Any]) -> str:
-    """How to resume a run or a comparison; data that must be named is part of it."""
+def resume_command(verb: str, place: Path, source: str, given: Mapping[str, Any], by: str = "resume") -> str:
+    """How to resume a run or a comparison, or to join one; data that must be named is part of it."""
     data = None if _needs_no_name(source) else "DATA" if source in (MEMORY, "") else quoted(shortened(source))
-    return invocation(verb, {"resume": str(place)} | {key: value for key, value in given.items() if value}, data)
+    return invocation(verb, {by: str(place)} | {key: value for key, value in given.items() if value}, data)
 
 
 def named_beside(given: Mapping[Any, str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterable
 from typing import Any
 
-from unrolled.core.errors import CannotWrite, UsageError
+from unrolled.core.errors import CannotWrite, UsageError, needs_extra
 from unrolled.core.front import speak_to
 from unrolled.serve.counted import Counted
 from unrolled.serve.found import find
@@ -25,9 +25,7 @@ def require_extra() -> None:
         import uvicorn  # noqa: F401
         import websockets  # noqa: F401
     except ImportError as error:
-        raise UsageError(
-            f"a server needs the package {error.name}: install the extra with pip install 'unrolled[serve]'"
-        ) from None
+        raise needs_extra(error, "serve", "a server") from None
 
 
 def make(

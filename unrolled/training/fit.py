@@ -74,7 +74,7 @@ def fit(ready: Ready, model: Model) -> Fit:
     processes.wait()
     model = build.make_model(config, task) if config.shard else model
     model.load_state_dict(run.read_tensors("model.safetensors"))
-    rungs.pause(run, loop.plan, task, model, loop.at.step)
+    rungs.pause(run, loop.plan, task, model, loop.at.step, loop.used)
     at = loop.at
     speed = at.step * loop.sampler.tokens_per_step * config.optimiser.accumulate / max(at.training, 1e-9)
     outcome = {

@@ -31,7 +31,6 @@ from unrolled.runs.trust import stopped
 from unrolled.training import rungs, told
 from unrolled.training.loop import Loop
 from unrolled.training.progress import Progress
-from unrolled.training.schedule import Plan
 
 PLACE = "race"
 RUNGS = (2, 4)  # evaluations after which rates are compared
@@ -56,24 +55,6 @@ class _Aside:
     def say(self, text: str) -> None: ...
 
     def end(self) -> None: ...
-
-
-class _Until(Plan):
-    """The plan of a run up to a step in its flat part: what is saved of it is the plan of the whole run."""
-
-    def __init__(self, whole: Plan, until: int) -> None:
-        self.optimiser, self.steps, self.horizon, self.time = whole.optimiser, whole.steps, whole.horizon, None
-        self.until = until
-
-    def expected(self, step: int, elapsed: float, left: float) -> float | None:
-        return self.until
-
-    def settle(self, step: int, elapsed: float, left: float) -> None: ...
-
-    def close(self, step: int) -> None: ...
-
-    def done(self, step: int, left: float) -> bool:
-        return step >= self.until
 
 
 class Race:
@@ -138,7 +119,7 @@ class Race:
         run = RunDirectory(place) if began else RunDirectory.create(place, overwrite=True)
         self.model.load_state_dict(self.initial)
         loop = Loop(own, self.task, self.model, self.frozen, run, _Aside(self.shown), time.monotonic())
-        loop.plan = _Until(loop.plan, steps)
+        loop.plan = rungs.UpTo(loop.plan, steps)
         if began:
             loop.resume()
         try:

@@ -3,6 +3,7 @@
     with until(20.0):            training pauses when the run has used 20 s of its time: a checkpoint, as after Ctrl-C,
         train(...)               its score on validation data in rung.json, and Paused
     extend(path, seconds=90.0)   the budget that it has from now on; `train(resume=path)` continues
+    with until(steps=300):       the same after 300 of the steps of a run that has a number of them, which stays
 
 Before a rung the learning rate stays flat behind its warm-up: how long the run will be is not decided yet. The last
 time it is continued without `until`, and cools down as every run does under a time budget (schedule.py): a trapezoid
@@ -33,6 +34,7 @@ from unrolled.training.schedule import Plan, settled_until
 FILE = "rung.json"
 
 _seconds: ContextVar[float | None] = ContextVar("rung", default=None)
+_steps: ContextVar[int | None] = ContextVar("rung of steps", default=None)
 
 
 class Paused(UnrolledError):
@@ -57,18 +59,37 @@ class Reached(Record):
 
 
 @contextmanager
-def until(seconds: float | None) -> Iterator[None]:
-    """What is trained pauses when its run has used so many seconds; None: it does not."""
-    token = _seconds.set(seconds)
+def until(seconds: float | None = None, steps: int | None = None) -> Iterator[None]:
+    """What is trained pauses when its run has used so many seconds, or has made so many steps; None: it does not."""
+    tokens = _seconds.set(seconds), _steps.set(steps)
     try:
         yield
     finally:
-        _seconds.reset(token)
+        _seconds.reset(tokens[0])
+        _steps.reset(tokens[1])
 
 
 def current() -> float | None:
     """The seconds at which the run that is trained now is to pause."""
     return _seconds.get()
+
+
+class UpTo(Plan):
+    """The plan of a run up to a step: what is saved of it is the plan of the whole run."""
+
+    def __init__(self, whole: Plan, until: int) -> None:
+        self.optimiser, self.steps, self.horizon, self.time = whole.optimiser, whole.steps, whole.horizon, None
+        self.until = until
+
+    def expected(self, step: int, elapsed: float, left: float) -> float | None:
+        return self.until
+
+    def settle(self, step: int, elapsed: float, left: float) -> None: ...
+
+    def close(self, step: int) -> None: ...
+
+    def done(self, step: int, left: float) -> bool:
+        return step >= self.until
 
 
 class Held(Plan):
@@ -96,15 +117,17 @@ def can_wait(config: RunConfig) -> bool:
 
 def held(plan: Plan, used: Callable[[], float]) -> Plan:
     """The plan of a run of which so many seconds are used; up to a rung where one is asked for."""
-    seconds = current()
+    seconds, steps = current(), _steps.get()
+    if steps is not None and plan.steps is not None and steps < plan.steps:
+        return UpTo(plan, steps)
     return plan if seconds is None or plan.time is None else Held(plan, seconds, used)
 
 
-def pause(run: RunDirectory, plan: Plan, task: Task, model: Model, steps: int) -> None:
+def pause(run: RunDirectory, plan: Plan, task: Task, model: Model, steps: int, used: Callable[[], float]) -> None:
     """Where a rung was reached: judge the best weights, keep that, and leave by Paused. Otherwise nothing."""
-    if not isinstance(plan, Held) or not plan.done(steps, 0.0):
+    if not isinstance(plan, Held | UpTo) or not plan.done(steps, 0.0):
         return
-    seconds = plan.used()
+    seconds = used()
     ledger, name = Ledger(task.ranks_by.name), task.criterion
     score = task.evaluate(model, "valid", limit=task.size("valid"), ledger=ledger)[name]  # with a limit no texts
     found, finite = ledger.statistics.get(name), math.isfinite(score)

@@ -184,6 +184,26 @@ def write_json(path: str | Path, obj: Any) -> Seal:
     return write_text(path, json_text(obj, str(path)))
 
 
+def write_once(path: Path, data: bytes) -> bool:
+    """A new file, whole from the first moment; False where anybody else has made it before, on any machine.
+
+    A hard link is made by one of several that try, also on network file systems. There the reply to it may be lost:
+    then the number of links shows who made it.
+    """
+    temp = temp_path(path)
+    store(temp, [data], len(data), path)
+    try:
+        os.link(temp, path)
+    except FileExistsError:
+        return os.stat(temp).st_nlink > 1
+    except OSError as error:
+        raise cannot_write(path, len(data), error, "use a file system that has hard links") from error
+    finally:
+        discard(temp)
+    sync_directory(path.parent)
+    return True
+
+
 def append(path: Path, data: bytes) -> None:
     """Add to a file that grows: all of the data or, on a full disk, nothing; a kill can leave a part of it."""
     try:
