@@ -78,7 +78,7 @@ def test_processes_that_are_started_train_as_one_does(n: int, fit: Fit, alone: R
     assert apart(alone, many) < 1e-5
     for one, other in zip(lines(alone), lines(many), strict=True):
         assert one == pytest.approx(other, abs=1e-5)
-    assert many.result["test"] == pytest.approx(alone.result["test"], abs=1e-5)
+    assert many.result["valid"] == pytest.approx(alone.result["valid"], abs=1e-5)
     files = [sorted(run.directory.names()) for run in (alone, many)]
     assert files[0] == files[1]
     assert (many.config.processes, alone.config.processes) == (n, 1)
@@ -88,7 +88,7 @@ def test_torchrun_gives_the_same_bits(fit: Fit, tmp_path: Path) -> None:
     many = fit("many", {**FEW, "processes": 2})
     done = torchrun(2, tmp_path, "-m", "unrolled", *words(tmp_path / "run"))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("test data") == 1  # one of them prints
+    assert done.stdout.count("valid data") == 1  # one of them prints
     assert apart(many, load(tmp_path / "run")) == 0
     assert lines(many) == lines(load(tmp_path / "run"))
 
@@ -204,7 +204,7 @@ def test_a_divided_model_goes_on_in_one_process(fit: Fit, tmp_path: Path) -> Non
 
 def test_a_closed_form_is_fitted_by_one(tmp_path: Path, fit: Fit) -> None:
     one, many = fit("one", {}, model="ngram"), fit("many", {"processes": 2}, model="ngram")
-    assert many.result["test"] == one.result["test"]
+    assert many.result["valid"] == one.result["valid"]
     assert "the model 'ngram' is fitted in closed form, which one process does" in many.result["notes"]
 
 
