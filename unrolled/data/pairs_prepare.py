@@ -29,7 +29,7 @@ from unrolled.data.given_splits import PARTS
 from unrolled.data.pairs import Pair, PairSource
 from unrolled.data.prepared import Prepared
 from unrolled.data.reading import PairReading
-from unrolled.data.sides import Scan, sides
+from unrolled.data.sides import NAMED, Scan, sides
 from unrolled.data.split import row_key
 from unrolled.data.storage.growing import Growing
 from unrolled.data.target_words import target_words
@@ -99,13 +99,15 @@ def encode_pairs(source: PairSource, codecs: tuple[Any, Codec], config: DataConf
 
 def _scan(pairs: Iterable[Pair], seed: int) -> tuple[Scan, list[str]]:
     """The first pass: every pair checked and keyed by its source, so that equal sources stay together."""
-    keys, parts, kinds = array("Q"), [], []  # of very many pairs too
+    keys, parts, kinds, counts = array("Q"), bytearray(), [], Counter[str]()  # of very many pairs too
     for pair in pairs:
         keys.append(row_key(pair.source, None, seed))
-        parts.append(pair.part)
+        parts.append(NAMED.index(pair.part))
+        counts[pair.part] += 1
         kinds.append(pair.kind)
-    numbers = np.array(keys, np.uint64)
-    return Scan(numbers, numbers, np.zeros(len(keys), np.int64), parts, None, Counter(parts)), kinds
+    numbers = np.frombuffer(keys, np.uint64)
+    named = np.frombuffer(parts, np.uint8)
+    return Scan(numbers, numbers, np.zeros(len(keys), np.int64), named, None, counts), kinds
 
 
 def _fit(
