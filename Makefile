@@ -49,10 +49,11 @@ COMPILED = PYTHONDONTWRITEBYTECODE=
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(COMPILED) $(IN_MEMORY) $(BIN)/python -m pytest -n 2 --dist worksteal
 
-# many runs on Ray clusters, searches for settings: the extras are installed first, outside of the lock
+# many runs on Ray clusters, searches for settings, runs on many processes: the extras are installed first, outside of the lock
 test-scale: $(STAMP)
-	$(PIP) -c constraints.txt "ray>=2.50,<3" "optuna>=4,<6"
+	$(PIP) -c constraints.txt "ray>=2.50,<3" "optuna>=4,<6" "lightning-fabric>=2.6.4,<2.7"
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/comparison/test_joining.py tests/comparison/test_ray.py tests/tuning \
+		tests/training/test_processes.py tests/training/test_processes_started.py \
 		-m "long or not long"
 
 # all tests, also those that are too long for `make test`; half an hour

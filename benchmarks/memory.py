@@ -12,6 +12,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 SIZES = (10, 100, 1000)  # megabytes of text; the token file is twice that
@@ -20,6 +22,25 @@ SIZES = (10, 100, 1000)  # megabytes of text; the token file is twice that
 def anonymous_megabytes() -> float:
     text = Path("/proc/self/status").read_text()
     return int(next(line for line in text.splitlines() if line.startswith("RssAnon")).split()[1]) / 1024
+
+
+@contextmanager
+def peak_memory() -> Iterator[list[float]]:
+    """The largest anonymous memory of this process within the block, in a list of one."""
+    peak, done = [0.0], threading.Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            peak[0] = max(peak[0], anonymous_megabytes())
+            time.sleep(0.02)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield peak
+    finally:
+        done.set()
+        watcher.join()
 
 
 def train(megabytes: int, folder: str) -> dict[str, float]:
@@ -35,20 +56,10 @@ def train(megabytes: int, folder: str) -> dict[str, float]:
     with path.open("wb") as file:
         for _ in range(megabytes * 10**6 // len(piece) + 1):
             file.write(piece)
-    peak, done = [0.0], threading.Event()
-
-    def watch() -> None:
-        while not done.is_set():
-            peak[0] = max(peak[0], anonymous_megabytes())
-            time.sleep(0.02)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
     before = time.monotonic()
     settings = {"steps": 40, "d_state": 128, "split": "99.9/0.1", "evaluate_tokens": 20_000}
-    unrolled.train(path, model="gru", out=f"{folder}/run", settings=settings)
-    done.set()
-    watcher.join()
+    with peak_memory() as peak:
+        unrolled.train(path, model="gru", out=f"{folder}/run", settings=settings)
     tokens = sum(file.stat().st_size for file in Path(folder, "cache").rglob("*") if file.is_file())
     return {
         "text_megabytes": round(path.stat().st_size / 1e6),

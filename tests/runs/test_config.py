@@ -11,7 +11,8 @@ from pydantic import Field
 from unrolled.core import discover
 from unrolled.core.config import Config, parse_assignments, read_toml
 from unrolled.core.errors import UsageError
-from unrolled.runs.config import RunConfig, assemble, full_keys, leaf_paths
+from unrolled.runs.config import RunConfig, assemble, full_keys
+from unrolled.runs.keys import leaf_paths
 
 
 class Model(Config):

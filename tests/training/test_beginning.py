@@ -18,7 +18,7 @@ from tests.training.conftest import SMALL
 from unrolled.core.errors import DataError, Interrupted, UsageError
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.storage.locks import in_use, is_idle
-from unrolled.training import api, finishing, loop
+from unrolled.training import api, finishing, writers
 from unrolled.training.progress import Quiet
 from unrolled.training.signals import StopFlag
 
@@ -205,7 +205,7 @@ def test_a_signal_that_comes_after_the_last_step_is_heard(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(Interrupted, match="stopped at step 2 and saved"):
-        patch.setattr(loop.Events, "close", lambda _: os.kill(os.getpid(), signal.SIGTERM))
+        patch.setattr(writers.Events, "close", lambda _: os.kill(os.getpid(), signal.SIGTERM))
         unrolled.train([text], out=tmp_path / "run", settings=SETTINGS)
     assert unrolled.train([text], resume=tmp_path / "run").result["steps"] == 2
 

@@ -28,7 +28,7 @@ from unrolled.runs import build, parts
 from unrolled.runs.config import RunConfig
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.storage.state_json import flatten
-from unrolled.training import loop as training
+from unrolled.training import writers
 from unrolled.training.api import configure
 from unrolled.training.loop import Loop
 from unrolled.training.progress import Quiet
@@ -94,7 +94,7 @@ class NoEvents:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No curves, and no waiting for the disk: nobody cuts the power here."""
-    monkeypatch.setattr(training, "Events", NoEvents)
+    monkeypatch.setattr(writers, "Events", NoEvents)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 

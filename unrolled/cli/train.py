@@ -38,7 +38,13 @@ def command(
     resume: Annotated[str | None, typer.Option(help="Resume an interrupted run.")] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed of initial weights, example order and noise.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
-    threads: Annotated[int | None, typer.Option(help="Number of CPU threads.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Number of CPU threads, of each process.")] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="Number of processes that train the run together, each on its rows of a batch.")
+    ] = None,
+    shard: Annotated[
+        bool, typer.Option("--shard", help="Divide weights and optimiser between the processes (FSDP2).")
+    ] = False,
     json: Json = False,
     values: dict[str, Any] = {},  # noqa: B006
 ) -> None:
@@ -59,15 +65,19 @@ def command(
     """
     require_names(task, [model, encoder, decoder], with_)
     given = {"seed": seed, "device": device, "threads": threads, "model.encoder": encoder, "model.decoder": decoder}
+    given |= {"processes": processes, "shard": shard or None}
     settings = values | {key: value for key, value in given.items() if value is not None} | parse_assignments(set_)
     with stop_at_once():
         from unrolled.training.api import train
+        from unrolled.training.processes import launched
         from unrolled.training.progress import for_terminal
 
         run = train(
             data, task, model, out=out, settings=settings, recipe=recipe, own_file=with_, resume=resume,
             progress=for_terminal(), valid=valid, test=test,
         )  # fmt: skip
+        if (found := launched()) is not None and found.rank:
+            return  # the first process tells
         _write_report(run.path)
         if json:
             print_json({"run": str(run.path), **run.result})

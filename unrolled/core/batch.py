@@ -109,4 +109,8 @@ class Batch:
 
     def first(self, n: int) -> Batch:
         """The first n rows."""
-        return self.map(lambda tensor: tensor[:n])
+        return self.part(slice(0, n))
+
+    def part(self, rows: slice) -> Batch:
+        """Some rows that follow one another."""
+        return self.map(lambda tensor: tensor[rows])

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from unrolled.core.batch import Batch
 from unrolled.core.causal import Causal, Conditional, Encoder, Selective, begin, decoder_of
 from unrolled.core.compose import pick
+from unrolled.core.sharing import own_rows
 from unrolled.core.state import State, clone
 from unrolled.core.stopping import require_wanted
 from unrolled.core.task import Model
@@ -114,13 +115,16 @@ def forward(model: Model, batch: Batch, state: State = None) -> tuple[Tensor, St
 def outputs(model: Model, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Tensor]]:
     """Each batch, on the device of the model, with its outputs as in `forward`, without dropout and gradients.
 
-    The state is carried on wherever a batch asks for it. Between batches the model is in the mode it was in.
+    The state is carried on wherever a batch asks for it. Between batches the model is in the mode it was in. Where
+    processes share the work (core/sharing.py), each has its own rows of every batch.
     """
     state: State = None
     for batch in batches:
         require_wanted()
+        if (own := own_rows(batch)) is None:
+            continue
         with evaluating(model) as device:
-            there = batch.to(device)
+            there = own.to(device)
             y, state = forward(model, there, state)
         yield there, y
 

@@ -7,6 +7,10 @@ import math
 import torch
 from torch import Tensor
 
+from unrolled.core.sharing import gathered
+
+EXAMPLES = "examples"
+
 
 class Ledger:
     """Statistics of every unit of some data (an example, or a piece of a stream), by metric: what intervals are from.
@@ -22,7 +26,7 @@ class Ledger:
 
     def __init__(self, score: str, seconds: float = math.inf) -> None:
         self.score, self.seconds = score, seconds
-        self.unit = "examples"  # what the units are
+        self.unit = EXAMPLES  # what the units are
         self.statistics: dict[str, Tensor] = {}  # [U, k]
 
     def add(self, units: Tensor, totals: Tensor, counts: Tensor, unit: str = "") -> None:
@@ -42,6 +46,18 @@ class Ledger:
             kept = torch.cat([kept, kept.new_full((missing, kept.shape[1]), math.nan)])
         kept[units] = kept[units].nan_to_num(0.0)
         self.statistics[metric] = kept.index_add(0, units, statistics)
+
+    def gather(self) -> None:
+        """Take over what the processes that share the work have measured of other units (core/sharing.py)."""
+        parts = gathered((self.unit, self.statistics))
+        if len(parts) == 1:
+            return
+        self.statistics = {}
+        for unit, statistics in parts:
+            self.unit = self.unit if unit == EXAMPLES else unit  # a process without rows has not named it
+            for metric, each in statistics.items():
+                measured = (~each.isnan().all(1)).nonzero().flatten()
+                self.put(metric, measured, each[measured])
 
     def tensors(self) -> dict[str, Tensor]:
         """The statistics of each metric, [U, k] with the same units for all."""

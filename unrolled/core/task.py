@@ -280,6 +280,10 @@ class Task:
         """Training loss as (total, count)."""
         return self.emission.loss(y, batch.y, batch.y_mask)
 
+    def terms(self, y: Tensor, batch: Batch) -> list[tuple[Tensor, Tensor]]:
+        """The training loss as a sum of means, each as (total, count); of several, one of nothing is 0."""
+        return [self.loss(y, batch)]
+
     def evaluate(
         self, model: Any, split: str, limit: int | None = None, ledger: Ledger | None = None
     ) -> dict[str, float]:

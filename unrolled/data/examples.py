@@ -186,11 +186,23 @@ def lengths_of(lengths: Sequence[Whole]) -> dict[str, float]:
     return {"min": int(found.min()), "mean": round(float(found.mean()), 2), "max": int(found.max())}
 
 
+PIECE = 1 << 22  # values that are looked at together, where there may be more than fit into memory
+
+
+def count_of(token: int, tokens: NDArray[Any]) -> int:
+    """How often a token stands among others.
+
+    >>> count_of(3, np.array([3, 1, 3]))
+    2
+    """
+    return sum(int((tokens[at : at + PIECE] == token).sum()) for at in range(0, len(tokens), PIECE))
+
+
 def frequencies(tokens: NDArray[Any], size: int) -> NDArray[np.float32]:
-    """The share [size] of each token among all, of which there may be more than fit into memory."""
+    """The share [size] of each token among all."""
     counts = np.zeros(size, dtype=np.int64)
-    for start in range(0, len(tokens), 1 << 22):
-        counts += np.bincount(tokens[start : start + (1 << 22)], minlength=size)
+    for start in range(0, len(tokens), PIECE):
+        counts += np.bincount(tokens[start : start + PIECE], minlength=size)
     return (counts / counts.sum()).astype(np.float32)
 
 

@@ -320,5 +320,5 @@ def _fingerprint(scan: Scan, side: NDArray[np.int64], names: list[str]) -> str:
     """Of all inputs and answers, in order, and of their parts: of the data, whatever codecs read it."""
     digest = hashlib.sha256(json.dumps(names).encode())
     for each in (scan.keys, scan.pairs, side):
-        digest.update(np.ascontiguousarray(each).tobytes())
+        digest.update(np.ascontiguousarray(each).view(np.uint8).data)
     return digest.hexdigest()[:32]

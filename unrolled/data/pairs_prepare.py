@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -23,14 +23,15 @@ from unrolled.core.front import option
 from unrolled.core.tokens import UNKNOWN
 from unrolled.data.codecs.text import Codec
 from unrolled.data.config import DataConfig
-from unrolled.data.examples import ENDS, GIVEN, KINDS, REFERENCES, ROWS, Examples, lengths_of, ragged
+from unrolled.data.examples import ENDS, GIVEN, KINDS, REFERENCES, ROWS, Examples, count_of, lengths_of, ragged
 from unrolled.data.files.passes import Steady
 from unrolled.data.given_splits import PARTS
 from unrolled.data.pairs import Pair, PairSource
 from unrolled.data.prepared import Prepared
 from unrolled.data.reading import PairReading
-from unrolled.data.sides import Scan, sides
+from unrolled.data.sides import NAMED, Scan, sides
 from unrolled.data.split import row_key
+from unrolled.data.storage.growing import Growing
 from unrolled.data.target_words import target_words
 
 LISTED = 20  # skipped pairs that are told one by one
@@ -98,13 +99,15 @@ def encode_pairs(source: PairSource, codecs: tuple[Any, Codec], config: DataConf
 
 def _scan(pairs: Iterable[Pair], seed: int) -> tuple[Scan, list[str]]:
     """The first pass: every pair checked and keyed by its source, so that equal sources stay together."""
-    keys, parts, kinds = [], [], []
+    keys, parts, kinds, counts = array("Q"), bytearray(), [], Counter[str]()  # of very many pairs too
     for pair in pairs:
         keys.append(row_key(pair.source, None, seed))
-        parts.append(pair.part)
+        parts.append(NAMED.index(pair.part))
+        counts[pair.part] += 1
         kinds.append(pair.kind)
-    numbers = np.array(keys, np.uint64)
-    return Scan(numbers, numbers, np.zeros(len(keys), np.int64), parts, None, Counter(parts)), kinds
+    numbers = np.frombuffer(keys, np.uint64)
+    named = np.frombuffer(parts, np.uint8)
+    return Scan(numbers, numbers, np.zeros(len(keys), np.int64), named, None, counts), kinds
 
 
 def _fit(
@@ -130,22 +133,22 @@ class _Encoder:
     def parts(
         self, pairs: Iterable[tuple[Pair, int, str]], names: Sequence[str]
     ) -> tuple[dict[str, Examples], dict[str, Longest]]:
-        held: list[list[tuple[Any, ...]]] = [[] for _ in names]
+        held = [_Part() for _ in names]
         longest = [Longest(0, "", 0, "") for _ in names]
         for row, (pair, number, kind) in enumerate(pairs):
             found = self._pair(pair)
             if found is None:
                 continue
             source, target, ends = found
-            keeps = names[number] != "train"
-            held[number].append((source, target, row, ends, *((pair.source, pair.target, kind) if keeps else ())))
+            held[number].add(source, target, row, ends)
+            if names[number] != "train":
+                held[number].keep(pair, kind)
             longest[number] = _longer(longest[number], len(source), len(target), pair.place)
         sections, furthest = {}, {}
         for number, part in sorted(enumerate(names), key=lambda each: [*PARTS, "all"].index(each[1])):
-            if not held[number]:
+            if not held[number].rows:
                 raise DataError(f"{self.source.name}: no pairs are left for the {part} split; give more data")
-            sections[part], furthest[part] = _section(held[number]), longest[number]
-            held[number] = []
+            sections[part], furthest[part] = held[number].examples(), longest[number]
         return sections, furthest
 
     def _pair(self, pair: Pair) -> tuple[NDArray[Any], NDArray[np.int32], bool] | None:
@@ -174,17 +177,37 @@ def _longer(known: Longest, source: int, target: int, place: str) -> Longest:
     return known._replace(target=target, target_place=place) if target > known.target else known
 
 
-def _section(held: list[tuple[Any, ...]]) -> Examples:
-    source, target, rows, ends, *more = map(list, zip(*held))
-    found = examples_of_pairs(source, target)
-    columns: dict[str, Any] = {ROWS: np.array(rows, np.int64)} | ({} if all(ends) else {ENDS: np.array(ends)})
-    if not more:
-        return replace(found, columns=columns)
-    given, references, kinds = more
-    columns |= {REFERENCES: references} | ({KINDS: kinds} if any(kinds) else {})
-    if isinstance(given[0], str):
-        return replace(found, columns=columns | {GIVEN: given})
-    return replace(found, fields={**found.fields, GIVEN: ragged(given)}, columns=columns)
+class _Part:
+    """The pairs of a split as they are encoded; of those that are not trained on, the texts too."""
+
+    def __init__(self) -> None:
+        self.source, self.target = Growing(), Growing()
+        self.rows, self.ends = array("q"), bytearray()
+        self.given: list[Any] = []
+        self.references: list[str] = []
+        self.kinds: list[str] = []
+
+    def add(self, source: NDArray[Any], target: NDArray[np.int32], row: int, ends: bool) -> None:
+        self.source.add(source)
+        self.target.add(target)
+        self.rows.append(row)
+        self.ends.append(ends)
+
+    def keep(self, pair: Pair, kind: str) -> None:
+        self.given.append(pair.source)
+        self.references.append(pair.target)
+        self.kinds.append(kind)
+
+    def examples(self) -> Examples:
+        fields = {SOURCE: self.source.ragged(), TARGET: self.target.ragged()}
+        columns: dict[str, Any] = {ROWS: np.array(self.rows, np.int64)}
+        columns |= {} if all(self.ends) else {ENDS: np.frombuffer(self.ends, np.bool_)}
+        if not self.given:
+            return Examples(fields, columns)
+        columns |= {REFERENCES: self.references} | ({KINDS: self.kinds} if any(self.kinds) else {})
+        if isinstance(self.given[0], str):
+            return Examples(fields, columns | {GIVEN: self.given})
+        return Examples({**fields, GIVEN: ragged(self.given)}, columns)
 
 
 def examples_of_pairs(sources: Sequence[NDArray[Any]], targets: Sequence[NDArray[Any]]) -> Examples:
@@ -201,8 +224,8 @@ def _part_facts(section: Examples) -> dict[str, Any]:
         "pairs": section.n_examples,
         "source_tokens": len(source),
         "target_tokens": len(target),
-        **({"unknown_source": int((source == UNKNOWN).sum())} if source.ndim == 1 else {}),
-        "unknown_target": int((target == UNKNOWN).sum()),
+        **({"unknown_source": count_of(UNKNOWN, source)} if source.ndim == 1 else {}),
+        "unknown_target": count_of(UNKNOWN, target),
         **({"kinds": dict(Counter(section.columns[KINDS]))} if KINDS in section.columns else {}),
     }
 
@@ -221,10 +244,10 @@ def _fingerprint(sections: Mapping[str, Examples], first: Any, second: Codec) ->
     for part, section in sections.items():
         digest.update(f"{part} {section.n_examples}\n".encode())
         for field in (section.fields[SOURCE], section.fields[TARGET]):
-            digest.update(np.ascontiguousarray(field.values).tobytes())
-            digest.update(field.offsets[0].tobytes())
+            digest.update(np.ascontiguousarray(field.values).reshape(-1).view(np.uint8).data)
+            digest.update(field.offsets[0].view(np.uint8).data)
         for name, given in ((SOURCE, GIVEN), (TARGET, REFERENCES)):
-            if given in section.columns and (section.values(name) == UNKNOWN).any():  # ids do not tell texts apart
+            if given in section.columns and count_of(UNKNOWN, section.values(name)):  # ids do not tell texts apart
                 digest.update(json.dumps(list(section.columns[given])).encode())
     for codec in (first, second):
         digest.update(codec.to_json().encode())

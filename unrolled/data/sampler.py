@@ -12,6 +12,7 @@ The order is a function of (seed, epoch).
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -26,6 +27,7 @@ from unrolled.core.front import option
 from unrolled.data.collate import NEXT, Form, collate, collate_spans, n_targets
 from unrolled.data.examples import Examples, Ragged, Whole
 
+PIECE = 1 << 16  # numbers that are turned into Python's at a time
 POOL = 100  # batches that are sorted by length together: short padding, and still a random order
 EXACT, WIDER = 8, 1.15  # buckets: every length up to the first by itself, then by this factor
 INSTANCES = 1 << 14  # of bags, padding included, that are evaluated together
@@ -347,10 +349,16 @@ class Buckets:
         return np.lexsort((tie, *self.keys))
 
 
+def _each(numbers: Whole) -> Iterator[int]:
+    """One by one, of which there may be very many."""
+    for at in range(0, len(numbers), PIECE):
+        yield from numbers[at : at + PIECE].tolist()
+
+
 def _cuts(S: Whole, T: Whole, tokens: int) -> Whole:
     """Where batches begin and the last one ends; a pair that is too large by itself stands alone."""
-    cuts, longest_s, longest_t = [0], 0, 0
-    for i, (s, t) in enumerate(zip(S.tolist(), T.tolist())):
+    cuts, longest_s, longest_t = array("q", [0]), 0, 0
+    for i, (s, t) in enumerate(zip(_each(S), _each(T))):
         longest_s, longest_t = max(longest_s, s), max(longest_t, t)
         if i > cuts[-1] and (i + 1 - cuts[-1]) * (longest_s + longest_t) > tokens:
             cuts.append(i)

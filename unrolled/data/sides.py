@@ -20,11 +20,12 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.data.codecs.labels import CLASS_CODECS
 from unrolled.data.config import DataConfig
-from unrolled.data.given_splits import given_among, how_split, notes_on, own_shares
+from unrolled.data.given_splits import ALL, PARTS, given_among, how_split, notes_on, own_shares
 from unrolled.data.labelled import Bag, Labelled
 from unrolled.data.reading import Answers, Fold
 from unrolled.data.split import by_position, fold_shares, grouped, row_key, stratified, together
 
+NAMED = (ALL, *PARTS)
 WHOLE = Fold()  # no cross-validation
 
 
@@ -35,7 +36,8 @@ class Scan:
     keys: NDArray[np.uint64]
     pairs: NDArray[np.uint64]
     classes: NDArray[np.int64]
-    parts: list[str]
+    parts: NDArray[np.uint8]
+    """the part that each names itself, as its number in NAMED"""
     groups: list[str] | None
     counts: Counter[str]
     classes_found: frozenset[str] = frozenset()
@@ -48,8 +50,8 @@ class Scan:
 
 def scan_examples(examples: Iterable[Labelled], seed: int, answers: Answers) -> Scan:
     keys, pairs, classes = array("Q"), array("Q"), array("q")  # of very many examples too
-    parts, series, whole = [], [], []
-    groups: list[str | None] = []
+    parts, series, whole = bytearray(), array("q"), []
+    groups: list[str] = []
     found: set[str] = set()
     number_of: dict[str, int] = {}
     series_of: dict[str, int] = {}
@@ -61,13 +63,14 @@ def scan_examples(examples: Iterable[Labelled], seed: int, answers: Answers) -> 
         pairs.append(row_key(content, str(answer.tolist() if isinstance(answer, np.ndarray) else answer), seed))
         stratum = "|".join(answer) if isinstance(answer, tuple) else answer if isinstance(answer, str) else ""
         classes.append(number_of.setdefault(stratum, len(number_of)))
-        parts.append(example.part)
-        if groups and (example.group is None) != (groups[0] is None):
+        if parts and (example.group is None) == bool(groups):
             raise DataError(
                 f"{example.place}: some examples have a group and others do not; give a group for all examples or for "
                 "none"
             )
-        groups.append(example.group)
+        parts.append(NAMED.index(example.part))
+        if example.group is not None:
+            groups.append(str(example.group))
         if answers == "series":
             whole.append(answer)
         if example.series is not None:
@@ -75,14 +78,13 @@ def scan_examples(examples: Iterable[Labelled], seed: int, answers: Answers) -> 
         counts[example.part] += 1
         if answers in CLASS_CODECS:
             found.update(CLASS_CODECS[answers].parts(answer))
-    names = None if groups[0] is None else [str(group) for group in groups]
     windows = np.array(series, np.int64) if series else None
     return Scan(
-        np.array(keys, np.uint64),
-        np.array(pairs, np.uint64),
-        np.array(classes, np.int64),
-        parts,
-        names,
+        np.frombuffer(keys, np.uint64),
+        np.frombuffer(pairs, np.uint64),
+        np.frombuffer(classes, np.int64),
+        np.frombuffer(parts, np.uint8),
+        groups or None,
         counts,
         frozenset(found),
         windows,
@@ -125,7 +127,7 @@ def sides(
     how, own = how_split(shares, given, config.split), own_shares(shares, given)
     names = [*(given or ["train"]), *(part for part in own if part != "train")]
     for number, part in enumerate(given):
-        side[np.array([each == part for each in scan.parts]) & keep] = number
+        side[(scan.parts == NAMED.index(part)) & keep] = number
     open_rows = np.flatnonzero(side == 0 if given else keep)
     if len(own) > 1:
         side[open_rows] = np.array([names.index(part) for part in own])[_split(scan, open_rows, own, config.seed, name)]

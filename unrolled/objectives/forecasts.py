@@ -9,7 +9,7 @@ coverage  the share of targets inside of the central interval
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,20 @@ class Sums:
         for percent, (low, high) in INTERVALS.items():
             inside = (quantiles[low] <= target) & (target <= quantiles[high])
             self.inside[percent] += (inside & seen).sum((0, 2))
+
+    @classmethod
+    def together(cls, parts: Sequence[Sums]) -> Sums:
+        """The sums over the windows of all parts."""
+        if len(parts) == 1:
+            return parts[0]
+        found = cls(len(parts[0].of["n"]))
+        for part in parts:
+            for name, values in part.of.items():
+                found.of[name] += values
+            for percent, values in part.inside.items():
+                found.inside[percent] += values
+            found.pinball += part.pinball
+        return found
 
     def metrics(self) -> dict[str, float]:
         """Over all steps of the horizon."""

@@ -14,7 +14,8 @@ from unrolled.core.config import Config
 from unrolled.report.group import Group, lines_of
 from unrolled.report.read import RunFacts
 from unrolled.runs import uses
-from unrolled.runs.config import RunConfig, flat
+from unrolled.runs.config import RunConfig
+from unrolled.runs.keys import flat
 
 FACTS = ("task", "model", "source", "versions", "own_file", "own_file_sha256")  # told elsewhere on the page
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
-from unrolled.core import discover
-from unrolled.core.config import Config, Record, explain, merge, other_words
-from unrolled.core.errors import UsageError, listed, nearest
-from unrolled.core.front import ARGUMENTS, option, reader
+from unrolled.core.config import Config, Record, explain, merge
+from unrolled.core.errors import UsageError, listed
+from unrolled.core.front import option
 from unrolled.data.config import DataConfig, FilesConfig
+from unrolled.runs.keys import flat, leaf_paths, no_setting
 from unrolled.runs.values import Seconds, decays, seconds, words
 
 
@@ -255,6 +255,11 @@ class RunConfig(Record):
     """Where tensors live: cpu, cuda, cuda:1, mps."""
     threads: int | None = Field(None, ge=1)
     """Number of CPU threads; recorded, because results with another number differ in the last digits."""
+    processes: int = Field(1, ge=1, le=4096)
+    """Number of processes that train it together, each on its rows of every batch; recorded, because results with
+    another number differ in the last digits."""
+    shard: bool = False
+    """Divide weights, gradients and the optimiser's memory between the processes (FSDP2)."""
     versions: dict[str, str] = {}
     """Versions that the run was made with."""
 
@@ -295,52 +300,6 @@ def parse_settings(cls: type[BaseModel], values: Mapping[str, Any], group: str) 
         return cls.model_validate(values)
     except ValidationError as error:
         raise UsageError(explain(error, cls, group)) from None
-
-
-def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested tables as dotted keys.
-
-    >>> flat({"a": {"b": 1}, "c": [2]})
-    {'a.b': 1, 'c': [2]}
-    """
-    result: dict[str, Any] = {}
-    for key, value in values.items():
-        result |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
-    return result
-
-
-def leaf_paths(config: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Every dotted key of a config class."""
-    for name, field in config.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from leaf_paths(field.annotation, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}"
-
-
-def no_setting(key: str, paths: list[str]) -> str:
-    """That there is no such setting: who has it, or which one was probably meant."""
-    last = _last(key)
-    what = f"this task has no setting '{last}'" if key.startswith("task.") else f"there is no setting '{key}'"
-    hint = f" (use {option('time', '5m')} to limit the training time)" if last == "time" else ""
-    for room in (discover.tasks,) if key.startswith("task.") else (discover.tasks, discover.models):
-        names = [name for name in room.names() if last in map(_last, leaf_paths(_config_of(room, name)))]
-        if names:
-            owners = f"{room.kind}s {listed(names)} have" if len(names) > 1 else f"{room.kind} {names[0]} has"
-            return f"{what}{hint}; the {owners} it"
-    words = {path.split(".", 1)[-1] for path in paths} - {"model_settings", "task_settings"}
-    words |= ARGUMENTS if reader() == "python" else set()
-    where = "`unrolled models NAME` and `unrolled tasks NAME` list the settings of a model and of a task"
-    return f"{what}{hint}; {nearest(last, words, other_words(words))} ({where})"
-
-
-def _config_of(room: discover.Room, name: str) -> type[BaseModel]:
-    found: type[BaseModel] = discover.model(name).config if room is discover.models else room.load(name).Config
-    return found
-
-
-def _last(key: str) -> str:
-    return key.rsplit(".", 1)[-1]
 
 
 def given_once(settings: Mapping[str, Any] | None, arguments: Mapping[str, Any]) -> dict[str, Any]:

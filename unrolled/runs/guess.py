@@ -20,7 +20,8 @@ from unrolled.data.files.file_form import FileForm, files_as
 from unrolled.data.files.text_file import named_path
 from unrolled.data.look import Look, look
 from unrolled.runs.build import make_task
-from unrolled.runs.config import RunConfig, full_keys, leaf_paths, no_setting
+from unrolled.runs.config import RunConfig, full_keys
+from unrolled.runs.keys import leaf_paths, no_setting
 
 SHOWN = 8  # arrays that a sentence names
 

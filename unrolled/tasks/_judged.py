@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -21,6 +22,7 @@ from torch import Tensor
 from unrolled.core.batch import Batch
 from unrolled.core.errors import DataError, UsageError, listed
 from unrolled.core.metric import Metric
+from unrolled.core.sharing import agreed, each_own, own, totals
 from unrolled.core.task import Ledger
 from unrolled.core.tokens import EMPTY
 from unrolled.data.examples import Examples, Whole
@@ -65,14 +67,17 @@ def usual_score(words: TargetWords) -> Metric:
 
 def token_figures(outputs: Iterable[tuple[Batch, Tensor]], ledger: Ledger | None) -> dict[str, float]:
     """Figures of each token given the true ones before it."""
-    total, count, right = 0.0, 0, 0
+    sums: Counter[str] = Counter()
     for batch, y in outputs:
         nats, real = losses.token_losses(y, batch.y), batch.y != EMPTY  # [B, T]
-        total, count = total + float(nats.sum()), count + int(real.sum())
-        right += int(figures.accuracy(y, batch.y)[0])
+        sums.update(total=float(nats.sum()), count=int(real.sum()), right=int(figures.accuracy(y, batch.y)[0]))
         if ledger is not None:
             assert batch.rows is not None
             ledger.put(NATS.name, batch.rows, torch.stack([nats.sum(1).double(), real.sum(1).double()], 1))
+    if ledger is not None:
+        ledger.gather()
+    sums = totals(sums)
+    total, count, right = float(sums["total"]), int(sums["count"]), int(sums["right"])
     if count == 0:
         raise DataError("there are no tokens to predict in this split: give more data")
     found = {NATS.name: total / count, "perplexity": figures.perplexity(total, count)}
@@ -96,15 +101,23 @@ def values(statistics: dict[Metric, Array]) -> dict[str, float]:
 def write_within(seconds: float, section: Examples, write: Callable[[Examples], list[str]]) -> tuple[Whole, list[str]]:
     """Which examples were written, and their texts: all of them, or as many as there is time for, FIRST at least."""
     if math.isinf(seconds) or section.n_examples <= FIRST:
-        return np.arange(section.n_examples), write(section)
+        return np.arange(section.n_examples), _written_together(section, write)
     order, begun = np.random.default_rng(0).permutation(section.n_examples), time.monotonic()
     texts, size = list[str](), FIRST
     while size > 0:
-        texts += write(section.take(order[len(texts) : len(texts) + size]))
-        passed = time.monotonic() - begun
+        texts += _written_together(section.take(order[len(texts) : len(texts) + size]), write)
+        passed = agreed(time.monotonic() - begun)
         room = (seconds - passed) * len(texts) / max(passed, 1e-9)
         size = min(2 * size, MOST, section.n_examples - len(texts), int(room))
     return order[: len(texts)], texts
+
+
+def _written_together(section: Examples, write: Callable[[Examples], list[str]]) -> list[str]:
+    """The texts of all examples, of which each of several processes writes its share."""
+    n = section.n_examples
+    if own(n) == slice(0, n):
+        return write(section)
+    return each_own(n, lambda rows: write(section.take(np.arange(rows.start, rows.stop))))
 
 
 class Pace:

@@ -18,6 +18,7 @@ from unrolled.core.flow import Flow
 from unrolled.core.forward import outputs
 from unrolled.core.front import option
 from unrolled.core.outline import Outline, TokenLook
+from unrolled.core.sharing import filled
 from unrolled.core.spec import Asks, Ports
 from unrolled.data.codecs.labels import AnswerCodec, ClassCodec, NumberScaler, load_answers
 from unrolled.data.codecs.text import Codec
@@ -254,7 +255,7 @@ class LabelledTask(PreparedTask):
         for batch, y in outputs(model, pooled_batches(section, EVALUATION_ROWS, BESIDE)):
             assert batch.rows is not None
             result[batch.rows.cpu()] = y[:, 0].float().cpu()
-        return result
+        return filled(result)
 
     def answers_along(self, model: Any, section: Examples) -> Tensor:
         """[N, D'], one answer for each step of all examples after each other, as in the section."""
@@ -265,7 +266,7 @@ class LabelledTask(PreparedTask):
             for row, answer in zip(batch.rows.tolist(), y.float().cpu()):
                 start, stop = offsets[row], offsets[row + 1]
                 result[start:stop] = answer[: stop - start]
-        return result
+        return filled(result)
 
     # ---- examples, one by one
 

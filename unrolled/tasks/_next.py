@@ -22,6 +22,7 @@ from unrolled.core.causal import Causal, Conditional
 from unrolled.core.errors import UsageError
 from unrolled.core.forward import outputs
 from unrolled.core.outline import Outline
+from unrolled.core.sharing import totals
 from unrolled.data.collate import Form
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples
@@ -73,14 +74,16 @@ class NextTask(PreparedTask):
         self, model: Causal | Conditional, section: Examples, limit: int | None, ledger: task.Ledger | None = None
     ) -> dict[str, float]:
         """The figures of a section, or of about `limit` positions of it: of examples some that are evenly spread."""
-        sums = Sums()
+        sums = Sums()  # of this process's rows
         for batch, y in self._with_outputs(model, section, limit):
             nats = self.emission.losses(y, batch.y, batch.y_mask).double()  # [B, T]
             sums.update({"nats": float(nats.sum()), "tokens": batch.n_targets, **self.counted(batch, y, nats)})
             if ledger is not None:
                 unit = "" if batch.places is None else f"chunks of {PIECE} tokens"
                 ledger.add(units_of(batch), nats, batch.real, unit)
-        return self.figures(sums, section, whole=limit is None)
+        if ledger is not None:
+            ledger.gather()
+        return self.figures(totals(sums), section, whole=limit is None)
 
     def heard(
         self, model: Causal | Conditional, split: str, limit: int | None = None
@@ -93,12 +96,7 @@ class NextTask(PreparedTask):
         """The batches of a section, or of about `limit` positions of it, with their outputs."""
         if limit is not None and not section.is_stream:
             section = section.share(limit / max(len(section.values(TARGET)), 1))
-        n = 0
-        for batch, y in outputs(model, self.batches(model, section)):
-            yield batch, y
-            n += batch.n_targets
-            if limit is not None and n >= limit:
-                return
+        yield from outputs(model, _first(self.batches(model, section), limit))
 
     def batches(self, model: Causal | Conditional, section: Examples) -> Iterator[Batch]:
         """The batches by which a section is evaluated."""
@@ -123,6 +121,16 @@ class NextTask(PreparedTask):
             nats[rows] = self.emission.losses(y, batch.y, batch.y_mask).double().sum(1).cpu().numpy()
             counts[rows] = batch.real.sum(1).cpu().numpy()
         return nats, counts
+
+
+def _first(batches: Iterable[Batch], limit: int | None) -> Iterator[Batch]:
+    """Batches until there are so many targets."""
+    n = 0
+    for batch in batches:
+        yield batch
+        n += batch.n_targets
+        if limit is not None and n >= limit:
+            return
 
 
 def units_of(batch: Batch) -> Tensor:

@@ -24,6 +24,7 @@ from unrolled.core.forward import evaluating, forward, outputs
 from unrolled.core.front import option
 from unrolled.core.opening import JSON, read_text
 from unrolled.core.outside import write_new
+from unrolled.core.sharing import own
 from unrolled.core.spec import Asks, ForecastPorts, Ports, SourcePorts
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples
@@ -242,8 +243,9 @@ class SeriesTask(PreparedTask):
             return
         if self.stepwise:
             n, emission = self.n_paths, self.emission
-            for begin in range(0, len(spots), size := max(1, PATHS // n)):
-                rows = np.arange(begin, min(begin + size, len(spots)))
+            some = own(len(spots))
+            for begin in range(some.start, some.stop, size := max(1, PATHS // n)):
+                rows = np.arange(begin, min(begin + size, some.stop))
                 yield rows, paths(model, cutter, spots.at(rows), self.codec.horizon, emission, n, rows)
             return
         for batch, y in outputs(model, cutter.windows(spots, ROWS)):

@@ -22,6 +22,7 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.core.flow import Flow
 from unrolled.core.front import option
 from unrolled.core.metric import Metric
+from unrolled.core.sharing import gathered
 from unrolled.data.examples import Examples
 from unrolled.data.files.cell_values import shown
 from unrolled.data.look import Look
@@ -123,6 +124,9 @@ class Task(Inside):
             sums.add(told, codec.decode(mean, scale), target, scale[:, :, 2], mean - encoded)
             if ledger is not None:
                 _enter(ledger, rows, np.abs(told[MEDIAN] - target), scale[:, :, 2])
+        if ledger is not None:
+            ledger.gather()
+        sums = Sums.together(gathered(sums))
         n = int(sums.of["n"].sum())
         if n == 0:
             raise DataError("all values to forecast are missing in this span, so there is nothing to evaluate")

@@ -28,6 +28,7 @@ from unrolled.core.batch import Batch
 from unrolled.core.errors import DataError
 from unrolled.core.forward import outputs
 from unrolled.core.opening import exists
+from unrolled.core.sharing import totals
 from unrolled.core.spec import Asks, Ports
 from unrolled.core.tokens import BREAKS, EMPTY, GAPS, MASK, NO_ANSWER
 from unrolled.data.codecs.text import Codec
@@ -175,12 +176,20 @@ class Task(PreparedTask):
         return Categorical(2, ignore=NO_ANSWER)
 
     def loss(self, y: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        terms = self.terms(y, batch)
+        if len(terms) == 1:
+            return terms[0]
+        (total, count), (more, rows) = terms
+        return total / count.clamp_min(1) + more / rows.clamp_min(1), torch.ones_like(total)
+
+    def terms(self, y: Tensor, batch: Batch) -> list[tuple[Tensor, Tensor]]:
+        """Of hidden tokens, and of which segment follows which, with its weight."""
         V, weight = self.codec.size, self.config.next_sentence
-        total, count = self.emission.loss(y[..., :V], batch.y, batch.y_mask)
+        hidden = self.emission.loss(y[..., :V], batch.y, batch.y_mask)
         if not weight:
-            return total, count
+            return [hidden]
         more, rows = self.follows.loss(y[:, :1, V:], batch.targets[NEXT][:, None])
-        return total / count.clamp_min(1) + weight * more / rows.clamp_min(1), torch.ones_like(total)
+        return [hidden, (weight * more, rows)]
 
     def solve(self, model: Any, limit: int | None = None) -> task.Fitted:
         train = self.sections["train"]
@@ -229,7 +238,6 @@ class Task(PreparedTask):
         some = max(1, math.ceil(n * task.share_of(len(section.values(INPUT)), limit)))
         rows = np.arange(some) * n // some
         sums: Counter[str] = Counter()
-        total = 0.0
         for batch, y in outputs(model, measured_batches(section, rows, EVALUATION_ROWS, self.masking)):
             tokens, real = y[..., :V].float(), batch.real
             nats = self.emission.losses(tokens, batch.y, batch.y_mask).double()  # [B, K]
@@ -237,13 +245,15 @@ class Task(PreparedTask):
             if ledger is not None:
                 ledger.add(batch.rows[:, None].expand_as(nats), nats, real, "rows of text")
             right = (tokens.argmax(-1) == batch.y) & real
-            total += float(nats.sum())
-            sums.update(hidden=int(real.sum()), right=int(right.sum()))
+            sums.update(nats=float(nats.sum()), hidden=int(real.sum()), right=int(right.sum()))
             if self.config.next_sentence:
                 follows = batch.targets[NEXT]
                 told = (y[:, 0, V:].argmax(-1) == follows) & (follows != NO_ANSWER)
                 sums.update(told=int(told.sum()), pairs=int((follows != NO_ANSWER).sum()))
-        count = int(sums["hidden"])
+        if ledger is not None:
+            ledger.gather()
+        sums = totals(sums)
+        total, count = float(sums["nats"]), int(sums["hidden"])
         figures = {"nats": total / count, "masked_accuracy": sums["right"] / count}
         figures["masked_perplexity"] = metrics.perplexity(total, count)
         if sums["pairs"]:

@@ -24,6 +24,7 @@ from unrolled.core.batch import TARGET, Batch
 from unrolled.core.errors import DataError
 from unrolled.core.forward import outputs
 from unrolled.core.metric import Metric
+from unrolled.core.sharing import filled
 from unrolled.core.spec import Asks, Ports
 from unrolled.data.collate import FRAMES, Form
 from unrolled.data.config import DataConfig
@@ -211,7 +212,7 @@ class ByFrames(Task):
         for batch, y in outputs(model, bucketed_batches(section, _written.EVALUATION_TOKENS, self.FORM)):
             found = self.emission.losses(y, batch.y, _frames.mask_of(y, batch))  # [B, 1]
             nats[cast(Tensor, batch.rows).cpu()] = found[:, 0].double().cpu()
-        return nats, counts
+        return filled(nats), counts
 
     # ---- writing
 

@@ -30,6 +30,7 @@ from unrolled.core.causal import Causal, Conditional, begin
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.forward import evaluating, outputs
 from unrolled.core.front import option
+from unrolled.core.sharing import shared_by
 from unrolled.core.spec import Asks, ConditionPorts, Ports
 from unrolled.data.codecs.samples import MU
 from unrolled.data.config import DataConfig
@@ -136,16 +137,21 @@ class Task(SoundTask):
         return replace(batch, x=noise((len(batch.x), batch.x.shape[1], 1), seed), mask=None)
 
     def loss(self, y: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        terms = self.terms(y, batch)
+        return sum((total / count for total, count in terms), y.new_zeros(())), torch.ones((), device=y.device)
+
+    def terms(self, y: Tensor, batch: Batch) -> list[tuple[Tensor, Tensor]]:
         real = batch.real
-        total = self.config.power * self._power_loss(y, batch, real).mean()
+        power = self._power_loss(y, batch, real)  # [B]
+        terms = [(self.config.power * power.sum(), power.new_tensor(len(power)))]
         if self.teacher is not None:
             count = real.sum().clamp(min=1)
-            total = total + self.kl(y, real, batch.source, batch.source_mask).sum() / count
+            terms.append((self.kl(y, real, batch.source, batch.source_mask).sum(), count))
             if self.config.contrast and batch.source is not None:
                 other = torch.arange(len(y), device=y.device).roll(1)
                 masks = None if batch.source_mask is None else batch.source_mask[other]
-                total = total - self.config.contrast * self.kl(y, real, batch.source[other], masks).sum() / count
-        return total, torch.ones((), device=y.device)
+                terms.append((-self.config.contrast * self.kl(y, real, batch.source[other], masks).sum(), count))
+        return terms
 
     def kl(
         self, y: Tensor, real: Tensor, source: Any, mask: Any = None, generator: torch.Generator | None = None
@@ -192,6 +198,12 @@ class Task(SoundTask):
         """How far the sound is from recordings under the same conditions, and from the teacher where it is there."""
         if limit is not None:
             section = section.share(limit / max(len(section.values(TARGET)), 1))
+        with shared_by(None):  # the draws are those of one process
+            return self._distances(model, section, ledger)
+
+    def _distances(
+        self, model: Causal | Conditional, section: Examples, ledger: task.Ledger | None
+    ) -> dict[str, float]:
         draws = torch.Generator().manual_seed(SEED_OF_DRAWS)
         distances, n, kl, tokens = 0.0, 0, 0.0, 0
         for batch, y in outputs(model, self.batches(model, section)):

@@ -17,30 +17,41 @@ from unrolled.core import discover
 from unrolled.core.errors import DataError, Misused, NotTrained, UsageError
 from unrolled.core.front import invocation, option
 from unrolled.core.opening import shortened
-from unrolled.core.task import Model, Task
+from unrolled.core.task import Task
 from unrolled.data.files.file_form import files_as
 from unrolled.data.given_splits import given_sources, names_of_sources, with_given
 from unrolled.kernels import native
 from unrolled.runs import build, closed_form, cost, parts, trust
 from unrolled.runs.baselines import measure_baselines
-from unrolled.runs.config import Ends, RunConfig, Start, assemble, flat, full_keys, given_once, leaf_paths
+from unrolled.runs.config import Ends, RunConfig, Start, assemble, full_keys, given_once
 from unrolled.runs.device import own_device, pick_device
 from unrolled.runs.guess import chosen
-from unrolled.runs.parts import Frozen
+from unrolled.runs.keys import flat, leaf_paths
 from unrolled.runs.results import read_baselines
 from unrolled.runs.run import Run, config_in, load, own_file_for, prepare_again, saved_config
 from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory, first_free, is_free
 from unrolled.runs.storage.locks import in_use
 from unrolled.runs.trust import data_of, fingerprint, is_path, own_file_of, paths_among, resume_training, stopped
-from unrolled.training import race, recipe, rungs, starting, token_choice, told, word_vectors
+from unrolled.training import race, recipe, starting, token_choice, told, word_vectors
 from unrolled.training.estimate import require_time
 from unrolled.training.finishing import finish
-from unrolled.training.loop import Loop
+from unrolled.training.fit import Ready, fit, require_processes, tell
+from unrolled.training.launching import (
+    Crew,
+    begins_again,
+    crew_of,
+    first_of,
+    followed,
+    number_of,
+    require_restarts,
+    told_of,
+)
 from unrolled.training.memory import explain_memory, require_room
 from unrolled.training.optimiser import require_used
 from unrolled.training.precision import choose_precision
-from unrolled.training.progress import Progress, Quiet, for_python
+from unrolled.training.processes import NAME, LostProcess, launched, threads_of_each
+from unrolled.training.progress import Progress, for_python
 from unrolled.training.schedule import DEFAULT_TIME
 from unrolled.training.signals import stop_at_once
 
@@ -82,22 +93,31 @@ def train(
         settings["start.from_run"] = str(from_run)
     if freeze:
         settings["start.freeze"] = freeze if isinstance(freeze, str) else list(freeze)
-    if resume is not None:
-        again = {"from_run": from_run} | paths_among(settings)
-        settings = {key: value for key, value in settings.items() if not is_path(key)}
-        if given := ", ".join(settings) or recipe:
-            raise UsageError(f"a resumed run keeps its settings: leave out {given}, or start a new run")
-        return _resume(Path(resume), data, own_file, again, shown, started)
-    if own_file is not None:
-        model = discover.join_for(own_file, model)
-    if "train" not in given_sources(data):
-        raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
-    config = configure(task, model, data, settings, recipe, own_file, shown)
-    keys = given_keys(config, settings, {} if recipe is None else configs.read_toml(recipe))
-    with stop_at_once(), _begun(Path(out) if out is not None else _free_name(config), shown) as run:
-        if baselines is not None:
-            run.write_json("baselines.json", dict(baselines))
-        return _work(run, config, data, shown, started, keys)
+    if (found := launched()) is not None:
+        require_restarts()
+    if found is not None and found.rank:
+        path = followed(str(settings.get("device") or "cpu"))
+        return load(path, own_file=own_file_for(path, own_file), trained_on=data)
+    with first_of(found, str(settings.get("device") or "cpu")) as crew:
+        if found is not None and resume is None and begins_again(found, out):
+            resume, settings, recipe = out, paths_among(settings), None  # the run has the others
+        if resume is not None:
+            again = {"from_run": from_run} | paths_among(settings)
+            left = [key for key in settings if not is_path(key) and key != NAME]
+            if given := ", ".join(left) or recipe:
+                raise UsageError(f"a resumed run keeps its settings: leave out {given}, or start a new run")
+            run = _resume(Path(resume), data, own_file, again, shown, started, settings.get(NAME), crew)
+            return told_of(crew, run)
+        if own_file is not None:
+            model = discover.join_for(own_file, model)
+        if "train" not in given_sources(data):
+            raise UsageError("no data was given: name a file, a folder or builtin:NAME (see `unrolled data`)")
+        config = configure(task, model, data, settings, recipe, own_file, shown)
+        keys = given_keys(config, settings, {} if recipe is None else configs.read_toml(recipe))
+        with stop_at_once(), _begun(Path(out) if out is not None else _free_name(config), shown) as directory:
+            if baselines is not None:
+                directory.write_json("baselines.json", dict(baselines))
+            return told_of(crew, _work(directory, config, data, shown, started, keys, crew))
 
 
 @contextmanager
@@ -154,7 +174,8 @@ def configure(
     given = names_of_sources(data)
     facts: dict[str, Any] = {"task": task, "model": model, "source": given.pop("train"), "given": given}
     facts["versions"] = versions()
-    facts |= {"threads": config.threads or torch.get_num_threads(), "device": pick_device(config.device)}
+    n = number_of(config.processes, launched())
+    facts |= {"threads": config.threads or threads_of_each(n), "device": pick_device(config.device), NAME: n}
     facts |= {} if own_file is None else {"own_file": Path(own_file).name, "own_file_sha256": fingerprint(own_file)}
     return config.model_copy(update=facts)
 
@@ -185,8 +206,9 @@ def _free_name(config: RunConfig) -> Path:
 
 
 def _resume(
-    path: Path, data: Any, own_file: str | Path | None, again: Mapping[str, Any], shown: Progress, started: float
-) -> Run:
+    path: Path, data: Any, own_file: str | Path | None, again: Mapping[str, Any], shown: Progress, started: float,
+    asked: int | None, crew: Crew | None,
+) -> Run:  # fmt: skip
     run = RunDirectory.open(path)
     config = config_in(run)
     if _is_finished(run):
@@ -201,6 +223,9 @@ def _resume(
             told = f"native kernels were {before} and are" if name == "native" else f"{name} was {before} and is"
             shown.say(f"note: {told} {now}; last digits may differ")
     config = _named_again(run, config, again)
+    if (n := number_of(asked or (config.processes if crew is None else None), launched())) != config.processes:
+        shown.say(f"note: processes were {config.processes} and are {n}; last digits may differ")
+        config = config.model_copy(update={NAME: n, "shard": config.shard and n > 1})
     if own_device(config.device) != config.device:
         new = f"start a new run with its weights by {option('from_run', path)}"
         raise DataError(
@@ -210,7 +235,7 @@ def _resume(
     with stop_at_once(), in_use(path):
         if _is_finished(run):  # by another process, just now
             return load(path, own_file=own_file, trained_on=data)
-        return _work(run, config, data, shown, started, None)
+        return _work(run, config, data, shown, started, None, crew)
 
 
 def _is_finished(run: RunDirectory) -> bool:
@@ -242,20 +267,28 @@ Given = frozenset[str] | None
 """Which settings were given; None: the run is resumed, and has all of them."""
 
 
-def _work(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, given: Given) -> Run:
+def _work(
+    run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, given: Given, crew: Crew | None
+) -> Run:
     """All there is to do, stoppable at any moment."""
     try:
         known = trust.saved(run.path, config.versions.get("unrolled"), (Misused, NotTrained))
-        with discover.models.own_mistakes(), known if given is None else nullcontext(), files_as(config.files.form()):
-            return _train(run, config, data, shown, started, given)
+        told = known if given is None else nullcontext()
+        with discover.models.own_mistakes(), told, files_as(config.files.form()), crew_of(config, crew) as crew:
+            return _train(run, config, data, shown, started, given, crew)
+    except LostProcess as lost:
+        raise stopped(str(lost), run.path, config) from None
     except KeyboardInterrupt:
         if not run.has("config.json"):
             raise
         raise stopped("stopped", run.path, config) from None
 
 
-def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, given: Given) -> Run:
+def _train(
+    run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, given: Given, crew: Crew
+) -> Run:
     resuming = given is None
+    require_processes(config)
     torch.set_num_threads(config.threads or torch.get_num_threads())
     cost.forget_peak()
     task, saved = build.make_task(config), _origin(run, config, resuming)
@@ -274,7 +307,7 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     elif not prepare_again(run, config, task, data):
         raise DataError(f"{run.path}: the data has changed since this run started; restore it, or start a new run")
     before = run.read_json("data.json")["facts"].get("notes") if resuming else []
-    _told([note for note in task.facts().get("notes", []) if note not in (before or [])], shown)
+    tell(shown, [note for note in task.facts().get("notes", []) if note not in (before or [])])
     config = config if given is None else recipe.looking(config, task, given)
     choice = recipe.Chosen(config)
     if given is not None:
@@ -282,6 +315,7 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
         choice = recipe.chosen(config, task, given, left)
         config = choice.config
         told.add(run, [*words, *choice.words], shown)
+    require_processes(config)
     require_room(config, task)
     model = build.make_model(config, task)
     closed_form.require_weights(config, task, model)
@@ -292,12 +326,12 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     if not resuming:
         require_time(config, task, model, time.monotonic() - started, choice.pace)
     frozen = parts.freeze(model, config.start.freeze)
-    found = None if resuming and starting.began(run) else word_vectors.take(run.path, config, task, model)
-    if found is not None:
-        told.add(run, [found.words], shown)
-        config = config.model_copy(update={"vectors_sha256": found.sha256})
+    vectors = None if resuming and starting.began(run) else word_vectors.take(run.path, config, task, model)
+    if vectors is not None:
+        told.add(run, [vectors.words], shown)
+        config = config.model_copy(update={"vectors_sha256": vectors.sha256})
     if saved is not None:
-        taken = starting.take_weights(model, task, saved, () if found is None else found.tensors, config.start.take)
+        taken = starting.take_weights(model, task, saved, () if vectors is None else vectors.tensors, config.start.take)
         shown.say(taken.words(" and ".join(dict.fromkeys(str(each.path) for _, each in saved.by_half()))))
         starting.require_taken(frozen, taken)
     if not resuming:
@@ -313,9 +347,10 @@ def _train(run: RunDirectory, config: RunConfig, data: Any, shown: Progress, sta
     baselines = _baselines(run, config, task)
     with explain_memory(config, task, model):
         config, started = race.raced(run, config, task, model, frozen, shown, started)
-    outcome = _fit(run, config, task, model, frozen, shown, started, resuming)
-    finish(run, config, task, model, outcome | {"baselines": baselines}, started)
-    done = load(run.path, own_file=discover.joined_file(config.own_file), trained_on=data)
+    own = discover.joined_file(config.own_file)
+    found = fit(Ready(run, config, task, frozen, shown, started, resuming, crew, data, own), model)
+    finish(run, config, task, found.model, found.outcome | {"baselines": baselines}, started, found.processes)
+    done = load(run.path, own_file=own, trained_on=data)
     done.target_file = paths_among(config.task_settings).get("target_file")
     return done
 
@@ -342,53 +377,3 @@ def _baselines(run: RunDirectory, config: RunConfig, task: Task) -> dict[str, An
     results = measure_baselines(config, task, lambda model: {split: task.evaluate(model, split) for split in parts})
     run.write_json("baselines.json", results)
     return results
-
-
-def _fit(
-    run: RunDirectory,
-    config: RunConfig,
-    task: Task,
-    model: Model,
-    frozen: Frozen,
-    shown: Progress,
-    started: float,
-    resuming: bool,
-) -> dict[str, Any]:
-    """Fit the model in closed form if it has one for these targets, train it otherwise; leaves the best weights in the
-    run and the model."""
-    if closed_form.applies(config, task.ports()):
-        begun = time.monotonic()
-        fitted = closed_form.fit(config, task, model)
-        run.write_tensors("model.safetensors", model.state_dict())
-        notes = _told(closed_form.notes(config, fitted), shown)
-        seconds = round(time.monotonic() - begun, 2)
-        return {"steps": 0, "training_seconds": seconds, "notes": notes, "chosen": dict(fitted.chosen)}
-    task.look_at_training(model)
-    loop = Loop(config, task, model, frozen, run, shown, started)
-    notes = loop.sampler.notes if resuming else _told(loop.sampler.notes, shown)
-    with explain_memory(config, task, model):
-        if resuming or starting.began(run):
-            loop.progress = shown if resuming else Quiet()  # behind a race nothing is to be told
-            loop.resume()
-            begun = time.monotonic() - rungs.seconds(run.path)  # of a race of models
-            loop.progress, loop.started = shown, min(loop.started, started, begun)  # with what a race of rates took
-        loop.plan = rungs.held(loop.plan, loop.used)
-        loop.train()
-    model.load_state_dict(run.read_tensors("model.safetensors"))
-    rungs.pause(run, loop.plan, task, model, loop.at.step, loop.used)
-    at = loop.at
-    speed = at.step * loop.sampler.tokens_per_step * config.optimiser.accumulate / max(at.training, 1e-9)
-    return {
-        "steps": at.step,
-        "horizon": loop.plan.horizon,
-        "best_step": at.best_step,
-        "training_seconds": round(at.training, 2),
-        "tokens_per_second": round(speed),
-        "notes": list(notes),
-    } | ({"trained_parameters": frozen.n_trained} if config.start.freeze else {})
-
-
-def _told(notes: list[str], shown: Progress) -> list[str]:
-    for note in notes:
-        shown.say(f"note: {note}")
-    return notes

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from unrolled.core.causal import Encoder, decoder_of
 from unrolled.core.forward import start
+from unrolled.core.sharing import shared_by
 from unrolled.core.task import Ledger, Model, Task
 from unrolled.runs import build, cost
 from unrolled.runs.asking import uses_of
@@ -17,6 +18,7 @@ from unrolled.runs.config import RunConfig
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.training import told
 from unrolled.training.loop import WRITING
+from unrolled.training.processes import One, Processes
 
 PREDICTIONS = 200  # examples kept in predictions.jsonl
 COST_LENGTH = 128  # positions after which the state is weighed
@@ -29,16 +31,12 @@ def finish(
     model: Model,
     outcome: dict[str, Any],
     started: float,
+    processes: Processes | None = None,
 ) -> None:
     """The figures on all held-out data, examples, the model card, the seal."""
-    begun = time.monotonic()
-    task.after_training(model)
+    begun, parts = time.monotonic(), task.held_out()
+    figures, ledgers, evaluation = measured(config, task, model, processes or One())
     run.write_json("data.json", {**task.describe(), "facts": task.facts()})
-    parts = task.held_out()
-    ledgers = {split: Ledger(task.ranks_by.name, _writing_seconds(config, len(parts) + 1)) for split in parts}
-    before = time.monotonic()
-    figures = {split: task.evaluate(model, split, ledger=ledgers[split]) for split in parts}
-    evaluation = time.monotonic() - before
     units = {f"{split}.{name}": each for split in parts for name, each in ledgers[split].tensors().items()}
     run.write_tensors("units.safetensors", units)
     last = ledgers[parts[-1]]
@@ -59,6 +57,25 @@ def finish(
     write_card(run, config, task, result)
     run.write_json("result.json", result)  # last, for whoever sees it takes the run as finished
     run.seal()  # a look at everything; all that was written is sealed already
+
+
+class Measured(NamedTuple):
+    """The figures of each held-out split, the statistics that they are from, and the seconds that it took."""
+
+    figures: dict[str, dict[str, float]]
+    ledgers: dict[str, Ledger]
+    seconds: float
+
+
+def measured(config: RunConfig, task: Task, model: Model, processes: Processes) -> Measured:
+    """What the processes of a run compute together when its weights are chosen."""
+    task.after_training(model)
+    parts = task.held_out()
+    ledgers = {split: Ledger(task.ranks_by.name, _writing_seconds(config, len(parts) + 1)) for split in parts}
+    before = time.monotonic()
+    with shared_by(processes.others):
+        figures = {split: task.evaluate(model, split, ledger=ledgers[split]) for split in parts}
+    return Measured(figures, ledgers, time.monotonic() - before)
 
 
 def _writing_seconds(config: RunConfig, n: int) -> float:

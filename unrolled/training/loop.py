@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -23,48 +21,29 @@ from unrolled.core.compose import pick
 from unrolled.core.errors import DataError, Diverged, NotTrained
 from unrolled.core.forward import carries, forward, start
 from unrolled.core.front import option
+from unrolled.core.sharing import shared_by
 from unrolled.core.state import State
 from unrolled.core.task import Learner, Model, Task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.parts import Frozen
-from unrolled.runs.storage.checkpoint import Checkpoints, flatten, unflatten
 from unrolled.runs.storage.directory import RunDirectory
-from unrolled.runs.storage.tensorboard import Events
 from unrolled.runs.trust import stopped
 from unrolled.training.batches import sampler_of
-from unrolled.training.guard import Guard
 from unrolled.training.mixing import mixed, truth_share
 from unrolled.training.optimiser import OPTIMISERS
 from unrolled.training.precision import autocast
+from unrolled.training.processes import Abandoned, GaveUp, One, Processes
 from unrolled.training.progress import Progress
 from unrolled.training.sampling import written
+from unrolled.training.saving import Position, restored, saved
 from unrolled.training.schedule import Plan, rate_of
 from unrolled.training.seeds import noise_seed, seed_noise
 from unrolled.training.signals import StopFlag
+from unrolled.training.writers import writers
 
 PLATEAU_PATIENCE, PLATEAU_CUT = 2, 0.5
 BACKWARD = 3.0  # a training step takes about so many times as long as evaluating as much data
 WRITING = 0.15  # of a time budget: the most that goes into writing texts for the final figures
-
-
-@dataclass
-class Position:
-    """Where training is: everything in a checkpoint beside tensors."""
-
-    step: int = 0
-    looked: int = -1  # the step of the last evaluation
-    best: float = math.inf
-    best_step: int = 0
-    stale: int = 0  # evaluations since the best one
-    plateau: float = 1.0  # what the plateau schedule has left of the rate
-    elapsed: float = 0.0  # seconds of the budget used
-    training: float = 0.0  # of these, seconds in the loop
-    target: int = 0  # the step to roll back to: of the last checkpoint that was due, not made by a clock or a signal
-    guard: Guard = field(default_factory=Guard)
-
-
-class Abandoned(Exception):
-    """An evaluation that was given up because somebody asked to stop; it is made up for when the run is resumed."""
 
 
 class Loop:
@@ -79,15 +58,18 @@ class Loop:
         run: RunDirectory,
         progress: Progress,
         started: float,
+        processes: Processes | None = None,
     ) -> None:
         self.config, self.task, self.model, self.run, self.progress = config, task, model, run, progress
-        self.frozen = frozen
+        self.frozen, self.processes = frozen, processes or One()
+        self.processes.setup(model)
+        self.judged = model  # the one that is evaluated
         self.carries = carries(model, config.batching.windows)
         self.sampler = sampler_of(config, task, model)
-        self.optimiser = OPTIMISERS[config.optimiser.optimiser](model, config.optimiser, config.start)
+        own = self.processes.part
+        self.optimiser = OPTIMISERS[config.optimiser.optimiser](model, config.optimiser, config.start, own)
         self.plan = Plan(config.budget, config.optimiser, self.sampler.steps_per_epoch, self.sampler.tokens_per_step)
-        self.checkpoints = Checkpoints(run.path / "checkpoints")
-        self.events = Events(run.path / "tensorboard")
+        self.checkpoints, self.events = writers(run, self.processes.rank)
         self.at = Position()
         self.state: State = None
         self.started = started  # when the budget began to run
@@ -96,6 +78,7 @@ class Loop:
         self.running: list[float] = []  # training losses since the last evaluation
         self.sound = True  # the last score on validation data was finite
         self.stop = StopFlag()
+        self.now, self.asked = time.monotonic(), False  # as all processes know them
         self.saved, self.saved_step = started, -1  # when, and at which step, the last checkpoint was written
 
     # ---- one step
@@ -105,7 +88,7 @@ class Loop:
         teacher = truth_share(self.config.optimiser, self.at.step)
         if teacher < 1 and not isinstance(self.model, Encoder):
             decoder, state = start(self.model, batch, self.state)
-            y, state = mixed(decoder, batch.x, state, teacher, noise_seed(self.config.seed, self.at.step))
+            y, state = mixed(decoder, batch.x, state, teacher, self._noise())
             y = y if batch.at is None else pick(y, batch.at)
         else:
             y, state = forward(self.model, batch, self.state)
@@ -116,29 +99,42 @@ class Loop:
         """What the next batch continues from: nothing where it starts every row anew, such as from a source."""
         return states.detach(state) if self.carries and batch.source_mask is None else None
 
+    def _noise(self) -> int:
+        """The seed of the noise of a step, which differs between processes."""
+        return noise_seed(self.config.seed, self.at.step, self.processes.rank)
+
     def _gradient(self, step: int) -> tuple[float, float]:
         """Loss and gradient norm of one optimiser step's batches."""
-        settings = self.config.optimiser
+        settings, together = self.config.optimiser, self.processes
         loss = 0.0
         for part in range(settings.accumulate):
-            batch = self.sampler.batch(step * settings.accumulate + part).to(self.config.device)
+            batch, counts = together.own(self.sampler.batch(step * settings.accumulate + part))
+            batch = batch.to(self.config.device)
             if isinstance(self.model, Learner):
                 known = self.model.learn(batch, self.optimiser.rate)
                 loss += known[0] / max(known[1], 1) / settings.accumulate
                 continue
             with autocast(self.config):
                 y = self._forward(batch)
-            total, count = self.task.loss(y.float(), batch)
-            mean = total / count / settings.accumulate
-            mean.backward()
+            terms = self.task.terms(y.float(), batch)
+            mean = sum(self._mean(*term, counts, len(terms) > 1) for term in terms) / settings.accumulate
+            together.backward(mean)
             loss += float(mean.detach())
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip or math.inf)
-        return loss, float(norm)
+        together.collect(self.optimiser.weights)
+        norm = together.clip([*self.model.parameters()], settings.clip or math.inf)
+        return together.mean(loss), norm
+
+    def _mean(self, total: Tensor, count: Tensor, counts: bool, several: bool) -> Tensor:
+        """This process's share of the mean over all targets of a batch."""
+        if not counts:
+            total, count = total * 0, count * 0
+        count = self.processes.total(count)
+        return total / (count.clamp_min(1) if several else count)
 
     def _step(self) -> float:
         """Move the weights once; returns the loss (NaN when the batch was skipped)."""
         at, settings = self.at, self.config.optimiser
-        seed_noise(noise_seed(self.config.seed, at.step), self.config.device)
+        seed_noise(self._noise(), self.config.device)
         self.frozen.rest()
         self.optimiser.rate = rate_of(settings, at.step, self.plan.horizon, at.plateau, at.guard.scale)
         self.optimiser.begin(at.step)
@@ -161,6 +157,7 @@ class Loop:
             if found is not None:
                 self._restore(found.tensors, found.facts)
                 self.events.resume(self.at.step)
+            self.processes.wait()  # until all have read it
             self.at.guard = guard
             back = at.step + 1 if found is None else self.at.step
             rate = f"the learning rate times {guard.scale:.3g}"
@@ -175,25 +172,36 @@ class Loop:
     # ---- looking
 
     def _abandon_when_asked(self, *_: Any) -> None:
-        if self.stop.asked or (self.at.looked < 0 and self.left() <= 0):  # the time is up before the first score
+        late = self.at.looked < 0 and self.processes.rank == 0 and self.left(time.monotonic()) <= 0
+        if self.stop.asked or late:  # the time is up before the first score
             raise Abandoned
 
     def _look(self) -> None:
         """Evaluate, unless somebody asks to stop meanwhile, or the time is up before anything was trained."""
-        watched = decoder_of(self.model).register_forward_pre_hook(self._abandon_when_asked)
+        self.judged = self.processes.evaluated(self.model)
+        watched = decoder_of(self.judged).register_forward_pre_hook(self._abandon_when_asked)
         try:
-            with suppress(Abandoned):
-                self._evaluate()
+            self._evaluate()
+        except GaveUp:
+            pass
+        except Abandoned:
+            self.processes.give_up()
         finally:
             watched.remove()
+            self._hear()
 
     def _evaluate(self) -> None:
         at = self.at
-        before = time.monotonic()
-        figures = self.task.evaluate(self.model, "valid", limit=self.config.watching.evaluate_tokens)
-        spent = time.monotonic() - before
+        self._hear()
+        before = self.now
+        with shared_by(self.processes.others):
+            figures = self.task.evaluate(self.judged, "valid", limit=self.config.watching.evaluate_tokens)
+        if not self.processes.finished():
+            raise GaveUp
+        self._hear()
+        spent = self.now - before
         at.looked = at.step
-        self.reserve = self._reserve(spent, figures["tokens"])
+        self.reserve = self.processes.first(lambda: self._reserve(spent, figures["tokens"]))
         if at.step == 0:
             self.needs = self._needs(spent, figures["tokens"])
         score = figures[self.task.criterion]
@@ -207,7 +215,7 @@ class Loop:
         better, best = kept and score < at.best, kept and score <= at.best  # of equal ones the later: trained longer
         if best:
             at.best, at.best_step = score, at.step
-            self.run.write_tensors("model.safetensors", self.model.state_dict())
+            self.run.write_tensors("model.safetensors", self.processes.whole(self.model.state_dict()))
         at.stale = 0 if better else at.stale + 1
         if at.stale and self.config.optimiser.schedule == "plateau" and at.stale % PLATEAU_PATIENCE == 0:
             at.plateau *= PLATEAU_CUT
@@ -225,7 +233,7 @@ class Loop:
         """Seconds that a last evaluation and the figures on all held-out data will take, from the speed of this one."""
         left = sum(map(self.task.size, self.task.held_out()))
         most = math.inf if self.plan.time is None else WRITING * self.plan.time
-        return 1.5 * spent * left / max(tokens, 1) + min(1.5 * self.task.more_seconds(self.model), most) + spent + 0.5
+        return 1.5 * spent * left / max(tokens, 1) + min(1.5 * self.task.more_seconds(self.judged), most) + spent + 0.5
 
     def _needs(self, spent: float, tokens: float) -> float:
         """Seconds up to a second evaluation and the figures at the end, from the speed of the first evaluation."""
@@ -240,29 +248,18 @@ class Loop:
         if self.at.step > 0 and (not self.sound or self.at.guard.skipped):
             return
         self.at.target = self.at.step if target else self.at.target
-        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        tensors |= {f"optimiser.{name}": value for name, value in self.optimiser.export().items()}
-        carried, structure = flatten(self.state)
-        tensors |= {f"state.{name}": value for name, value in carried.items()}
-        facts = {**vars(self.at), "guard": self.at.guard.state(), "best": _finite(self.at.best)}
+        tensors, structure = saved(self.processes, self.model, self.optimiser, self.state)
+        facts = self.at.facts()
         facts |= {"plan": self.plan.state(), "structure": structure, "running": self.running, "reserve": self.reserve}
         facts["metrics_bytes"] = self.run.metrics_bytes()
         self.events.flush()  # before, so that a checkpoint is never ahead of the curves
         self.checkpoints.save(self.at.step, tensors, facts, self.at.target)
-        self.saved, self.saved_step = time.monotonic(), self.at.step
+        self.saved, self.saved_step = self.now, self.at.step
 
     def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        def part(prefix: str) -> dict[str, Tensor]:
-            return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}
-
-        structure = facts["structure"]
-        state = None if structure is None else unflatten(part("state."), structure, self._some_state())
-        self.model.load_state_dict(part("model."))
-        self.optimiser.restore(part("optimiser."))
-        self.state = states.to(state, self.config.device)
-        known = {name: facts[name] for name in vars(Position()) if name in facts and name not in ("guard", "best")}
-        best = math.inf if facts["best"] is None else facts["best"]
-        self.at = Position(**known, best=best, guard=Guard(**facts["guard"]))
+        self.state = restored(self.processes, self.model, self.optimiser, tensors, facts["structure"], self._some_state)
+        self.state = states.to(self.state, self.config.device)
+        self.at = Position.of(facts)
         self.plan.restore(facts["plan"])
         if (at := self.at).step:  # an evaluation may come before the next step
             own = self.config.optimiser, at.step - 1, self.plan.horizon, at.plateau, at.guard.scale
@@ -273,7 +270,7 @@ class Loop:
     def _some_state(self) -> State:
         """A state of the form that this model carries: what a batch leaves behind. Its values mean nothing."""
         with torch.no_grad(), autocast(self.config):
-            self._forward(self.sampler.batch(0).to(self.config.device))
+            self._forward(self.processes.own(self.sampler.batch(0))[0].to(self.config.device))
         return self.state
 
     def resume(self) -> None:
@@ -294,23 +291,31 @@ class Loop:
         self.saved_step = self.at.step
         for text in found.notes:
             self._note(found.step, text)
-        self.started = time.monotonic() - self.at.elapsed
+        self.now = time.monotonic()
+        self.started = self.now - self.at.elapsed
         self.progress.say(f"resuming at step {self.at.step}")
 
     # ---- the whole
 
-    def left(self) -> float:
+    def left(self, now: float | None = None) -> float:
         """Seconds of a time budget that are left for training."""
-        return math.inf if self.plan.time is None else self.plan.time - self.reserve - self.used()
+        used = self.used() if now is None else now - self.started
+        return math.inf if self.plan.time is None else self.plan.time - self.reserve - used
 
     def used(self) -> float:
         """Seconds of the budget that are used."""
-        return time.monotonic() - self.started
+        return self.now - self.started
+
+    def _hear(self) -> None:
+        """What time it is and whether anybody asks to stop: what is decided by either is decided alike everywhere."""
+        self.now, self.asked = self.processes.heard(time.monotonic(), self.stop.asked)
 
     def train(self) -> None:
         """Run to the end of the budget; raises Interrupted after saving when asked to stop."""
-        self.saved = time.monotonic()
-        begun = time.monotonic() - self.at.training
+        self.started = self.processes.first(lambda: self.started)
+        self._hear()
+        self.saved = self.now
+        begun = self.now - self.at.training
         self.model.train()
         if self.frozen.fixed:
             self.progress.say(self.frozen.words())
@@ -321,10 +326,11 @@ class Loop:
                     self._look_and_save()
                 while not self.plan.done(self.at.step, self.left()):
                     loss = self._step()
+                    self._hear()
                     if math.isfinite(loss):
                         self.running.append(loss)
                         self.events.note(self.at.step, {"train/loss": loss})
-                    self.at.elapsed, self.at.training = self.used(), time.monotonic() - begun
+                    self.at.elapsed, self.at.training = self.used(), self.now - begun
                     self.plan.settle(self.at.step, self.at.training, self.left())
                     if self._look_and_save():
                         break
@@ -336,12 +342,14 @@ class Loop:
                     self._look()
                 if self.saved_step != self.at.step:
                     self.save()
+                self._hear()
                 self._leave_if_asked()
                 if not math.isfinite(self.at.best):
                     raise self._diverged()
             finally:
                 self.progress.end()
                 self.events.close()
+        self._hear()
         self._leave_if_asked()  # by a signal since the last look
 
     def _not_trained(self) -> NotTrained:
@@ -368,14 +376,14 @@ class Loop:
         if due := self._due():
             self._look()
         owed = at.step - at.target > self.config.watching.evaluate_every  # one was left out
-        if self.stop.asked or due or owed or time.monotonic() - self.saved > self.config.watching.save_every:
+        if self.asked or due or owed or self.now - self.saved > self.config.watching.save_every:
             self.save(target=at.looked == at.step if due else owed)
         self._leave_if_asked()
         patience = self.config.budget.patience
         return patience is not None and at.stale >= patience
 
     def _leave_if_asked(self) -> None:
-        if self.stop.asked:
+        if self.asked:
             saved = "saved" if self.saved_step == self.at.step else f"the last checkpoint is of step {self.saved_step}"
             raise stopped(f"stopped at step {self.at.step} and {saved}", self.run.path, self.config)
 
@@ -386,7 +394,3 @@ class Loop:
         share = at.step / total if total else 0.0
         left = (total - at.step) * at.training / at.step if total and at.step else None
         self.progress.step(share, loss, speed, left)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

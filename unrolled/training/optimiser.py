@@ -6,7 +6,7 @@ first step of a small run (docs/decisions/0023). These do the same arithmetic to
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -42,6 +42,10 @@ class Ladder(NamedTuple):
 FLAT = Ladder()
 
 
+def _all(tensor: Tensor) -> Tensor:
+    return tensor
+
+
 class Optimiser:
     """What SGD and AdamW share; decay acts on matrices only, because a decayed bias has no meaning."""
 
@@ -50,7 +54,9 @@ class Optimiser:
     copies: ClassVar[int]
     """how many numbers a weight costs: itself, its gradient, what is remembered of it"""
 
-    def __init__(self, model: nn.Module, settings: Settings, start: Start | None = None) -> None:
+    def __init__(
+        self, model: nn.Module, settings: Settings, start: Start | None = None, own: Callable[[Tensor], Tensor] = _all
+    ) -> None:
         deep = depths(model)
         trained = [(p, deep[name]) for name, p in model.named_parameters() if p.requires_grad]
         trained.sort(key=lambda each: each[0].dim() < 2)  # matrices first, each kind in its order
@@ -60,6 +66,8 @@ class Optimiser:
         self.shares = [1.0] * len(trained)
         """of the rate that each weight moves with; 0: it is not trained yet"""
         self.settings, self.rate = settings, settings.lr
+        self.own = own
+        """of a weight or its gradient, what is moved here: all, or the part of this process"""
         self.memory: dict[int, dict[str, Tensor]] = {}
         """what is remembered of a weight, by its number; nothing before its first gradient"""
 
@@ -79,6 +87,10 @@ class Optimiser:
         """Move all weights that have a gradient."""
         raise NotImplementedError
 
+    def weights_of(self, memory: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The weight that each exported tensor belongs to, but for those that have no shape of their own."""
+        return {name: self.weights[int(name.split(".", 1)[0])] for name, value in memory.items() if value.dim()}
+
     def decay(self, weight: Tensor) -> float:
         return self.settings.weight_decay if weight.dim() >= 2 else 0.0
 
@@ -90,7 +102,8 @@ class Optimiser:
         """The memory of an optimiser of the same kind for the same weights."""
         self.memory = {}
         for number in {int(key.split(".", 1)[0]) for key in tensors}:
-            weight, own = self.weights[number], {name: tensors[f"{number}.{name}"] for name in self.keeps}
+            weight = self.own(self.weights[number])
+            own = {name: tensors[f"{number}.{name}"] for name in self.keeps}
             for name, value in own.items():
                 single = name == "step"
                 if value.shape != (() if single else weight.shape):
@@ -114,9 +127,10 @@ class AdamW(Optimiser):
         moved: dict[tuple[torch.device, torch.dtype, float, float], list[list[Tensor]]] = {}
         for i, weight in enumerate(self.weights):
             if weight.grad is not None:
-                t, m, v = self._remembered(i, weight)
+                own = self.own(weight)
+                t, m, v = self._remembered(i, own)
                 group = (weight.device, weight.dtype, self.decay(weight), self.shares[i])
-                moved.setdefault(group, []).append([weight, weight.grad, t, m, v])
+                moved.setdefault(group, []).append([own, self.own(weight.grad), t, m, v])
         b1, b2 = self.settings.betas
         for (_, _, decay, share), columns in moved.items():
             weights, gradients, ts, ms, vs = ([*column] for column in zip(*columns))
@@ -148,13 +162,14 @@ class SGD(Optimiser):
         for i, weight in enumerate(self.weights):
             if weight.grad is None:
                 continue
-            decay = self.decay(weight)
-            g = weight.grad.add(weight, alpha=decay) if decay else weight.grad
+            decay, share = self.decay(weight), self.shares[i]
+            weight, g = self.own(weight), self.own(weight.grad)
+            g = g.add(weight, alpha=decay) if decay else g
             if i in self.memory:
                 u = self.memory[i]["momentum_buffer"].mul_(MOMENTUM).add_(g)
             else:
                 u = self.memory.setdefault(i, {"momentum_buffer": g.clone()})["momentum_buffer"]
-            weight.add_(g.add(u, alpha=MOMENTUM), alpha=-self.rate * self.shares[i])
+            weight.add_(g.add(u, alpha=MOMENTUM), alpha=-self.rate * share)
 
 
 OPTIMISERS: dict[str, type[Optimiser]] = {"adamw": AdamW, "sgd": SGD}

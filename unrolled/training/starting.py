@@ -22,7 +22,8 @@ from unrolled.core.task import Task, Vocabulary
 from unrolled.core.taught import Taught
 from unrolled.runs import parts
 from unrolled.runs.build import make_task
-from unrolled.runs.config import RunConfig, flat
+from unrolled.runs.config import RunConfig
+from unrolled.runs.keys import flat
 from unrolled.runs.run import Run, load
 from unrolled.runs.storage import manifest
 from unrolled.runs.storage.checkpoint import Checkpoints

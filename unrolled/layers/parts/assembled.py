@@ -26,6 +26,13 @@ from unrolled.layers.readouts.last import Last
 from unrolled.layers.readouts.mean import Mean, RunningMean
 
 
+def watched(module: nn.Module, *given: Any) -> None:
+    """Tell who watches the calls of a module of one of another name; torch's own hooks of that do not listen here."""
+    others = module._forward_pre_hooks_with_kwargs
+    for watching in [hook for number, hook in module._forward_pre_hooks.items() if number not in others]:
+        watching(module, given)
+
+
 class Decoder(Causal):
     """y_t = head(body(embedding(x_t), state)); `before` and `behind` the body stand layers without weights."""
 
@@ -62,8 +69,7 @@ class Decoder(Causal):
     def at(self, x: Tensor, places: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         """y [B, K, D'] at places [B, K]: the head is computed there alone, and of a body that has a shorter way to one
         place no more than that needs, which gives no state."""
-        for watching in [*self._forward_pre_hooks.values()]:  # as for any other call
-            watching(self, (x, state))
+        watched(self, x, state)
         if self.embedding is not None:
             x = self.embedding(x)
         for layer in self.before:
@@ -162,8 +168,7 @@ class Reader(Encoder):
     def at(self, x: Tensor, places: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """y [B, K, D'] of the positions `places` [B, K]: the head is computed there alone. Of a model that answers once
         for the whole, that."""
-        for watching in [*self._forward_pre_hooks.values()]:  # as for any other call
-            watching(self, (x, mask))
+        watched(self, x, mask)
         if self.readout is not None:
             return self(x, mask)
         if self.embedding is None and self.head is None and isinstance(self.body, Selective):
