@@ -10,7 +10,7 @@ between parts has no weights, so what stands there changes no name. A part may b
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
