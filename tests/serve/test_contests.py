@@ -176,6 +176,7 @@ def patient(served: Callable[..., Any]) -> Iterator[httpx.Client]:
         yield client
 
 
+@pytest.mark.long
 def test_exports_are_offered_or_refused_with_the_reason(patient: httpx.Client) -> None:
     client = patient
     for run in ("next-token", "word-vectors"):
