@@ -75,7 +75,6 @@ def _rooms(browser: Browser, address: str, data: Mapping[str, Path]) -> None:
     browser.until(f"document.querySelector('progress[max]') && {passed} > {UNDER_WAY}", 600)
     keep(browser, "race")
     browser.until("document.querySelector('#try')", 600)
-    keep(browser, "verdict")
     browser.visit(f"{address}/#/take")
     browser.until("document.querySelectorAll('#room .panel').length > 2", 120)
     keep(browser, "take")
