@@ -10,7 +10,7 @@ from typing import IO, Any
 from weakref import WeakKeyDictionary
 
 from unrolled.core import discover
-from unrolled.core.opening import DATA, open_regular, read_bytes
+from unrolled.core.opening import open_regular
 from unrolled.exports.tools.exporting import export, reasons
 from unrolled.runs.run import Run
 from unrolled.runs.selection import run_at
@@ -79,9 +79,10 @@ def exported(run: Run, target: str) -> tuple[str, bytes]:
     with tempfile.TemporaryDirectory() as folder:
         spec = discover.export(target)
         written = export(run, target, Path(folder) / f"{run.path.resolve().name}{spec.suffix}")
-        if len(written.files) == 1:
-            return spec.suffix, read_bytes(written.files[0], DATA)
-        packed = Path(folder) / "all.zip"
-        with packed.open("wb") as to:
-            _pack(list(written.files), Path(folder), run.path.resolve().name, to)
-        return ".zip", read_bytes(packed, DATA)
+        made = written.files[0]
+        if len(written.files) > 1:
+            made = Path(folder) / "all.zip"
+            with made.open("wb") as to:
+                _pack(list(written.files), Path(folder), run.path.resolve().name, to)
+        with open_regular(made, within=Path(folder)) as file:
+            return made.suffix, file.read()

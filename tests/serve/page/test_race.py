@@ -107,8 +107,11 @@ def test_a_run_is_taken_as_zip_and_page(browser: Browser, address: str, tmp_path
     browser.value("document.querySelectorAll('.message.good').forEach(each => each.remove())")
     browser.value("[...document.querySelectorAll('.panel')].find(e => e.textContent.startsWith('page')).id = 'page'")
     browser.click("#page button")
-    browser.until("document.querySelector('#page').textContent.includes('next-token.html')", 90)
-    assert (tmp_path / "next-token.zip").stat().st_size > 1000
+    browser.until("(document.querySelector('#page .message.good') || {}).textContent", 90)
+    saved = [tmp_path / f"next-token{suffix}" for suffix in (".zip", ".html")]
+    while not all(file.exists() for file in saved):
+        browser.value("new Promise(resolve => setTimeout(resolve, 100))")
+    assert all(file.stat().st_size > 1000 for file in saved)
     assert browser.outside(address) == []
 
 
