@@ -97,7 +97,7 @@ def tried(browser: Browser, address: str, one: str, other: str) -> None:
     browser.until("document.querySelector('.positions button')", 120)
     browser.type(".input textarea", PROMPT)
     browser.click("button.main")
-    browser.until("document.querySelector('.positions').textContent.startsWith('␣The')", 120)
+    browser.until("(document.querySelector('.positions') || document.head).textContent.includes('import')", 120)
     for position in LOOKED_AT:
         browser.click(f".positions button:nth-of-type({position})")
     keep(browser, "inside")
