@@ -169,7 +169,16 @@ def test_a_run_that_is_too_large_is_not_packed(served: Callable[..., Any]) -> No
         zipped(RUNS / "next-token", "next-token", 1000)
 
 
-def test_exports_are_offered_or_refused_with_the_reason(client: httpx.Client) -> None:
+@pytest.fixture
+def patient(served: Callable[..., Any]) -> Iterator[httpx.Client]:
+    """A server that gives a request as long as an export may need on a machine that is busy."""
+    with served([RUNS], seconds=250) as address, httpx.Client(base_url=address, timeout=250) as client:
+        yield client
+
+
+@pytest.mark.long
+def test_exports_are_offered_or_refused_with_the_reason(patient: httpx.Client) -> None:
+    client = patient
     for run in ("next-token", "word-vectors"):
         told = {each["target"]: each["why_not"] for each in client.get(f"/runs/{run}/exports").json()["targets"]}
         assert told == reasons(unrolled.load(RUNS / run))
@@ -179,6 +188,9 @@ def test_exports_are_offered_or_refused_with_the_reason(client: httpx.Client) ->
     answer = client.post("/runs/next-token/exports/page", json={})
     assert answer.status_code == 200 and answer.content.startswith(b"<!doctype html>")
     assert answer.headers["Content-Disposition"] == 'attachment; filename="next-token.html"'
+    answer = client.post("/runs/next-token/exports/torch", json={})  # code and weights
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="next-token.zip"'
+    assert len(zipfile.ZipFile(io.BytesIO(answer.content)).namelist()) == 2
 
 
 @pytest.mark.long

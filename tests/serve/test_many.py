@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -50,19 +51,20 @@ VALUES: list[Any] = [None, True, 0, -1, 1e30, 2**62, "", "a", "\u0000", "<b>", [
 def test_random_requests_are_never_a_failure_of_the_server(client: httpx.Client, requests: int) -> None:
     random.seed(1)
     told = client.get("/openapi.json").json()
-    paths = [(path, next(iter(told["paths"][path]))) for path in told["paths"]]
+    paths = [(path, method) for path in told["paths"] for method in told["paths"][path] if "/exports" not in path]
     runs = client.get("/runs").json()["runs"]
     for _ in range(requests):
         path, method = random.choice(paths)
         body: dict[str, Any] = {}
         if "requestBody" in told["paths"][path][method]:
-            schema = told["paths"][path][method]["requestBody"]["content"]["application/json"]["schema"]
+            schema = told["paths"][path][method]["requestBody"]["content"].get("application/json", {}).get("schema", {})
             names = list(schema.get("properties", {}))
             body = {name: random.choice(VALUES) for name in random.sample(names, min(len(names), random.randint(0, 3)))}
             body |= {name: random.choice(VALUES) for name in schema.get("required", []) if random.random() < 0.9}
             if "model" in schema.get("required", []):
                 body["model"] = random.choice(runs)
-        place = path.replace("{run}", random.choice(runs)).replace("{session}", "none")
+        place = path.replace("{run}", random.choice(runs))
+        place = re.sub(r"\{\w+\}", "none", place)
         answer = client.request(method.upper(), place, json=body)
         assert answer.status_code < 500, (method, place, json.dumps(body)[:500], answer.text)
         assert answer.status_code < 400 or len(answer.content) < 4000

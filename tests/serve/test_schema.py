@@ -47,7 +47,8 @@ def _try(address: str, wanted: Callable[[str], bool]) -> None:
                 nonlocal tried
                 tried += 1
                 answer = case.call(base_url=address, timeout=60)
-                assert answer.status_code < 500, (case.method, case.path, case.body, answer.text)
+                late = answer.status_code == 504 and operation.path.endswith(SLOW)
+                assert answer.status_code < 500 or late, (case.method, case.path, case.body, answer.text)
                 assert answer.status_code < 400 or len(answer.content) < 4000
 
             no_failure()

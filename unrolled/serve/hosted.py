@@ -27,7 +27,7 @@ class Hosted:
 
     def __init__(self, places: Mapping[str, Place], limits: Limits, counted: Counted, own_file: str | None) -> None:
         self.places, self.limits, self.counted = dict(places), limits, counted
-        self._own_file = own_file
+        self.own_file = own_file
         self.look: Callable[[], Mapping[str, Place]] | None = None  # for runs that have come since, where any may
         self._workers: OrderedDict[str, Worker] = OrderedDict()  # the one that was used last is the last
         self.held: Callable[[str], int] = lambda _: 0  # sessions of a run, which is not put away meanwhile
@@ -79,7 +79,7 @@ class Hosted:
 
     def _load(self, place: Place) -> Run:
         with _loading:
-            run = load(place.path, own_file=own_file_for(place.path, self._own_file))
+            run = load(place.path, own_file=own_file_for(place.path, self.own_file))
         write("loaded", run=place.name)
         return run
 

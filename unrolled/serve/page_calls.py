@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -13,7 +12,6 @@ from pydantic import Field
 from unrolled.core import discover
 from unrolled.core.config import Config
 from unrolled.core.errors import UsageError
-from unrolled.runs.run import Run
 from unrolled.serve import taken
 from unrolled.serve.addresses import add, while_connected
 from unrolled.serve.body import read_body
@@ -134,24 +132,19 @@ def add_taking(app: FastAPI, hosted: Hosted) -> None:
             raise cannot_keep(error, place.path) from None
         return StreamingResponse(pieces, media_type="application/zip", headers=_named(f"{place.name}.zip"))
 
+    exports = taken.Exports(hosted.limits, hosted.own_file)
+
     async def targets(request: Request) -> Response:
-        name = hosted.require(request.path_params["run"]).name
-        job = hosted.ask(name, lambda run: iter([taken.targets(run)]))
-        (found,) = await while_connected(request, job.all(), job)
-        return JSONResponse({"targets": found})
+        place = hosted.require(request.path_params["run"])
+        return JSONResponse({"targets": await while_connected(request, exports.targets(place), _Work())})
 
     async def export(request: Request) -> Response:
-        name, target = hosted.require(request.path_params["run"]).name, request.path_params["target"]
+        place, target = hosted.require(request.path_params["run"]), request.path_params["target"]
         await read_body(request, hosted.limits)
         if target not in discover.exports.names():
             raise Refused(404, f"there is no target '{target[:60]}' of exports", "not_found")
-
-        def made(run: Run) -> Iterator[Any]:
-            yield taken.exported(run, target)
-
-        job = hosted.ask(name, made)
-        ((suffix, content),) = await while_connected(request, job.all(), job)
-        return Response(content, media_type="application/octet-stream", headers=_named(f"{name}{suffix}"))
+        suffix, content = await while_connected(request, exports.made(place, target), _Work())
+        return Response(content, media_type="application/octet-stream", headers=_named(f"{place.name}{suffix}"))
 
     add(app, "GET", "/runs/{run}/zip", "The run directory as a zip file.", zipped)
     add(app, "GET", "/runs/{run}/exports", "Where the run can be exported to, or why not.", targets)

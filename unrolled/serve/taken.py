@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
-from weakref import WeakKeyDictionary
 
 from unrolled.core import discover
 from unrolled.core.opening import open_regular
-from unrolled.exports.tools.exporting import export, reasons
-from unrolled.runs.run import Run
 from unrolled.runs.selection import run_at
 from unrolled.runs.storage.atomic import is_temp
 from unrolled.runs.storage.locks import LOCK
-from unrolled.serve.refused import Refused
+from unrolled.serve import orders
+from unrolled.serve.found import Place
+from unrolled.serve.limits import Limits
+from unrolled.serve.refused import Refused, busy
 
 LEFT_OUT = ("checkpoints", "exports", "tensorboard", LOCK)  # what only resuming and watching needs
 CHUNK = 2**18
@@ -60,29 +61,43 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
             yield chunk
 
 
-_known: WeakKeyDictionary[Run, list[dict[str, Any]]] = WeakKeyDictionary()  # to find out takes seconds
+class Exports:
+    """Exports of runs, one at a time, each in a process beside the server."""
+
+    def __init__(self, limits: Limits, own_file: str | None) -> None:
+        self._limits, self._own_file = limits, own_file
+        self._known: dict[Place, list[dict[str, Any]]] = {}  # to find out takes seconds
+        self._busy = asyncio.Lock()
+
+    async def targets(self, place: Place) -> list[dict[str, Any]]:
+        """Where a run can be exported to, or why not."""
+        if place not in self._known:
+            self._known[place] = await self._done(place, {"do": "targets"})
+        return self._known[place]
+
+    async def made(self, place: Place, target: str) -> tuple[str, bytes]:
+        """The file of an export and the end of its name; several files are packed together."""
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / f"{place.name}{discover.export(target).suffix}"
+            files = await self._done(place, {"do": "export", "target": target, "out": str(out)})
+            return await asyncio.to_thread(_content, [Path(file) for file in files], Path(folder), place.name)
+
+    async def _done(self, place: Place, order: dict[str, Any]) -> Any:
+        if self._busy.locked():
+            raise busy("another run is being exported")
+        async with self._busy:
+            order |= {"run": str(place.path), "own_file": self._own_file}
+            answer = await orders.done(order, self._limits.seconds)
+        if "error" in answer:
+            raise orders.refusal(answer, str(answer["error"]).replace(str(run_at(place.path)), place.name))
+        return answer["done"]
 
 
-def targets(run: Run) -> list[dict[str, Any]]:
-    """Where a run can be exported to, or why not."""
-    if run not in _known:
-        _known[run] = [
-            {"target": name, "summary": spec.summary, "suffix": spec.suffix, "why_not": why}
-            for name, why in reasons(run).items()
-            for spec in [discover.export(name)]
-        ]
-    return _known[run]
-
-
-def exported(run: Run, target: str) -> tuple[str, bytes]:
-    """The file of an export and the end of its name; several files are packed together."""
-    with tempfile.TemporaryDirectory() as folder:
-        spec = discover.export(target)
-        written = export(run, target, Path(folder) / f"{run.path.resolve().name}{spec.suffix}")
-        made = written.files[0]
-        if len(written.files) > 1:
-            made = Path(folder) / "all.zip"
-            with made.open("wb") as to:
-                _pack(list(written.files), Path(folder), run.path.resolve().name, to)
-        with open_regular(made, within=Path(folder)) as file:
-            return made.suffix, file.read()
+def _content(files: list[Path], folder: Path, name: str) -> tuple[str, bytes]:
+    made = files[0]
+    if len(files) > 1:
+        made = folder / "all.zip"
+        with made.open("wb") as to:
+            _pack(files, folder, name, to)
+    with open_regular(made, within=folder) as file:
+        return made.suffix, file.read()

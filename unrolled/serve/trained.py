@@ -6,9 +6,6 @@ Imports no torch.
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,13 +14,14 @@ from typing import Any
 
 from unrolled.core import discover
 from unrolled.core.config import Config
-from unrolled.core.errors import DataError, Interrupted, OutOfMemory, UsageError
-from unrolled.core.opening import ONLY_IN
+from unrolled.core.errors import Interrupted, UsageError
 from unrolled.runs.config import full_keys
 from unrolled.runs.storage.directory import first_free
 from unrolled.runs.trust import is_path
+from unrolled.serve import orders
 from unrolled.serve.limits import Limits
 from unrolled.serve.log import write
+from unrolled.serve.orders import Process
 from unrolled.serve.refused import Refused, busy, shortened
 from unrolled.serve.uploads import Upload, Uploads, cannot_keep, without_places
 
@@ -31,7 +29,6 @@ FOLDER = "comparisons"
 LEAST = 5.0  # seconds of a comparison
 MOST_SETTINGS, LONGEST = 16, 200  # of a request, and characters of a value
 LEAVING = 20.0  # seconds that a comparison may need to save when the server ends
-ANSWER = 16 * 2**20  # bytes of an answer
 GROUPS = ("data", "files", "task_settings")
 
 
@@ -42,7 +39,7 @@ class Started:
     name: str
     folder: Path
     upload: Upload
-    process: asyncio.subprocess.Process | None = None
+    process: Process | None = None
     stopping: bool = False
     error: str | None = None
 
@@ -68,18 +65,9 @@ class Trained:
             raise busy("another file is being looked at")
         order = {"do": "describe", "data": str(upload.path), **_checked(task, settings)}
         async with self._looking:
-            process = await self._begin(order, upload)
-            try:
-                async with asyncio.timeout(self._limits.seconds):
-                    answer = await _answer(process)
-            except TimeoutError:
-                raise Refused(
-                    504, f"the file was not read within {self._limits.seconds:g} seconds", "timeout"
-                ) from None
-            finally:
-                _end(process, force=True)
+            answer = await orders.done(order, self._limits.seconds, upload.path.parent)
         if "error" in answer:
-            raise _refusal(answer, self.uploads)
+            raise self._refusal(answer)
         return dict(without_places(answer["done"], self.uploads.folder))
 
     async def start(
@@ -116,7 +104,7 @@ class Trained:
         self.uploads.used = [started.upload.path]
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            started.process = await self._begin(order, started.upload)
+            started.process = await orders.begin(order, started.upload.path.parent)
         except OSError as error:
             del self.started[started.name]
             raise cannot_keep(error, self.folder) from None
@@ -126,29 +114,19 @@ class Trained:
         task.add_done_callback(self._tasks.discard)
         return started
 
-    async def _begin(self, order: Mapping[str, Any], upload: Upload) -> asyncio.subprocess.Process:
-        """A process at work on an order, which opens no other file than that one."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "unrolled.serve.aside", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL, start_new_session=True, limit=ANSWER,
-            env=os.environ | {ONLY_IN: str(upload.path.parent.resolve())},
-        )  # fmt: skip
-        assert process.stdin is not None
-        with suppress(ConnectionError):
-            process.stdin.write(json.dumps(order).encode())
-            await process.stdin.drain()
-            process.stdin.close()
-        return process
-
-    async def _watch(self, started: Started, process: asyncio.subprocess.Process) -> None:
+    async def _watch(self, started: Started, process: Process) -> None:
         """Until it ends."""
         try:
-            answer = await _answer(process)
+            answer = await orders.answer_of(process)
             if answer.get("code", 0) not in (0, Interrupted.exit_code):
-                started.error = _refusal(answer, self.uploads).message
+                started.error = self._refusal(answer).message
         finally:
             started.process, started.stopping, self.uploads.used = None, False, ()
             write("comparison", state="ended", code=process.returncode)
+
+    def _refusal(self, answer: orders.Answer) -> Refused:
+        """An error about a file that its reader knows by its name."""
+        return orders.refusal(answer, without_places(str(answer["error"]), self.uploads.folder))
 
     def stop(self, name: str) -> None:
         """Ask a comparison to save and end."""
@@ -167,28 +145,11 @@ class Trained:
             await asyncio.wait(self._tasks, timeout=LEAVING)
 
 
-async def _answer(process: asyncio.subprocess.Process) -> dict[str, Any]:
-    assert process.stdout is not None
-    data = await process.stdout.read()
-    code = await process.wait()
-    try:
-        return dict(json.loads(data))
-    except ValueError:
-        killed = "its process was killed, most likely because it ran out of memory"
-        return {"error": killed if code == -9 else f"its process ended with exit code {code}", "code": code}
-
-
-def _end(process: asyncio.subprocess.Process, force: bool = False) -> None:
+def _end(process: Process) -> None:
+    """Ask a process to save and leave."""
     with suppress(ProcessLookupError):
         if process.returncode is None:
-            process.kill() if force else process.terminate()
-
-
-def _refusal(answer: Mapping[str, Any], uploads: Uploads) -> Refused:
-    """An error of another process, about a file that its reader knows by its name."""
-    text = without_places(str(answer["error"]), uploads.folder)
-    status = {UsageError.exit_code: 400, DataError.exit_code: 422, OutOfMemory.exit_code: 413}.get(answer["code"], 500)
-    return Refused(status, shortened(text))
+            process.terminate()
 
 
 def _checked(task: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a model writes while it is trained, for whoever watches: a few words, from nothing."""
+"""What a model writes while it is trained: a few words, from nothing."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def understood(browser: Browser, training: str, file: Path) -> None:
 def test_a_file_is_understood_before_anything_is_trained(browser: Browser, training: str, tmp_path: Path) -> None:
     understood(browser, training, table(tmp_path / "reviews.csv"))
     shown = browser.value(SHOWN)
-    assert "What was understood of reviews.csv" in shown and "Predict the class" in shown
+    assert "How reviews.csv will be parsed" in shown and "Predict the class" in shown
     assert "fine weather number 1" in shown and "not used" not in shown
     at_every_size(browser, training)
 

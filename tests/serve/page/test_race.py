@@ -97,17 +97,25 @@ def test_nothing_to_race_yet(browser: Browser, address: str) -> None:
     at_every_size(browser, address)
 
 
-def test_a_run_is_taken_as_zip_and_page(browser: Browser, address: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def patient() -> Iterator[str]:
+    """A server that gives a request as long as an export may need on a machine that is busy."""
+    with serving([RUNS], seconds=250) as address:
+        yield address
+
+
+def test_a_run_is_taken_as_zip_and_page(browser: Browser, patient: str, tmp_path: Path) -> None:
+    address = patient
     browser.downloads(tmp_path)
     browser.visit(f"{address}/#/take?run=next-token")
-    browser.until("document.querySelectorAll('#room .panel').length > 2", 60)
+    browser.until("document.querySelectorAll('#room .panel').length > 2", 250)
     at_every_size(browser, address)
     browser.click("button.main")
     browser.until("(document.querySelector('.message.good') || {}).textContent", 60)
     browser.value("document.querySelectorAll('.message.good').forEach(each => each.remove())")
     browser.value("[...document.querySelectorAll('.panel')].find(e => e.textContent.startsWith('page')).id = 'page'")
     browser.click("#page button")
-    browser.until("(document.querySelector('#page .message.good') || {}).textContent", 90)
+    browser.until("(document.querySelector('#page .message.good') || {}).textContent", 250)
     saved = [tmp_path / f"next-token{suffix}" for suffix in (".zip", ".html")]
     while not all(file.exists() for file in saved):
         browser.value("new Promise(resolve => setTimeout(resolve, 100))")
@@ -115,9 +123,9 @@ def test_a_run_is_taken_as_zip_and_page(browser: Browser, address: str, tmp_path
     assert browser.outside(address) == []
 
 
-def test_what_cannot_be_exported_has_a_reason(browser: Browser, address: str) -> None:
-    browser.visit(f"{address}/#/take?run=word-vectors")
-    browser.until("document.querySelectorAll('#room .panel').length > 2", 60)
+def test_what_cannot_be_exported_has_a_reason(browser: Browser, patient: str) -> None:
+    browser.visit(f"{patient}/#/take?run=word-vectors")
+    browser.until("document.querySelectorAll('#room .panel').length > 2", 250)
     assert "Not available for this run" in browser.value("document.querySelector('#room').innerText")
 
 

@@ -17,7 +17,7 @@ export async function mount(root, app) {
   const found = make("div");
   const stop = new AbortController();
   fill(root,
-    make("p", {}, "Choose a table, texts or series. You see how the file is understood before anything is trained. It stays on this server."),
+    make("p", {}, "Choose a table, texts or series. The page shows how the file will be parsed before anything is trained. It stays on this server."),
     dropZone(may, (file) => taken(file, found, app, may, stop.signal)), found);
   if (may.running) found.append(underWay(may.running));
   return () => stop.abort();
@@ -80,12 +80,12 @@ async function understood(sent, asked, place, app, may, signal, before = null) {
   };
   const now = {task: asked.task || null, settings: asked.settings || {}};
   fill(place,
-    make("h2", {}, `What was understood of ${sent.shown}`),
+    make("h2", {}, `How ${sent.shown} will be parsed`),
     make("p", {class: "verdict"}, `${summary(facts.task, may)} (${facts.task}`, facts.guessed ? `, because ${facts.guessed}` : "", ")"),
     choices(facts, may, now, again), trouble,
     columns(facts), examples(facts), splits(facts), notes(facts),
     starting(sent, facts, now, app, may));
-  app.announce(`Understood as ${facts.task}`);
+  app.announce(`Parsed for the task ${facts.task}`);
 }
 
 function summary(task, may) {

@@ -24,7 +24,7 @@ export async function mount(root, app) {
     taking(app, "Download as zip", `/runs/${encodeURIComponent(name)}/zip`, null, "main"),
     make("pre", {}, `unrolled serve ${name}\nunrolled.load("${name}")`),
     make("h2", {}, "For other programs"), files);
-  fill(files, make("p", {class: "note"}, "Looking which forms this run can have"), make("progress", {"aria-label": "Looking which forms this run can have"}));
+  fill(files, make("p", {class: "note"}, "Finding the forms that this run can have"), make("progress", {"aria-label": "Finding the forms that this run can have"}));
   const stop = new AbortController();
   offers(files, name, app, stop.signal);
   return () => stop.abort();
@@ -48,7 +48,7 @@ function taking(app, text, path, body, kind = null) {
   const said = make("div", {"aria-live": "polite"});
   const button = make("button", {type: "button", class: kind, onclick: async () => {
     button.disabled = true;
-    fill(said, make("p", {class: "note"}, "Being made"), make("progress", {"aria-label": "Being made"}));
+    fill(said, make("p", {class: "note"}, "Exporting"), make("progress", {"aria-label": "Exporting"}));
     try {
       fill(said, message(`${await app.api.download(path, body)} is in your downloads.`, "good"));
     } catch (error) { fill(said, message(error.message, "error")); }
