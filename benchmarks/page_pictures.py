@@ -97,7 +97,8 @@ def tried(browser: Browser, address: str, one: str, other: str) -> None:
     browser.until("document.querySelector('.positions button')", 120)
     browser.type(".input textarea", PROMPT)
     browser.click("button.main")
-    browser.until("(document.querySelector('.positions') || document.head).textContent.includes('import')", 120)
+    word = PROMPT.split()[1]
+    browser.until(f"(document.querySelector('.positions') || document.head).textContent.includes({word!r})", 120)
     for position in LOOKED_AT:
         browser.click(f".positions button:nth-of-type({position})")
     keep(browser, "inside")
