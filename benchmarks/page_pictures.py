@@ -23,6 +23,7 @@ TALLEST = 1150  # pixels of a picture
 COLOURS = 128  # of a picture: lines and letters need no more
 MINUTES, MODELS = 2.0, "gru,lstm,transformer,tcn"
 LETTERS, EVERY = 200_000, 4
+TRIED, PROMPT, LOOKED_AT = ("lstm", "transformer"), "The import statement", (2, 4)
 UNDER_WAY = 0.75  # share of the time after which the race is taken
 
 
@@ -75,9 +76,31 @@ def _rooms(browser: Browser, address: str, data: Mapping[str, Path]) -> None:
     browser.until(f"document.querySelector('progress[max]') && {passed} > {UNDER_WAY}", 600)
     keep(browser, "race")
     browser.until("document.querySelector('#try')", 600)
+    runs = browser.value("fetch('/runs').then(answer => answer.json()).then(found => found.runs)")
+    tried(browser, address, *[next(name for name in runs if f".{model}-" in name) for model in TRIED])
     browser.visit(f"{address}/#/take")
     browser.until("document.querySelectorAll('#room .panel').length > 2", 120)
     keep(browser, "take")
+
+
+def tried(browser: Browser, address: str, one: str, other: str) -> None:
+    """Two models that write, side by side, and what happens in the first."""
+    browser.visit(f"{address}/#/play?run={one}&run2={other}")
+    browser.until("document.querySelector('button.run')", 120)
+    browser.type(".input textarea", PROMPT)
+    browser.click("button.run")
+    browser.until("[...document.querySelectorAll('.result > .hint')].filter(e => e.textContent).length === 2", 120)
+    browser.click("button.token:nth-of-type(4)")
+    keep(browser, "play")
+    browser.visit(f"{address}/#/inside?run={one}")
+    browser.until("document.querySelector('.positions button')", 120)
+    browser.type(".input textarea", PROMPT)
+    browser.click("button.main")
+    word = PROMPT.split()[1]
+    browser.until(f"(document.querySelector('.positions') || document.head).textContent.includes({word!r})", 120)
+    for position in LOOKED_AT:
+        browser.click(f".positions button:nth-of-type({position})")
+    keep(browser, "inside")
 
 
 if __name__ == "__main__":

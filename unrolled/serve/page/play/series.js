@@ -3,7 +3,7 @@
 import {short, ticks} from "../draw.js";
 import {drawn, fill} from "../make.js";
 
-const SHOWN = 96;  // steps of the history
+const WIDE = 500, SHOWN = [36, 96];  // steps of the history, on a narrow and on a wide screen
 const PERCENT = [95, 80, 50];
 const BOX = {height: 300, left: 48, right: 10, top: 10, bottom: 28};
 
@@ -18,7 +18,7 @@ export function chart(host, options) {
   const svg = drawn("svg", {class: "series", tabindex: options.onchange ? 0 : null,
     role: options.onchange ? "slider" : "img", "aria-label": options.title, "aria-valuenow": 0});
   fill(host, svg);
-  const begin = () => Math.max(0, values.length - SHOWN);
+  const begin = () => Math.max(0, values.length - SHOWN[Number(width >= WIDE)]);
   const ahead = () => Math.max(0, ...forecasts.map((each) => each.result.forecast.length));
   const scales = () => {
     const seen = [...values.slice(begin()), ...forecasts.flatMap(({result}) => [
@@ -52,7 +52,7 @@ export function chart(host, options) {
       parts.push(drawn("line", {class: "grid", x1: BOX.left, x2: width - BOX.right, y1: y(v), y2: y(v)}),
         drawn("text", {x: BOX.left - 6, y: y(v) + 4, "text-anchor": "end"}, short(v)));
     }
-    for (const t of ticks(range.x0, range.x1, width > 500 ? 8 : 4)) parts.push(drawn("text", {x: x(t), y: BOX.height - 8, "text-anchor": "middle"}, short(t)));
+    for (const t of ticks(range.x0, range.x1, width >= WIDE ? 8 : 4)) parts.push(drawn("text", {x: x(t), y: BOX.height - 8, "text-anchor": "middle"}, short(t)));
     parts.push(forecasts.flatMap(fan).flat(2), drawn("path", {class: "curve history", d: path(history)}));
     if (options.onchange) {
       parts.push(history.filter(([, v]) => Number.isFinite(v)).map(([t, v]) => drawn("circle", {

@@ -8,6 +8,7 @@ import {editor} from "../play/editors.js";
 export const title = "Inside";
 
 const FIRST = ["attention", "surprise", "gates", "saliency", "gradients", "states", "energy", "overlap"];  // questions, in this order before others
+const POSITIONS = 64;  // that are looked at: the same for every question, whose targets are then the same
 const EDITED = new Set(["text", "words", "numbers", "pattern", "pen"]);  // forms that questions take as verbs do
 
 export async function mount(root, app) {
@@ -71,7 +72,7 @@ class Inside {
     try {
       const body = this.body();
       const inspected = new Inspected(this.positions, this.about.questions, async (question) =>
-        (await this.app.api.post(this.address + question, body, this.signal)));
+        (await this.app.api.post(this.address + question, {...body, length: POSITIONS}, this.signal)));
       await Promise.all([inspected.begin(), this.answer(body)]);
       if (visit === this.visit) this.app.announce(`${this.about.run} was looked into`);
     } catch (error) {
