@@ -171,7 +171,7 @@ def test_a_model_in_closed_form_is_not_searched(tmp_path: Path) -> None:
 
 @needs_optuna
 def test_a_search_in_which_all_fails_says_why(tmp_path: Path) -> None:
-    with pytest.raises(UnrolledError, match="no trial of this search was trained to the end .*batch_size"):
+    with pytest.raises(UnrolledError, match=r"no trial of this search was trained to the end .*batch_size"):
         tuned(tmp_path / "out", settings={"search": "batch_size=-5|-3", "trials": 2})
 
 
