@@ -171,8 +171,8 @@ def test_a_model_in_closed_form_is_not_searched(tmp_path: Path) -> None:
 
 @needs_optuna
 def test_a_search_in_which_all_fails_says_why(tmp_path: Path) -> None:
-    with pytest.raises(UnrolledError, match="no trial of this search was trained to the end"):
-        tuned(tmp_path / "out", settings={"search": "lr=1..90", "trials": 2, "model.dropout": 0.0, "lr": None})
+    with pytest.raises(UnrolledError, match=r"no trial of this search was trained to the end .*batch_size"):
+        tuned(tmp_path / "out", settings={"search": "batch_size=-5|-3", "trials": 2})
 
 
 @needs_optuna

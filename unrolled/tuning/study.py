@@ -97,8 +97,9 @@ class Study:
         trials and at which rung: that at which most are known together; None: at their end."""
         known = {rung: [each for each in self.trials() if rung in each.scores] for rung in (0, 1)}
         done = [each for each in self.trials() if each.value is not None]
-        rung = max(known, key=lambda rung: len(known[rung]))
-        values = {each.number: each.scores[rung] for each in known[rung]}
+        most = max(known, key=lambda rung: len(known[rung]))
+        rung: int | None = most
+        values = {each.number: each.scores[most] for each in known[most]}
         if len(done) >= len(values):
             rung, values = None, {each.number: float(each.value or 0.0) for each in done}
         if len(values) < FEWEST:
