@@ -271,6 +271,7 @@ def _work(
     run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, given: Given, crew: Crew | None
 ) -> Run:
     """All there is to do, stoppable at any moment."""
+    require_processes(config)
     try:
         known = trust.saved(run.path, config.versions.get("unrolled"), (Misused, NotTrained))
         told = known if given is None else nullcontext()
@@ -288,7 +289,6 @@ def _train(
     run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, given: Given, crew: Crew
 ) -> Run:
     resuming = given is None
-    require_processes(config)
     torch.set_num_threads(config.threads or torch.get_num_threads())
     cost.forget_peak()
     task, saved = build.make_task(config), _origin(run, config, resuming)
