@@ -207,7 +207,7 @@ def _free_name(config: RunConfig) -> Path:
 
 def _resume(
     path: Path, data: Any, own_file: str | Path | None, again: Mapping[str, Any], shown: Progress, started: float,
-    asked: int | None, crew: Crew | None,
+    asked: Any, crew: Crew | None,
 ) -> Run:  # fmt: skip
     run = RunDirectory.open(path)
     config = config_in(run)
