@@ -225,7 +225,8 @@ def _resume(
     config = _named_again(run, config, again)
     if (n := number_of(asked or (config.processes if crew is None else None), launched())) != config.processes:
         shown.say(f"note: processes were {config.processes} and are {n}; last digits may differ")
-        config = config.model_copy(update={NAME: n, "shard": config.shard and n > 1})
+        own = config.optimiser.updated({"shard": config.optimiser.shard and n > 1})
+        config = config.model_copy(update={NAME: n, "optimiser": own})
     if own_device(config.device) != config.device:
         new = f"start a new run with its weights by {option('from_run', path)}"
         raise DataError(
