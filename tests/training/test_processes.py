@@ -5,7 +5,9 @@ Threads stand for processes here; that real ones do the same is in test_processe
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,11 +17,12 @@ import pytest
 import torch
 from torch import Tensor
 
+import unrolled
 from tests.small import DATA, QUICK
 from tests.thorough import every
 from tests.training.side_by_side import together
 from unrolled.core.batch import Batch
-from unrolled.core.errors import Interrupted
+from unrolled.core.errors import Interrupted, UsageError
 from unrolled.core.ledger import Ledger
 from unrolled.core.sharing import shared_by
 from unrolled.core.state import leaves
@@ -28,10 +31,11 @@ from unrolled.runs import build, parts
 from unrolled.runs.config import RunConfig
 from unrolled.runs.storage.directory import RunDirectory
 from unrolled.training.api import configure
+from unrolled.training.batches import sampler_of
 from unrolled.training.finishing import measured
 from unrolled.training.loop import Loop
 from unrolled.training.many import Many
-from unrolled.training.processes import One, Processes
+from unrolled.training.processes import One, Processes, require_gradients, require_rows
 from unrolled.training.progress import Quiet
 from unrolled.training.writers import Unwritten
 
@@ -234,3 +238,42 @@ def test_a_process_that_no_row_is_left_for_changes_nothing() -> None:
     shares = together(4, lambda many: many.own(batch))
     assert [counts for _, counts in shares] == [False, True, True, True]
     assert torch.equal(torch.cat([own.x for own, counts in shares if counts]), batch.x)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"processes": 3}, "3 processes cannot share batches of 32 rows equally: use batch_size=30 or batch_size=33"),
+        ({"processes": 40}, "40 processes cannot share batches of 32 rows equally: use batch_size=40"),
+        ({"shard": True}, "shard=True divides a model between processes: add processes=2"),
+    ],
+)
+def test_what_cannot_be_shared_is_refused_in_a_sentence(settings: dict[str, Any], text: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=text):
+        unrolled.train(["some text"], out=tmp_path / "run", settings=settings)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_process_without_data_is_refused() -> None:
+    config, task = prepared("a stream", batch_size=8, length=100, processes=8)
+    model = build.make_model(config, task)
+    with pytest.raises(UsageError, match="8 processes are too many for this data, whose batches have 3 rows"):
+        require_rows(config, sampler_of(config, task, model))
+
+
+def test_a_model_that_moves_its_own_weights_is_refused() -> None:
+    config = configure("word-vectors", "word2vec", ["a b c"], {"processes": 2})
+
+    class Own(torch.nn.Module):
+        def learn(self, batch: Batch, rate: float) -> tuple[float, int]:
+            raise NotImplementedError
+
+    with pytest.raises(UsageError, match="'word2vec' moves its own weights, example after example, which cannot be"):
+        require_gradients(config, Own())
+
+
+def test_without_the_package_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lightning_fabric", None)
+    monkeypatch.delitem(sys.modules, "unrolled.training.distributed", raising=False)
+    with pytest.raises(UsageError, match=r"several processes need the package lightning-fabric: pip install"):
+        importlib.import_module("unrolled.training.distributed")

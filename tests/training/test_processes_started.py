@@ -17,7 +17,7 @@ import torch
 
 import unrolled
 from tests.training.conftest import SMALL
-from unrolled.core.errors import Interrupted, UsageError
+from unrolled.core.errors import Interrupted
 from unrolled.runs.run import Run, load
 from unrolled.training.progress import Quiet
 
@@ -204,19 +204,7 @@ def test_a_divided_model_goes_on_in_one_process(fit: Fit, tmp_path: Path) -> Non
 
 def test_a_closed_form_is_fitted_by_one(tmp_path: Path, text: str) -> None:
     settings = {"split": "80/20", "threads": 1}
-    one = unrolled.train([text], model="ngram", out=tmp_path / "one", settings=settings)
-    many = unrolled.train([text], model="ngram", out=tmp_path / "many", settings={**settings, "processes": 2})
+    (file := tmp_path / "text.txt").write_text(text)
+    one = unrolled.train(file, model="ngram", out=tmp_path / "one", settings=settings)
+    many = unrolled.train(file, model="ngram", out=tmp_path / "many", settings={**settings, "processes": 2})
     assert many.result["valid"] == one.result["valid"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"processes": 3}, "3 processes cannot share batches of 4 rows equally: use batch_size=3 or batch_size=6"),
-        ({"shard": True}, "shard=True divides a model between processes: add processes=2"),
-        ({"processes": 8, "batch_size": 8, "length": 1000}, "8 processes are too many for this data, whose batches"),
-    ],
-)
-def test_what_cannot_be_shared_is_refused_in_a_sentence(settings: dict[str, Any], text: str, fit: Fit) -> None:
-    with pytest.raises(UsageError, match=text):
-        fit("run", {**FEW, **settings})

@@ -42,9 +42,6 @@ def command(
     processes: Annotated[
         int | None, typer.Option(help="Number of processes that train the run together, each on its rows of a batch.")
     ] = None,
-    shard: Annotated[
-        bool, typer.Option("--shard", help="Divide weights and optimiser between the processes (FSDP2).")
-    ] = False,
     json: Json = False,
     values: dict[str, Any] = {},  # noqa: B006
 ) -> None:
@@ -65,7 +62,7 @@ def command(
     """
     require_names(task, [model, encoder, decoder], with_)
     given = {"seed": seed, "device": device, "threads": threads, "model.encoder": encoder, "model.decoder": decoder}
-    given |= {"processes": processes, "shard": shard or None}
+    given |= {"processes": processes}
     settings = values | {key: value for key, value in given.items() if value is not None} | parse_assignments(set_)
     with stop_at_once():
         from unrolled.training.api import train

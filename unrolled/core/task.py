@@ -30,7 +30,6 @@ from unrolled.core.spec import Asks, Ports
 
 Model = Causal | Conditional | Encoder
 
-
 Known = Iterable[tuple[Tensor, Tensor, Tensor]]
 """Examples with their targets, (x, mask, y) some at a time: what a closed form of a task with given targets is handed,
 for the fit and, as `held_out`, for the choice of what it leaves open; none where there are no others."""
@@ -287,15 +286,12 @@ class Task:
     def evaluate(
         self, model: Any, split: str, limit: int | None = None, ledger: Ledger | None = None
     ) -> dict[str, float]:
-        """The metrics of a model on a split; `ledger` receives the statistics of those of `metrics`.
-
-        With a limit, which training asks for, at least the criterion.
-        """
+        """The metrics of a model on a split; `ledger` receives the statistics of those of `metrics`. With a limit, which
+        training asks for, at least the criterion."""
         raise NotImplementedError
 
     def heard(self, model: Any, split: str, limit: int | None = None) -> Iterator[tuple[Batch, Tensor]]:
-        """What `evaluate` reads, batch by batch, with the outputs of the model [B, T, D']; nothing where targets are
-        not read position by position."""
+        """What `evaluate` reads, batch by batch, with outputs [B, T, D']; nothing where targets have no positions."""
         return iter(())
 
     def measure_on(self, source: Any) -> Callable[[Any], dict[str, float]]:

@@ -64,6 +64,8 @@ class Optimiser(Config):
     """Number of batches whose gradients are accumulated for one step."""
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
     """Precision of matrix products; auto measures both on this machine and records the faster one."""
+    shard: bool = False
+    """Divide weights, gradients and what the optimiser remembers between the processes of a run (FSDP2)."""
     teacher: float = Field(1.0, ge=0, le=1)
     """Teacher forcing: probability that an input is the true previous token instead of the model's own choice
     (scheduled sampling)."""
@@ -258,8 +260,6 @@ class RunConfig(Record):
     processes: int = Field(1, ge=1, le=4096)
     """Number of processes that train it together, each on its rows of every batch; recorded, because results with
     another number differ in the last digits."""
-    shard: bool = False
-    """Divide weights, gradients and the optimiser's memory between the processes (FSDP2)."""
     versions: dict[str, str] = {}
     """Versions that the run was made with."""
 

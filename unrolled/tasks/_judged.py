@@ -70,7 +70,8 @@ def token_figures(outputs: Iterable[tuple[Batch, Tensor]], ledger: Ledger | None
     sums: Counter[str] = Counter()
     for batch, y in outputs:
         nats, real = losses.token_losses(y, batch.y), batch.y != EMPTY  # [B, T]
-        sums.update(total=float(nats.sum()), count=int(real.sum()), right=int(figures.accuracy(y, batch.y)[0]))
+        right = int(figures.accuracy(y, batch.y)[0])
+        sums.update({"total": float(nats.sum()), "count": int(real.sum()), "right": right})
         if ledger is not None:
             assert batch.rows is not None
             ledger.put(NATS.name, batch.rows, torch.stack([nats.sum(1).double(), real.sum(1).double()], 1))

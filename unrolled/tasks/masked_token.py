@@ -245,7 +245,7 @@ class Task(PreparedTask):
             if ledger is not None:
                 ledger.add(batch.rows[:, None].expand_as(nats), nats, real, "rows of text")
             right = (tokens.argmax(-1) == batch.y) & real
-            sums.update(nats=float(nats.sum()), hidden=int(real.sum()), right=int(right.sum()))
+            sums.update({"nats": float(nats.sum()), "hidden": int(real.sum()), "right": int(right.sum())})
             if self.config.next_sentence:
                 follows = batch.targets[NEXT]
                 told = (y[:, 0, V:].argmax(-1) == follows) & (follows != NO_ANSWER)

@@ -207,7 +207,7 @@ def _free_name(config: RunConfig) -> Path:
 
 def _resume(
     path: Path, data: Any, own_file: str | Path | None, again: Mapping[str, Any], shown: Progress, started: float,
-    asked: int | None, crew: Crew | None,
+    asked: Any, crew: Crew | None,
 ) -> Run:  # fmt: skip
     run = RunDirectory.open(path)
     config = config_in(run)
@@ -225,7 +225,8 @@ def _resume(
     config = _named_again(run, config, again)
     if (n := number_of(asked or (config.processes if crew is None else None), launched())) != config.processes:
         shown.say(f"note: processes were {config.processes} and are {n}; last digits may differ")
-        config = config.model_copy(update={NAME: n, "shard": config.shard and n > 1})
+        own = config.optimiser.updated({"shard": config.optimiser.shard and n > 1})
+        config = config.model_copy(update={NAME: n, "optimiser": own})
     if own_device(config.device) != config.device:
         new = f"start a new run with its weights by {option('from_run', path)}"
         raise DataError(
@@ -271,6 +272,7 @@ def _work(
     run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, given: Given, crew: Crew | None
 ) -> Run:
     """All there is to do, stoppable at any moment."""
+    require_processes(config)
     try:
         known = trust.saved(run.path, config.versions.get("unrolled"), (Misused, NotTrained))
         told = known if given is None else nullcontext()
@@ -288,7 +290,6 @@ def _train(
     run: RunDirectory, config: RunConfig, data: Any, shown: Progress, started: float, given: Given, crew: Crew
 ) -> Run:
     resuming = given is None
-    require_processes(config)
     torch.set_num_threads(config.threads or torch.get_num_threads())
     cost.forget_peak()
     task, saved = build.make_task(config), _origin(run, config, resuming)

@@ -129,7 +129,7 @@ def _environment_as_before() -> Iterator[None]:
 
 def of_order(order: Order, line: Collectives) -> Many:
     """The processes that train what an order says."""
-    if not order["config"]["shard"]:
+    if not order["config"]["optimiser"]["shard"]:
         return Many(line)
     from unrolled.training.shards import Sharded
 

@@ -72,7 +72,7 @@ def fit(ready: Ready, model: Model) -> Fit:
         loop.plan = rungs.held(loop.plan, loop.used)
         loop.train()
     processes.wait()
-    model = build.make_model(config, task) if config.shard else model
+    model = build.make_model(config, task) if config.optimiser.shard else model
     model.load_state_dict(run.read_tensors("model.safetensors"))
     rungs.pause(run, loop.plan, task, model, loop.at.step, loop.used)
     at = loop.at
@@ -118,7 +118,7 @@ def _begun(ready: Ready, model: Model) -> Processes:
 
 def require_processes(config: RunConfig) -> None:
     """Rows must divide among processes, and weights among several."""
-    if config.shard and config.processes == 1:
+    if config.optimiser.shard and config.processes == 1:
         raise UsageError(f"{option('shard', True)} divides a model between processes: add {option(NAME, 2)}")
     n, size = config.processes, config.batching.batch_size
     if size % n == 0 or config.batching.batch_tokens is not None:

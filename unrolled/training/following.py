@@ -53,7 +53,7 @@ def follow(processes: Processes, order: Order) -> None:
             loop.resume()
         loop.train()
         processes.wait()  # until the weights that were best are written
-        model = build.make_model(config, task) if config.shard else model
+        model = build.make_model(config, task) if config.optimiser.shard else model
         model.load_state_dict(run.read_tensors("model.safetensors"))
         finishing.measured(config, task, model, processes)
 

@@ -85,11 +85,10 @@ class Started:
         for other in self.others:
             assert other.stdin is not None
             with suppress(BrokenPipeError):
-                other.stdin.close()  # those that wait for what to do leave
-        for other in self.others:
+                other.stdin.close()
             try:
-                other.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
+                other.wait(0 if self.many is None else PATIENCE)
+            except subprocess.TimeoutExpired:  # at once where it was never told what to do
                 other.kill()
                 other.wait()
 
@@ -101,12 +100,13 @@ class Torchrun:
         from unrolled.training import distributed
 
         self.n, self.distributed = n, distributed
-        self.many = distributed.Many(distributed.connected(device=device))
+        self.line = distributed.connected(device=device)
+        self.many = distributed.Many(self.line)
         self.waits = 2  # times that they wait for a word: for an order, and for where the run is
 
     def begin(self, order: Order) -> Processes:
         self._tell(order)
-        return self.distributed.of_order(order, self.many.line)
+        return self.distributed.of_order(order, self.line)
 
     def done(self, path: Path) -> None:
         while self.waits > 1:
@@ -166,9 +166,9 @@ def followed(device: str) -> str:
     from unrolled.training.distributed import Many, connected, of_order
     from unrolled.training.following import ended, follow
 
-    many = Many(connected(device=device))
+    many = Many(line := connected(device=device))
     order = many.first(lambda: None)
-    code = 0 if order is None else ended(lambda: follow(of_order(order, many.line), order))
+    code = 0 if order is None else ended(lambda: follow(of_order(order, line), order))
     if code:
         sys.exit(code)
     path = many.first(lambda: None)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import time
+from functools import reduce
+from operator import add
 from typing import Any
 
 import torch
@@ -117,7 +119,8 @@ class Loop:
             with autocast(self.config):
                 y = self._forward(batch)
             terms = self.task.terms(y.float(), batch)
-            mean = sum(self._mean(*term, counts, len(terms) > 1) for term in terms) / settings.accumulate
+            means = [self._mean(*term, counts, len(terms) > 1) for term in terms]
+            mean = reduce(add, means) / settings.accumulate
             together.backward(mean)
             loss += float(mean.detach())
         together.collect(self.optimiser.weights)

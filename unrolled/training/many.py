@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from unrolled.core import state as states
 from unrolled.core.batch import Batch
-from unrolled.core.sharing import span
+from unrolled.core.sharing import Others, span
 from unrolled.core.state import State
 from unrolled.training.processes import GaveUp
 
@@ -50,7 +50,8 @@ class Many:
     """One of several processes."""
 
     def __init__(self, line: Line) -> None:
-        self.line, self.others = line, self
+        self.line = line
+        self.others: Others | None = self
         self.rank, self.n = line.rank, line.n
 
     # ---- what only one can say

@@ -163,13 +163,13 @@ class SGD(Optimiser):
             if weight.grad is None:
                 continue
             decay, share = self.decay(weight), self.shares[i]
-            weight, g = self.own(weight), self.own(weight.grad)
-            g = g.add(weight, alpha=decay) if decay else g
+            own, g = self.own(weight), self.own(weight.grad)
+            g = g.add(own, alpha=decay) if decay else g
             if i in self.memory:
                 u = self.memory[i]["momentum_buffer"].mul_(MOMENTUM).add_(g)
             else:
                 u = self.memory.setdefault(i, {"momentum_buffer": g.clone()})["momentum_buffer"]
-            weight.add_(g.add(u, alpha=MOMENTUM), alpha=-self.rate * share)
+            own.add_(g.add(u, alpha=MOMENTUM), alpha=-self.rate * share)
 
 
 OPTIMISERS: dict[str, type[Optimiser]] = {"adamw": AdamW, "sgd": SGD}

@@ -26,6 +26,7 @@ from unrolled.runs.config import Optimiser, RunConfig
 from unrolled.training import estimate
 from unrolled.training.batches import sampler_of
 from unrolled.training.estimate import CLOSING, Pace
+from unrolled.training.processes import multiple
 from unrolled.training.race import rates_around
 from unrolled.training.rungs import current as rung
 
@@ -163,14 +164,18 @@ class _Choice:
         self._shrink(FEW, self._narrower)
 
     def _smaller_batch(self) -> bool:
-        size = self.config.batching.batch_size
-        return size > SMALLEST and self.set("batching", "batch_size", max(SMALLEST, size // 2))
+        size, smaller = self.config.batching.batch_size, self._half()
+        return size > smaller and self.set("batching", "batch_size", smaller)
+
+    def _half(self) -> int:
+        """Half of the rows, a number that all processes can share."""
+        return multiple(max(SMALLEST, self.config.batching.batch_size // 2), self.config.processes)
 
     def _halved(self, config: RunConfig) -> RunConfig | None:
-        size = config.batching.batch_size
-        if size <= SMALLEST or {"batching.batch_size", "batching.batch_tokens"} & set(self.given):
+        half = self._half()
+        if config.batching.batch_size <= half or {"batching.batch_size", "batching.batch_tokens"} & set(self.given):
             return None
-        smaller = config.batching.updated({"batch_size": max(SMALLEST, size // 2)})
+        smaller = config.batching.updated({"batch_size": half})
         return config.model_copy(update={"batching": smaller})
 
     def _narrower(self, config: RunConfig) -> RunConfig | None:

@@ -66,7 +66,8 @@ class Sharded(Many):
         return float(norm)
 
     def part(self, tensor: Tensor) -> Tensor:
-        return tensor.detach().to_local() if isinstance(tensor, DTensor) else tensor
+        own = tensor.detach()
+        return own.to_local() if isinstance(own, DTensor) else tensor
 
     # ---- saving
 
@@ -77,7 +78,8 @@ class Sharded(Many):
             if isinstance(like, DTensor):
                 shape, stride = like.shape, like.stride()
                 tensor = DTensor.from_local(tensor, like.device_mesh, like.placements, shape=shape, stride=stride)
-            found[name] = tensor.detach().full_tensor() if isinstance(tensor, DTensor) else tensor
+            tensor = tensor.detach()
+            found[name] = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
         return found
 
     def load(self, model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
