@@ -98,7 +98,7 @@ def _sorted(values: Tensor, places: Tensor, V: int) -> Continuations:
 def without(best: Continuations, banned: NDArray[np.bool_], n: int) -> Continuations:
     """The first n of each example that are not banned [L, m]; where there are fewer, the others have log p = -inf."""
     if not banned.any() and banned.shape[1] >= n:
-        return Continuations(*(part[:, :n] for part in best))
+        return Continuations(best.log_p[:, :n], best.beam[:, :n], best.token[:, :n])
     order = np.argsort(banned, axis=1, kind="stable")[:, :n]
     log_p = np.take_along_axis(np.where(banned, -math.inf, best.log_p), order, 1)
     beam, token = np.take_along_axis(best.beam, order, 1), np.take_along_axis(best.token, order, 1)
