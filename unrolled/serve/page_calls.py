@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import Field
 
 from unrolled.core import discover
-from unrolled.core.config import Config
+from unrolled.core.config import Record
 from unrolled.core.errors import UsageError
 from unrolled.serve import taken
 from unrolled.serve.addresses import add, while_connected
@@ -25,7 +25,7 @@ STREAMED = 0.8  # share of the time of a request after which a stream of events 
 PLACE = 2**40
 
 
-class Looking(Config):
+class Looking(Record):
     """What is asked about an uploaded file."""
 
     file: str = Field(min_length=1, max_length=64)
