@@ -76,7 +76,6 @@ def _rooms(browser: Browser, address: str, data: Mapping[str, Path]) -> None:
     browser.until(f"document.querySelector('progress[max]') && {passed} > {UNDER_WAY}", 600)
     keep(browser, "race")
     browser.until("document.querySelector('#try')", 600)
-    keep(browser, "verdict")
     runs = browser.value("fetch('/runs').then(answer => answer.json()).then(found => found.runs)")
     tried(browser, address, *[next(name for name in runs if f".{model}-" in name) for model in TRIED])
     browser.visit(f"{address}/#/take")

@@ -222,7 +222,7 @@ class Race {
   scores(about) {
     const measured = about.rows.filter((row) => Number.isFinite(row.score));
     const host = make("div");
-    const figure = make("figure", {}, host, make("figcaption", {}, `Bars are ${about.score}, lines their 95 % intervals over ${about.unit || "examples"}.`));
+    const figure = make("figure", {}, host, make("figcaption", {}, `Bars show ${about.score}, lines its 95 % intervals over ${about.unit || "examples"}: green the selected model, grey baselines.`));
     queueMicrotask(() => bars(host, measured.map((row) => ({
       label: row.label, value: row.score, low: (row.interval || [])[0], high: (row.interval || [])[1],
       text: row.interval ? `${short(row.score)} (${short(row.interval[0])} to ${short(row.interval[1])})` : short(row.score),
