@@ -167,7 +167,7 @@ def _typed(word: str) -> str | bool | int | float:
 def first_of(ranges: list[Range], config: RunConfig) -> dict[str, Any]:
     """What is drawn first: the defaults and the advice, where they are within the ranges."""
     fields = dict(_fields(config))
-    drawn = {}
+    drawn: dict[str, Any] = {}
     for each in ranges:
         value = fields[each.key][1]
         if each.kind == "choice":
