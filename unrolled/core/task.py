@@ -305,8 +305,8 @@ class Task:
     def evaluate(
         self, model: Any, split: str, limit: int | None = None, ledger: Ledger | None = None
     ) -> dict[str, float]:
-        """The metrics of a model on a split; `ledger` receives the statistics of those of `metrics`. With a limit, which
-        training asks for, at least the criterion."""
+        """The metrics of a model on a split; `ledger` receives the statistics of those of `metrics`. With a limit,
+        which training asks for, at least the criterion."""
         raise NotImplementedError
 
     def heard(self, model: Any, split: str, limit: int | None = None) -> Iterator[tuple[Batch, Tensor]]:
