@@ -88,6 +88,7 @@ bench: $(STAMP)
 	test -z "$$PEER_PYTHON" || $(BIN)/python -m benchmarks.word_vectors
 	test -z "$$UNROLLED_DATA" || $(BIN)/python -m benchmarks.forecast_large
 	$(BIN)/python -m benchmarks.memory
+	$(BIN)/python -m benchmarks.large_tables
 	$(BIN)/python -m benchmarks.recall speed
 
 # needs UNROLLED_DATA; each line, and each piece of the first, can be run alone

@@ -20,6 +20,7 @@ from unrolled.data.reading import PairReading
 from unrolled.data.sources.open_pairs import open_pairs
 from unrolled.data.sources.pairs_files import sources_in
 from unrolled.data.sources.pairs_guess import guess_pairs
+from unrolled.data.storage import growing
 
 PAIRS = [("un", "one"), ("deux", "two"), ('"trois"', "three")]
 
@@ -224,3 +225,20 @@ def test_a_guess_tells_pairs_from_classes(tmp_path):
     for language in ("de", "en"):
         lines(tmp_path / f"train.{language}", *(p[language == "en"] for p in pairs))
     assert guess_pairs(look(tmp_path), {}).certainty > 0.8
+
+
+def test_very_many_pairs_lie_on_the_disk(tmp_path, monkeypatch):
+    """What is encoded is the same, and none of it is held."""
+    rows = [(f"source {i % 30} and more", f"target {i}") for i in range(90)]
+    held = prepare_pairs(open_pairs(rows, PairReading()), DataConfig())
+    monkeypatch.setenv("UNROLLED_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(growing, "SPILL", 16)
+    spilt = prepare_pairs(open_pairs(rows, PairReading()), DataConfig())
+    assert spilt.fingerprint == held.fingerprint
+    assert spilt.facts == held.facts
+    for part, section in held.sections.items():
+        for name, field in section.fields.items():
+            other = spilt.sections[part].fields[name]
+            assert isinstance(other.values, np.memmap)
+            assert other.values.tolist() == field.values.tolist()
+            assert other.offsets[0].tolist() == field.offsets[0].tolist()

@@ -13,7 +13,7 @@ import torch
 import unrolled
 from unrolled.runs.storage.checkpoint import Checkpoints
 from unrolled.runs.storage.directory import RunDirectory
-from unrolled.training import api, finishing, loop, rungs
+from unrolled.training import api, finishing, fit, loop, rungs
 
 TEXT = ["the cat sat on the mat", "a dog ate my homework", "no cat has nine lives", "the dog sat on a log"] * 12
 SMALL: dict[str, Any] = {"batch_size": 4, "d_state": 8, "evaluate_every": 20, "threads": 1, "warmup": 5, "plain": True}
@@ -28,7 +28,7 @@ def paused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         now[0] += 0.01
         return step(self)
 
-    for module in (loop, api, finishing):
+    for module in (loop, api, fit, finishing):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(loop.Loop, "_step", timed)
     with pytest.raises(rungs.Paused), rungs.until(0.6):

@@ -60,7 +60,7 @@ class Here(LightningEnvironment):
 
 @contextmanager
 def met() -> Iterator[None]:
-    """Work that all processes do together; one that is missing is told in a sentence."""
+    """Work that all processes do together; one that is missing is an error with a sentence."""
     try:
         yield
     except RuntimeError as error:

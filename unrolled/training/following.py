@@ -59,7 +59,7 @@ def follow(processes: Processes, order: Order) -> None:
 
 
 def main() -> None:
-    """Wait for what to train, which is told on standard input."""
+    """Wait for what to train, which comes on standard input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # until then nobody needs to be told to leave: the pipe is closed
     speak_to("command line" if sys.argv[1:] == ["command line"] else "python")
     from unrolled.training.distributed import (  # loads lightning-fabric while the first prepares

@@ -1,7 +1,7 @@
 """Who the processes of a run are: this one alone, some that it starts itself, or those that torchrun has started.
 
 The first process prepares everything, as one by itself does. When the run directory holds its settings and its codec,
-the others are told (`begin`); they prepare the same data from there and train along (following.py).
+the others begin (`begin`); they prepare the same data from there and train along (following.py).
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def crew_of(config: RunConfig, found: Crew | None) -> Iterator[Crew]:
 
 
 def told_of(crew: Crew | None, run: Run) -> Run:
-    """The run, of which the others that torchrun has started are told."""
+    """The run; the others that torchrun has started learn where it is."""
     if crew is not None:
         crew.done(run.path)
     return run

@@ -51,7 +51,7 @@ class Processes(Protocol):
     rank: int
     n: int
     others: Others | None
-    """with whom figures are computed"""
+    """with whom it evaluates"""
 
     def setup(self, model: nn.Module) -> None:
         """Give all processes the weights of the first one, or to each of them its part."""
