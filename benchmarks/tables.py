@@ -8,6 +8,7 @@ from benchmarks import (
     forecast_tables,
     models_page,
     pen_tables,
+    pretraining_tables,
     recall_tables,
     sound_tables,
     suite_page,
@@ -242,6 +243,7 @@ def main() -> None:
         recall_tables.memories,
         bag_tables.bags,
         word_tables.words,
+        pretraining_tables.pre_training,
         memory,
         mutants,
     )
