@@ -61,6 +61,7 @@ async def done(order: Mapping[str, Any], seconds: float, only: Path | None = Non
         if process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # with what it has started
+            await process.wait()
 
 
 def refusal(answer: Answer, text: str) -> Refused:
