@@ -19,7 +19,8 @@ FLAG = re.compile(r"(?<![\w-])--(?:[a-z-]+\.)*[a-z][a-z-]*[a-z]")
 OF_OTHER_TOOLS = {  # of python -m tests.mutants, of the example of a verb, of batch systems
     "mutants.md": {"--count", "--quick"},
     "own_verb.md": {"--nats"},
-    "scale.md": {"--array", "--wrap", "--cpus-per-task"},  # of Slurm
+    "CHANGELOG.md": {"--nproc-per-node"},  # of torchrun
+    "scale.md": {"--array", "--wrap", "--cpus-per-task", "--nproc-per-node", "--max-restarts"},  # of Slurm, of torchrun
 }
 EVERYWHERE = {"--help", "--version"}
 
