@@ -86,7 +86,7 @@ PARTS = (
     ),
     Part(
         "strings", "Learn to rewrite strings: numbers in words, from English to French", "builtin:numbers", "translate",
-        {"models": "seq2seq,encdec-transformer", "tokens": "word", "size": "small"}, 0.40, strings,
+        {"models": "seq2seq,encdec-transformer", "tokens": "word", "size": "small", "lr": 0.003, "batch_size": 32}, 0.40, strings,
     ),
     Part(
         "memory", "Recall what was stored: letters of which 30 % of the pixels are flipped", "builtin:letters",
