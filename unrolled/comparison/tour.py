@@ -82,11 +82,12 @@ def _lines(run: Run) -> list[dict[str, Any]]:
 PARTS = (
     Part(
         "series", "Forecast a series: passengers of airlines, twelve months ahead", "builtin:air-passengers",
-        "forecast", {"models": "ar,ets,linear-map,gru"}, 0.10, forecasts,
+        "forecast", {"models": "ar,ets,linear-map,gru"}, 0.12, forecasts,
     ),
     Part(
         "strings", "Learn to rewrite strings: numbers in words, from English to French", "builtin:numbers", "translate",
-        {"models": "seq2seq,encdec-transformer", "tokens": "word", "size": "small"}, 0.40, strings,
+        {"models": "seq2seq,encdec-transformer", "tokens": "word", "size": "small", "lr": 0.003, "batch_size": 32},
+        0.38, strings,
     ),
     Part(
         "memory", "Recall what was stored: letters of which 30 % of the pixels are flipped", "builtin:letters",
