@@ -5,7 +5,6 @@ Threads stand for processes here; that real ones do the same is in test_processe
 
 from __future__ import annotations
 
-import importlib
 import math
 import sys
 import threading
@@ -33,6 +32,7 @@ from unrolled.runs.storage.directory import RunDirectory
 from unrolled.training.api import configure
 from unrolled.training.batches import sampler_of
 from unrolled.training.finishing import measured
+from unrolled.training.launching import Started
 from unrolled.training.loop import Loop
 from unrolled.training.many import Many
 from unrolled.training.processes import One, Processes, require_gradients, require_rows
@@ -275,5 +275,5 @@ def test_a_model_that_moves_its_own_weights_is_refused() -> None:
 def test_without_the_package_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lightning_fabric", None)
     monkeypatch.delitem(sys.modules, "unrolled.training.distributed", raising=False)
-    with pytest.raises(UsageError, match=r"several processes need the package lightning-fabric: pip install"):
-        importlib.import_module("unrolled.training.distributed")
+    with pytest.raises(UsageError, match=r"lightning_fabric is not installed; one run on several processes needs the"):
+        Started(2, 1)

@@ -87,6 +87,7 @@ async def while_connected(request: Request, work: Awaitable[Any], job: Any) -> A
         job.cancel()
         task.cancel()
         gone.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)  # what they have begun has ended then, too
         del task  # an error that it holds leads back to here
 
 

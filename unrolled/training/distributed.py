@@ -10,20 +10,13 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
+from lightning_fabric import Fabric
+from lightning_fabric.plugins.environments import LightningEnvironment
+from lightning_fabric.strategies import DDPStrategy
 from torch import Tensor
 
-from unrolled.core.errors import UsageError
 from unrolled.training.many import Many
 from unrolled.training.processes import LostProcess, Order
-
-try:
-    from lightning_fabric import Fabric
-    from lightning_fabric.plugins.environments import LightningEnvironment
-    from lightning_fabric.strategies import DDPStrategy
-except ImportError:
-    raise UsageError(
-        "several processes need the package lightning-fabric: pip install 'unrolled[distributed]'"
-    ) from None
 
 Value = TypeVar("Value")
 

@@ -14,9 +14,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol
 
-from unrolled.core.errors import UsageError
+from unrolled.core.errors import UsageError, needs_extra
 from unrolled.core.front import option, reader
 from unrolled.data.prepared import shared
 from unrolled.runs.config import RunConfig
@@ -51,13 +52,19 @@ class Alone:
     def done(self, path: Path) -> None: ...
 
 
+def _distributed() -> ModuleType:
+    try:
+        from unrolled.training import distributed
+    except ImportError as error:
+        raise needs_extra(error, "distributed", "one run on several processes") from None
+    return distributed
+
+
 class Started:
     """Processes on this machine that this one starts: they load what they need while it prepares the data."""
 
     def __init__(self, n: int, threads: int) -> None:
-        from unrolled.training import distributed
-
-        self.n, self.distributed = n, distributed
+        self.n, self.distributed = n, _distributed()
         told = os.environ | {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
         words = [sys.executable, "-m", "unrolled.training.following", reader()]
         self.many: Processes | None = None
@@ -97,11 +104,9 @@ class Torchrun:
     """Processes that torchrun has started, of which this one is the first; they stay together until they end."""
 
     def __init__(self, n: int, device: str) -> None:
-        from unrolled.training import distributed
-
-        self.n, self.distributed = n, distributed
-        self.line = distributed.connected(device=device)
-        self.many = distributed.Many(self.line)
+        self.n, self.distributed = n, _distributed()
+        self.line = self.distributed.connected(device=device)
+        self.many = self.distributed.Many(self.line)
         self.waits = 2  # times that they wait for a word: for an order, and for where the run is
 
     def begin(self, order: Order) -> Processes:
@@ -163,12 +168,12 @@ def told_of(crew: Crew | None, run: Run) -> Run:
 
 def followed(device: str) -> str:
     """What a process does that torchrun has started and that is not the first: it trains along. Where the run is."""
-    from unrolled.training.distributed import Many, connected, of_order
     from unrolled.training.following import ended, follow
 
-    many = Many(line := connected(device=device))
+    with_others = _distributed()
+    many = with_others.Many(line := with_others.connected(device=device))
     order = many.first(lambda: None)
-    code = 0 if order is None else ended(lambda: follow(of_order(order, line), order))
+    code = 0 if order is None else ended(lambda: follow(with_others.of_order(order, line), order))
     if code:
         sys.exit(code)
     path = many.first(lambda: None)
@@ -189,8 +194,8 @@ def require_restarts() -> None:
     most = int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0"))
     if most and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == str(True):
         raise UsageError(
-            f"torchrun --max-restarts {most} needs {RESTARTS}=1 in its environment, without which processes that it "
-            "restarts wait for each other forever: set it, or leave out --max-restarts"
+            f"torchrun with {most} restarts needs {RESTARTS}=1 in its environment, without which processes that it "
+            "restarts wait for each other forever: set it, or let torchrun restart none"
         )
 
 
