@@ -171,11 +171,14 @@ class Browser:
         return found["result"].get("value")
 
     def until(self, expression: str, seconds: float = PATIENCE) -> Any:
-        """The value of an expression as soon as it is true."""
+        """The value of an expression as soon as it is true; until then it may fail, because its elements are not there."""
         end = time.monotonic() + seconds
         asked = f"(found => found instanceof Node ? true : found)({expression})"  # elements have no value here
-        while not (found := self.value(asked)):
-            if time.monotonic() > end:
+        found = None
+        while not found:
+            with suppress(BrowserError):
+                found = self.value(asked)
+            if not found and time.monotonic() > end:
                 shown = str(self.value("document.body.innerText"))[-1500:]
                 raise BrowserError(f"not within {seconds:g} s: {expression}\nthe page shows:\n{shown}\n{self.console}")
             time.sleep(0.05)

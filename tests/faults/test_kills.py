@@ -101,6 +101,8 @@ def contents(place: Path) -> dict[str, Any]:
         name = path.relative_to(place).as_posix()
         if "tensorboard" in path.parts or "checkpoints" in path.parts or path.is_dir():
             assert not path.name.startswith("."), f"{name} was left behind"
+        elif path.name == "events.jsonl":  # tells what happened, and when
+            found[name] = "is there"
         elif path.name == "metrics.jsonl":
             lines = [json.loads(line) for line in path.read_text().splitlines()]
             found[name] = [without_times(line) for line in lines]

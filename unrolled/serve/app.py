@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 import unrolled
 from unrolled.core import discover
-from unrolled.serve import completion_request, found, live, page, page_calls, sessions, verb_calls
+from unrolled.serve import completion_request, found, live, orders, page, page_calls, sessions, verb_calls
 from unrolled.serve.addresses import Handler, add, explained, inlined, while_connected
 from unrolled.serve.body import read_body
 from unrolled.serve.completions import Answering
@@ -38,6 +38,7 @@ def make_app(hosted: Hosted, hosts: Collection[str], token: str | None, contests
         sweeping.cancel()
         if contests.trained is not None:
             await contests.trained.close()
+        await orders.end_all()
         hosted.close()
 
     app = FastAPI(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from unrolled.core.errors import DataError, OutOfMemory, UsageError
 from unrolled.core.opening import ONLY_IN
@@ -21,6 +22,8 @@ Answer = dict[str, Any]
 STATUS = {UsageError.exit_code: 400, DataError.exit_code: 422, OutOfMemory.exit_code: 413}
 KILLED = -signal.SIGKILL
 
+_under_way: WeakKeyDictionary[asyncio.AbstractEventLoop, set[Process]] = WeakKeyDictionary()
+
 
 async def begin(order: Mapping[str, Any], only: Path | None = None) -> Process:
     """A process at work on an order; with `only` it opens files of that folder alone."""
@@ -29,6 +32,7 @@ async def begin(order: Mapping[str, Any], only: Path | None = None) -> Process:
         stderr=asyncio.subprocess.DEVNULL, start_new_session=True,
         env=os.environ | ({} if only is None else {ONLY_IN: str(only.resolve())}),
     )  # fmt: skip
+    _under_way.setdefault(asyncio.get_running_loop(), set()).add(process)
     assert process.stdin is not None
     with suppress(ConnectionError):
         process.stdin.write(json.dumps(order).encode())
@@ -42,6 +46,7 @@ async def answer_of(process: Process) -> Answer:
     assert process.stdout is not None
     data = await process.stdout.read()
     code = await process.wait()
+    _under_way.get(asyncio.get_running_loop(), set()).discard(process)
     try:
         return dict(json.loads(data))
     except ValueError:
@@ -58,10 +63,24 @@ async def done(order: Mapping[str, Any], seconds: float, only: Path | None = Non
     except TimeoutError:
         raise too_late(seconds) from None
     finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # with what it has started
-            await process.wait()
+        await _end(process)
+
+
+async def end_all() -> None:
+    """End what is still under way when the server ends."""
+    for process in list(_under_way.get(asyncio.get_running_loop(), ())):
+        await _end(process)
+
+
+async def _end(process: Process) -> None:
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # with what it has started
+    assert process.stdout is not None
+    with suppress(RuntimeError):  # somebody else reads it to its end
+        await process.stdout.read()
+    await process.wait()
+    _under_way.get(asyncio.get_running_loop(), set()).discard(process)
 
 
 def refusal(answer: Answer, text: str) -> Refused:

@@ -6,6 +6,7 @@ Imports no torch.
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from unrolled.serve.uploads import Upload, Uploads, cannot_keep, without_places
 FOLDER = "comparisons"
 LEAST = 5.0  # seconds of a comparison
 MOST_SETTINGS, LONGEST = 16, 200  # of a request, and characters of a value
+EARLY = (-signal.SIGTERM, 130)  # of a process that was stopped before it had begun
 LEAVING = 20.0  # seconds that a comparison may need to save when the server ends
 GROUPS = ("data", "files", "task_settings")
 
@@ -118,7 +120,8 @@ class Trained:
         """Until it ends."""
         try:
             answer = await orders.answer_of(process)
-            if answer.get("code", 0) not in (0, Interrupted.exit_code):
+            left = started.stopping and process.returncode in EARLY
+            if answer.get("code", 0) not in (0, Interrupted.exit_code) and not left:
                 started.error = self._refusal(answer).message
         finally:
             started.process, started.stopping, self.uploads.used = None, False, ()

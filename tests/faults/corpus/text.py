@@ -99,7 +99,7 @@ CASES = [
     bad("empty gzip", "data a.txt.gz", {"a.txt.gz": gzip.compress(b"")}, "a.txt.gz", "empty"),
     bad("flipped bzip2", "data a.txt.bz2", {"a.txt.bz2": bz2.compress(LINES.encode())[:-9]}, "a.txt.bz2", "damaged"),
     bad("empty folder", "data texts", {"texts": lambda path: path.mkdir()}, "texts", ".txt"),
-    bad("folder of other files", "data texts", {f"texts/{c}.csv": "a,b\n" for c in "ab"}, "texts", "a.csv, b.csv"),
+    bad("folder of other files", "data texts", {f"texts/{c}.csv": f"{c},x\n" for c in "ab"}, "texts", "a.csv, b.csv"),
     bad("folder of empty texts", "next-token texts", {"texts/a.txt": "", "texts/b.txt": ""}, "texts", "empty"),
     bad("folder of empty classes", "data texts", {"texts/a.txt": "", "texts/b.txt": ""}, "texts", "no example"),
     bad("folder with one bad text", "data texts", {"texts/a.txt": LINES, "texts/b.txt": b"some a\0c"}, "b.txt, line 1"),

@@ -27,7 +27,7 @@ def test_colours_follow_the_system_until_they_are_chosen(browser: Browser, addre
     browser.size("desktop", "dark")
     browser.visit(f"{address}/#/take")
     ground = "getComputedStyle(document.body).backgroundColor"
-    dark = browser.until(ground)
+    dark = browser.until(f"{ground} !== 'rgba(0, 0, 0, 0)' && document.querySelector('#theme') && {ground}")
     browser.choose("#theme", "light")
     light = browser.value(ground)
     assert light != dark
