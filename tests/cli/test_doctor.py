@@ -44,7 +44,8 @@ def test_how_a_run_generates(monkeypatch) -> None:
         lines = run_unrolled("doctor", str(runs / name), "--no-speed").stdout.splitlines()
         return next(line for line in lines if line.startswith("generates")).removeprefix("generates").strip()
 
-    assert told("translate") == "by torch, tick by tick: AttentionDecoder has no native form"
+    assert told("handwriting-text") == "by torch, tick by tick: WindowDecoder has no native form"
+    assert told("translate") == "natively"
     assert told("classify") == "not at all: the model reads whole sequences"
     monkeypatch.setenv("UNROLLED_NATIVE", "off")
     assert told("next-token") == "by torch, tick by tick: no native kernels (UNROLLED_NATIVE=off)"
