@@ -171,7 +171,7 @@ class Browser:
         return found["result"].get("value")
 
     def until(self, expression: str, seconds: float = PATIENCE) -> Any:
-        """The value of an expression as soon as it is true; until then it may fail, because its elements are not there."""
+        """The value of an expression as soon as it is true; until then it may fail: its elements are not there."""
         end = time.monotonic() + seconds
         asked = f"(found => found instanceof Node ? true : found)({expression})"  # elements have no value here
         found = None
