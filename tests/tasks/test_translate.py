@@ -19,6 +19,7 @@ from unrolled.core.task import Given, Ledger
 from unrolled.data.config import DataConfig
 from unrolled.data.pairs_prepare import examples_of_pairs
 from unrolled.decode.config import Decoding
+from unrolled.decode.text import Written
 from unrolled.objectives.corpus import value_of
 from unrolled.runs.build import build
 from unrolled.runs.config import RunConfig
@@ -195,12 +196,23 @@ def test_training_writes_no_texts_and_the_end_as_many_as_there_is_time_for(task,
     few, texts = _judged.write_within(6.0, section, write)
     assert len(few) == 60 and texts == [str(row) for row in few]  # 16, 32 and the 12 that 6 s leave room for
     more, _ = _judged.write_within(9.0, section, write)
-    assert more[:60].tolist() == few.tolist() and len(set(more.tolist())) == 90  # the same ones first, for any model
+    assert set(few.tolist()) < set(more.tolist()) and len(set(more.tolist())) == 90  # the same first
+    enough, texts = _judged.write_within(1000.0, section, write)
+    assert enough.tolist() == list(range(200)) and texts == [str(row) for row in enough]
     assert np.ptp(few) > 150  # from all over the data
     least, _ = _judged.write_within(0.0, section, write)
     assert len(least) == 16
     task.write = None  # in training nothing is written
     assert "chrf" not in task.evaluate(model_of(task), "valid", limit=10)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1000.0])
+def test_texts_are_judged_by_their_own_references_however_long_writing_may_take(task, monkeypatch, seconds):
+    monkeypatch.setattr(_judged, "FIRST", 4)
+    task.write = lambda model, some: [[Written(text, 0.0, 1, True, 0.0)] for text in task.references(some)]
+    task.measure_tokens = lambda *_: {}
+    figures = task.evaluate(None, "test", ledger=Ledger("exact_match", seconds=seconds))
+    assert figures["exact_match"] == 1.0 and figures["chrf"] == pytest.approx(100.0)
 
 
 def test_a_ledger_keeps_the_statistics_of_texts_that_were_written(task, monkeypatch):

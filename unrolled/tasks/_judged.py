@@ -100,7 +100,8 @@ def values(statistics: dict[Metric, Array]) -> dict[str, float]:
 
 
 def write_within(seconds: float, section: Examples, write: Callable[[Examples], list[str]]) -> tuple[Whole, list[str]]:
-    """Which examples were written, and their texts: all of them, or as many as there is time for, FIRST at least."""
+    """Which examples were written, in their own order, and their texts: all of them, or as many as there is time for,
+    FIRST at least."""
     if math.isinf(seconds) or section.n_examples <= FIRST:
         return np.arange(section.n_examples), _written_together(section, write)
     order, begun = np.random.default_rng(0).permutation(section.n_examples), time.monotonic()
@@ -110,7 +111,9 @@ def write_within(seconds: float, section: Examples, write: Callable[[Examples], 
         passed = agreed(time.monotonic() - begun)
         room = (seconds - passed) * len(texts) / max(passed, 1e-9)
         size = min(2 * size, MOST, section.n_examples - len(texts), int(room))
-    return order[: len(texts)], texts
+    rows = order[: len(texts)]
+    natural = np.argsort(rows)
+    return rows[natural], [texts[i] for i in natural]
 
 
 def _written_together(section: Examples, write: Callable[[Examples], list[str]]) -> list[str]:
