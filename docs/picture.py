@@ -15,7 +15,7 @@ from rich.text import Text
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
 DEMO = ROOT / "comparisons" / "demo"
-PART = "series"  # of the tour, whose table is shown
+PART = "text"  # of the tour, whose table is shown
 WIDTH = 100
 TITLE = "The table of a comparison in the terminal: models with their scores, intervals and costs"
 SHOWN = (1280, 1330)  # of the page, in pixels

@@ -6,6 +6,7 @@ written of a part is read from its table alone.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -115,9 +116,9 @@ def is_finished(place: Path) -> bool:
 
 
 def seconds_for(part: Part, folder: Path, parts: Sequence[Part], left: float) -> float:
-    """The time of a part, of what is left for it and all others that are not finished."""
+    """The time of a part in whole seconds, of what is left for it and all others that are not finished."""
     waiting = [each.share for each in parts if each == part or not is_finished(folder / each.name)]
-    return max(1.0, (1 - LEFT_OVER) * left * part.share / sum(waiting))
+    return max(1.0, float(math.floor((1 - LEFT_OVER) * left * part.share / sum(waiting))))
 
 
 def done(part: Part, folder: Path, limit: Mapping[str, float], view: View) -> Comparison:
