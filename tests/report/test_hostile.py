@@ -13,6 +13,7 @@ import unrolled
 from unrolled.inspect.tools.save import save_answer
 from unrolled.pictures.letters import UNSAFE
 from unrolled.report.page import write_report
+from unrolled.report.settings import reading_defaults
 
 WORDS = [
     "</title></style></svg><script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "' onmouseover='alert(1)",
@@ -66,3 +67,8 @@ def test_pictures_of_an_inspection(compared: Path, tmp_path: Path) -> None:
     for path in save_answer(answer, tmp_path):
         if path.suffix in (".svg", ".html"):
             check(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("settings", ["transformer", 3, None, ["a"], {"reading": "text"}])
+def test_settings_of_any_kind_are_shown(settings):
+    assert reading_defaults(settings) == {}

@@ -29,10 +29,10 @@ def readings() -> list[type[Config]]:
     return sorted((kind for kind in kinds if issubclass(kind, Config) and kind is not Config), key=str)
 
 
-def reading_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
+def reading_defaults(settings: Any) -> dict[str, Any]:
     """The defaults of how a task reads its data, known by the names of its settings; so no task need be imported."""
     found: dict[str, Any] = {}
-    for group in settings:
+    for group in settings if isinstance(settings, Mapping) else ():  # a directory may hold anything
         own = flat(settings[group]) if isinstance(settings[group], Mapping) else {}
         each = (flat(kind().model_dump(mode="json")) for kind in readings())
         defaults: dict[str, Any] = next((values for values in each if values.keys() == own.keys()), {})
