@@ -69,6 +69,14 @@ class NormKind(IntEnum):
     DEVIATION = 2
 
 
+class Form(IntEnum):
+    """How the numbers of a matrix are kept."""
+
+    FULL = 0
+    BF16 = 1
+    INT8 = 2
+
+
 NUMBER, POINTER = ctypes.c_int64, ctypes.c_void_p
 
 
