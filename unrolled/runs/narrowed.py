@@ -40,7 +40,7 @@ def narrow(directory: RunDirectory, task: Task, model: Model, weights: str) -> s
             why = str(reason)
         else:
             after = loss_of(task, model, batches)
-            return f"weights in {weights}: {_share(kept.in_form, kept.in_all)}; {_change(before, after, directory)}"
+            return f"weights in {weights}: {_share(kept.in_form, kept.in_all)}; {_change(before, after, weights)}"
     raise UsageError(f"{option('weights', weights)} does not apply to {directory.path}: {why}")
 
 
@@ -55,7 +55,10 @@ def kept_batches(directory: RunDirectory, task: Task) -> Iterator[Batch]:
     """The first examples of which a run keeps predictions, each a batch of its own."""
     n = 0
     for line in directory.read_lines("predictions.jsonl"):
-        batch, _ = task.example(task.input_of(line))
+        try:
+            batch, _ = task.example(task.input_of(line))
+        except NotImplementedError:  # examples of this task are not read one by one
+            return
         yield batch
         n += batch.n_targets
         if n >= POSITIONS:
@@ -78,9 +81,12 @@ def _share(some: int, of: int) -> str:
     return f"all {words}" if some == of else f"{some:,} of the {words}, the others are computed and stay float32"
 
 
-def _change(before: tuple[float, int], after: tuple[float, int], directory: RunDirectory) -> str:
+def _change(before: tuple[float, int], after: tuple[float, int], weights: str) -> str:
     n = before[1]
     if n == 0:
-        return f"the change of the loss is not known, because {directory.path} keeps no predictions to measure it on"
+        asked = option("weights", weights)
+        return (
+            f"the run keeps no example to measure the loss on: compare the metrics of evaluate with and without {asked}"
+        )
     old, new = before[0] / n, after[0] / n
     return f"the loss of {n:,} positions of its predictions changes from {old:.5g} to {new:.5g} ({new - old:+.2g})"
