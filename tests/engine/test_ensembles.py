@@ -17,7 +17,7 @@ from unrolled.emissions.categorical import Categorical
 from unrolled.emissions.quantiles import Quantiles
 from unrolled.engine.stepper import lowered, stepped
 from unrolled.kernels import native
-from unrolled.layers.parts.ensemble import CausalTogether, Mixture
+from unrolled.layers.parts.ensemble import ByEmission, CausalTogether
 from unrolled.layers.parts.gate import Gate
 
 LEVELS = [level for level in native.built() if level in native.allowed()[0]]
@@ -33,7 +33,7 @@ def level(request: pytest.FixtureRequest) -> Iterator[str]:
 def ensemble(
     names: Sequence[str], gated: bool = False, temperature: float = 1.0, sharpness: float = 3.0
 ) -> CausalTogether:
-    mix = Mixture(lambda: Categorical(V, temperature=temperature))
+    mix = ByEmission(lambda: Categorical(V, temperature=temperature))
     members = [decoder(name, 5 + i, seed=i, sharpness=sharpness) for i, name in enumerate(names)]
     gate = Gate(len(names), mix)
     with torch.no_grad():
@@ -90,11 +90,11 @@ def test_what_mixes_otherwise_is_left_to_torch() -> None:
     why = "an ensemble whose outputs are not probabilities of choices"
     members = [decoder("gru", 5), decoder("elman", 5)]
     assert lowered(CausalTogether(members)) == why
-    assert lowered(CausalTogether(members, Mixture(lambda: Quantiles(1)))) == why
+    assert lowered(CausalTogether(members, ByEmission(lambda: Quantiles(1)))) == why
 
     class Other(Gate):
         def forward(self, ys: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
             return ys[0]
 
-    other = Other(2, Mixture(lambda: Categorical(V)))
+    other = Other(2, ByEmission(lambda: Categorical(V)))
     assert lowered(CausalTogether(members, other)) == "a Other in the place of a Gate"

@@ -19,7 +19,7 @@ from unrolled.core.task import Model, Task
 from unrolled.layers.counting.autoregression import Autoregression
 from unrolled.layers.memory.memory import Memory
 from unrolled.layers.parts.encoder_decoder import Halves
-from unrolled.layers.parts.ensemble import Mix, Mixture, Together, together
+from unrolled.layers.parts.ensemble import ByEmission, Mix, Together, together
 from unrolled.layers.parts.gate import Gate
 from unrolled.runs.assembled import assemble
 from unrolled.runs.config import RunConfig
@@ -85,9 +85,9 @@ def make_model(config: RunConfig, task: Task) -> Model:
     return build(config, task.ports(), task.ACCEPTS, mix)
 
 
-def mixture(task: Task) -> Mixture:
+def mixture(task: Task) -> ByEmission:
     """What the task takes outputs to mean."""
-    return Mixture(lambda: task.emission)
+    return ByEmission(lambda: task.emission)
 
 
 def gate(task: Task, n: int) -> Gate:

@@ -10,7 +10,7 @@ from unrolled.emissions.categorical import Categorical
 from unrolled.engine.builder import Builder, CannotLower, Value
 from unrolled.engine.lowering import exactly, lower
 from unrolled.engine.operations import Do
-from unrolled.layers.parts.ensemble import CausalTogether, Mixture
+from unrolled.layers.parts.ensemble import ByEmission, CausalTogether
 from unrolled.layers.parts.gate import Gate
 
 MOST_MEMBERS = 32  # native/mixture.h
@@ -36,7 +36,7 @@ def together(layer: CausalTogether, x: Value, into: Builder) -> Value:
 
 
 def _emission(mix: Callable[..., object]) -> Categorical:
-    found = mix.emission() if isinstance(mix, Mixture) else None
+    found = mix.emission() if isinstance(mix, ByEmission) else None
     if type(found) is not Categorical:
         raise CannotLower("an ensemble whose outputs are not probabilities of choices")
     return found

@@ -26,7 +26,7 @@ Mix = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class Mixture:
+class ByEmission:
     """What an emission takes mixed outputs to mean; a task may learn a part of it later (a temperature)."""
 
     emission: Callable[[], Emission]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from unrolled.layers.parts.ensemble import Mixture
+from unrolled.layers.parts.ensemble import ByEmission
 
 WIDEST = 4.0  # deviations; what is further from what was seen is taken as that far
 
@@ -37,7 +37,7 @@ class Gate(nn.Module):
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, n: int, mix: Mixture) -> None:
+    def __init__(self, n: int, mix: ByEmission) -> None:
         super().__init__()
         self.mix = mix
         self.A, self.b = nn.Parameter(torch.zeros(n, 4 * n)), nn.Parameter(torch.zeros(n))
