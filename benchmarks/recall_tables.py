@@ -44,9 +44,12 @@ def memories() -> str:
         text += f"\nContinuous: {real['patterns']:,} normal patterns of {real['d']} numbers with noise of half their "
         text += f"deviation, one update, recalled within a tenth of their length: {'; '.join(told)}.\n"
     if fast := found["speed"]:
-        text += f"\nSpeed: one update of {fast['queries']:,} queries against {fast['patterns']:,} patterns of {fast['d']} numbers "
-        text += f"runs at {fast['share']:.0%} of the speed of a matrix product and takes {fast['megabytes']:.0f} MB more memory "
-        text += f"than is held (all scores at once: {fast['megabytes_of_all_scores']:,} MB).\n"
+        text += (
+            f"\nSpeed: one update of {fast['queries']:,} queries against {fast['patterns']:,} patterns of {fast['d']} "
+        )
+        text += f"numbers runs at {fast['share']:.0%} of the speed of a matrix product and takes "
+        text += f"{fast['megabytes']:.0f} MB "
+        text += f"more memory than is held (all scores at once: {fast['megabytes_of_all_scores']:,} MB).\n"
     return text + _curve(found)
 
 

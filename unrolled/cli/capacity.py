@@ -41,8 +41,8 @@ def command(
 
     More and more random patterns are stored; each is recalled from itself, and the share of wrong bits is counted. The
     threshold is the number of patterns at which it passes the level. Theory is that of Hebb's rule for
-    classical-hopfield; the other rules keep more. Patterns of continuous-hopfield are normal numbers; what is counted is
-    the share that is not recalled within a tenth of its length.
+    classical-hopfield; the other rules keep more. Patterns of continuous-hopfield are normal numbers; what is counted
+    is the share that is not recalled within a tenth of its length.
 
     Examples:
 

@@ -1,14 +1,14 @@
 """How many random patterns a memory keeps: what is wrong after recall from the patterns themselves.
 
-Of bits that is the share of wrong ones, of numbers (normal, variance 1) the share of patterns that are not recalled within
-a tenth of their length.
+Of bits that is the share of wrong ones, of numbers (normal, variance 1) the share of patterns that are not recalled
+within a tenth of their length.
 
     classical, asynchronous to the end     about 0.138 d         Amit, Gutfreund & Sompolinsky (1985)
     classical, one synchronous update      d / z^2               P(wrong) = P(normal > sqrt(d / N)); 0.185 d at 1 %
     without any error                      d / (2 ln d)          McEliece et al. (1987)
     polynomial of degree a, one update     d^(a-1) / (z^2 (2a-3)!!)      Krotov & Hopfield (2016)
     exponential                            2^(d/2)               Demircigil et al. (2017)
-    numbers                                E[1 - P(z < |x|)^(N-1)] = share: no other pattern is more like x than x itself
+    numbers                                E[1 - P(z < |x|)^(N-1)] = share: others are more like x than x itself
 
 z is the quantile of the normal distribution at the share that is allowed, or a normal number.
 """
