@@ -139,6 +139,9 @@ def test_the_commands(tmp_path: Path) -> None:
     run_unrolled("predict", "run", "query.png", "-o", "restored.png", cwd=tmp_path)
     with Image.open(tmp_path / "restored.png") as drawn:
         assert drawn.size == (5 * 100, 100)
+        query, *states, stored = np.split(np.asarray(drawn), 5, axis=1)
+    assert all(np.array_equal(state, stored) for state in states)  # one update, and it stands still
+    assert not np.array_equal(query, stored)
     refused = run_unrolled("capacity", "--model", "nearest-pattern", code=2, cwd=tmp_path).stderr
     assert "not a memory with a capacity; use classical-hopfield" in refused
     refused = run_unrolled("capacity", "--model", "continuous-hopfield", code=2, cwd=tmp_path).stderr
