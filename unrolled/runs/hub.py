@@ -1,6 +1,7 @@
 """Checkpoints of Hugging Face's transformers on disk: loaded as a run directory, and runs saved for transformers.
 
     config.json  model.safetensors  tokenizer.json        a directory that `save_pretrained` wrote
+    model.safetensors.index.json                          in place of the second: which of several files has a tensor
 
 Nothing in it is executed: weights are safetensors, the rest is JSON. What a directory is, its config.json says; an
 architecture that is not made of our blocks is refused with those that are.
@@ -33,6 +34,7 @@ from unrolled.runs.storage import atomic, formats, manifest
 from unrolled.runs.storage.directory import RunDirectory
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+INDEX = WEIGHTS + ".index.json"
 NEVER = -1e4  # the logit of a special token that the checkpoint does not have
 LARGEST = 64 * 2**30  # bytes of weights
 
@@ -118,15 +120,37 @@ def _codec(place: Path, size: int) -> Codec:
 
 def _tensors(place: Path, family: Family) -> dict[str, Tensor]:
     """Theirs by name, without the prefix that only some classes have."""
-    file = place / WEIGHTS
-    if not file.is_file():
-        raise DataError(
-            f"{place}: {WEIGHTS} is missing; weights in several files, or in .bin files, which may hold code, are "
-            "saved so by model.save_pretrained(..., max_shard_size='100GB')"
-        )
-    found = formats.parse_tensors(read_bytes(file, min(file.stat().st_size, LARGEST)), str(file))
+    found: dict[str, Tensor] = {}
+    left = LARGEST
+    for file in _files(place):
+        tensors = formats.parse_tensors(read_bytes(file, min(file.stat().st_size, left)), str(file))
+        if twice := sorted(found.keys() & tensors.keys()):
+            raise DataError(f"{file}: it has the tensor {twice[0]}, which another file of {place} has too")
+        found |= tensors
+        left -= file.stat().st_size
     renamed = {name.replace(".gamma", ".weight").replace(".beta", ".bias"): each for name, each in found.items()}
     return {name.removeprefix(family.prefix): each.float() for name, each in renamed.items()}
+
+
+def _files(place: Path) -> list[Path]:
+    """The file of the weights, or those that an index names; each is a file of this directory."""
+    if (place / WEIGHTS).is_file():
+        return [place / WEIGHTS]
+    if not (place / INDEX).is_file():
+        raise DataError(
+            f"{place}: {WEIGHTS} is missing; weights in .bin files, which may hold code, are not read: save them again "
+            "by model.save_pretrained(...) of transformers"
+        )
+    of = _json(place / INDEX).get("weight_map")
+    if not isinstance(of, dict) or not of:
+        raise DataError(f"{place / INDEX}: expected the file of each tensor under 'weight_map'")
+    names = {str(name) for name in of.values()}
+    for name in sorted(names):
+        if Path(name).name != name or not name.endswith(".safetensors"):
+            raise DataError(f"{place / INDEX}: {name!r} is not the name of a .safetensors file of this directory")
+        if not (place / name).is_file():
+            raise DataError(f"{place}: {name} is missing, one of the {len(names)} files that {INDEX} names")
+    return [place / name for name in sorted(names)]
 
 
 def _task(config: RunConfig, codec: Codec) -> Task:
