@@ -144,7 +144,7 @@ class Inside(SeriesTask):
 
 
 def plain(values: NDArray[np.float64]) -> list[Any]:
-    """[T, D] in units of the data as numbers, or as lists where there are several of each step; None is a missing one."""
+    """[T, D] in units of the data as numbers, or as lists where a step has several; None is a missing one."""
     rows = [listed(row, WHOLE) for row in values]
     return [row[0] for row in rows] if values.shape[1] == 1 else rows
 

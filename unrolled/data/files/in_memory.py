@@ -13,8 +13,8 @@ TIMES = ("datetime64", "datetime", "date", "period")  # kinds of values of an in
 
 
 def table_of(source: Any) -> Table | None:
-    """Rows in memory as a table: a list of dicts or a data frame, of which an index of times is a column, or values with
-    such an index; None: it is no table."""
+    """Rows in memory as a table: a list of dicts, or a data frame, of which an index of times is a column, or values
+    with such an index; None: it is no table."""
     import narwhals
 
     if isinstance(source, list | tuple):

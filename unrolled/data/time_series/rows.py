@@ -257,10 +257,11 @@ class Rows:
             )
             stamp = int(column.stamps[row])
             clock = column.are == "times" and not column.zoned and stamp % DAY
-            local = " (local times repeat an hour when daylight saving ends: write them with their zone)" if clock else ""
+            local = "local times repeat an hour when daylight saving ends: write them with their zone"
+            often = "twice" if len(twice) == 1 else f"again, one of {len(twice)} such"
             raise DataError(
-                f"{self.place(row, self.reading.time)}: the time {column.written(stamp)}{of} is there "
-                f"{'twice' if len(twice) == 1 else f'again, one of {len(twice)} such'}; keep one row of it{local}{apart}"
+                f"{self.place(row, self.reading.time)}: the time {column.written(stamp)}{of} is there {often}; keep "
+                f"one row of it{f' ({local})' if clock else ''}{apart}"
             )
 
     def _constants(self, rows: Sequence[int], name: str) -> dict[str, str | float]:

@@ -132,7 +132,7 @@ class Cutter:
         scale = np.asarray(self.section.columns[SCALE])[spots.series]  # [B, 3, D]
         numbers = None if rows is None else torch.from_numpy(np.asarray(rows, np.int64))
         return Batch(
-            torch.from_numpy(x), torch.from_numpy(mask), {TARGET: torch.from_numpy(np.nan_to_num(flat))},
+            torch.from_numpy(x), torch.from_numpy(mask), {TARGET: torch.from_numpy(np.where(real, flat, np.float32(0)))},
             {TARGET: torch.from_numpy(real)}, {SOURCE: torch.from_numpy(scale[:, :2].astype(np.float32))},
             scale=torch.from_numpy(scale), rows=numbers, at=torch.from_numpy(at),
         )  # fmt: skip
