@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import pytest
 import unrolled
 from tests.commands import Ended, attempt, run_unrolled
 from tests.tables import SMALL, WORDS, scores, told, write_words
+from unrolled.comparison import joining
 from unrolled.comparison.api import make_plan
 from unrolled.comparison.claims import PLACE
 from unrolled.comparison.engine import Processes
@@ -232,6 +233,35 @@ def test_another_version_is_refused(
     write_plan(out, found.model_copy(update={"joins": before}))
     with pytest.raises(UsageError, match=r"planned with unrolled 9\.9, this is .*; join it with the same version"):
         unrolled.compare(str(found.data), join=out)
+
+
+class AtOnce:
+    """Runs that are done at once."""
+
+    def events(self, orders: list[dict[str, Any]], _stop: Any) -> list[dict[str, Any]]:
+        return [{"event": "done", "folder": order["folder"]} for order in orders]
+
+    def close(self) -> None: ...
+
+
+def test_nothing_is_taken_while_one_process_resumes_the_comparison(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    n = len(plan(text, out, steps=2).jobs)
+    taken: list[int] = []
+
+    def sleep(_: float) -> None:
+        taken.append(len(list((out / PLACE).iterdir())))
+        resuming.close()
+
+    clock = {"sleep": staticmethod(sleep), "monotonic": time.monotonic, "time": time.time}
+    monkeypatch.setattr(joining, "time", type("clock", (), clock))
+    with ExitStack() as resuming:
+        resuming.enter_context(in_use(out))
+        work = Joining(out, read_plan(out), Given(text, None), Silent(), 0.0, AtOnce)  # type: ignore[arg-type]
+        assert work.all() == n
+    assert taken == [0]
 
 
 def test_who_waits_for_a_silent_process_is_told_once(text: Path, alone: Comparison, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from unrolled.core.opening import shortened
 from unrolled.data.given_splits import names_of_sources
 from unrolled.report.page import write_report
 from unrolled.runs.guess import prepared_task
-from unrolled.runs.storage.locks import LOCK, in_use
+from unrolled.runs.storage.locks import LOCK, in_use, is_idle
 from unrolled.runs.trust import named_beside, opening, resume_command
 from unrolled.training.api import versions
 from unrolled.training.signals import StopFlag
@@ -163,7 +163,8 @@ class Joining:
         with StopFlag() as flag:
             try:
                 while not flag.asked and (left := self._left()):
-                    if (job := next(self._free(left), None)) is None:
+                    free = self._free(left) if is_idle(self.folder) else iter(())  # one process resumes it, or collects
+                    if (job := next(free, None)) is None:
                         self._tell_silent(left)
                         time.sleep(min(POLL, self.claims.lease / 4))
                     elif (held := self.claims.take(job.folder, left[job.folder])) is not None:
