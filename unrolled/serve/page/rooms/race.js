@@ -234,7 +234,7 @@ class Race {
       make("td", {class: "number"}, row.interval ? `${short(row.interval[0])} to ${short(row.interval[1])}` : ""),
       make("td", {class: "number"}, row.parameters === null ? "" : row.parameters.toLocaleString("en")),
       make("td", {}, row.failed || row.not_trained || row.stopped || "")));
-    return [figure, tabled("Scores", ["model", `valid ${about.criterion || ""}`, `${about.split || "test"} ${about.score || ""}`, "95 % interval", "parameters", "remark"], rows, [1, 2, 3, 4])];
+    return [figure, tabled("Scores", ["model", `valid ${about.score || ""}`, `${about.split || "test"} ${about.score || ""}`, "95 % interval", "parameters", "remark"], rows, [1, 2, 3, 4])];
   }
 }
 
