@@ -113,7 +113,10 @@ def test_a_wrong_request_of_a_verb(client: httpx.Client, body: dict, words: str)
      ("next-token", "generate", {"prompt": [1.5]}, "invalid token 1.5"),
      ("next-frame", "embed", {"inputs": [["3", {}]]}, "frame 0: expected a list of the keys"),
      ("next-frame", "inspect/states", {"input": [[0], [10**18]]}, "frame 1: expected a list of the keys"),
-     ("caption", "inspect/states", {"input": {"x": 1}}, "has no 'source'")],
+     ("caption", "inspect/states", {"input": {"x": 1}}, "has no 'source'"),
+     ("next-token", "score", {"inputs": [None]}, "found null, expected a text"),
+     ("forecast", "forecast", {"inputs": [[]]}, "series 0: there are no values to forecast from"),
+     ("forecast", "forecast", {"inputs": [[1e308, -1e308, 1e308] * 9]}, "numbers that are too large")],
 )  # fmt: skip
 def test_an_odd_input_is_refused_with_a_sentence(client: httpx.Client, run: str, what: str, body: Any, words: str):
     answer = client.post(f"/runs/{run}/{what}", json=body)
