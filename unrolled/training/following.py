@@ -45,7 +45,7 @@ def follow(processes: Processes, order: Order) -> None:
     own_file_of(Path(order["path"]), config.own_file, config.own_file_sha256, order["own_file"])
     with stop_at_once(), shared(), discover.models.own_mistakes(), files_as(config.files.form()):
         task = build.make_task(config)
-        starting.teach(task, config.device)
+        starting.teach(task, config)
         if config.from_vocabularies:
             starting.offer_own(run, config, task)
         if not prepare_again(run, config, task, order["data"]):

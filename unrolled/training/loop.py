@@ -71,7 +71,7 @@ class Loop:
         own = self.processes.part
         self.optimiser = OPTIMISERS[config.optimiser.optimiser](model, config.optimiser, config.start, own)
         self.plan = Plan(config.budget, config.optimiser, self.sampler.steps_per_epoch, self.sampler.tokens_per_step)
-        self.checkpoints, self.events = writers(run, self.processes.rank)
+        self.checkpoints, self.events = writers(run, model, self.processes.rank)
         self.at = Position()
         self.state: State = None
         self.started = started  # when the budget began to run
