@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.engine.decoders import CAUSAL, decoder
+from tests.engine.test_ensembles import ensemble
 from tests.engine.test_stepper import LEVELS, apart, native_step, tokens
 from tests.thorough import every
 from unrolled.core.causal import Causal
@@ -84,6 +85,13 @@ def test_a_tick_with_rounded_weights_is_that_of_torch(level: str, form: str, row
         step = native_step(model)
         assert apart(model, rows, ticks=12, step=step) < 1e-5
         assert sum(n for k, n in step.program.forms.items() if k != Form.FULL) == kept.in_form
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_members_of_an_ensemble_are_rounded(level: str, form: str) -> None:
+    model = ensemble(["lstm", "gpt"], gated=True)
+    kept = round_weights(model, FORMS[form])
+    assert kept.in_form == kept.in_all and apart(model, 3, ticks=12) < 2e-5
 
 
 def test_a_program_reads_a_half_and_a_quarter() -> None:

@@ -78,6 +78,9 @@ class Form(IntEnum):
     INT8 = 2
 
 
+OF_WEIGHTS = {Do.MIXTURE: ("weight", "bias", "a", "b", "c")}
+"""The fields of an operation that name weights, where these are not `weight` and `bias`."""
+
 NUMBER, POINTER = ctypes.c_int64, ctypes.c_void_p
 
 

@@ -23,7 +23,7 @@ from unrolled.core.state import State
 from unrolled.engine.builder import GIVEN, WIDE, Builder, CannotLower, Slot, Value, Weight
 from unrolled.engine.forms import held
 from unrolled.engine.lowering import lower
-from unrolled.engine.operations import Do, Form, ProgramStruct, StreamStruct
+from unrolled.engine.operations import OF_WEIGHTS, Do, Form, ProgramStruct, StreamStruct
 from unrolled.kernels import native
 
 ROOM = 32  # positions that a leaf which grows begins with; beams copy them
@@ -65,7 +65,9 @@ class Program:
         for op in self._code:  # in which weights were numbers until now
             if op.kind == Do.AFFINE:
                 op.b, op.c = found[op.weight][0], places[op.weight][-1]
-            op.weight, op.bias = (places[k][0] if k >= 0 else k for k in (op.weight, op.bias))
+            for field in OF_WEIGHTS.get(Do(op.kind), ("weight", "bias")):
+                if (number := getattr(op, field)) >= 0:
+                    setattr(op, field, places[number][0])
         del self._builder
         code = ctypes.addressof(self._code)
         self.struct = ProgramStruct(code, len(self._code), self._weights.data_ptr(), self.n_room)
