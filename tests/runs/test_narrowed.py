@@ -115,11 +115,10 @@ def test_runs_without_such_weights_are_refused(runs: Callable[[str], Run]) -> No
 def test_commands_print_the_change(runs: Callable[[str], Run], tmp_path: Path) -> None:
     path, file = runs("texts").path, tmp_path / "lines.txt"
     file.write_text("\n".join(LINES[:3]), encoding="utf-8")
-    for words in (("generate", path, "--max-tokens", 5), ("score", path, file), ("predict", path, file),
-                  ("predict", path, file, "--live")):  # fmt: skip
-        assert NOTE.search(run_unrolled(*words, "--weights", "int8").stderr), words
-    assert "expected bf16 or int8" in run_unrolled("generate", path, "--weights", "half", code=2).stderr
-    refused = run_unrolled("generate", runs("counts").path, "--weights", "int8", code=2).stderr
+    for words in (("generate", path, "--max-tokens", 5), ("predict", path, file, "--live")):
+        assert NOTE.search(run_unrolled(*words, "--weights", "int8", forked=True).stderr), words
+    assert "expected bf16 or int8" in run_unrolled("score", path, file, "--weights", "half", code=2, forked=True).stderr
+    refused = run_unrolled("generate", runs("counts").path, "--weights", "int8", code=2, forked=True).stderr
     assert "--weights int8 does not apply" in refused
 
 
@@ -130,5 +129,5 @@ def test_a_server_rounds_what_it_can(runs: Callable[[str], Run], capfd: pytest.C
         hosted._load(place)
     told = capfd.readouterr().err
     assert NOTE.search(told) and "does not apply" in told
-    for words in (["--weights", "int4"],):
-        assert "expected bf16 or int8" in run_unrolled("serve", *paths, *words, code=2).stderr
+    refused = run_unrolled("serve", *paths, "--weights", "int4", code=2, forked=True).stderr
+    assert "expected bf16 or int8" in refused
