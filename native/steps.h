@@ -49,6 +49,8 @@ INLINE S total(Vec<S> v) {
     return s;
 }
 
+constexpr int LINE = 64, AHEAD = 4096;  // bytes that memory gives at once; how far in front it is asked for them
+
 // one row of a packed product: sums that do not wait for each other
 template <class S, int N, class P>
 INLINE void row_panel(const S* a, const P* w, int64_t K, S* c) {
@@ -57,7 +59,9 @@ INLINE void row_panel(const S* a, const P* w, int64_t K, S* c) {
     Vec<S> sum[SETS][N] = {};
     int64_t k = 0;
     for (; k + SETS <= K; k += SETS, w += SETS * N * W) {
-        __builtin_prefetch(w + 512), __builtin_prefetch(w + 512 + 64 / sizeof(P));
+        const char* ahead = reinterpret_cast<const char*>(w) + AHEAD;
+#pragma GCC unroll 8
+        for (int b = 0; b < int(SETS * N * W * sizeof(P)); b += LINE) __builtin_prefetch(ahead + b);
 #pragma GCC unroll 8
         for (int s = 0; s < SETS; ++s)
 #pragma GCC unroll 4
