@@ -61,7 +61,7 @@ from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.reading import Answers, Kind, Names, Reading, as_names, names_of
 from unrolled.data.sources.long_table import read_long
 from unrolled.data.sources.row_values import answer_of, step_value
-from unrolled.data.sources.rows_as_steps import order_by_content
+from unrolled.data.sources.rows_as_steps import order_by_content, target_of_steps
 
 INPUTS = ("text", "sentence", "review", "sequence", "tokens", "words", "x", "input", "document", "message")
 LETTERS = ("x", "input", "sequence")  # of these, what columns of numbers are called too
@@ -210,7 +210,7 @@ def target_by_content(table: Table, reading: Reading) -> tuple[str, str] | None:
     by_name = {name.lower(): name for name in reversed(free)}
     text = inputs[0] if len(inputs) == 1 else next((by_name[name] for name in INPUTS if name in by_name), None)
     text = text or obvious_text(kinds)
-    if text is None and not inputs and (last := class_at_an_end(kinds)):
+    if text is None and not inputs and (last := class_at_an_end(kinds) or target_of_steps(table, free, TIMES)):
         return last, "class"
     if text is None and len(free) == 2 and (pair := labelled_pair(kinds[free[0]], kinds[free[1]])):
         return free[pair[0]], pair[1]
