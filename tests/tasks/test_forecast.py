@@ -206,6 +206,15 @@ def test_a_saved_run_forecasts_with_times_and_intervals(linear: Run) -> None:
         linear.do("forecast", None, horizon=7)
 
 
+def test_forecasts_of_large_numbers_keep_their_digits(linear: Run, tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    run = unrolled.train(rows(1e7 + hours()), "forecast", "linear-map", place, horizon=6, settings={"lags": 24})
+    (found,), (small,) = run.do("forecast", None), linear.do("forecast", None)
+    for name in ("forecast", "low_80", "high_95"):
+        assert np.abs(np.array(found[name]) - 1e7 - small[name]).max() < 1e-3
+    assert run.score(rows(1e7 + hours()))[0]["values"][:3] == pytest.approx((1e7 + hours()[1:4]).tolist(), abs=1e-4)
+
+
 def test_newer_data_is_continued_in_the_units_of_the_run(linear: Run) -> None:
     newer = rows(hours(230))
     (found,) = linear.do("forecast", newer)
