@@ -370,6 +370,7 @@ def _opened(directory: RunDirectory, config: RunConfig) -> Run:
     fitting.require_fit(config, task.ports(), task.ACCEPTS, stored)
     with fitting.within(stored):
         model = make_model(config, task)
+    fitting.require_no_more(model, stored)
     tensors = directory.read_tensors("model.safetensors")
     try:
         model.load_state_dict(tensors)

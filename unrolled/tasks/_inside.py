@@ -48,7 +48,9 @@ class Inside(SeriesTask):
         if codec.past or codec.d_known or codec.static or codec.calendar:
             raise UsageError(f"{place}: this run has covariates: give a table with their columns, not numbers alone")
         values = as_series(numbers_in(value, place) if isinstance(value, str) else value, place)
-        if values.shape[1] != codec.d_step or not len(values):
+        if not len(values):
+            raise DataError(f"{place}: there are no values to forecast from; give at least one")
+        if values.shape[1] != codec.d_step:
             raise DataError(f"{place}: found {list(values.shape)}, expected values [time, {codec.d_step}]")
         name = next(iter(codec.scales)) if len(codec.scales) == 1 else ""
         none = np.empty((len(values), 0))

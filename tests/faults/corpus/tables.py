@@ -374,4 +374,9 @@ OF_JSON = [
     ),
 ]
 
-CASES = [*OF_CSV, *OF_JSON]
+CLASSES = "text,label\n" + """a b,"[""x""]"\nc d,"[""y""]"\n""" * 10
+OF_LISTS = [
+    csv("classes nested 100,000 deep", CLASSES + "c," + "[" * 100_000 + "\n", "line 22, column 'label'", "deep"),
+    csv("a class of 5,000 digits", CLASSES + f"c,[{'9' * 5000}]\n", "line 22, column 'label'", "digits"),
+]
+CASES = [*OF_CSV, *OF_JSON, *OF_LISTS]

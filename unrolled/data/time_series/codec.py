@@ -126,7 +126,8 @@ class SeriesCodec:
         values = self.transformed(series.values[:n], series)
         encoded = np.empty(values.shape, np.float32)
         for begin in range(0, n, AT_ONCE):
-            encoded[begin : begin + AT_ONCE] = narrowed((values[begin : begin + AT_ONCE] - shift) / size, series.name)
+            part = (values[begin : begin + AT_ONCE] - shift) / size
+            encoded[begin : begin + AT_ONCE] = narrowed(part, series.name or series.place)
         return Encoded(
             encoded, _standardised(series.past[:n], self.past), self._known(series),
             calendar_of(self._stamps(series, n), self.calendar), self._static(series), np.array(scale),
