@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include "choose.h"
+#include "mixture.h"
 #include "ngram.h"
 #include "steps.h"
 
@@ -119,6 +120,10 @@ struct Tick {  // one tick of all rows, and the registers it works with
                 return OK;
             }
             case NGRAM: return ngram(op, i, out);
+            case MIXTURE: {
+                const Weights<S> by{weights(op.weight), weights(op.bias), weights(op.a), weights(op.b), weights(op.c)};
+                return mixture<S>(by, op.k, n, S(op.number), row(op.x, op.k * n, i), out);
+            }
             case PLACE: case WAVES: case UNIT: return position(op, i, out);
             case SOFTMAX:
                 std::memcpy(out, row(op.x, n, i), n * sizeof(S));

@@ -37,8 +37,10 @@ enum {  // operations by number, with the fields of Op that they use beside out,
                  // weight: v of the scores v . tanh(x + key), or -1: number (x . key)
     PART = 27,   // out = places a .. a + n of x [k]
     BESIDE = 28, // out = row (counter / a) of the leaf, or its last one; the counter is the next leaf
-    NGRAM = 29   // out = log p of what follows the token and the b tokens of the leaf; a: address of the contexts
+    NGRAM = 29,  // out = log p of what follows the token and the b tokens of the leaf; a: address of the contexts
                  // (ngram.h), weight: p without any context
+    MIXTURE = 30 // out = the mixture of k outputs x [k n], number: their temperature; weight, bias, a, b, c: log w, and b,
+                 // A, mean, deviation of weights that depend on the position (mixture.h), or bias -1
 };
 enum { GELU = 4, GELU_TANH = 5, SILU = 6 };  // activations beside those of api.h
 enum { ALONE = 0, PLUS = 1, TIMES = 2 };

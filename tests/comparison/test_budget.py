@@ -131,6 +131,14 @@ def test_a_comparison_without_time_to_train_is_refused_before_the_first_run(monk
     assert "of about" in str(caught.value)
 
 
+def test_what_a_quick_model_needs_is_the_time_to_start(monkeypatch, clock, tmp_path):
+    paced(monkeypatch)
+    monkeypatch.setattr(budget, "pace_of", lambda *_: Pace(0.001, 0.1, 0.1))
+    timed(monkeypatch, clock, {})
+    with pytest.raises(UnrolledError, match=r"the fastest model needs 4\.5 s to start, for 10 steps and"):
+        unrolled.compare(WORDS, out=tmp_path / "out", settings={**SETTINGS, "time": 20})
+
+
 def test_the_budget_that_is_named_is_enough(monkeypatch, clock, tmp_path):
     paced(monkeypatch, {})
     with pytest.raises(UnrolledError, match="not enough") as caught:

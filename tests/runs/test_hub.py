@@ -236,3 +236,44 @@ def test_a_missing_file_is_told(file: str, tmp_path: Path) -> None:
     (tmp_path / "bert" / file).unlink()
     with pytest.raises(DataError, match=f"{file} is missing"):
         load_checkpoint(tmp_path / "bert", tmp_path / "run")
+
+
+def divided(place: Path) -> dict[str, str]:
+    """Its weights in two files, as transformers saves large ones; the file of each tensor."""
+    tensors = parse_tensors((place / "model.safetensors").read_bytes(), "here")
+    (place / "model.safetensors").unlink()
+    names = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    of = {tensor: names[i % 2] for i, tensor in enumerate(sorted(tensors))}
+    for name in names:
+        _, pieces = tensor_file({each: tensors[each].clone() for each in of if of[each] == name}, "here")
+        (place / name).write_bytes(b"".join(bytes(piece) for piece in pieces))
+    (place / "model.safetensors.index.json").write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": of}))
+    return of
+
+
+def test_weights_in_several_files_are_those_in_one(runs: dict[str, Run], tmp_path: Path) -> None:
+    for name in NAMES:
+        shutil.copytree(HOME / name, tmp_path / name)
+        divided(tmp_path / name)
+        state = load_checkpoint(tmp_path / name, tmp_path / f"run-{name}").model.state_dict()
+        assert all(torch.equal(state[key], each) for key, each in runs[name].model.state_dict().items())
+
+
+@pytest.mark.parametrize(("change", "says"), [
+    (lambda place, of: place.joinpath("model-00002-of-00002.safetensors").unlink(), "-00002.* is missing, one of"),
+    (lambda place, of: of.update(dict.fromkeys(of, "../model.safetensors")), "not the name of a .safetensors file of"),
+    (lambda place, of: of.update(dict.fromkeys(of, "model.bin")), "'model.bin' is not the name of a .safetensors file"),
+    (lambda place, of: of.clear(), "expected the file of each tensor under 'weight_map'"),
+    (lambda place, of: of.update(dict.fromkeys(of, "model-00001-of-00002.safetensors")), "is missing, so the weights"),
+    (lambda place, of: [
+        shutil.copy(HOME / "bert" / "model.safetensors", place / "third.safetensors"), of.update(x="third.safetensors")
+    ], "which another file of"),
+])  # fmt: skip
+def test_an_index_that_misleads_is_refused(change: Any, says: str, tmp_path: Path) -> None:
+    shutil.copytree(HOME / "bert", tmp_path / "bert")
+    of = divided(tmp_path / "bert")
+    change(tmp_path / "bert", of)
+    (tmp_path / "bert" / "model.safetensors.index.json").write_text(json.dumps({"weight_map": of}))
+    with pytest.raises(DataError, match=says):
+        load_checkpoint(tmp_path / "bert", tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -116,6 +116,15 @@ def test_the_tail_of_a_normal_distribution() -> None:
     assert tail(q, np.array([-8.0]))[0] < 1e-4 < tail(q, np.array([-3.0]))[0]
 
 
+@pytest.mark.parametrize("unit", [1e-14, 1e9])
+def test_a_probability_is_that_of_any_unit(unit: float) -> None:
+    random = np.random.default_rng(0)
+    q, value = np.sort(random.normal(size=(len(LEVELS), 40)), 0), 3 * random.normal(size=40)
+    assert np.allclose(tail(unit * q, unit * value), tail(q, value), rtol=1e-6)
+    same = np.full((len(LEVELS), 2), 5.0)  # a forecast without any doubt
+    assert tail(same * unit, unit * np.array([5.0, 6.0])).tolist() == pytest.approx([1.0, 0.0])
+
+
 # ---- nothing of the future
 
 

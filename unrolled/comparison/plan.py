@@ -92,6 +92,8 @@ class Joins(Record):
     """Seconds after which the run of a process that no longer shows that it is alive is taken over."""
     versions: dict[str, str]
     """Versions that it was planned with."""
+    data: str
+    """The fingerprint of the data."""
 
 
 class Plan(Record):

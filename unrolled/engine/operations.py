@@ -39,6 +39,7 @@ class Do(IntEnum):
     PART = 27
     BESIDE = 28
     NGRAM = 29
+    MIXTURE = 30
 
 
 class Act(IntEnum):

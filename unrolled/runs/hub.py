@@ -1,6 +1,7 @@
 """Checkpoints of Hugging Face's transformers on disk: loaded as a run directory, and runs saved for transformers.
 
     config.json  model.safetensors  tokenizer.json        a directory that `save_pretrained` wrote
+    model.safetensors.index.json                          in place of the second: which of several files has a tensor
 
 Nothing in it is executed: weights are safetensors, the rest is JSON. What a directory is, its config.json says; an
 architecture that is not made of our blocks is refused with those that are.
@@ -35,6 +36,7 @@ from unrolled.runs.storage.directory import RunDirectory
 from unrolled.runs.trust import opening, saved
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+INDEX = WEIGHTS + ".index.json"
 NEVER = -1e4  # the logit of a special token that the checkpoint does not have
 LARGEST = 64 * 2**30  # bytes of weights
 SPARE = 32  # bytes for each number of the model: heads of other tasks may be beside it
@@ -146,27 +148,56 @@ def _codec(place: Path, size: int) -> Codec:
 
 
 def _stored(place: Path, family: Family) -> dict[str, formats.Stored]:
-    """What the header of the weights announces, by their names without the prefix that only some classes have."""
-    file = place / WEIGHTS
-    if not file.is_file():
-        raise DataError(
-            f"{place}: {WEIGHTS} is missing; weights in several files, or in .bin files, which may hold code, are "
-            "saved so by model.save_pretrained(..., max_shard_size='100GB')"
-        )
-    with open_regular(file, LARGEST) as stream:
-        found = formats.stored_tensors(stream, os.fstat(stream.fileno()).st_size, str(file))
+    """What the headers of the weights announce, by their names without the prefix that only some classes have."""
+    found: dict[str, formats.Stored] = {}
+    for file in _files(place):
+        with open_regular(file, LARGEST) as stream:
+            stored = formats.stored_tensors(stream, os.fstat(stream.fileno()).st_size, str(file))
+        _require_new(file, found, stored)
+        found |= stored
     return {_plain(name, family): each for name, each in found.items()}
 
 
 def _tensors(place: Path, family: Family) -> dict[str, Tensor]:
     """The weights by the same names; whole numbers beside them are positions and the like."""
-    file = place / WEIGHTS
-    found = formats.parse_tensors(read_bytes(file, min(file.stat().st_size, LARGEST)), str(file))
+    found: dict[str, Tensor] = {}
+    left = LARGEST
+    for file in _files(place):
+        tensors = formats.parse_tensors(read_bytes(file, min(file.stat().st_size, left)), str(file))
+        _require_new(file, found, tensors)
+        found |= tensors
+        left -= file.stat().st_size
     return {_plain(name, family): each.float() for name, each in found.items() if each.is_floating_point()}
+
+
+def _require_new(file: Path, before: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    if twice := sorted(before.keys() & found.keys()):
+        raise DataError(f"{file}: it has the tensor {twice[0]}, which another file beside it has too")
 
 
 def _plain(name: str, family: Family) -> str:
     return name.replace(".gamma", ".weight").replace(".beta", ".bias").removeprefix(family.prefix)
+
+
+def _files(place: Path) -> list[Path]:
+    """The file of the weights, or those that an index names; each is a file of this directory."""
+    if (place / WEIGHTS).is_file():
+        return [place / WEIGHTS]
+    if not (place / INDEX).is_file():
+        raise DataError(
+            f"{place}: {WEIGHTS} is missing; weights in .bin files, which may hold code, are not read: save them again "
+            "by model.save_pretrained(...) of transformers"
+        )
+    of = _json(place / INDEX).get("weight_map")
+    if not isinstance(of, dict) or not of:
+        raise DataError(f"{place / INDEX}: expected the file of each tensor under 'weight_map'")
+    names = {str(name) for name in of.values()}
+    for name in sorted(names):
+        if Path(name).name != name or not name.endswith(".safetensors"):
+            raise DataError(f"{place / INDEX}: {name!r} is not the name of a .safetensors file of this directory")
+        if not (place / name).is_file():
+            raise DataError(f"{place}: {name} is missing, one of the {len(names)} files that {INDEX} names")
+    return [place / name for name in sorted(names)]
 
 
 def _task(config: RunConfig, codec: Codec) -> Task:

@@ -53,8 +53,8 @@ class Hosted:
     def worker(self, name: str) -> Worker:
         """Called in the loop of the server alone."""
         place = self.require(name)
-        if name in self._workers and self._workers[name].ended:
-            del self._workers[name]
+        if name in self._workers and self._is_over(self._workers[name], place):
+            self._workers.pop(name).close()
         if name not in self._workers:
             self._make_room(place)
             worker = Worker(place, partial(self._load, place), self.limits.waiting)
@@ -62,6 +62,12 @@ class Hosted:
             self._workers[name] = worker
         self._workers.move_to_end(name)
         return self._workers[name]
+
+    def _is_over(self, worker: Worker, place: Place) -> bool:
+        """Whether its thread has ended, or what it has loaded is no longer what is there and nobody uses it."""
+        if worker.ended or worker.jobs or self.held(worker.name):
+            return worker.ended
+        return worker.place.path != place.path or place.version() not in ((), worker.version)
 
     def _make_room(self, place: Place) -> None:
         needed, most = place.n_bytes(), self.limits.memory
@@ -76,7 +82,7 @@ class Hosted:
 
     def _held(self) -> int:
         """Bytes of the weights in memory, or that soon will be."""
-        return sum(max(each.n_bytes, self.places[name].n_bytes()) for name, each in self._workers.items())
+        return sum(max(each.n_bytes, each.file_bytes) for each in self._workers.values())
 
     def _load(self, place: Place) -> Run:
         with _loading:

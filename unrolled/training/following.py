@@ -10,7 +10,10 @@ import os
 import pickle
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -31,6 +34,8 @@ from unrolled.training.processes import LostProcess, Order, Processes
 from unrolled.training.progress import Quiet
 from unrolled.training.signals import stop_at_once
 from unrolled.training.writers import Unwritten
+
+LEAVING = 30.0  # seconds after the end of the first process in which another may end by itself
 
 
 def follow(processes: Processes, order: Order) -> None:
@@ -73,7 +78,17 @@ def main() -> None:
     except (EOFError, pickle.UnpicklingError):
         sys.exit(0)  # there is nothing to do
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Thread(target=_leave_with_the_first, daemon=True).start()
     sys.exit(ended(lambda: follow(of_order(order, connected(Here(rank, n, port), order["config"]["device"])), order)))
+
+
+def _leave_with_the_first() -> None:
+    """End where the first process has ended, whatever this one waits for; by itself it would notice only in a step."""
+    with suppress(OSError):
+        while os.read(0, 1):
+            pass
+    time.sleep(LEAVING)
+    os._exit(Interrupted.exit_code)
 
 
 def ended(work: Callable[[], None]) -> int:

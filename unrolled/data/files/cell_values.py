@@ -18,6 +18,7 @@ SHOWN = 40  # characters of a cell
 LARGEST = float(np.finfo(np.float32).max)
 UNREAL = np.complexfloating | np.datetime64 | np.timedelta64
 GAPS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
+PANDAS_GAPS = ("NAType", "NaTType")  # types of its missing values; it need not be installed
 
 
 def check_text(text: Any) -> None:
@@ -68,7 +69,11 @@ def is_gap(cell: Any) -> bool:
     """Whether a cell says that there is no value."""
     if cell is None or (isinstance(cell, str) and cell.strip().lower() in GAPS):
         return True
-    return isinstance(cell, float | np.floating) and bool(np.isnan(cell))
+    if isinstance(cell, np.datetime64):
+        return bool(np.isnat(cell))
+    if isinstance(cell, float | np.floating):
+        return bool(np.isnan(cell))
+    return type(cell).__name__ in PANDAS_GAPS
 
 
 def as_number(cell: Any, place: str) -> float:

@@ -129,10 +129,11 @@ class Cutter:
     ) -> Batch:  # fmt: skip
         flat = y.reshape(*y.shape[:2], -1)  # [B, T', H D]
         real = ~np.isnan(flat)
+        targets = np.where(real, flat, np.float32(0))
         scale = np.asarray(self.section.columns[SCALE])[spots.series]  # [B, 3, D]
         numbers = None if rows is None else torch.from_numpy(np.asarray(rows, np.int64))
         return Batch(
-            torch.from_numpy(x), torch.from_numpy(mask), {TARGET: torch.from_numpy(np.nan_to_num(flat))},
+            torch.from_numpy(x), torch.from_numpy(mask), {TARGET: torch.from_numpy(targets)},
             {TARGET: torch.from_numpy(real)}, {SOURCE: torch.from_numpy(scale[:, :2].astype(np.float32))},
             scale=torch.from_numpy(scale), rows=numbers, at=torch.from_numpy(at),
         )  # fmt: skip
