@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unrolled.cli.asked import Device, Encoding, RunPath, Separator, print_results, say_notes
+from unrolled.cli.asked import Device, Encoding, RunPath, Separator, Weights, print_results, say_notes
 from unrolled.cli.options import Json, With, with_options
 from unrolled.cli.rows import Out, write
 from unrolled.core.errors import UsageError
@@ -40,6 +40,7 @@ def command(
     ] = None,
     with_: With = None,
     device: Device = None,
+    weights: Weights = None,
     encoding: Encoding = None,
     separator: Separator = None,
     out: Out = None,
@@ -63,7 +64,7 @@ def command(
     """
     from unrolled.runs.run import load
 
-    opened = load(run, own_file=with_, device=device, encoding=encoding, separator=separator)
+    opened = load(run, own_file=with_, device=device, encoding=encoding, separator=separator, weights=weights)
     found = opened.each("forecast", history, values)
     watched = sys.stdout.isatty() and not json
     if plot is not None or watched:

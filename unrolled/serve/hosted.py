@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from unrolled.core.errors import UnrolledError, nearest
+from unrolled.core.errors import UnrolledError, UsageError, nearest
 from unrolled.runs.run import Run, load, own_file_for
 from unrolled.serve.counted import Counted
 from unrolled.serve.found import Place
@@ -26,9 +26,12 @@ _loading = threading.Lock()  # what runs declare is known to the whole process
 class Hosted:
     """Runs by name."""
 
-    def __init__(self, places: Mapping[str, Place], limits: Limits, counted: Counted, own_file: str | None) -> None:
+    def __init__(
+        self, places: Mapping[str, Place], limits: Limits, counted: Counted, own_file: str | None,
+        weights: str | None = None,
+    ) -> None:  # fmt: skip
         self.places, self.limits, self.counted = dict(places), limits, counted
-        self.own_file = own_file
+        self.own_file, self.weights = own_file, weights
         self.look: Callable[[], Mapping[str, Place]] | None = None  # for runs that have come since, where any may
         self._workers: OrderedDict[str, Worker] = OrderedDict()  # the one that was used last is the last
         self.held: Callable[[str], int] = lambda _: 0  # sessions of a run, which is not put away meanwhile
@@ -87,8 +90,9 @@ class Hosted:
     def _load(self, place: Place) -> Run:
         with _loading:
             run = load(place.path, own_file=own_file_for(place.path, self.own_file))
+            told = {} if self.weights is None else {"weights": _narrowed(run, self.weights)}
             _set_apart()
-        write("loaded", run=place.name)
+        write("loaded", run=place.name, **told)
         return run
 
     def ask(self, name: str, start: Callable[[Run], Iterator[Any]], seconds: float | None = None) -> Job:
@@ -102,6 +106,14 @@ class Hosted:
     def close(self) -> None:
         for worker in self._workers.values():
             worker.close()
+
+
+def _narrowed(run: Run, weights: str) -> str:
+    """What rounding the weights of a run comes to; one that has none to round stays as it is, and the log says why."""
+    try:
+        return run.narrow(weights)
+    except UsageError as error:
+        return str(error)
 
 
 def _set_apart() -> None:
