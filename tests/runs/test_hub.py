@@ -267,7 +267,7 @@ def test_weights_in_several_files_are_those_in_one(runs: dict[str, Run], tmp_pat
     (lambda place, of: of.update(dict.fromkeys(of, "model-00001-of-00002.safetensors")), "is missing, so the weights"),
     (lambda place, of: [
         shutil.copy(HOME / "bert" / "model.safetensors", place / "third.safetensors"), of.update(x="third.safetensors")
-    ], "which another file of"),
+    ], "which another file beside it"),
 ])  # fmt: skip
 def test_an_index_that_misleads_is_refused(change: Any, says: str, tmp_path: Path) -> None:
     shutil.copytree(HOME / "bert", tmp_path / "bert")
