@@ -89,6 +89,8 @@ bench: $(STAMP)
 	test -z "$$UNROLLED_DATA" || $(BIN)/python -m benchmarks.forecast_large
 	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.large_tables
+	test -z "$$SCALE_PYTHON" || $$SCALE_PYTHON -m benchmarks.scale
+	test -z "$$SCALE_PYTHON" || $$SCALE_PYTHON -m benchmarks.processes
 	$(BIN)/python -m benchmarks.recall speed
 
 # needs UNROLLED_DATA; each line, and each piece of the first, can be run alone

@@ -69,7 +69,7 @@ def _rooms(browser: Browser, address: str, data: Mapping[str, Path]) -> None:
     browser.give("#file", [data["text"]])
     browser.until("document.querySelector('#minutes')", 120)
     browser.type("#minutes", str(MINUTES))
-    browser.click("#room summary")
+    browser.click("#room form summary")
     browser.type("#models", MODELS)
     browser.click("#room form button")
     passed = "document.querySelector('progress[max]').value / document.querySelector('progress[max]').max"

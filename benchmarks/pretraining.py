@@ -13,7 +13,10 @@ from __future__ import annotations
 import bz2
 import html
 import re
+import statistics
 import tempfile
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +33,10 @@ SMALL: dict[str, Any] = BERT | {
     "d_model": 128, "d_embedding": 128, "n_layers": 2, "n_heads": 4, "d_ff": 512, "row_length": 64, "vocabulary": 4000,
 }  # fmt: skip
 TUNED: dict[str, Any] = {
-    "fractions": "0.01,0.1,1", "seeds": 3, "folds": None, "models": "dan", "steps": 300, "batch_size": 16, "lr": 5e-4,
-    "warmup": 20, "evaluate_every": 30, "ends.dropout": 0.1, "readout": "mean",
+    "fractions": "0.01,0.1,1", "seeds": 3, "folds": None, "models": "dan", "steps": 1000, "batch_size": 16,
+    "warmup": 50, "evaluate_every": 100, "ends.dropout": 0.1, "readout": "mean",
 }  # fmt: skip
+RATES = (5e-4, 2e-3, 8e-3)  # of each start and share the one with the best mean accuracy on validation data
 
 
 def pages() -> list[str]:
@@ -83,13 +87,49 @@ def efficiency(rows: list[dict[str, str]], texts: list[str], pre: dict[str, Any]
         source = written([row["text"] for row in parts["train"]] + texts, Path(folder))
         run, kept = trained(source, "masked-token", "bert", time, pre, Path(folder))
         own = TUNED | {"from_run": str(run.path)}
-        found = unrolled.compare(parts, "classify", Path(folder) / "comparison", own)
-        table = [{"label": row["label"], "test": row["figures"], "score": row["score"]} for row in found.rows]
-        seeds = {
-            job.name: dict(unrolled.load(job).result)["test"] for job in sorted((Path(folder) / "comparison").iterdir())
-            if (job / "result.json").exists() and not job.name.startswith("baseline")
-        }  # fmt: skip
-    return {"protocol": protocol, "pre_training": kept, "settings": TUNED, "rows": table, "runs": seeds}
+        table: list[dict[str, Any]] = []
+        tried: dict[float, dict[str, Any]] = {}
+        for rate in RATES:
+            out = Path(folder) / f"rate-{rate:g}"
+            found = unrolled.compare(parts, "classify", out, own | {"lr": rate})
+            table = table or [
+                {"label": row["label"], "test": row["figures"], "score": row["score"]}
+                for row in found.rows if row["kind"] == "baseline"
+            ]  # fmt: skip
+            tried[rate] = {
+                job.name: dict(unrolled.load(job).result) for job in sorted(out.iterdir())
+                if (job / "result.json").exists() and not job.name.startswith("baseline")
+            }  # fmt: skip
+    rates = best_rates(
+        {rate: {name: run["valid"]["accuracy"] for name, run in runs.items()} for rate, runs in tried.items()}
+    )
+    seeds = {
+        name: run["test"] for rate, runs in tried.items() for name, run in runs.items() if rates[kind(name)] == rate
+    }
+    return {"protocol": protocol, "pre_training": kept, "settings": TUNED, "rows": table, "runs": seeds,
+            "rates": rates}  # fmt: skip
+
+
+def kind(name: str) -> str:
+    """The start and the share of the name of a run, without its seed.
+
+    >>> kind("bert-frozen-0.1-2")
+    'bert-frozen-0.1'
+    """
+    return name.rpartition("-")[0]
+
+
+def best_rates(valid: Mapping[float, Mapping[str, float]]) -> dict[str, float]:
+    """Of each start and share, the rate with the best mean of its seeds.
+
+    >>> best_rates({0.1: {"a-0": 0.5, "a-1": 0.7, "b-0": 0.9}, 0.2: {"a-0": 0.8, "a-1": 0.5, "b-0": 0.8}})
+    {'a': 0.2, 'b': 0.1}
+    """
+    means: dict[str, dict[float, float]] = defaultdict(dict)
+    for rate, runs in valid.items():
+        for start in {kind(name) for name in runs}:
+            means[start][rate] = statistics.mean(score for name, score in runs.items() if kind(name) == start)
+    return {start: max(by, key=by.__getitem__) for start, by in sorted(means.items())}
 
 
 def mr(time: str = "20m") -> dict[str, Any]:

@@ -57,12 +57,18 @@ def _labels(name: str) -> str:
             whole.append([row["label"], "", "", f"{row['test']['accuracy']:.1%}"])
     rows = [[start, *(_of_seeds(by[share]) for share in SHARES)] for start, by in sorted(seeds.items())]
     pre, steps = found["pre_training"], found["settings"]["steps"]
+    chosen = ""
+    if rates := found.get("rates"):
+        told = ", ".join(f"{rate:g}" for rate in sorted({*rates.values()}))
+        chosen = (
+            f"; the learning rate of each start and share is the one with the best accuracy on validation data ({told})"
+        )
     reached = pre["figures"]["test"]["masked_accuracy"]
     beside = pre["baselines"]["unigram"]["test"]["masked_accuracy"]
     return (
         f"\n### Labels of {name}\n\n{found['protocol']}. Pre-trained for {pre['figures']['steps']:,} steps to a masked "
         f"accuracy of {reached:.3f} (unigram {beside:.3f}). Test accuracy by share of the labels after {steps} steps "
-        f"each: the mean of three seeds, and each. Models in closed form have all labels.\n\n"
+        f"each{chosen}: the mean of three seeds, and each. Models in closed form have all labels.\n\n"
         + table(["start", *SHARES.values()], [*rows, *whole])
         + "\n"
     )

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from benchmarks.pieces import run_pieces
-from unrolled.layers.memory.capacity import crossing, theory, wrong_bits
+from unrolled.layers.memory.capacity import crossing, theory, wrong_share
 from unrolled.layers.memory.classical import Classical
 from unrolled.layers.memory.continuous import Continuous
 from unrolled.layers.memory.dense import Dense
@@ -33,7 +33,7 @@ LEVEL = 0.01
 def measured(
     make: Callable[[], SpinMemory], d: int, numbers: list[int], draws: int, once: bool, level: float = LEVEL
 ) -> dict[str, Any]:
-    points = [(n, wrong_bits(make, d, n, draws, once)) for n in numbers]
+    points = [(n, wrong_share(make, d, n, draws, once)) for n in numbers]
     found = crossing(points, level)
     return {
         "d": d, "draws": draws, "points": points, "patterns": found, "share": None if found is None else found / d,
@@ -45,7 +45,7 @@ def classical() -> dict[str, Any]:
     near = [round(share * d) for share in (0.1, 0.12, 0.13, 0.135, 0.14, 0.145, 0.15, 0.16)]
     found = measured(lambda: Classical(d), d, near, 5, once=False)
     few = [round(share * d / (2 * math.log(d))) for share in (0.5, 0.75, 1.0, 1.25, 1.5, 2.0)]
-    errors = [(n, wrong_bits(lambda: Classical(d), d, n, 20, once=True)) for n in few]
+    errors = [(n, wrong_share(lambda: Classical(d), d, n, 20, once=True)) for n in few]
     return {**found, "theory": theory(d, 2, False, LEVEL), "error_free": d / (2 * math.log(d)), "few": errors}
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from statistics import NormalDist
+
 from benchmarks.page import picture, read, table
 from unrolled.pictures.kinds import Plot, Series
 
@@ -9,11 +12,16 @@ from unrolled.pictures.kinds import Plot, Series
 def memories() -> str:
     """Measured capacities beside theory."""
     found = {
-        piece: read(f"recall-{piece}") for piece in ("classical", "once", "polynomial", "exponential", "continuous")
+        piece: read(f"recall-{piece}")
+        for piece in ("classical", "once", "polynomial", "exponential", "continuous", "speed")
     }
     rows = []
     if whole := found["classical"]:
         rows.append(["classical, to the end", f"{whole['d']}", f"{whole['share']:.4f} d", "0.138 d"])
+        n, wrong = min(whole["few"], key=lambda point: abs(point[0] - whole["error_free"]))
+        measured, expected = wrong * whole["d"], whole["d"] * NormalDist().cdf(-math.sqrt(whole["d"] / n))
+        few = f"classical, one update, d / (2 ln d) = {n} patterns"
+        rows.append([few, f"{whole['d']}", f"{measured:.3f} wrong bits in a pattern", f"{expected:.3f}"])
     if once := found["once"]:
         rows.append(
             ["classical, one update", f"{once['d']}", f"{once['share']:.4f} d", f"{once['theory'] / once['d']:.4f} d"]
@@ -35,6 +43,13 @@ def memories() -> str:
         told = [f"{name}: {each['recalled']:.2%} (beta {each['beta']:.2f})" for name, each in real["found"].items()]
         text += f"\nContinuous: {real['patterns']:,} normal patterns of {real['d']} numbers with noise of half their "
         text += f"deviation, one update, recalled within a tenth of their length: {'; '.join(told)}.\n"
+    if fast := found["speed"]:
+        text += (
+            f"\nSpeed: one update of {fast['queries']:,} queries against {fast['patterns']:,} patterns of {fast['d']} "
+        )
+        text += f"numbers runs at {fast['share']:.0%} of the speed of a matrix product and takes "
+        text += f"{fast['megabytes']:.0f} MB "
+        text += f"more memory than is held (all scores at once: {fast['megabytes_of_all_scores']:,} MB).\n"
     return text + _curve(found)
 
 

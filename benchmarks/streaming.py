@@ -14,6 +14,8 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,9 @@ from unrolled.data.examples import Examples, Ragged
 from unrolled.decode.choose import make_chooser
 from unrolled.decode.config import Decoding
 from unrolled.decode.rollout import Step, best_of
+from unrolled.engine.builder import CannotLower
+from unrolled.engine.forms import FORMS
+from unrolled.engine.rounding import round_weights
 from unrolled.engine.stepper import Stepper, stepped, stepper
 from unrolled.kernels import native
 from unrolled.models import ngram
@@ -170,13 +175,24 @@ def stepped_by_torch() -> Callable[[], None]:
 
 def reading(step: Stepper) -> Callable[[], None]:
     """As many numbers as the weights of a program are, read once for each token."""
-    weights = torch.ones(step.program.n_read)
+    weights = torch.ones(step.program.n_bytes // 4)
 
     def run() -> None:
         for _ in range(WRITTEN):
             weights.sum()
 
     return run
+
+
+def in_fewer_bits(model: Causal) -> dict[str, Step]:
+    """The same model with rounded weights, by their form; none where it has no matrix."""
+    found: dict[str, Step] = {}
+    for name, form in FORMS.items():
+        other = deepcopy(model)
+        with suppress(CannotLower):
+            round_weights(other, form)
+            found[name] = stepped(other)
+    return found
 
 
 def writing(repeats: int) -> list[Row]:
@@ -189,6 +205,7 @@ def writing(repeats: int) -> list[Row]:
             if (step := stepper(model)) is None:
                 continue
             ways = {"torch": partial(write, model), "native": partial(write, step), "reading": reading(step)}
+            ways |= {form: partial(write, fewer) for form, fewer in in_fewer_bits(model).items()}
             if name == "LSTM 2x256":
                 ways["torch.nn"] = stepped_by_torch()
             timed = {way: seconds_of(run, clock) for way, run in ways.items()}
@@ -244,14 +261,17 @@ def writing_table(lines: list[Row], where: str) -> str:
     text = (
         f"\nWriting {WRITTEN} tokens with sampling, one row, tokens/s, on {where}. `torch` is the same model without "
         "native code; reading is the share of the speed at which one core reads the weights in the same run; load is "
-        "that of the machine meanwhile.\n\n"
+        "that of the machine meanwhile. `bf16` and `int8` are native with rounded weights, and how many times as fast "
+        "that is.\n\n"
     )
     ways = ["torch", "torch.nn", "hugging face", "ctranslate2"]
-    titles = ["model", "level", "load", "native", "reading", *ways]
+    titles = ["model", "level", "load", "native", "reading", *FORMS, *ways]
     text += "| " + " | ".join(titles) + " |\n|" + "---|" * len(titles) + "\n"
     for row in lines:
         rates, ratios = row["tokens_per_second"], row["ratios"]
         cells = [row["model"], row["level"], str(row["load"]), f"{rates['native']:,}", f"{row['reading']:.0%}"]
+        for form in FORMS:
+            cells.append(f"{rates[form]:,} ({rates[form] / rates['native']:.2f}x)" if form in rates else "")
         for way in ways:
             goal = row["goals"].get(way)
             aim = "" if goal is None else f", goal {goal['goal']:g}{'' if goal['met'] else ' missed'}"

@@ -10,6 +10,7 @@ from benchmarks import (
     pen_tables,
     pretraining_tables,
     recall_tables,
+    scale_tables,
     sound_tables,
     suite_page,
     word_tables,
@@ -245,6 +246,7 @@ def main() -> None:
         word_tables.words,
         pretraining_tables.pre_training,
         memory,
+        scale_tables.scale,
         mutants,
     )
     PAGE.write_text(HEAD + "".join(part() for part in parts), encoding="utf-8")

@@ -6,7 +6,7 @@
 #pragma once
 #include <cstdint>
 
-#define UNROLLED_ABI 3  // rises whenever a signature or a meaning changes; kernels/native.py must ask for the same
+#define UNROLLED_ABI 4  // rises whenever a signature or a meaning changes; kernels/native.py must ask for the same
 
 enum { OK = 0, BAD_SIZE = 1, NO_ROOM = 2, BAD_POINTER = 3, UNKNOWN = 4, BAD_TOKEN = 5, TOO_LONG = 6, NO_CHOICE = 7 };
 enum { TANH = 0, RELU = 1, SIGMOID = 2, IDENTITY = 3 };  // activations by number

@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include "choose.h"
+#include "mixture.h"
 #include "ngram.h"
 #include "steps.h"
 
@@ -33,7 +34,7 @@ struct Tick {  // one tick of all rows, and the registers it works with
     }
 
     int run(const Op& op) const {
-        if (op.kind == AFFINE) return affine(op), OK;
+        if (op.kind == AFFINE) return affine(op);
         for (int64_t i = 0; i < stream.rows; ++i) {
             S* out = op.out < 0 ? nullptr : row(op.out, op.n, i);
             if (const int fault = one(op, i, out)) return fault;
@@ -41,26 +42,44 @@ struct Tick {  // one tick of all rows, and the registers it works with
         return OK;
     }
 
-    void affine(const Op& op) const {
+    template <class P>
+    void times(const Op& op, const P* w, S* sums) const {
+        if (stream.rows == 1)
+            row_product<S>(op.n, op.k, at(op.x), w, sums);
+        else
+            product<S>(stream.rows, op.n, op.k, at(op.x), wide(op.k), w, sums, wide(op.n));
+    }
+
+    int affine(const Op& op) const {
         const int64_t n = op.n, rows = stream.rows;
         S* out = at(op.out);
-        const S *x = at(op.x), *P = weights(op.weight), *bias = weights(op.bias);
+        const S *W = weights(op.weight), *bias = weights(op.bias), *scales = nullptr;
         S* sums = op.y < 0 ? out : at(op.d);  // where y may be out itself, the product needs a place of its own
-        if (rows == 1)
-            row_product(n, op.k, x, P, sums);
-        else
-            product<S>(rows, n, op.k, x, wide(op.k), P, sums, wide(n));
-        if (op.y < 0 && !bias && op.a == IDENTITY) return;
+        if (op.b == FULL) {
+            times(op, W, sums);
+        } else if constexpr (sizeof(S) == sizeof(float)) {
+            if (op.b == BF16)
+                times(op, reinterpret_cast<const bf16*>(W), sums);
+            else if (op.b == INT8)
+                times(op, reinterpret_cast<const int8_t*>(W), sums), scales = weights(op.c);
+            else
+                return UNKNOWN;
+        } else {
+            return UNKNOWN;
+        }
+        if (op.y < 0 && !bias && !scales && op.a == IDENTITY) return OK;
         const S* y = op.y < 0 ? nullptr : at(op.y);
         for (int64_t i = 0; i < rows; ++i, out += wide(n), sums += wide(n)) {
             for (int64_t j = 0; j < n; j += WIDTH<S>) {  // rows have room for whole registers
                 Vec<S> v = load(sums + j);
-                if (bias) v += load(bias + j);  // so do biases
+                if (scales) v *= load(scales + j);  // so do scales and biases
+                if (bias) v += load(bias + j);
                 if (y) v += load(y + j);
                 store(out + j, activated<S>(v, op.a));
             }
             if (y) y += wide(n);
         }
+        return OK;
     }
 
     // every other operation, of row i
@@ -119,6 +138,10 @@ struct Tick {  // one tick of all rows, and the registers it works with
                 return OK;
             }
             case NGRAM: return ngram(op, i, out);
+            case MIXTURE: {
+                const Weights<S> by{weights(op.weight), weights(op.bias), weights(op.a), weights(op.b), weights(op.c)};
+                return mixture<S>(by, op.k, n, S(op.number), row(op.x, op.k * n, i), out);
+            }
             case PLACE: case WAVES: case UNIT: return position(op, i, out);
             case SOFTMAX:
                 std::memcpy(out, row(op.x, n, i), n * sizeof(S));
@@ -297,6 +320,8 @@ int draw(const Program* program, const Stream* stream, Drawing* drawing) {
     const int64_t rows = stream->rows, T = d.n_ticks;
     int64_t fed[128];
     if (rows < 1 || rows > 128 || d.n_choices < 1) return BAD_SIZE;
+    for (int64_t j = 0; j < d.n_never; ++j)
+        if (d.never[j] < 0 || d.never[j] >= d.n_choices) return BAD_TOKEN;
     for (d.n_done = 0; d.n_done < T;) {
         const int64_t t = d.tick, column = d.n_done;
         int64_t left = 0;
@@ -344,6 +369,19 @@ int draw(const Program* program, const Stream* stream, Drawing* drawing) {
 
 DEFINE(float, f32)
 DEFINE(double, f64)
+
+template <class P>
+static int pack_of(int64_t K, int64_t n, const P* w, int64_t by_k, int64_t by_j, P* out) {
+    if (K < 1 || n < 1) return BAD_SIZE;
+    if (!w || !out) return BAD_POINTER;
+    return pack<float>(out, w, K, n, by_k, by_j), OK;
+}
+int pack_bf16(int64_t K, int64_t n, const uint16_t* w, int64_t by_k, int64_t by_j, uint16_t* out) {
+    return pack_of(K, n, w, by_k, by_j, out);
+}
+int pack_int8(int64_t K, int64_t n, const int8_t* w, int64_t by_k, int64_t by_j, int8_t* out) {
+    return pack_of(K, n, w, by_k, by_j, out);
+}
 
 // four lanes, so that memory and not the chain of products sets the pace
 uint64_t digest(const void* data, int64_t bytes, uint64_t before) {

@@ -9,7 +9,7 @@
 enum {  // operations by number, with the fields of Op that they use beside out, n and x
     LOOK_UP = 0,    // out = number * table[token]; a: address of the table, or 0: at `weight`; b: its rows
     INPUT = 1,      // out = the numbers given
-    AFFINE = 2,     // out = f(x [k] W + bias + y); a: f
+    AFFINE = 2,     // out = f(x [k] W + bias + y); a: f, b: how W is kept, c: the scales of what is kept as INT8
     POINTWISE = 3,  // out = g(f(x) . y); a: f, b: ALONE, PLUS or TIMES, c: g
     LOAD = 4,       // out = places a .. a + n of a row of the leaf; d: numbers of such a row
     STORE = 5,      // the reverse, from x
@@ -37,11 +37,14 @@ enum {  // operations by number, with the fields of Op that they use beside out,
                  // weight: v of the scores v . tanh(x + key), or -1: number (x . key)
     PART = 27,   // out = places a .. a + n of x [k]
     BESIDE = 28, // out = row (counter / a) of the leaf, or its last one; the counter is the next leaf
-    NGRAM = 29   // out = log p of what follows the token and the b tokens of the leaf; a: address of the contexts
+    NGRAM = 29,  // out = log p of what follows the token and the b tokens of the leaf; a: address of the contexts
                  // (ngram.h), weight: p without any context
+    MIXTURE = 30 // out = the mixture of k outputs x [k n], number: their temperature; weight, bias, a, b, c: log w, and b,
+                 // A, mean, deviation of weights that depend on the position (mixture.h), or bias -1
 };
 enum { GELU = 4, GELU_TANH = 5, SILU = 6 };  // activations beside those of api.h
 enum { ALONE = 0, PLUS = 1, TIMES = 2 };
+enum { FULL = 0, BF16 = 1, INT8 = 2 };  // how a matrix is kept; INT8 are whole numbers, times a scale for each of out
 enum { LAYER_NORM = 0, RMS_NORM = 1, DEVIATION_NORM = 2 };
 
 struct Op {  // -1: there is none
@@ -87,6 +90,10 @@ EXPORT uint64_t digest(const void* data, int64_t bytes, uint64_t before);
                            S* y);                                                                                      \
     /* up to n_ticks choices of each row, every one the next input; y begins and ends as the last outputs */           \
     EXPORT int draw_##NAME(const Program* program, const Stream* stream, Drawing* drawing);
+
+// the same of matrices in fewer bits, for programs of f32; the numbers of a packed one are as many
+EXPORT int pack_bf16(int64_t K, int64_t n, const uint16_t* w, int64_t by_k, int64_t by_j, uint16_t* out);
+EXPORT int pack_int8(int64_t K, int64_t n, const int8_t* w, int64_t by_k, int64_t by_j, int8_t* out);
 
 DECLARE_PROGRAM(float, f32)
 DECLARE_PROGRAM(double, f64)

@@ -50,21 +50,21 @@ INLINE S total(Vec<S> v) {
 }
 
 // one row of a packed product: sums that do not wait for each other
-template <class S, int N>
-INLINE void row_panel(const S* a, const S* P, int64_t K, S* c) {
+template <class S, int N, class P>
+INLINE void row_panel(const S* a, const P* w, int64_t K, S* c) {
     constexpr int64_t W = WIDTH<S>;
     constexpr int SETS = N >= 4 ? 2 : N >= 2 ? 4 : 8;
     Vec<S> sum[SETS][N] = {};
     int64_t k = 0;
-    for (; k + SETS <= K; k += SETS, P += SETS * N * W) {
-        __builtin_prefetch(P + 512), __builtin_prefetch(P + 512 + 64 / sizeof(S));
+    for (; k + SETS <= K; k += SETS, w += SETS * N * W) {
+        __builtin_prefetch(w + 512), __builtin_prefetch(w + 512 + 64 / sizeof(P));
 #pragma GCC unroll 8
         for (int s = 0; s < SETS; ++s)
 #pragma GCC unroll 4
-            for (int j = 0; j < N; ++j) sum[s][j] += all(a[k + s]) * load(P + (s * N + j) * W);
+            for (int j = 0; j < N; ++j) sum[s][j] += all(a[k + s]) * widened(w + (s * N + j) * W);
     }
-    for (; k < K; ++k, P += N * W)
-        for (int j = 0; j < N; ++j) sum[0][j] += all(a[k]) * load(P + j * W);
+    for (; k < K; ++k, w += N * W)
+        for (int j = 0; j < N; ++j) sum[0][j] += all(a[k]) * widened(w + j * W);
     for (int j = 0; j < N; ++j) {
         for (int s = 1; s < SETS; ++s) sum[0][j] += sum[s][j];
         store(c + j * W, sum[0][j]);
@@ -72,16 +72,16 @@ INLINE void row_panel(const S* a, const S* P, int64_t K, S* c) {
 }
 
 // c [n] = a [K] W; c has room for n rounded up to whole registers
-template <class S>
-static void row_product(int64_t n, int64_t K, const S* a, const S* P, S* c) {
-    for (int64_t j = 0; j < n; j += PANEL<S>, P += K * PANEL<S>) {
+template <class S, class P>
+static void row_product(int64_t n, int64_t K, const S* a, const P* w, S* c) {
+    for (int64_t j = 0; j < n; j += PANEL<S>, w += K * PANEL<S>) {
         const int64_t left = n - j;
-        if (left > (COLS - 1) * WIDTH<S>) row_panel<S, COLS>(a, P, K, c + j);
+        if (left > (COLS - 1) * WIDTH<S>) row_panel<S, COLS>(a, w, K, c + j);
 #if COLS > 2
-        else if (left > 2 * WIDTH<S>) row_panel<S, 3>(a, P, K, c + j);
-        else if (left > WIDTH<S>) row_panel<S, 2>(a, P, K, c + j);
+        else if (left > 2 * WIDTH<S>) row_panel<S, 3>(a, w, K, c + j);
+        else if (left > WIDTH<S>) row_panel<S, 2>(a, w, K, c + j);
 #endif
-        else row_panel<S, 1>(a, P, K, c + j);
+        else row_panel<S, 1>(a, w, K, c + j);
     }
 }
 

@@ -62,6 +62,14 @@ INLINE void store(S* p, Vec<S> v, int64_t n) {
     if (__builtin_expect(n >= WIDTH<S>, 1)) return store(p, v);
     for (int64_t i = 0; i < n; ++i) p[i] = v[i];
 }
+// numbers that are kept in fewer bits than a register works with: the upper half of a float, or a whole number
+struct bf16 {
+    uint16_t bits;
+};
+template <class S>
+INLINE Vec<S> widened(const S* p) {
+    return load(p);
+}
 template <class S>
 INLINE Vec<S> all(S s) {
     return s - Vec<S>{};
@@ -71,25 +79,64 @@ INLINE Vec<S> pick(Int<S> mask, Vec<S> yes, Vec<S> no) {
     return mask ? yes : no;
 }
 
-// What the compiler does not find by itself: least and greatest that keep NaN (of x), 1 / x without a division, p 2^n.
+// What the compiler does not find by itself: numbers of fewer bits to full ones, least and greatest that keep NaN (of x), 1 / x without a division, p 2^n.
 #if defined(__AVX512F__)
 INLINE Vec<float> within(Vec<float> x, float low, float high) {
     return _mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), x));
 }
 INLINE Vec<float> guess_of_reciprocal(Vec<float> x) { return _mm512_rcp14_ps(x); }
+INLINE Vec<float> widened(const bf16* p) {
+    const __m256i h = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
+}
+INLINE Vec<float> widened(const int8_t* p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
 INLINE Vec<float> times_power(Vec<float> p, Vec<float> n, Vec<float>) { return _mm512_scalef_ps(p, n); }
 #else
-#if defined(__AVX__)
+#if defined(__AVX2__)
+INLINE Vec<float> widened(const bf16* p) {
+    const __m128i h = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+}
+INLINE Vec<float> widened(const int8_t* p) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+}
 INLINE Vec<float> within(Vec<float> x, float low, float high) {
     return _mm256_min_ps(_mm256_set1_ps(high), _mm256_max_ps(_mm256_set1_ps(low), x));
 }
 INLINE Vec<float> guess_of_reciprocal(Vec<float> x) { return _mm256_rcp_ps(x); }
-#elif defined(__SSE__)
+#elif defined(__SSE2__)
+INLINE Vec<float> widened(const bf16* p) {
+    const __m128i h = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    return _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_setzero_si128(), h));
+}
+INLINE Vec<float> widened(const int8_t* p) {
+    int32_t four;
+    std::memcpy(&four, p, sizeof(four));
+    const __m128i q = _mm_cvtsi32_si128(four), twice = _mm_unpacklo_epi8(q, q);
+    return _mm_cvtepi32_ps(_mm_srai_epi32(_mm_unpacklo_epi16(twice, twice), 24));
+}
 INLINE Vec<float> within(Vec<float> x, float low, float high) {
     return _mm_min_ps(_mm_set1_ps(high), _mm_max_ps(_mm_set1_ps(low), x));
 }
 INLINE Vec<float> guess_of_reciprocal(Vec<float> x) { return _mm_rcp_ps(x); }
 #else
+INLINE Vec<float> widened(const bf16* p) {
+    typedef uint16_t Halves __attribute__((vector_size(VBYTES / 2)));
+    Halves h;
+    std::memcpy(&h, p, sizeof(h));
+    const Int<float> bits = __builtin_convertvector(h, Int<float>) << 16;
+    Vec<float> v;
+    std::memcpy(&v, &bits, VBYTES);
+    return v;
+}
+INLINE Vec<float> widened(const int8_t* p) {
+    typedef int8_t Quarters __attribute__((vector_size(VBYTES / 4)));
+    Quarters q;
+    std::memcpy(&q, p, sizeof(q));
+    return __builtin_convertvector(__builtin_convertvector(q, Int<float>), Vec<float>);
+}
 INLINE Vec<float> within(Vec<float> x, float low, float high) {
     return pick<float>(x > high, all(high), pick<float>(x < low, all(low), x));
 }

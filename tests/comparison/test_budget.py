@@ -19,8 +19,10 @@ from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.plan import Job, Plan
 from unrolled.comparison.view import Lines, Live
 from unrolled.comparison.worker import seconds_of
-from unrolled.core.errors import NotTrained, UnrolledError
+from unrolled.core.errors import DataError, NotTrained, UnrolledError
+from unrolled.core.task import Baseline
 from unrolled.runs.build import make_model, make_task
+from unrolled.runs.config import RunConfig
 from unrolled.tasks.next_token import Task
 from unrolled.training import api as training
 from unrolled.training import estimate, loop
@@ -129,6 +131,29 @@ def test_a_comparison_without_time_to_train_is_refused_before_the_first_run(monk
     assert not (tmp_path / "out").exists()
     assert caught.value.exit_code == 2
     assert "of about" in str(caught.value)
+
+
+def test_a_baseline_that_cannot_be_fitted_is_no_reason_to_refuse_a_comparison(monkeypatch):
+    """Which its run tells."""
+
+    def fails(*_):
+        raise DataError("too short")
+
+    monkeypatch.setattr(estimate.closed_form, "fit", fails)
+    monkeypatch.setattr(estimate, "make_model", lambda *_: None)
+    task = SimpleNamespace(describe=dict, recall=lambda _: None)
+    assert (
+        estimate.closed_form_seconds(RunConfig.parse({"task": "next-token"}), task, [Baseline("a", "elman", {})], 9.0)
+        < 9
+    )
+
+
+def test_what_a_quick_model_needs_is_the_time_to_start(monkeypatch, clock, tmp_path):
+    paced(monkeypatch)
+    monkeypatch.setattr(budget, "pace_of", lambda *_: Pace(0.001, 0.1, 0.1))
+    timed(monkeypatch, clock, {})
+    with pytest.raises(UnrolledError, match=r"the fastest model needs 4\.5 s to start, for 10 steps and"):
+        unrolled.compare(WORDS, out=tmp_path / "out", settings={**SETTINGS, "time": 20})
 
 
 def test_the_budget_that_is_named_is_enough(monkeypatch, clock, tmp_path):

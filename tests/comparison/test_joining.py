@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,18 @@ import pytest
 import unrolled
 from tests.commands import Ended, attempt, run_unrolled
 from tests.tables import SMALL, WORDS, scores, told, write_words
+from unrolled.comparison import joining
 from unrolled.comparison.api import make_plan
 from unrolled.comparison.claims import PLACE
+from unrolled.comparison.engine import Processes
 from unrolled.comparison.files import read_plan, write_plan
-from unrolled.comparison.joining import before, planned
+from unrolled.comparison.joining import Joining, before, planned
+from unrolled.comparison.orders import Given
 from unrolled.comparison.plan import Plan
 from unrolled.comparison.saved import Comparison
+from unrolled.comparison.view import Silent
 from unrolled.core.errors import DataError, UsageError
+from unrolled.runs.storage.locks import in_use
 
 FAST = SMALL | {"evaluate_every": 3}
 LEASE = 6.0  # seconds: the machine may be busy
@@ -160,12 +165,12 @@ def test_a_run_whose_process_is_gone_is_continued(text: Path, tmp_path: Path) ->
 
 
 def test_every_run_has_its_share_of_a_time_budget(text: Path) -> None:
-    whole = planned(make_plan(text, None, {**FAST, "time": 300, "jobs": 10}, started=time.monotonic()))
+    whole = planned(make_plan(text, None, {**FAST, "time": 300, "jobs": 10}, started=time.monotonic()), text)
     assert whole.share is not None and whole.at_once == min(10, len(whole.jobs))
     assert whole.asked.match == "time" and any(note.startswith("no race") for note in whole.notes)
-    few = planned(make_plan(text, None, {**FAST, "time": 300, "jobs": 1}, started=time.monotonic()))
+    few = planned(make_plan(text, None, {**FAST, "time": 300, "jobs": 1}, started=time.monotonic()), text)
     assert few.share is not None and 0.8 * 300 / few.n_trained < few.share < whole.share / 2
-    assert planned(make_plan(text, None, {**FAST, "steps": 5})).share is None
+    assert planned(make_plan(text, None, {**FAST, "steps": 5}), text).share is None
 
 
 def test_what_must_end_before_a_run_begins(text: Path) -> None:
@@ -186,7 +191,8 @@ def test_what_must_end_before_a_run_begins(text: Path) -> None:
             3,
             "opened only if you name it explicitly; give it again: unrolled compare {text} --join",
         ),
-        (["{other}", "--join", "{out}"], 3, "changed"),
+        (["{other}", "--join", "{out}"], 3, "{other}: not the data that {out} was planned with ({text}), or it has"),
+        (["{out}/nothing.txt", "--join", "{out}"], 3, "nothing.txt"),
         (["{text}", "--join", "{out}", "--steps", "3"], 2, "a planned comparison keeps its settings"),
         (["{text}", "--join", "{out}", "--resume", "{out}"], 2, "give only one of --resume and --join"),
         (
@@ -207,29 +213,79 @@ def test_wrong_wishes(
     shutil.copytree(alone.path, out)
     for run in ("elman-0", "gru-0"):
         shutil.rmtree(out / run)
-    write_plan(out, planned(read_plan(out)))
+    write_plan(out, planned(read_plan(out), text))
     other.write_text("something else\n" * 500)
     names = {"out": out, "other": other, "text": text, "alone": alone.path}
     found = attempt("compare", *(word.format(**names) for word in words), forked=True)
-    if sentence == "changed":  # it is found by the runs: their rows say so
-        assert found.code == 0
-        unrolled.compare(collect=out)
-        rows = {row["label"]: row["failed"] for row in Comparison(out).rows}
-        assert any("data" in (why or "") for why in rows.values())
-        return
     assert found.code == code, found.err
     assert sentence.format(**names) in found.err and "Traceback" not in found.err
+    assert not (out / PLACE).exists() or not list((out / PLACE).iterdir())
 
 
-def test_another_version_is_refused(alone: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_is_refused(
+    text: Path, alone: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "out"
     shutil.copytree(alone.path, out)
-    found = planned(read_plan(out))
+    found = planned(read_plan(out), text)
     assert found.joins is not None
     before = found.joins.updated({"versions": {**found.joins.versions, "unrolled": "9.9"}})
     write_plan(out, found.model_copy(update={"joins": before}))
     with pytest.raises(UsageError, match=r"planned with unrolled 9\.9, this is .*; join it with the same version"):
         unrolled.compare(str(found.data), join=out)
+
+
+class AtOnce:
+    """Runs that are done at once."""
+
+    def events(self, orders: list[dict[str, Any]], _stop: Any) -> list[dict[str, Any]]:
+        return [{"event": "done", "folder": order["folder"]} for order in orders]
+
+    def close(self) -> None: ...
+
+
+def test_nothing_is_taken_while_one_process_resumes_the_comparison(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    n = len(plan(text, out, steps=2).jobs)
+    taken: list[int] = []
+
+    def sleep(_: float) -> None:
+        taken.append(len(list((out / PLACE).iterdir())))
+        resuming.close()
+
+    clock = {"sleep": staticmethod(sleep), "monotonic": time.monotonic, "time": time.time}
+    monkeypatch.setattr(joining, "time", type("clock", (), clock))
+    with ExitStack() as resuming:
+        resuming.enter_context(in_use(out))
+        work = Joining(out, read_plan(out), Given(text, None), Silent(), 0.0, AtOnce)  # type: ignore[arg-type]
+        assert work.all() == n
+    assert taken == [0]
+
+
+def test_who_waits_for_a_silent_process_is_told_once(text: Path, alone: Comparison, tmp_path: Path) -> None:
+    """One that is suspended keeps the lock of its run, so that nobody takes it over."""
+    said: list[str] = []
+
+    class Says(Silent):
+        def say(self, text: str) -> None:
+            said.append(text)
+
+    out = tmp_path / "out"
+    shutil.copytree(alone.path, out)
+    write_plan(out, planned(read_plan(out), text))
+    work = Joining(out, read_plan(out), Given(text, None), Says(), 0.0, lambda: Processes(1, 1))
+    (out / PLACE / "elman-0.1").write_text('{"host": "node7", "process": 12}')
+    work.claims.lease = -1.0
+    with in_use(out / "elman-0"):
+        for _ in range(2):
+            look = work.claims.look()
+            assert not work.claims.is_free("elman-0", look["elman-0"])
+            work._tell_silent(dict(look))
+    lock = out / "elman-0" / ".lock"
+    assert len(said) == 1 and "elman-0: process 12 on node7 has not been heard of" in said[0]
+    assert f"if its machine is gone, remove {lock}" in said[0]
 
 
 def test_data_in_memory_cannot_be_planned(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from unrolled.comparison import api, small
 from unrolled.comparison.api import make_plan
 from unrolled.comparison.budget import Paces, Timing
 from unrolled.comparison.config import CompareConfig
-from unrolled.comparison.small import Counts, larger_test, with_folds
+from unrolled.comparison.small import Counts, larger_splits, with_folds
 from unrolled.core.errors import UsageError
 from unrolled.training.estimate import Pace
 
@@ -27,18 +27,20 @@ def rows(n: int, **more: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(("counts", "split"), [
     (Counts(1999, (1000, 999), ()), {}),  # 5 % are 100 examples
     (Counts(1000, (500, 500), ()), {"split": "80/10/10"}),
-    (Counts(1000, (975, 25), ()), {"split": "70/10/20"}),  # five of the rarer class
+    (Counts(1000, (975, 25), ()), {"split": "65/15/20"}),  # five of the rarer class
     (Counts(1000, (990, 10), ()), {"split": "80/10/10"}),  # of too rare a class no count is wanted
-    (Counts(60, (30, 30), ()), {"split": "65/10/25"}),
-    (Counts(60, (), ()), {"split": "65/10/25"}),  # numbers
-    (Counts(60, (30, 30), ("train", "test")), {}),  # a given test split stays
+    (Counts(60, (30, 30), ()), {"split": "60/15/25"}),
+    (Counts(60, (), ()), {"split": "60/15/25"}),  # numbers
+    (Counts(211, (70, 70, 71), ("train", "test"), 36), {"split": "85/15"}),  # a given test split stays
+    (Counts(1900, (950, 950), ("train", "test"), 1000), {"split": "90/10"}),
+    (Counts(60, (30, 30), ("train", "valid"), 40), {}),
 ])  # fmt: skip
-def test_the_test_split_has_enough_examples_in_all_and_of_each_class(counts, split):
-    found, notes = larger_test(counts, {})
+def test_splits_have_enough_examples_in_all_and_of_each_class(counts, split):
+    found, notes = larger_splits(counts, {})
     assert found == split
-    assert bool(notes) == bool(split)
+    assert bool(notes) == (bool(split) and "test" not in counts.given)
     for name in ("split", "data.split"):
-        assert larger_test(counts, {name: "80/10/10"}) == ({}, [])
+        assert larger_splits(counts, {name: "80/10/10"}) == ({}, [])
 
 
 @pytest.mark.parametrize(("seconds", "paces", "given", "folds"), [
@@ -85,10 +87,10 @@ def plan(tmp_path: Path, n: int = 90, **settings: Any) -> Any:
     return make_plan(path, "classify", usual | settings, started=time.monotonic())
 
 
-def test_small_data_gets_folds_and_a_larger_test_split(tmp_path):
+def test_small_data_gets_folds_and_a_larger_splits_split(tmp_path):
     found = plan(tmp_path)
     assert found.n_folds == found.asked.folds == 5
-    assert found.settings["split"] == "65/10/25"
+    assert found.settings["split"] == "60/15/25"
     assert {job.folder for job in found.jobs if job.members} >= {"dan", "memoryless"}
     assert any("25 % of them are for test" in note for note in found.notes)
     assert any("5-fold cross-validation" in note for note in found.notes)

@@ -135,6 +135,34 @@ def copies(folder: Path) -> Path:
     return folder
 
 
+def bags(_: Path) -> list[dict[str, Any]]:
+    """Bags of two texts and of several classes, each bag TIMES times under other names."""
+    return [
+        {"who": f"p{i}", "text": f"unit {i % N:02} part {j}", "label": f"c{i // N % 2}"}
+        for i in range(N * TIMES)
+        for j in range(2)
+    ]
+
+
+def tables_by_class(folder: Path) -> Path:
+    """A series in each of the tables of two folders, TIMES times."""
+    for i in range(N * TIMES):
+        path = folder / "ab"[i // N % 2] / f"{i:03}.csv"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in series(i % N, 6).round(4)))
+    return folder
+
+
+def pictures_in_two_forms(folder: Path) -> Path:
+    """Grey pictures, each as .png and as .bmp, in two folders."""
+    for i in range(N):
+        pixels = Image.fromarray(random(i).integers(0, 256, (6, 6), np.uint8))
+        for kind, place in (("png", "a"), ("bmp", "b")):
+            (folder / place).mkdir(exist_ok=True)
+            pixels.save(folder / place / f"{i}.{kind}")
+    return folder
+
+
 def lines_of(x: Any, _: Any) -> Any:
     raise NotImplementedError  # see `examples`: of a stream the lines are the examples
 
@@ -245,6 +273,12 @@ CASES: dict[str, Case] = {
         {"rate": 1000, "condition": "a:number"},
         lambda _, y: y.tobytes(),
     ),
+    "pictures in two folders": Case("classify", pictures_in_two_forms, {"grey": True}),
+    "pictures in two forms": Case("next-pixel", pictures_in_two_forms, {"levels": 200}),
+    "bags of several names": Case(
+        "classify", bags, {"column": "text", "target": "label", "bag": "who", "readout": "max"},
+    ),
+    "tables in two folders": Case("classify", tables_by_class, {}, told),
     "captions of one picture": Case("caption", pictures, {"grey": True}),
     "lists of captions": Case(
         "caption",

@@ -152,3 +152,53 @@ def test_few_rows_are_written_one_after_another(rows: int, top: int) -> None:
         assert not step.batches and max(step.calls) > 4
     else:
         assert rows in step.batches or max(step.batches) > 3
+
+
+class Failing(Model):
+    """A model whose outputs are not finite after a token."""
+
+    def step(self, x: torch.Tensor, state: Any) -> tuple[torch.Tensor, Any]:
+        y, state = super().step(x, state)
+        return torch.where((x == V - 1)[..., None], torch.nan, y), state
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_a_row_that_cannot_be_continued_leaves_and_the_others_stay(alike: bool) -> None:
+    """Whether its choice fails, or all that is left of the vocabulary."""
+    model = Failing("gru").eval()
+    with torch.no_grad():
+        decoding = Decoding(seed=3, max_tokens=20, temperature=0).settled(True, 20)
+        prompts = [torch.tensor([[5, 6]]), torch.tensor([[5, V - 1]])]
+        own = alone(model, prompts[0], decoding, 0)
+        other = decoding if alike else decoding.model_copy(update={"repetition_penalty": 2.0})
+        rows = [Row(Begun(prompts[k], model.step, None), [decoding, other][k], [STOP], [0], k) for k in range(2)]
+        together, found, failed = Together(), [], []
+        for row in rows:
+            together.join(row)
+        while len(together):
+            for row, token in together.tick():
+                if isinstance(token, Exception):
+                    failed.append((row, str(token)))
+                else:
+                    found.append(token.token)
+    assert found == own and len(failed) == 1 and failed[0][0] is rows[1] and "not finite" in failed[0][1]
+
+
+def test_rows_whose_step_fails_leave_and_those_of_another_stay() -> None:
+    model = Model("gru").eval()
+
+    def broken(x: torch.Tensor, state: Any) -> tuple[torch.Tensor, Any]:
+        if x.shape[1] == 1:
+            raise MemoryError
+        return model.step(x, state)
+
+    with torch.no_grad():
+        prompt, decoding = torch.tensor([[5, 6]]), Decoding(seed=3, max_tokens=20).settled(True, 20)
+        own = alone(model, prompt, decoding, 1)
+        together, told = Together(), []
+        for k, step in enumerate((broken, model.step)):
+            together.join(Row(Begun(prompt, step, None), decoding, [STOP], [0], k))
+        while len(together):
+            told += [token for _, token in together.tick()]
+    assert [each.token for each in told if not isinstance(each, Exception)][-len(own) :] == own
+    assert [type(each) for each in told if isinstance(each, Exception)] == [MemoryError]

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 from tests.commands import Ended
+from tests.fixtures.make_checkpoints import HOME
 
 TEXT = "the quick brown fox jumps over the lazy dog. " * 40
 ROWS = "text,value\n" + "".join(f"{'abcdefgh'[i % 8] * 3} {'uvwxyz'[i % 6] * 2},{i * 7 % 11}\n" for i in range(40))
@@ -30,7 +31,10 @@ CHUNKS = 8  # of a whole sweep, so that it can be shared among processes
 
 TINY = ("--set", "threads=1", "--set", "batch_size=4", "--set", "d_embedding=4")
 ELMAN = ("--model", "elman", "--steps", 4, "--set", "d_state=4", "--set", "length=8", "--set", "evaluate_every=2")
+RACE = (*ELMAN[:2], "--steps", 16, *ELMAN[4:], "--set", "rates=[0.01, 0.1]")
+FORECAST = ("train", "series.csv", "--task", "forecast", "--horizon", 3, "--model", "naive", "-o", "out")
 REGRESS = ("rows.csv", "--task", "regress", "--target", "value")
+COMPARE = (*REGRESS, "--models", "memoryless", "--steps", 2, "--jobs", 1, *TINY, "-o", "out")
 
 
 @dataclass(frozen=True)
@@ -41,14 +45,14 @@ class Writing:
     begun: tuple[object, ...] = ()  # run and disturbed before, so that there is something to resume
     mark: str = ""  # with this file there is something to resume
     needs: tuple[object, ...] = ()  # run before, with room
+    once: bool = False  # it makes a directory, and refuses one that is there
 
 
 COMMANDS = {
     "train": Writing(("train", "text.txt", *ELMAN, *TINY, "-o", "out"), mark="config.json"),
     "resume": Writing(("train", "text.txt", "--resume", "out"), ("train", "text.txt", *ELMAN, *TINY, "-o", "out")),
     "closed form": Writing(("train", "text.txt", "--model", "ngram", "-o", "out"), mark="config.json"),
-    "compare": Writing(("compare", *REGRESS, "--models", "memoryless", "--steps", 2, "--jobs", 1, *TINY, "-o", "out"),
-                       mark="plan.json"),
+    "compare": Writing(("compare", *COMPARE), mark="plan.json"),
     "predict": Writing(("predict", "numbers", "rows.csv", "-o", "old.csv")),
     "predict lines": Writing(("predict", "numbers", "rows.csv", "-o", "new.jsonl")),
     "generate": Writing(("generate", "rolls", "--max-tokens", 4, "-o", "song"),
@@ -58,6 +62,15 @@ COMMANDS = {
     "report": Writing(("report", "letters")),
     "report of two": Writing(("report", "letters", "numbers", "-o", "page.html")),
     "evaluate": Writing(("evaluate", "letters", "text.txt")),
+    "race": Writing(("train", "text.txt", *RACE, *TINY, "-o", "out"), mark="config.json"),
+    "collect": Writing(("compare", "--collect", "out"), needs=("compare", *COMPARE, "--plan-only")),
+    "vectors": Writing(("vectors", "words.txt", "-o", "old.txt")),
+    "embed": Writing(("embed", "out", "text.txt", "-o", "old.npz"), needs=("train", "text.txt", *ELMAN, "-o", "out")),
+    "forecast": Writing(("forecast", "out", "-o", "old.csv"), needs=FORECAST),
+    "forecast plot": Writing(("forecast", "out", "--plot", "old.svg"), needs=FORECAST),
+    "export": Writing(("export", "letters", "--to", "page")),
+    "convert": Writing(("convert", "bert", "-o", "out"), once=True),
+    "convert back": Writing(("convert", "run", "-o", "out"), needs=("convert", "bert", "-o", "run"), once=True),
 }  # fmt: skip
 
 
@@ -67,7 +80,11 @@ def made(server: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     (folder / "text.txt").write_text(TEXT)
     (folder / "rows.csv").write_text(ROWS)
-    (folder / "old.csv").write_text("what was there before\n")
+    (folder / "series.csv").write_text("value\n" + "".join(f"{i % 6 + i % 4}\n" for i in range(60)))
+    (folder / "words.txt").write_text("".join(f"w{i} {i}.5 {i % 7} 1\n" for i in range(2000)))
+    for kind in ("csv", "txt", "npz", "svg"):
+        (folder / f"old.{kind}").write_text("what was there before\n")
+    shutil.copytree(HOME / "bert", folder / "bert")
     random = np.random.default_rng(0)
     np.savez(folder / "rolls.npz", **{f"r{i}": random.integers(0, 2, (9, 6)).astype(np.uint8) for i in range(12)})
     for words in (
@@ -110,13 +127,16 @@ class Trial:
             after = contents(self.folder)
             lost = [name for name in before if name not in after and not _replaced(name)]
             assert not lost, lost
-            assert after["old.csv"] == before["old.csv"]
+            assert not [name for name in before if name.startswith("old.") and after[name] != before[name]]
 
     def finish(self) -> None:
         """There is room again."""
         mark, words = self.command.mark, self.command.words
         if mark and (self.folder / "out" / mark).exists():
             words = (*words[:2], "--resume", "out")
+        if self.command.once and (self.folder / "out").exists():  # then there is all of it
+            assert {"config.json", "model.safetensors"} <= set(os.listdir(self.folder / "out"))
+            shutil.rmtree(self.folder / "out")
         ended = self.run(*words)
         assert ended.code == 0, ended.err
         left = [str(path) for path in self.folder.rglob("*") if ".tmp-" in path.name or path.name.endswith(".part")]
@@ -171,6 +191,7 @@ def needing_room(names: tuple[str, ...]) -> list[int]:
 
 SOME = {
     "closed form": (40,), "predict": (1, 3), "predict lines": (2,), "inspect": (5,), "report": (9,), "evaluate": (12,),
+    "vectors": (1, 2), "convert": (20,),
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ import unrolled
 from tests.commands import Ended
 from tests.faults import hostile
 from unrolled.runs.storage import formats, manifest
+from unrolled.runs.storage.atomic import Seal
 
 QUICK = {"steps": 2, "batch_size": 4, "warmup": 1, "threads": 1, "d_embedding": 4, "evaluate_every": 1}
 OWN = "from pathlib import Path\nPath({!r}).touch()\n"
@@ -41,6 +43,7 @@ def write_data(folder: Path) -> None:
         "rows.csv": ["text,label", *(f"{('bad', 'good')[i % 2]} {i},{('down', 'up')[i % 2]}" for i in range(40))],
         "numbers.csv": ["a,b,c,level", *(f"{i % 7},{i % 5},{i % 3},{i % 11}" for i in range(40))],
         "series.csv": ["time,value", *(f"2024-01-01 {i // 60:02}:{i % 60:02},{i % 6 + i % 4}" for i in range(60))],
+        "lines.txt": [f"row {i} of {i * i}" for i in range(40)],
         "pairs.tsv": ["source\ttarget", *(f"{'ab' * (i % 4 + 1)}{i}\t{i}" for i in range(40))],
     }  # fmt: skip
     for name, lines in files.items():
@@ -59,7 +62,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             unrolled.train(data, task, model, out=name, settings=({} if model == "naive-bayes" else QUICK) | settings)
         few = {"models": "elman", "steps": 2, "threads": 1, "jobs": 1, "d_state": 4, "d_embedding": 4}
         stop(Path("lm"), Path("stopped"))
-        unrolled.compare([f"row {i} of {i * i}" for i in range(40)], "next-token", out="comparison", settings=few)
+        unrolled.compare("lines.txt", "next-token", out="comparison", settings=few)
+        unrolled.compare("lines.txt", "next-token", out="planned", settings=few, plan_only=True)
+        shutil.copytree("planned", "racing")
+        plan = without(json.loads(Path("racing", "plan.json").read_text()), formats.CHECK)
+        rungs = [
+            {"time": 2.0, "until": 1.0, "runs": ["elman-0"], "scores": {"elman": 3.0}, "stopped": {}, "judged": True},
+            {"time": 3.0, "until": None, "runs": ["elman-0"], "scores": {}, "stopped": {}, "judged": False},
+        ]
+        raced = {**plan, "asked": {**plan["asked"], "steps": None, "time": 5.0}, "share": 2.0, "joins": None}
+        Path("racing", "plan.json").write_text(json.dumps(formats.with_check({**raced, "rungs": rungs})))
     finally:
         os.chdir(before)
     return folder
@@ -157,17 +169,41 @@ def test_a_stopped_run_with_replaced_values_is_resumed(trial: Trial, seed: int) 
             trial.check(what, "train", "text.txt", "--resume", "run")
 
 
-def test_a_comparison_with_replaced_values(trial: Trial) -> None:
-    for file in ("plan.json", "table.json"):
-        text = (trial.made / "comparison" / file).read_text()
-        for what, odd in hostile.trials(text, seed=5, n=1):
-            place = trial.copy("comparison")
-            body = {key: value for key, value in json.loads(odd).items() if key != formats.CHECK}
-            (place / file).write_text(json.dumps(formats.with_check(body)))
-            for words in (["report", "run"], ["runs", "."], ["compare", "text.txt", "--resume", "run"]):
-                if words[0] == "compare" and file == "table.json":
-                    continue  # it would be made anew
-                trial.check(f"{file}: {what}", *words)
+PLANNED = [["report", "run"], ["runs", "."], ["compare", "lines.txt", "--resume", "run"]]
+JOINED = [["compare", "--collect", "run"], ["compare", "lines.txt", "--join", "run"]]
+COMPARISONS = {  # by directory and file: what reads it
+    "comparison/plan.json": PLANNED, "comparison/table.json": [*PLANNED[:2], ["generate", "run", "--max-tokens", 3]],
+    "planned/plan.json": JOINED, "racing/plan.json": PLANNED[2:],
+}  # fmt: skip
+
+
+def compared(trial: Trial, name: str, n: int, seed: int) -> None:
+    folder, file = name.split("/")
+    for what, odd in hostile.trials((trial.made / name).read_text(), seed, n):
+        body = json.loads(odd)
+        for words in COMPARISONS[name]:
+            if words[-1] == "run" and words[1] == "lines.txt" and what.rpartition("=")[2] in WORK:
+                continue
+            place = trial.copy(folder)
+            (place / file).write_text(json.dumps(formats.with_check(without(body, formats.CHECK))))
+            trial.check(f"{name}: {what}", *words)
+
+
+def without(body: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in body.items() if key != name}
+
+
+@pytest.mark.parametrize("name", ["comparison/plan.json", "comparison/table.json", "planned/plan.json"])
+def test_a_comparison_with_replaced_values(trial: Trial, name: str) -> None:
+    compared(trial, name, n=1, seed=5)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_a_comparison_with_many_replaced_values(trial: Trial, name: str, seed: int) -> None:
+    compared(trial, name, n=25, seed=seed)
 
 
 def link(to: str) -> Callable[[Path], None]:
@@ -204,6 +240,36 @@ def test_something_else_in_place_of_a_file(trial: Trial, other: str) -> None:
         assert not ended.opened & {"/dev/zero", "/etc/passwd"}
 
 
+LINKS = {  # of a run or a comparison: the folder that is a link, where it leads in a run of the user, and a command
+    "checkpoints": ("stopped", "checkpoints", "checkpoints", ["train", "text.txt", "--resume", "run"]),
+    "tensorboard": ("stopped", "tensorboard", "tensorboard", ["train", "text.txt", "--resume", "run"]),
+    "a race of rates": ("stopped", "race/{lr:g}", ".", ["train", "text.txt", "--resume", "run"]),
+    "an answer": ("lm", "inspect/surprise", ".", ["inspect", "run", "surprise", "the cat"]),
+    "exports": ("lm", "exports", ".", ["export", "run", "--to", "torch"]),
+    "a run of a comparison": ("comparison", "elman-0", ".", ["compare", "lines.txt", "--resume", "run"]),
+    "a run that is selected": ("comparison", "elman-0", ".", ["generate", "run", "--max-tokens", 3]),
+    "claims": ("planned", ".claims", ".", ["compare", "lines.txt", "--join", "run"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_a_folder_that_is_a_link(trial: Trial, name: str) -> None:
+    """What is behind it belongs to the user: it is neither opened nor written to nor removed."""
+    what, folder, to, words = LINKS[name]
+    precious, place = trial.folder / "precious", trial.copy(what)
+    shutil.copytree(trial.made / "stopped", precious)
+    before = {path: path.stat().st_mtime_ns for path in precious.rglob("*")}
+    lr = json.loads((precious / "config.json").read_text())["optimiser"]["lr"]
+    link = place / folder.format(lr=lr)
+    shutil.rmtree(link, ignore_errors=True)
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(precious / to)
+    ended = trial.check(name, *words)
+    assert ended.code == 3 and "is a link to a folder elsewhere" in ended.err, ended.err
+    assert {path: path.stat().st_mtime_ns for path in precious.rglob("*")} == before
+    assert [path for path in ended.opened if path.startswith(str(precious))] == []
+
+
 def test_code_and_paths_that_a_directory_names(trial: Trial) -> None:
     """A file that leaves a mark when it is run, named wherever a directory can name one."""
     place = trial.copy("lm")
@@ -224,6 +290,51 @@ def test_a_later_release_has_its_own_sentence(trial: Trial) -> None:
     (place / "config.json").write_text(json.dumps({**config, "teleport": True}))
     hostile.reseal(place)
     assert "later release" in trial.check("later", "predict", "run", "text.txt").err
+
+
+@pytest.mark.parametrize("more", [{"threads": 10**9}, {"processes": 64}, {"processes": 4000},
+    {"processes": 4000, "batching": {"batch_size": 4000}}, {"members": 100}], ids=str)  # fmt: skip
+def test_a_stopped_run_that_asks_for_a_crowd(trial: Trial, more: dict[str, Any]) -> None:
+    place = trial.copy("stopped")
+    config = json.loads((place / "config.json").read_text())
+    more = {key: {**config[key], **value} if isinstance(value, dict) else value for key, value in more.items()}
+    (place / "config.json").write_text(json.dumps({**config, **more}))
+    hostile.reseal(place)
+    assert trial.check(str(more), "train", "text.txt", "--resume", "run").code == 3
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "checkpoints/step/state.safetensors"])
+def test_weights_of_gigabytes(trial: Trial, file: str) -> None:
+    """The file says that it holds another tensor, of which the disk holds nothing."""
+    place = trial.copy("stopped")
+    for old in sorted((place / "checkpoints").glob("step-*"))[:-1]:
+        shutil.rmtree(old)
+    (place / "checkpoints" / "latest").unlink()
+    path = next(place.glob(file.replace("step", "step-*")))
+    data, more = path.read_bytes(), 20 * 2**30
+    length = int.from_bytes(data[:8], "little")
+    end, values = len(data) - 8 - length, json.loads(data[8 : 8 + length])
+    values["more"] = {"dtype": "F32", "shape": [more // 4], "data_offsets": [end, end + more]}
+    head = json.dumps(values).encode()
+    path.write_bytes(len(head).to_bytes(8, "little") + head + data[8 + length :])
+    os.truncate(path, path.stat().st_size + more)
+    seals = manifest.read_manifest(path.parent)
+    seals.files[path.name] = Seal("0" * 64, path.stat().st_size)
+    (path.parent / manifest.NAME).write_text(seals.to_text())
+    words = ["train", "text.txt", "--resume", "run"] if "step" in file else ["generate", "run", "--max-tokens", 3]
+    assert trial.check(file, *words).code == 3
+
+
+ONE = b'{"last":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}}'.ljust(64)
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"\xff" * 8 + b"{}", b"\2" + bytes(7) + b"{}", b"@" + bytes(7) + ONE])
+def test_the_ends_of_series_may_be_anything(trial: Trial, data: bytes) -> None:
+    place = trial.copy("series")
+    (path,) = place.glob("codec/*.safetensors")
+    path.write_bytes(data)
+    hostile.reseal(place)
+    assert trial.check("ends", "forecast", "run").code == 3
 
 
 def test_settings_of_a_stopped_run_were_not_typed(trial: Trial) -> None:

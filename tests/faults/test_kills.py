@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 import shutil
 import signal
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.commands import Ended
+from tests.fixtures.make_checkpoints import HOME
 
 TEXT = "the quick brown fox jumps over the lazy dog. " * 40
 ROWS = "text,value\n" + "".join(f"{'abcdefgh'[i % 8] * 3} {'uvwxyz'[i % 6] * 2},{i * 7 % 11}\n" for i in range(40))
@@ -32,9 +34,11 @@ def words(*given: object, settings: tuple[str, ...] = SETTINGS) -> tuple[object,
 SMALL = ("d_state=4", "length=8", "evaluate_every=2", "evaluate_tokens=40", "warmup=1", *SETTINGS)
 REGRESS = ("rows.csv", "--task", "regress", "--target", "value")
 MODELS = ("--models", "memoryless", "--steps", 2, "--jobs", 1)
+RACE = ("rates=[0.01, 0.1]", *SMALL)
 COMMANDS = {
     "next token": words("train", "text.txt", "--model", "lstm", "--steps", 4, settings=SMALL),
     "labelled": words("train", *REGRESS, "--model", "gru", "--steps", 4, settings=("evaluate_every=2", *SETTINGS)),
+    "race": words("train", "text.txt", "--model", "elman", "--steps", 16, settings=RACE),
     "closed form": words("train", "text.txt", "--model", "ngram", settings=("threads=1",)),
     "compare": words("compare", *REGRESS, *MODELS),
     "folds": words("compare", *REGRESS, *MODELS, "--folds", 2),
@@ -143,7 +147,7 @@ def some(names: tuple[str, ...], n: int) -> list[int]:
     return [changes[(2 * i + 1) * len(changes) // (2 * n)] for i in range(n)]
 
 
-@pytest.mark.parametrize(("name", "n"), [("next token", 3), ("labelled", 1), ("closed form", 1)])
+@pytest.mark.parametrize(("name", "n"), [("next token", 3), ("labelled", 1), ("race", 2), ("closed form", 1)])
 def test_training_killed_at_a_file_call(case: Callable[[str], Case], tmp_path: Path, name: str, n: int) -> None:
     found = case(name)
     for number in some(found.whole.names, n):
@@ -197,13 +201,13 @@ def left(case: Callable[[str], Case], tmp_path_factory: pytest.TempPathFactory) 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-@pytest.mark.parametrize("name", ["next token", "labelled", "closed form"])
+@pytest.mark.parametrize(("name", "every"), [("next token", 1), ("labelled", 1), ("race", 3), ("closed form", 1)])
 def test_what_a_kill_at_every_file_call_leaves(
-    case: Callable[[str], Case], left: Callable[[str], tuple[Path, Path]], name: str, chunk: int
+    case: Callable[[str], Case], left: Callable[[str], tuple[Path, Path]], name: str, every: int, chunk: int
 ) -> None:
     """The command is one process, so that nothing of it outlives a kill but files; these are put back in place."""
     folder, copies = left(name)
-    for copy in sorted(copies.iterdir(), key=lambda path: int(path.name))[chunk::CHUNKS]:
+    for copy in sorted(copies.iterdir(), key=lambda path: int(path.name))[::every][chunk::CHUNKS]:
         shutil.rmtree(folder)
         shutil.copytree(copy, folder, symlinks=True)
         require_whole(folder)
@@ -270,3 +274,20 @@ def test_signals_at_random_moments(
     case: Callable[[str], Case], folder: Path, name: str, number: int, seed: int
 ) -> None:
     disturb(case(name), folder, seed, number)
+
+
+@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.long)])
+def test_a_checkpoint_is_converted_whole_or_not_at_all(server: ModuleType, tmp_path: Path, every: int) -> None:
+    """What a kill at every file call would have left: nothing under its name, or all; the same command does it then."""
+    begin(tmp_path / "whole")
+    shutil.copytree(HOME / "bert", tmp_path / "whole" / "bert")
+    command = ("convert", "bert", "-o", "out")
+    ended = server.run(*command, cwd=tmp_path / "whole", copies=tmp_path / "copies")
+    assert ended.code == 0 and ended.calls > 20, ended.err
+    expected = contents(tmp_path / "whole" / "out")
+    for number in range(1, ended.calls + 1, every):
+        left = tmp_path / "copies" / str(number)
+        if not (left / "out").exists():
+            assert server.run(*command, cwd=left).code == 0
+        assert contents(left / "out") == expected
+        assert sorted(os.listdir(left)) == sorted(os.listdir(tmp_path / "whole"))

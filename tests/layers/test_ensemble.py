@@ -11,7 +11,7 @@ from unrolled.core.compose import as_encoder, pick
 from unrolled.emissions.categorical import Categorical
 from unrolled.layers.conv.conv import CausalConv
 from unrolled.layers.parts.assembled import Reader
-from unrolled.layers.parts.ensemble import CausalTogether, ConditionalTogether, Together, kind_of, together
+from unrolled.layers.parts.ensemble import ByEmission, CausalTogether, ConditionalTogether, Together, kind_of, together
 from unrolled.layers.parts.gate import Gate
 from unrolled.layers.readouts.mean import Mean
 from unrolled.nn import GRU
@@ -55,7 +55,7 @@ def test_causal_models_are_one_causal_model():
 def test_weights_of_each_position_obey_the_laws():
     torch.manual_seed(0)
     emission = Categorical(3)
-    gate = Gate(2, emission.log_probabilities, emission.mix)
+    gate = Gate(2, ByEmission(lambda: emission))
     with torch.no_grad():
         gate.A.normal_(std=0.3)
         gate.mean.normal_()

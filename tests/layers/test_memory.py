@@ -124,6 +124,15 @@ def test_the_pseudo_inverse_keeps_correlated_patterns() -> None:
         assert bool(torch.equal(memory.recall(X).state, X)) == whole
 
 
+@pytest.mark.parametrize("updates", ["asynchronous", "synchronous"])
+def test_couplings_that_are_rounding_move_nothing(updates: str) -> None:
+    """From d independent patterns on, the projection is the identity, whose diagonal is left out."""
+    memory, X = Classical(30, "pseudo-inverse", updates=updates), spins(60, 30)  # type: ignore[arg-type]
+    memory.store(X)
+    assert not bool(memory.W.any())
+    assert torch.equal(memory.update(X), X)
+
+
 def test_a_synchronous_two_cycle_is_named() -> None:
     memory = Classical(2, updates="synchronous")
     memory.store(torch.tensor([[1.0, 1.0]]))
@@ -137,6 +146,54 @@ def test_a_tie_keeps_the_bit() -> None:
     memory.store(torch.tensor([[1.0, 1.0, 1.0], [1.0, 1.0, -1.0]]))  # the third bit feels nothing
     xi = torch.tensor([[1.0, 1.0, 1.0], [1.0, 1.0, -1.0]])
     assert torch.equal(memory.update(xi), xi)
+
+
+@pytest.mark.parametrize("degree", [2, 3, 4, 5])
+@settings(max_examples=60, deadline=None)
+@given(d=st.integers(3, 10), n=st.integers(1, 6), seed=st.integers(0, 10**6))
+def test_ties_of_dense_memories_are_those_of_whole_numbers(degree: int, d: int, n: int, seed: int) -> None:
+    """Overlaps are whole numbers, so that the energy of every state has no rounding, and ties are frequent."""
+    X, first = spins(n, d, seed).int().tolist(), spins(1, d, seed + 1).int()[0].tolist()
+    state, together = list(first), []
+    for l in range(d):  # noqa: E741
+        for xi, turned in ((first, together), (state, None)):
+            m = [sum(x * s for x, s in zip(row, xi)) - row[l] * xi[l] for row in X]  # without bit l
+            up, down = (sum((each + s * row[l]) ** degree for each, row in zip(m, X)) for s in (1, -1))
+            bit = 1 if up > down else -1 if up < down else xi[l]
+            if turned is None:
+                xi[l] = bit
+            else:
+                turned.append(bit)
+    for updates, expected in (("asynchronous", state), ("synchronous", together)):
+        memory = Dense(d, degree, updates=updates, order="fixed")  # type: ignore[arg-type]
+        memory.store(torch.tensor(X).float())
+        assert memory.update(torch.tensor([first]).float())[0].tolist() == expected
+
+
+def test_a_tie_of_the_pseudo_inverse_keeps_the_bit() -> None:
+    """The field of bit 5 is 0 but for rounding."""
+    memory = Classical(8, "pseudo-inverse", updates="synchronous")
+    memory.store(torch.tensor([
+        [-1.0, 1, -1, 1, -1, 1, -1, 1], [1, -1, 1, 1, -1, -1, 1, -1], [1, 1, -1, -1, 1, -1, 1, -1],
+        [1, 1, 1, 1, 1, 1, 1, -1],
+    ]))  # fmt: skip
+    W, last = memory.W.double(), 1.0
+    for xi in (torch.tensor([[-1.0, -1, 1, -1, -1, s, -1, 1]]) for s in (1, -1)):
+        assert float((xi.double() @ W)[0, 5].abs()) < 1e-6
+        assert memory.update(xi)[0, 5] == last
+        last = -last
+
+
+def test_the_end_of_a_cycle_does_not_depend_on_other_rows() -> None:
+    memory = Classical(16, updates="synchronous")
+    memory.store(spins(4, 16))
+    xi = spins(40, 16, seed=1)
+    whole = memory.recall(xi)
+    assert whole.how.count(CYCLE) > 1 and len(set(whole.steps.tolist())) > 2
+    for i, row in enumerate(xi):
+        alone = memory.recall(row[None])
+        assert torch.equal(alone.state[0], whole.state[i])
+        assert alone.how[0] == whole.how[i] and alone.steps[0] == whole.steps[i]
 
 
 def test_a_threshold_is_the_field_to_overcome() -> None:

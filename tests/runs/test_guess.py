@@ -540,6 +540,13 @@ def test_a_target_that_is_not_there_is_told(tmp_path: Path) -> None:
         guess_task(path, {"target": "label", "column": "txt"})
 
 
+def test_a_setting_that_cannot_be_is_told_where_it_decides_what_the_data_is(tmp_path: Path) -> None:
+    path = table("r.csv", "date,value", lambda i: f"2024-01-{i + 1:02},{i}", 30)(tmp_path)
+    assert guess_task(path, {"calendar": "weekday"}).task == "forecast"
+    with pytest.raises(UsageError, match=r"'wekday': expected some of minute, hour"):
+        guess_task(path, {"calendar": "hour,wekday"})
+
+
 def test_a_path_that_leads_nowhere_is_told_before_a_task_is_guessed(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"poem\.txt: no such file"):
         guess_task(tmp_path / "poem.txt", {})

@@ -68,3 +68,19 @@ def test_random_requests_are_never_a_failure_of_the_server(client: httpx.Client,
         answer = client.request(method.upper(), place, json=body)
         assert answer.status_code < 500, (method, place, json.dumps(body)[:500], answer.text)
         assert answer.status_code < 400 or len(answer.content) < 4000
+
+
+def test_a_text_that_cannot_be_continued_leaves_the_others_alone(client: httpx.Client, known: dict) -> None:
+    """Every letter that it could be continued with has been written, and is as good as forbidden."""
+    name = "next-token-tied"
+    letters = json.loads((traffic.RUNS / name / "codec" / "tokenizer.json").read_text())["characters"]
+    impossible = {"model": name, "prompt": letters, "repetition_penalty": 1e308, "max_tokens": 200}
+    with ThreadPoolExecutor(8) as pool:
+
+        def ask(i: int) -> httpx.Response:
+            return client.post("/v1/completions", json=impossible if i % 2 else {"model": name, **traffic.asked(i)})
+
+        answers = list(pool.map(ask, range(16)))
+    found = [answer.json()["choices"][0]["text"] for answer in answers[::2]]
+    assert found == [known[name, i] for i in range(0, 16, 2)]
+    assert {answer.status_code for answer in answers[1::2]} == {422}

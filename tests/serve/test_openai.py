@@ -123,6 +123,8 @@ def test_embeddings_are_those_of_the_verb(api: openai.OpenAI, run: unrolled.Run)
         ({"temperature": -1}, "temperature = -1"),
         ({"n": 1000}, "n = 1000"),
         ({"prompt": []}, "prompt"),
+        ({"prompt": True}, "invalid value prompt = True: expected text or a list, or none"),
+        ({"prompt": ["a", 1]}, "expected text or a list, or none"),
         ({"stop": ["a", "b", "c", "d", "e"]}, "stop"),
         ({"extra_body": {"bogus": 1}}, "there is no setting 'bogus'"),
         ({"prompt": "a" * 300_000}, "characters"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ import unrolled
 from tests.serve.conftest import RUNS
 from unrolled.core.errors import DataError
 from unrolled.core.opening import ONLY_IN, open_regular
-from unrolled.serve import uploads
+from unrolled.serve import orders, uploads
+from unrolled.serve.limits import Limits
+from unrolled.serve.refused import Refused
 
 BINARY = {"Content-Type": "application/octet-stream"}
 ROWS = [("fine weather", "good"), ("poor weather", "bad"), ("fine soup", "good"), ("poor soup", "bad")] * 15
@@ -212,3 +215,35 @@ def test_a_process_may_be_kept_to_one_folder(tmp_path: Path, monkeypatch: pytest
     for path in ("other/x.csv", "own/../other/x.csv", "own/link.csv"):
         with pytest.raises(DataError, match="not opened here"):
             open_regular(tmp_path / path)
+
+
+def test_files_that_arrive_at_once_are_bounded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "STEP", 1000)
+    kept = uploads.Uploads(tmp_path, Limits.parse({"upload": 2000, "uploads": 5000}))
+    most = [0]
+
+    class Slow:
+        headers = {"content-type": "application/octet-stream"}
+
+        async def stream(self) -> AsyncIterator[bytes]:
+            for _ in range(10):
+                yield b"x" * 200
+                await asyncio.sleep(0.001)
+                most[0] = max(most[0], sum(each.stat().st_size for each in files(tmp_path)))
+
+    async def all_at_once() -> list[Any]:
+        return await asyncio.gather(*(kept.take(Slow(), "a.csv") for _ in range(8)), return_exceptions=True)
+
+    ended = asyncio.run(all_at_once())
+    refused = [each for each in ended if isinstance(each, Refused)]
+    assert refused and {each.status for each in refused} == {413}
+    assert len(refused) < 8 and most[0] < 5000 + 8 * 1000
+
+
+def test_a_process_whose_order_cannot_be_given_is_ended(tmp_path: Path) -> None:
+    async def failing() -> Any:
+        with pytest.raises(TypeError):
+            await orders.begin({"do": object()})
+        return list(orders._under_way[asyncio.get_running_loop()])
+
+    assert asyncio.run(failing()) == []

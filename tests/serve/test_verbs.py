@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 import unrolled
@@ -111,7 +113,10 @@ def test_a_wrong_request_of_a_verb(client: httpx.Client, body: dict, words: str)
      ("next-token", "generate", {"prompt": [1.5]}, "invalid token 1.5"),
      ("next-frame", "embed", {"inputs": [["3", {}]]}, "frame 0: expected a list of the keys"),
      ("next-frame", "inspect/states", {"input": [[0], [10**18]]}, "frame 1: expected a list of the keys"),
-     ("caption", "inspect/states", {"input": {"x": 1}}, "has no 'source'")],
+     ("caption", "inspect/states", {"input": {"x": 1}}, "has no 'source'"),
+     ("next-token", "score", {"inputs": [None]}, "found null, expected a text"),
+     ("forecast", "forecast", {"inputs": [[]]}, "series 0: there are no values to forecast from"),
+     ("forecast", "forecast", {"inputs": [[1e308, -1e308, 1e308] * 9]}, "numbers that are too large")],
 )  # fmt: skip
 def test_an_odd_input_is_refused_with_a_sentence(client: httpx.Client, run: str, what: str, body: Any, words: str):
     answer = client.post(f"/runs/{run}/{what}", json=body)
@@ -217,3 +222,72 @@ def test_comparisons_are_served_with_their_runs(served: Callable[..., Any]) -> N
         names = client.get("/runs").json()["runs"]
         assert "folds" in names and any(name.startswith("folds.") for name in names)
         assert client.get("/runs/folds").status_code == 200
+
+
+def test_a_run_that_was_trained_again_is_opened_again(served: Callable[..., Any], tmp_path: Path) -> None:
+    body = {"inputs": ["the cat"]}
+    shutil.copytree(RUNS / "next-token", tmp_path / "mine")
+    with served([tmp_path]) as address, httpx.Client(base_url=address, timeout=30) as client:
+        before = client.post("/runs/mine/score", json=body).json()["results"]
+        shutil.rmtree(tmp_path / "mine")
+        shutil.copytree(RUNS / "next-token-tied", tmp_path / "mine")
+        after = client.post("/runs/mine/score", json=body).json()["results"]
+    own = [unrolled.load(RUNS / name).do("score", ["the cat"]) for name in ("next-token", "next-token-tied")]
+    assert near(before, own[0]) and near(after, own[1]) and not near(before, after)
+
+
+def test_a_run_that_is_gone_is_in_nobodys_way(served: Callable[..., Any], tmp_path: Path) -> None:
+    for name in ("classify", "tag"):
+        shutil.copytree(RUNS / name, tmp_path / name)
+    with served([tmp_path]) as address, httpx.Client(base_url=address, timeout=30) as client:
+        assert client.get("/runs/classify").status_code == 200
+        shutil.rmtree(tmp_path / "classify")
+        assert client.get("/runs").json()["runs"] == ["tag"]
+        assert client.get("/runs/tag").status_code == 200
+
+
+@pytest.mark.parametrize("way", ["http", "websocket"])
+def test_a_session_stops_when_nobody_waits(
+    served: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    pushed, push = [0], Session.push
+
+    def slow(session: Session, row: Any, place: str = "") -> list[Any]:
+        pushed[0] += 1
+        time.sleep(0.02)
+        return push(session, row, place)
+
+    monkeypatch.setattr(Session, "push", slow)
+    with served([RUNS / "next-token"]) as address, httpx.Client(base_url=address, timeout=30) as client:
+        key = client.post("/runs/next-token/sessions", json={}).json()["id"]
+        rows = {"rows": ["a"] * 500}
+        if way == "http":
+            with pytest.raises(httpx.ReadTimeout):
+                httpx.post(f"{address}/runs/next-token/sessions/{key}/push", json=rows, timeout=0.5)
+        else:
+            with connect(address.replace("http", "ws") + "/runs/next-token/live") as socket:
+                socket.send(json.dumps(rows))
+                with pytest.raises(TimeoutError):
+                    socket.recv(timeout=0.5)
+        time.sleep(0.3)
+        before = pushed[0]
+        time.sleep(0.3)
+        assert 0 < before == pushed[0] < 200
+        assert client.get("/metrics").text.count("unrolled_sessions 1\n")
+
+
+def test_messages_that_come_at_once_are_answered_in_order(address: str) -> None:
+    with connect(address.replace("http", "ws") + "/runs/next-token/live") as socket:
+        for _ in range(5):
+            socket.send('{"push": "a"}')
+        assert [json.loads(socket.recv(timeout=20))["ticks"] for _ in range(5)] == [1, 2, 3, 4, 5]
+
+
+def test_open_sockets_are_bounded(served: Callable[..., Any]) -> None:
+    with served([RUNS / "next-token"], sessions=1) as address:
+        place = address.replace("http", "ws") + "/runs/next-token/live"
+        with connect(place), pytest.raises(InvalidStatus):
+            connect(place)
+        with connect(place) as socket:
+            socket.send('{"push": "a"}')
+            assert "results" in socket.recv(timeout=20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import unrolled
 from tests.commands import run_unrolled
 from unrolled.core.errors import DataError, UsageError
 from unrolled.data.codecs.patterns import PatternCodec, codec_of_texts
-from unrolled.layers.memory.capacity import crossing, theory, wrong_bits
+from unrolled.layers.memory.capacity import crossing, theory, theory_of_numbers, wrong_share
 from unrolled.layers.memory.classical import Classical
 from unrolled.layers.memory.dense import Dense
 from unrolled.layers.memory.recaller import damaged
@@ -102,16 +103,26 @@ def test_damage_is_as_much_as_was_asked_for(kind: str, changed: int) -> None:
 def test_one_update_of_a_classical_memory_follows_theory() -> None:
     """P(wrong) = P(normal > sqrt(d / N)), at d = 200: 1 % at 0.185 d."""
     memory = lambda: Classical(200, updates="synchronous")  # noqa: E731
-    points = [(n, wrong_bits(memory, 200, n, 10, once=True)) for n in (30, 37, 45)]
+    points = [(n, wrong_share(memory, 200, n, 10, once=True)) for n in (30, 37, 45)]
     found = crossing(points, 0.01)
     assert found is not None
     assert found / 200 == pytest.approx(theory(200, 2, True, 0.01) / 200, abs=0.02)
     assert theory(1000, 2, True, 0.01) == pytest.approx(185, abs=1)
 
 
+@pytest.mark.parametrize("d", [6, 10])
+def test_how_many_normal_patterns_are_separated_follows_theory(d: int) -> None:
+    """By drawing them: the share of patterns that some other is more like than they are themselves."""
+    n = round(theory_of_numbers(d, 0.05))
+    x = torch.randn(4000, n, d, generator=torch.Generator().manual_seed(0))
+    products = x @ x.mT
+    lost = (products.amax(2) > products.diagonal(dim1=1, dim2=2)).double().mean()
+    assert float(lost) == pytest.approx(0.05, rel=0.25)  # n is a whole number
+
+
 def test_a_cubic_memory_keeps_far_more() -> None:
-    assert wrong_bits(lambda: Dense(60, 3, updates="synchronous"), 60, 120, 2, once=True) < 0.01
-    assert wrong_bits(lambda: Classical(60, updates="synchronous"), 60, 120, 2, once=True) > 0.1
+    assert wrong_share(lambda: Dense(60, 3, updates="synchronous"), 60, 120, 2, once=True) < 0.01
+    assert wrong_share(lambda: Classical(60, updates="synchronous"), 60, 120, 2, once=True) > 0.1
 
 
 def test_the_commands(tmp_path: Path) -> None:
@@ -128,8 +139,17 @@ def test_the_commands(tmp_path: Path) -> None:
     run_unrolled("predict", "run", "query.png", "-o", "restored.png", cwd=tmp_path)
     with Image.open(tmp_path / "restored.png") as drawn:
         assert drawn.size == (5 * 100, 100)
+        query, *states, stored = np.split(np.asarray(drawn), 5, axis=1)
+    assert all(np.array_equal(state, stored) for state in states)  # one update, and it stands still
+    assert not np.array_equal(query, stored)
+    refused = run_unrolled("capacity", "--model", "nearest-pattern", code=2, cwd=tmp_path).stderr
+    assert "not a memory with a capacity; use classical-hopfield" in refused
     refused = run_unrolled("capacity", "--model", "continuous-hopfield", code=2, cwd=tmp_path).stderr
-    assert "not a memory of bits" in refused
+    assert "patterns of 1000 numbers would be needed; choose a smaller -d" in refused
+    told = run_unrolled("capacity", "--model", "continuous-hopfield", "-d", 16, "--json", cwd=tmp_path).stdout
+    measured = json.loads(told)
+    assert measured["curve"][-1]["not_recalled"] > 0.01
+    assert measured["threshold"] == pytest.approx(measured["theory"], rel=0.5)
 
 
 def test_a_comparison_has_the_memories_that_fit() -> None:

@@ -16,6 +16,7 @@ from unrolled.core.errors import DataError, UsageError
 from unrolled.data.config import DataConfig
 from unrolled.objectives import sound
 from unrolled.runs.run import Run
+from unrolled.runs.storage.directory import RunDirectory
 from unrolled.tasks import next_sample, sound_flow
 from unrolled.training.distilling import distill
 
@@ -131,14 +132,20 @@ def test_what_is_refused(student: Run, teacher: Run, tmp_path: Path) -> None:
 def test_a_resumed_student_asks_for_its_teacher(teacher: Run, tmp_path: Path) -> None:
     import shutil
 
+    place = shutil.copytree(teacher.path, tmp_path / "teacher")
     settings = TINY | {"task.flows": 1, "steps": 8, "save_every": 0.0001}
-    made = distill(teacher.path, out=tmp_path / "run", settings=settings)
+    made = distill(place, out=tmp_path / "run", settings=settings)
     shutil.copytree(made.path, tmp_path / "cut")
     (tmp_path / "cut" / "result.json").unlink()
     with pytest.raises(DataError, match=r"its teacher_run is .* opened only if you name it"):
         unrolled.train(DATA, resume=tmp_path / "cut")
-    again = unrolled.train(DATA, resume=tmp_path / "cut", settings={"teacher_run": str(teacher.path)})
+    shutil.copytree(tmp_path / "cut", tmp_path / "other")
+    again = unrolled.train(DATA, resume=tmp_path / "cut", settings={"teacher_run": str(place)})
     assert again.result["test"]["kl"] == pytest.approx(made.result["test"]["kl"], rel=1e-5)
+    changed = {name: value * 2 for name, value in teacher.model.state_dict().items()}
+    RunDirectory(place).write_tensors("model.safetensors", changed)
+    with pytest.raises(DataError, match="its weights have changed since this run began to learn from them"):
+        unrolled.train(DATA, resume=tmp_path / "other", settings={"teacher_run": str(place)})
 
 
 def test_without_a_teacher_there_is_the_power_loss(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,13 +30,14 @@ from unrolled.core.task import Task
 from unrolled.runs import build, parts
 from unrolled.runs.config import RunConfig
 from unrolled.runs.storage.directory import RunDirectory
+from unrolled.training import launching
 from unrolled.training.api import configure
 from unrolled.training.batches import sampler_of
 from unrolled.training.finishing import measured
 from unrolled.training.launching import Started
 from unrolled.training.loop import Loop
 from unrolled.training.many import Many
-from unrolled.training.processes import One, Processes, require_gradients, require_rows
+from unrolled.training.processes import LostProcess, One, Processes, require_gradients, require_rows
 from unrolled.training.progress import Quiet
 from unrolled.training.writers import Unwritten
 
@@ -270,6 +272,19 @@ def test_a_model_that_moves_its_own_weights_is_refused() -> None:
 
     with pytest.raises(UsageError, match="'word2vec' moves its own weights, example after example, which cannot be"):
         require_gradients(config, Own())
+
+
+def test_a_process_that_ends_before_all_have_met_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def connected(*_: object) -> None:
+        crew.others[0].kill()
+        threading.Event().wait()
+
+    stub = SimpleNamespace(connected=connected, Here=lambda *_: None, of_order=None)
+    monkeypatch.setattr(launching, "_distributed", lambda: stub)
+    crew = Started(2, 1)
+    with pytest.raises(LostProcess, match="process 1 of this run ended before it began"):
+        crew.begin({"config": {"device": "cpu"}})
+    crew.end()
 
 
 def test_without_the_package_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

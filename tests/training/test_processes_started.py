@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import unrolled
 from tests.training.conftest import SMALL
 from unrolled.core.errors import Interrupted
 from unrolled.runs.run import Run, load
+from unrolled.training.launching import _free_port
 from unrolled.training.progress import Quiet
 
 pytest.importorskip(
@@ -149,17 +151,32 @@ def test_where_one_process_dies_the_others_say_how_to_resume(fit: Fit, tmp_path:
     assert "Traceback" not in said
 
 
+def test_a_process_does_not_outlive_the_first_while_it_waits_for_it() -> None:
+    code = "from unrolled.training import following; following.LEAVING = 0.1; following.main()"
+    with subprocess.Popen([sys.executable, "-c", code, "python"], stdin=subprocess.PIPE) as other:
+        assert other.stdin is not None
+        pickle.dump((1, 2, _free_port(), {"config": {"device": "cpu"}}), other.stdin)
+        other.stdin.close()
+        try:
+            assert other.wait(60) == Interrupted.exit_code
+        finally:
+            other.kill()
+
+
 def begun_in(fit: Fit, where: Path) -> subprocess.Popen[str]:
     assert fit  # it has written text.txt
     return begun(where)
 
 
 class Stopping(Quiet):
-    """Asks to stop at a step."""
+    """Asks to stop at a step; before, it is shown a text, which the first process writes by itself."""
 
     def evaluation(self, step: int, figures: dict[str, float], best: bool) -> None:
         if step == 20:
             signal.raise_signal(signal.SIGTERM)
+
+    def sample(self, write: Callable[[], str | None]) -> None:
+        assert write()
 
 
 def test_a_run_of_several_is_resumed_bit_for_bit_also_by_one(fit: Fit, tmp_path: Path, alone: Run) -> None:

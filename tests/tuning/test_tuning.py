@@ -21,6 +21,7 @@ from unrolled.comparison.saved import Comparison
 from unrolled.comparison.view import Silent
 from unrolled.core.errors import DataError, Interrupted, UnrolledError, UsageError
 from unrolled.training.api import configure
+from unrolled.tuning import work
 from unrolled.tuning.files import FILE, read_search, write_search
 from unrolled.tuning.study import JOURNAL, Study, imported
 from unrolled.tuning.work import RUNGS, continues
@@ -119,6 +120,34 @@ def test_a_kill_in_the_middle_of_a_line_is_mended(done: Comparison, tmp_path: Pa
     assert trials(unrolled.tune(ROWS, resume=out)) == trials(done)
 
 
+@needs_optuna
+def test_a_kill_between_the_plan_and_the_journal_loses_no_trial(
+    done: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trial that is done is written into both; whichever comes first, the other is made up for."""
+    written: list[str] = []
+
+    def counted(name: str, write: Any) -> Any:
+        def call(*given: Any) -> None:
+            written.append(name)
+            if len(written) == 2:
+                raise KeyboardInterrupt
+            write(*given)
+
+        return call
+
+    out = tmp_path / "rows"
+    with monkeypatch.context() as patched, pytest.raises(Interrupted):
+        patched.setattr(work, "write_plan", counted("plan", work.write_plan))
+        tell = Study.tell
+        patched.setattr(Study, "tell", lambda *given: (tell if given[2] is None else counted("journal", tell))(*given))
+        tuned(out)
+    assert sorted(written) == ["journal", "plan"]
+    found = unrolled.tune(ROWS, resume=out)
+    assert trials(found) == trials(done)
+    assert {row["label"] for row in found.rows} == {row["label"] for row in done.rows}
+
+
 ENGINES = ["processes", *(["ray"] if importlib.util.find_spec("ray") else [])]
 
 
@@ -186,6 +215,15 @@ def test_what_is_no_search_is_refused(done: Comparison, tmp_path: Path) -> None:
     (out / JOURNAL).write_text('{"op_code": 4}\n')
     with pytest.raises(DataError, match="not the journal of a search"):
         unrolled.tune(ROWS, resume=out)
+    (out / JOURNAL).unlink()
+    (out / JOURNAL).symlink_to(tmp_path / "outside.log")
+    with pytest.raises(DataError, match="points outside"):
+        unrolled.tune(ROWS, resume=out)
+    assert not (tmp_path / "outside.log").exists()
+    (out / JOURNAL).unlink()
+    shutil.copy(done.path / JOURNAL, out / JOURNAL)
+    (out / f"{JOURNAL}.lock").mkdir()  # which would be waited for
+    assert Study(out, read_search(out).space, 0, {}).trials()
 
 
 @needs_optuna

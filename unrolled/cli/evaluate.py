@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from unrolled.cli.asked import Encoding, Separator, say_notes
+from unrolled.cli.asked import Encoding, Separator, Weights, say_notes
 from unrolled.cli.options import Json, With, print_json
 
 
@@ -32,6 +32,7 @@ def command(
     split: Annotated[str | None, typer.Option(help="valid or test. [default: test, if there is one]")] = None,
     with_: With = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.")] = None,
+    weights: Weights = None,
     encoding: Encoding = None,
     separator: Separator = None,
     json: Json = False,
@@ -51,7 +52,7 @@ def command(
 
     opened = load(
         run, own_file=with_, device=device, trained_on=trained_on, valid=valid, test=test, encoding=encoding,
-        separator=separator,
+        separator=separator, weights=weights,
     )  # fmt: skip
     opened.target_file = target_file
     figures, baselines = opened.evaluate_beside(data, split)

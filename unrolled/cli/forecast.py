@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unrolled.cli.asked import Device, Encoding, RunPath, Separator, print_results, say_notes
+from unrolled.cli.asked import Device, Encoding, RunPath, Separator, Weights, print_results, say_notes
 from unrolled.cli.options import Json, With, with_options
 from unrolled.cli.rows import Out, write
 from unrolled.core.errors import UsageError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PERCENT = (50, 80, 95)
 DRAWN = 3  # series that are drawn in a terminal
 WIDEST = 110  # letters of a drawing
+FEWEST_ZEROS = 5  # behind the point, of numbers that are written with a power of ten
 
 
 @with_options({"": VERB.request})
@@ -39,6 +40,7 @@ def command(
     ] = None,
     with_: With = None,
     device: Device = None,
+    weights: Weights = None,
     encoding: Encoding = None,
     separator: Separator = None,
     out: Out = None,
@@ -62,7 +64,7 @@ def command(
     """
     from unrolled.runs.run import load
 
-    opened = load(run, own_file=with_, device=device, encoding=encoding, separator=separator)
+    opened = load(run, own_file=with_, device=device, encoding=encoding, separator=separator, weights=weights)
     found = opened.each("forecast", history, values)
     watched = sys.stdout.isatty() and not json
     if plot is not None or watched:
@@ -107,25 +109,30 @@ def _show(found: Iterator[tuple[Given, Result]], opened: Run) -> None:
         table.add_column("time")
         for name in ("median", *(f"{percent} % interval" for percent in PERCENT)):
             table.add_column(name, justify="right")
-        digits = _decimals(result["forecast"])
+        form = _form(result["forecast"])
         for row in VERB.rows(result):  # type: ignore[misc]
-            ends = (f"{_number(row[f'low_{p}'], digits)} to {_number(row[f'high_{p}'], digits)}" for p in PERCENT)
-            table.add_row(row["time"], _number(row["forecast"], digits), *ends)
+            ends = (f"{_number(row[f'low_{p}'], form)} to {_number(row[f'high_{p}'], form)}" for p in PERCENT)
+            table.add_row(row["time"], _number(row["forecast"], form), *ends)
         screen.print(table)
     screen.print(_judged(opened), highlight=False)
 
 
-def _decimals(values: list[Any]) -> int:
-    """So many that numbers have about five digits."""
+def _form(values: list[Any]) -> str:
+    """How numbers are written so that they have about five digits.
+
+    >>> _form([123.4, 0.01]), _form([[2e9, 1.0]]), _form([3e-9])
+    ('.2f', '.0f', '.4e')
+    """
     numbers = [abs(v) for each in values for v in (each if isinstance(each, list) else [each]) if v]
-    return min(max(4 - math.floor(math.log10(max(numbers, default=1.0))), 0), 9)
+    size = math.floor(math.log10(max(numbers, default=1.0)))
+    return f".{max(4 - size, 0)}f" if size >= -FEWEST_ZEROS else ".4e"
 
 
-def _number(value: Any, digits: int) -> str:
+def _number(value: Any, form: str) -> str:
     """Of several channels, side by side."""
     if isinstance(value, list):
-        return ", ".join(_number(each, digits) for each in value)
-    return "" if value is None else f"{value:.{digits}f}"
+        return ", ".join(_number(each, form) for each in value)
+    return "" if value is None else format(value, form)
 
 
 def _save(path: Path, drawing: Plot) -> None:

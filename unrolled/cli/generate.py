@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unrolled.cli.asked import Device, RunPath
+from unrolled.cli.asked import Device, RunPath, Weights, say_notes
 from unrolled.cli.options import Json, With, print_json, with_options
 from unrolled.cli.streams import write_exact
 from unrolled.core.errors import UsageError
@@ -36,6 +36,7 @@ def command(
     ] = None,
     with_: With = None,
     device: Device = None,
+    weights: Weights = None,
     json: Json = False,
     values: dict[str, Any] = {},  # noqa: B006
 ) -> None:
@@ -55,7 +56,8 @@ def command(
     """
     from unrolled.runs.run import load
 
-    opened = load(run, own_file=with_, device=device)
+    opened = load(run, own_file=with_, device=device, weights=weights)
+    say_notes(opened)
     text = sys.stdin.read() if prompt == "-" else prompt
     task, name = opened.task, opened.config.task
     if isinstance(task, MakesFiles):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from unrolled.cli.asked import Data, Device, Encoding, RunPath, Separator, print_results, say_notes, watched
+from unrolled.cli.asked import Data, Device, Encoding, RunPath, Separator, Weights, print_results, say_notes, watched
 from unrolled.cli.live import Live, answer_live
 from unrolled.cli.options import Json, With, with_options
 from unrolled.cli.rows import Out, QuoteFormulas, write
@@ -21,6 +21,7 @@ def command(
     data: Data,
     with_: With = None,
     device: Device = None,
+    weights: Weights = None,
     encoding: Encoding = None,
     separator: Separator = None,
     live: Live = False,
@@ -56,8 +57,9 @@ def command(
         raise UsageError("--quote-formulas applies only to tables that are written to a file with -o")
     if live and out is not None:
         raise UsageError("--live prints predictions as input arrives; leave out -o")
-    opened = load(run, own_file=with_, device=device, encoding=encoding, separator=separator)
+    opened = load(run, own_file=with_, device=device, encoding=encoding, separator=separator, weights=weights)
     if live:
+        say_notes(opened)
         with files_as(opened.form):
             answer_live(opened, data, values, json)
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unrolled.cli.asked import Data, Device, Encoding, RunPath, Separator, print_results, say_notes
+from unrolled.cli.asked import Data, Device, Encoding, RunPath, Separator, Weights, print_results, say_notes
 from unrolled.cli.options import Json, With, with_options
 from unrolled.verbs.score import VERB
 
@@ -15,6 +15,7 @@ def command(
     data: Data,
     with_: With = None,
     device: Device = None,
+    weights: Weights = None,
     encoding: Encoding = None,
     separator: Separator = None,
     json: Json = False,
@@ -32,6 +33,6 @@ def command(
     """
     from unrolled.runs.run import load
 
-    opened = load(run, own_file=with_, device=device, encoding=encoding, separator=separator)
+    opened = load(run, own_file=with_, device=device, encoding=encoding, separator=separator, weights=weights)
     print_results(opened.each("score", data, values), None if json else VERB.writers["text"])
     say_notes(opened)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from unrolled.cli.asked import Weights
 from unrolled.cli.options import join, with_options
 from unrolled.core import discover
 from unrolled.core.errors import UsageError
@@ -41,6 +42,7 @@ def command(
         list[str] | None, typer.Option(help="A host name that the server is known by; may be repeated.")
     ] = None,
     with_: Withs = None,
+    weights: Weights = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Write no log.")] = False,
     values: dict[str, Any] = {},  # noqa: B006
 ) -> None:
@@ -72,5 +74,5 @@ def command(
         if not token:
             raise UsageError(f"{token_file}: there is no token in it")
     own_file = join(with_ or [], discover.models)
-    app = start.make(paths or [], limits, host, token, allow_host or (), own_file, train=train)
+    app = start.make(paths or [], limits, host, token, allow_host or (), own_file, train=train, weights=weights)
     start.serve(app, limits, host, port)

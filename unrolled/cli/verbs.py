@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unrolled.cli.asked import Data, Device, RunPath, print_results
+from unrolled.cli.asked import Data, Device, RunPath, Weights, print_results, say_notes
 from unrolled.cli.options import Json, join, with_options
 from unrolled.cli.rows import Out, write
 from unrolled.core import discover
@@ -22,7 +22,7 @@ Prompt = Annotated[str, typer.Argument(help="The input to continue.", metavar="p
 Words = Annotated[list[str], typer.Argument(help="One or more words.", metavar="WORD")]
 RunOrFile = Annotated[str, typer.Argument(help="A run directory, a comparison, or a file of word vectors.")]
 INPUTS: dict[str, Any] = {"examples": Data, "prompt": Prompt, "words": Words}
-TAKEN = {"run", "inputs", "with", "device", "out", "json", "help"}  # what every verb has
+TAKEN = {"run", "inputs", "with", "device", "weights", "out", "json", "help"}  # what every verb has
 
 
 def command_of(name: str) -> Callable[..., None]:
@@ -39,6 +39,7 @@ def command_of(name: str) -> Callable[..., None]:
         inputs: Any,
         with_: Withs = None,
         device: Device = None,
+        weights: Weights = None,
         out: Out = None,
         json: Json = False,
         values: dict[str, Any] = {},  # noqa: B006
@@ -49,10 +50,13 @@ def command_of(name: str) -> Callable[..., None]:
         task: Any = None
         found: Any
         if spec.of_file is not None and os.path.isfile(run):
+            if weights is not None:
+                raise UsageError(f"--weights applies to saved runs, and {run} is a file: leave it out")
             given = [*map(Given, inputs)]
             found = ((given[0], each) for each in spec.of_file(run, given, spec.request.parse(values)))
         else:
-            opened = load(run, own_file=join(with_ or [], discover.verbs), device=device)
+            opened = load(run, own_file=join(with_ or [], discover.verbs), device=device, weights=weights)
+            say_notes(opened)
             task, found = opened.task, opened.each(name, inputs, values)
         with discover.verbs.own_mistakes():
             if out is not None:

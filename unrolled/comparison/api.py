@@ -124,7 +124,7 @@ def compare(
         require_free(folder)
         with in_use(folder):
             require_free(folder)
-            plan = joining.planned(plan) if plan_only else plan
+            plan = joining.planned(plan, data) if plan_only else plan
             write_plan(folder, plan)
             if not plan_only:
                 _do_all(folder, plan, Given(data, own_file), view, command, started, where)
@@ -161,6 +161,8 @@ def given_again(
 
 def _join(folder: Path, plan: Plan, given: Given, view: View, started: float) -> None:
     """Take runs of a planned comparison until none is left."""
+    joining.require_planned(folder, plan)
+    joining.require_same_data(folder, plan, given.data)
     work = joining.Joining(folder, plan, given, view, started, lambda: Processes(1, plan.threads))
     done = work.all()
     view.say(f"{done} of {len(plan.jobs)} runs were done by this process, and all have ended; the table: "

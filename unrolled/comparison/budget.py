@@ -78,15 +78,14 @@ def require_time(
             fixed += forms.seconds * times if limit is None else BASELINES * plan.asked.time
     share = _share(plan, fixed)
     plan = plan.model_copy(update={"aside": round(fixed, 2)})
-    least = {name: pace.needs(LEAST) for name, pace in paces.items()}
     wanted = max(LEAST_SHARE, *(pace.needs(ENOUGH) for pace in paces.values()))
     needs = enough(fixed + plan.rounds * (wanted + RUN))
     if complete and share < _least(paces):  # of models that were not tried, one may be faster
         raise UsageError(
             f"{plan.asked.time:g} s are not enough for {plan.n_trained} runs, {plan.at_once} at a time: each would "
-            f"have {in_seconds(max(share, 0.0))}, and the fastest model needs {in_seconds(min(least.values()))} for "
-            f"{LEAST} steps and its metrics; use a {option('time')} of about {in_seconds(needs)}, or fewer models or "
-            f"seeds ({option('models')}, {option('seeds')})"
+            f"have {in_seconds(max(share, 0.0))}, and the fastest model needs {in_seconds(_least(paces))} to start, "
+            f"for {LEAST} steps and for its metrics; use a {option('time')} of about {in_seconds(needs)}, or fewer "
+            f"models or seeds ({option('models')}, {option('seeds')})"
         )
     plan = plan if limit is None else _with_limit(plan, limit)
     worth, late = _worth(plan), list[str]()

@@ -6,9 +6,10 @@
     .claims/gru-0.2         the next claim on it, after the first was given back or its owner was gone
 
 No file is locked and no clocks are compared: a claim has expired when this process has seen the same number for the
-time of a lease by its own clock. Who continues a run makes the next claim, which exactly one process can; an owner that
-was only asleep finds it there and ends its worker at once. Where the file system has locks, a run whose process is
-alive is not taken over at all.
+time of a lease by its own clock, and has looked regularly at the end of it: after a sleep of both, the owner may be
+about to beat. Who continues a run makes the next claim, which exactly one process can; an owner that was only asleep
+finds it there and ends its worker at once. Where the file system has locks, a run whose process is alive is not taken
+over at all.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from unrolled.runs.storage.locks import is_idle
 
 PLACE = ".claims"
 BEATS = 9  # within a lease
+AWAKE = 3 / BEATS  # of a lease: who has not looked for longer was asleep, and then looks on for so long
+SHORT = 2.0  # seconds between two looks in which nobody was asleep, whatever the lease
 DEATHS = 3  # of processes with one run that came no further: another would die of it too
 SMALL = 4096  # bytes of a beat
 _NAME = re.compile(r"(.+)\.(\d{1,9})(\.beat|\.end)?")
@@ -74,12 +77,24 @@ class Found(NamedTuple):
     ended: Ended | None = None
 
 
+class _Watched(NamedTuple):
+    """What was read last of an open claim."""
+
+    beat: bytes
+    since: float
+    """When this process first read it."""
+    awake: float
+    """Since when it has looked regularly."""
+    looked: float
+
+
 class Claims:
     """The claims on the runs of a comparison, as this process sees them."""
 
     def __init__(self, folder: Path, lease: float) -> None:
         self.folder, self.place, self.lease = folder, folder / PLACE, lease
-        self.beats: dict[str, tuple[bytes, float]] = {}  # what was read last of each open claim, and since when
+        self.watched: dict[str, _Watched] = {}
+        self.silent: dict[str, int] = {}  # claims that have expired, of processes that still have the lock of their run
         atomic.make_directory(self.place)
 
     def look(self) -> dict[str, Found]:
@@ -101,7 +116,11 @@ class Claims:
         """Whether a run that has not ended may be claimed."""
         if last is None or last.ended is not None:
             return True
-        return self._has_expired(f"{run}.{last.number}") and is_idle(self.folder / run)
+        if not self._has_expired(f"{run}.{last.number}"):
+            return False
+        if not (free := is_idle(self.folder / run)):
+            self.silent[run] = last.number
+        return free
 
     def take(self, run: str, last: Found | None) -> Held | None:
         """A claim on a run; None where another process was quicker."""
@@ -135,11 +154,14 @@ class Claims:
 
     def _has_expired(self, name: str) -> bool:
         path, now = self.place / f"{name}.beat", time.monotonic()
+        before = self.watched.get(name, _Watched(b"", now, now, now))
+        beat = before.beat
         with suppress(UnrolledError):
             beat = read_bytes(path, SMALL, within=self.folder) if path.exists() else b""
-            if name not in self.beats or self.beats[name][0] != beat:
-                self.beats[name] = beat, now
-        return now - self.beats.setdefault(name, (b"", now))[1] > self.lease
+        awake = before.awake if now - before.looked <= max(SHORT, AWAKE * self.lease) else now
+        since = before.since if beat == before.beat else now
+        self.watched[name] = _Watched(beat, since, awake, now)
+        return now - since > self.lease and now - awake > AWAKE * self.lease
 
 
 class Held:

@@ -101,8 +101,9 @@ class Worker:
     def begin(self, order: Event) -> None:
         assert self.process.stdin is not None
         self.order = order
-        self.process.stdin.write(json.dumps(order) + "\n")
-        self.process.stdin.flush()
+        with suppress(BrokenPipeError):  # it has just ended, which its ears will tell
+            self.process.stdin.write(json.dumps(order) + "\n")
+            self.process.stdin.flush()
 
     def close(self) -> None:
         """Let it end, by itself or after a while by force."""
@@ -143,6 +144,9 @@ class Processes:
         heard: SimpleQueue[tuple[Worker, Event | None]] = SimpleQueue()
         for worker in self.workers:
             worker.say = heard
+            if worker.process.poll() is not None:  # it ended while it had nothing to do
+                self.dead.append(worker)
+        self.workers = [worker for worker in self.workers if worker not in self.dead]
         while len(self.workers) < min(self.at_once, len(waiting)):
             self.workers.append(Worker(self.threads, heard))
         for worker in list(self.workers):
@@ -170,8 +174,9 @@ class Processes:
 
     def _died(self, worker: Worker, waiting: list[Event], heard: Any) -> Iterator[Event]:
         """The run of a dead process has failed, or was stopped; a new process takes the orders that are left."""
-        self.workers.remove(worker)
-        self.dead.append(worker)
+        if worker in self.workers:
+            self.workers.remove(worker)
+            self.dead.append(worker)
         if worker.order is None:
             return
         if self.stopping is not None:

@@ -9,7 +9,7 @@ from typing import Any
 from unrolled.comparison.plan import Plan
 from unrolled.core.errors import DataError
 from unrolled.core.front import option
-from unrolled.core.opening import shortened
+from unrolled.core.opening import require_own_folders, shortened
 from unrolled.runs.storage import atomic, formats
 from unrolled.runs.storage.directory import TABLE
 from unrolled.runs.trust import paths_among, saved
@@ -35,6 +35,7 @@ def read_plan(folder: Path) -> Plan:
     """What was decided; it may come from anybody."""
     if not (folder / PLAN).exists():
         raise DataError(f"{folder} is not a comparison: it has no {PLAN}")
+    require_own_folders(folder)
     values = formats.read_checked(folder / PLAN, within=folder)
     with saved(folder / PLAN):
         return Plan.parse(values)

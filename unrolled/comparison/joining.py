@@ -26,10 +26,13 @@ from unrolled.comparison.plan import ENSEMBLE, Job, Joins, Plan, repeat_command
 from unrolled.comparison.table import make_table
 from unrolled.comparison.view import View
 from unrolled.comparison.worker import ENDS, LEAST
-from unrolled.core.errors import CannotWrite, Interrupted, UsageError, listed
+from unrolled.core.errors import CannotWrite, DataError, Interrupted, UsageError, listed
 from unrolled.core.front import invocation, option
+from unrolled.core.opening import shortened
+from unrolled.data.given_splits import names_of_sources
 from unrolled.report.page import write_report
-from unrolled.runs.storage.locks import in_use
+from unrolled.runs.guess import prepared_task
+from unrolled.runs.storage.locks import LOCK, in_use, is_idle
 from unrolled.runs.trust import named_beside, opening, resume_command
 from unrolled.training.api import versions
 from unrolled.training.signals import StopFlag
@@ -38,8 +41,8 @@ POLL = 1.0  # seconds between two looks at what others do
 LATE = 100.0  # shares after which a run would have to be done by the clock, which is not looked at
 
 
-def planned(plan: Plan) -> Plan:
-    """A plan whose runs several processes may take, each with its share of the time."""
+def planned(plan: Plan, data: Any) -> Plan:
+    """A plan whose runs several processes may take, each with its share of the time and with this very data."""
     notes, asked, share = plan.notes, plan.asked, plan.share
     if plan.may_race:
         why = "the processes that take its runs do not wait for one another"
@@ -47,8 +50,23 @@ def planned(plan: Plan) -> Plan:
     if asked.steps is None and plan.n_trained:
         left = asked.time - (plan.aside or 0.0)
         share = round(max(LEAST, left / plan.rounds - RUN), 2)
-    joins = Joins(versions=versions())
+    joins = Joins(versions=versions(), data=_fingerprint(plan, data))
     return plan.model_copy(update={"asked": asked, "notes": notes, "share": share, "joins": joins})
+
+
+def _fingerprint(plan: Plan, data: Any) -> str:
+    """What identifies the data as this process reads it; its runs find it prepared."""
+    return str(prepared_task(plan.task, plan.settings, data).facts()["fingerprint"])
+
+
+def require_same_data(folder: Path, plan: Plan, data: Any) -> None:
+    """That this process has the data that was planned with: all rows of a table are of the same."""
+    if plan.joins is not None and plan.joins.data != _fingerprint(plan, data):
+        name = names_of_sources(data)["train"]
+        raise DataError(
+            f"{shortened(name)}: not the data that {folder} was planned with ({shortened(plan.data)}), or it has "
+            "changed since; join with the same files, or plan again"
+        )
 
 
 def join_command(folder: Path, plan: Plan) -> str:
@@ -131,6 +149,7 @@ class Joining:
         self.engine = engine()
         self.ended: dict[str, Ended] = {job.folder: Ended(event="untrained") for job in plan.jobs if job.needs}
         self.rests: list[float] = []
+        self.told: set[tuple[str, int]] = set()  # claims of which was said that nobody takes them over
         self.done = 0
 
     def all(self) -> int:
@@ -144,7 +163,9 @@ class Joining:
         with StopFlag() as flag:
             try:
                 while not flag.asked and (left := self._left()):
-                    if (job := next(self._free(left), None)) is None:
+                    free = self._free(left) if is_idle(self.folder) else iter(())  # one process resumes it, or collects
+                    if (job := next(free, None)) is None:
+                        self._tell_silent(left)
                         time.sleep(min(POLL, self.claims.lease / 4))
                     elif (held := self.claims.take(job.folder, left[job.folder])) is not None:
                         self._do(job, held, flag)
@@ -176,6 +197,18 @@ class Joining:
                 last = left[job.folder]
                 if self.claims.is_free(job.folder, last):
                     yield job
+
+    def _tell_silent(self, left: Mapping[str, Found | None]) -> None:
+        """Say of runs once why nobody takes them over, though nothing was heard of their processes for long."""
+        for run, number in self.claims.silent.items() - self.told:
+            self.told.add((run, number))
+            last = left.get(run)
+            if last is not None and last.number == number and last.ended is None:
+                self.view.say(
+                    f"{run}: {self.claims.owner(run, last)} has not been heard of for {self.claims.lease:.0f} s, but "
+                    "holds the lock of the run: continue or end that process; if its machine is gone, remove "
+                    f"{self.folder / run / LOCK}"
+                )
 
     def _do(self, job: Job, held: Held, flag: StopFlag) -> None:
         """A run that this process has claimed, to its end or until it is given back."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from unrolled.comparison.config import RACE, SIZES, CompareConfig, fractions_of
 from unrolled.comparison.match import TOLERANCE, Sized, match_widths
@@ -23,7 +23,7 @@ from unrolled.core.front import option
 from unrolled.core.opening import shortened
 from unrolled.core.spec import PRESETS, Asks, ModelSpec, misfit
 from unrolled.core.task import Task
-from unrolled.runs.config import Budget
+from unrolled.runs.config import MOST_THREADS, Budget
 from unrolled.runs.trust import named_beside
 from unrolled.runs.values import Seconds
 
@@ -93,6 +93,8 @@ class Joins(Record):
     """Seconds after which the run of a process that no longer shows that it is alive is taken over."""
     versions: dict[str, str]
     """Versions that it was planned with."""
+    data: str
+    """The fingerprint of the data."""
 
 
 class Plan(Record):
@@ -112,8 +114,8 @@ class Plan(Record):
     own_file_sha256: str | None = None
     """Its fingerprint: a resumed comparison asks for the same file."""
     jobs: list[Job]
-    at_once: int
-    threads: int
+    at_once: int = Field(ge=1, le=MOST_THREADS)
+    threads: int = Field(ge=1, le=MOST_THREADS)
     share: float | None = None
     """Seconds of each run; in a race, those that each would have if none were stopped."""
     rungs: list[Rung] = []

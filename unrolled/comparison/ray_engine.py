@@ -161,6 +161,7 @@ class _Place:
         self.actor, self.ref = actor, ref
         self.order: Event | None = None
         self.shared = True
+        self.there = False  # it has told its facts
 
 
 class RayEngine:
@@ -171,6 +172,7 @@ class RayEngine:
         self.mark = mark or f".shared-{secrets.token_hex(8)}"
         self.places: list[_Place] = []
         self.deaths: dict[str, int] = {}
+        self.stillborn = 0  # actors in a row that were lost before they told their facts
         self.stopping: float | None = None
         if mark is None:
             (self.folder / self.mark).touch()
@@ -204,15 +206,15 @@ class RayEngine:
     def _heard(self, place: _Place) -> Iterator[Event]:
         try:
             found = self.ray.get(place.ref)
-        except self.ray.exceptions.RayActorError:
-            yield from self._lost(place)
+        except self.ray.exceptions.RayActorError as error:
+            yield from self._lost(place, error)
             return
         except self.ray.exceptions.RayTaskError as error:
             found = Heard([_failed(error.cause)])
         place.ref = None
         if isinstance(found, dict):
             require_version(found["host"], found["unrolled"])
-            place.shared = found["shared"]
+            place.shared, place.there, self.stillborn = found["shared"], True, 0
             yield from self._next(place)
             return
         assert place.order is not None
@@ -240,9 +242,14 @@ class RayEngine:
         if self.deaths.get(order["folder"]) is None:
             yield {"event": "begin", "folder": order["folder"]}
 
-    def _lost(self, place: _Place) -> Iterator[Event]:
+    def _lost(self, place: _Place, error: Exception) -> Iterator[Event]:
         """Another takes over what an actor did that is gone."""
         self.places.remove(place)
+        self._kill(place)  # it may only be out of reach
+        self.stillborn += not place.there
+        if self.stillborn > DEATHS:
+            why = str(error).strip().splitlines()[-1].strip()
+            raise UnrolledError(f"processes on the Ray cluster end before their first run: {why[:300]}")
         if place.order is not None:
             run = place.order["folder"]
             self.deaths[run] = self.deaths.get(run, 0) + 1
@@ -266,13 +273,18 @@ class RayEngine:
                     place.actor.stop.remote()
         elif time.monotonic() - self.stopping > PATIENCE:
             for place in self.places:
-                self.ray.kill(place.actor)
+                self._kill(place)
+
+    def _kill(self, place: _Place) -> None:
+        with suppress(self.ray.exceptions.RayError):
+            self.ray.kill(place.actor)
 
     def close(self) -> None:
         for place in self.places:
-            with suppress(self.ray.exceptions.RayError):
-                self.ray.get(place.actor.close.remote(), timeout=PATIENCE)
-            self.ray.kill(place.actor)
+            if place.there:  # otherwise it still waits for a core
+                with suppress(self.ray.exceptions.RayError):
+                    self.ray.get(place.actor.close.remote(), timeout=PATIENCE)
+            self._kill(place)
         self.places = []
         with suppress(OSError):
             (self.folder / self.mark).unlink()

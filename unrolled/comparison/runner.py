@@ -60,6 +60,8 @@ class Runner:
             deadline = order["budget"]["deadline"] + time.time() - now
             order = {**order, "budget": {**order["budget"], "deadline": deadline}}
         if self.worker is None or self.worker.process.poll() is not None:
+            if self.worker is not None:
+                self.worker.close()
             self.worker = Worker(self.threads, self.heard_of)
         self.run, self.carried = order["folder"], ""
         self.worker.begin(order)
@@ -69,10 +71,11 @@ class Runner:
         """Wait a while for events of the run."""
         events: list[Event] = []
         try:
-            _, event = self.heard_of.get(timeout=WAIT)
+            worker, event = self.heard_of.get(timeout=WAIT)
             while True:
-                events.append(self._dead() if event is None else event)
-                _, event = self.heard_of.get_nowait()
+                if worker is self.worker:  # not one before it, which ended while it had nothing to do
+                    events.append(self._dead() if event is None else event)
+                worker, event = self.heard_of.get_nowait()
         except Empty:
             pass
         if self.own is None:

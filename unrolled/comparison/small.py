@@ -1,4 +1,4 @@
-"""Small data: a test split that is large enough to distinguish models, and folds in place of a small validation split.
+"""Small data: splits that are large enough to distinguish models, and folds in place of a small validation split.
 
 Decided from what was prepared (examples, class counts, which splits were given), the speed of the models and the time
 budget (docs/decisions/0025-small-data.md). Whatever was asked for stays as it is.
@@ -20,8 +20,9 @@ SMALL = 2000  # examples; from so many on, a validation split of 5 % tells model
 TEST, OF_CLASS = 100, 5  # test examples in all, and of each class, that are wanted
 COMMON = 20  # examples of a class that is counted
 MOST, LEAST = 0.25, 0.05  # share of the data that is for test
+MOST_VALID = 0.15  # share that is for validation, where as many examples are wanted; folds use them for training too
 FOLDS = (5, 3)  # the first that there is time for
-STEPS, SECONDS = 200, 10.0  # of a run, in the median of all models, that folds must leave time for
+STEPS, SECONDS = 200, 6.0  # of a run, in the median of all models, that folds must leave time for
 NAMES = ("split", "data.split")
 
 
@@ -33,6 +34,8 @@ class Counts(NamedTuple):
     """examples of each class; none where targets are no classes"""
     given: tuple[str, ...]
     """splits that the data or the user gives"""
+    divided: int | None = None
+    """examples that no given split has but that of training; none: all"""
 
 
 def is_automatic(asked: CompareConfig) -> bool:
@@ -44,10 +47,10 @@ def is_automatic(asked: CompareConfig) -> bool:
 def counted(
     asked: CompareConfig, task: Task, settings: Mapping[str, Any]
 ) -> tuple[Counts | None, dict[str, Any], list[str]]:
-    """The counts of small data for which something may be chosen, settings of a larger test split, and what is to be
-    said about it; None: the data is not small, or all was asked for."""
+    """The counts of small data for which something may be chosen, settings of larger splits, and what is to be said
+    about them; None: the data is not small, or all was asked for."""
     counts = counts_of(task) if is_automatic(asked) else None
-    return (None, {}, []) if counts is None else (counts, *larger_test(counts, settings))
+    return (None, {}, []) if counts is None else (counts, *larger_splits(counts, settings))
 
 
 def counts_of(task: Task) -> Counts | None:
@@ -55,26 +58,37 @@ def counts_of(task: Task) -> Counts | None:
     if task.FOLD is None:
         return None
     facts = task.facts()
-    examples = sum(each["examples"] for each in facts["split"].values())
+    by_split = {name: each["examples"] for name, each in facts["split"].items()}
+    examples, given = sum(by_split.values()), tuple(facts["given"])
     classes: dict[str, int] = {}
     for counts in (facts["classes"] or {}).values():
         for name, n in counts.items():
             classes[name] = classes.get(name, 0) + n
-    return Counts(examples, tuple(classes.values()), tuple(facts["given"])) if examples < SMALL else None
+    divided = examples - sum(by_split.get(name, 0) for name in {"valid", "test"} & set(given))
+    return Counts(examples, tuple(classes.values()), given, divided) if examples < SMALL else None
 
 
-def larger_test(counts: Counts, settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """A split with enough test examples, where none is given, and what is to be said about it."""
-    if set(NAMES) & set(settings) or counts.given:
+def larger_splits(counts: Counts, settings: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """A split with enough examples for test and for validation, where none is given, and what is to be said about it;
+    where only the test data is given, with enough for validation, which a note of the data tells."""
+    if set(NAMES) & set(settings) or "valid" in counts.given:
         return {}, []
-    wanted = max([TEST / counts.examples, *(OF_CLASS / n for n in counts.classes if n >= COMMON)])
-    test = round(100 * min(MOST, max(LEAST, wanted)))
+    if "test" in counts.given:
+        valid = _percent(counts, MOST_VALID)
+        return ({"split": f"{100 - valid}/{valid}"} if valid > 100 * LEAST else {}), []
+    test, valid = _percent(counts, MOST), _percent(counts, MOST_VALID)
     if test <= 100 * LEAST:
         return {}, []
-    valid = min(test, 10)
     return {"split": f"{100 - test - valid}/{valid}/{test}"}, [
         f"{counts.examples:,} examples are few, so {test} % of them are for test; {option('split')} changes that"
     ]
+
+
+def _percent(counts: Counts, most: float) -> int:
+    """The share of the examples that models can be distinguished by, in per cent."""
+    n = counts.examples if counts.divided is None else max(counts.divided, 1)
+    of_class = (OF_CLASS * counts.examples / (k * n) for k in counts.classes if k >= COMMON)
+    return round(100 * min(most, max([LEAST, TEST / n, *of_class])))
 
 
 def with_folds(

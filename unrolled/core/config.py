@@ -6,6 +6,7 @@ A wrong key is answered with the nearest right name, a wrong value with what is 
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -235,7 +236,7 @@ def _type_words(annotation: Any) -> str:
     if get_origin(annotation) in (list, tuple):
         return "a list"
     if choices and get_origin(annotation) is not dict:
-        return " or ".join(_type_words(choice) for choice in choices)
+        return " or ".join(dict.fromkeys(_type_words(choice) for choice in choices))
     return getattr(annotation, "__name__", str(annotation))
 
 
@@ -252,10 +253,14 @@ def settings_of(cls: type[BaseModel]) -> dict[str, dict[str, Any]]:
     return found
 
 
+KIND = re.compile(r"(str|int|float|bool|list|tuple|dict)(\[|$)")  # in a place: the kind that a value of several is not
+
+
 def explain(error: ValidationError, cls: type[BaseModel], group: str = "") -> str:
     """One sentence for the first thing that is wrong; settings are named with their group, if any."""
     first = error.errors()[0]
-    place = shortened(".".join(str(part) for part in (*((group,) if group else ()), *first["loc"])))
+    parts = [part for part in first["loc"] if not (isinstance(part, str) and KIND.match(part))]
+    place = shortened(".".join(str(part) for part in (*((group,) if group else ()), *parts)))
     owner, field = _locate(cls, first["loc"])
     if first["type"] == "extra_forbidden":
         names = _named(owner)

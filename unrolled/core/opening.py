@@ -129,6 +129,14 @@ def open_regular(path: str | Path, limit: int = DATA, within: Path | None = None
     return stream
 
 
+def require_own_folders(directory: str | Path) -> None:
+    """Refuse a directory in which a folder is a link: what is written or removed there would be elsewhere."""
+    for place, folders, _ in os.walk(directory):
+        for name in folders:
+            if (found := Path(place, name)).is_symlink():
+                raise DataError(f"{found} is a link to a folder elsewhere; replace the link by the folder itself")
+
+
 def read_bytes(path: str | Path, limit: int, within: Path | None = None) -> bytes:
     """The whole content of a file, at most `limit` bytes, even if it grows meanwhile or does not tell its size."""
     with open_regular(path, limit, within) as stream:

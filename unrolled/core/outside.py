@@ -7,14 +7,21 @@ is given to `explained`; only what that does not know is a bug of this library. 
 from __future__ import annotations
 
 import errno
+import itertools
+import os
 import re
+import secrets
 import shutil
+import stat
 from contextlib import suppress
 from pathlib import Path
 
 from unrolled.core.errors import CannotWrite, DataError, OutOfMemory, UnrolledError
 from unrolled.core.front import option
 
+# The token tells this process from an earlier one with the same number (in a container everybody may be number 1).
+TOKEN = secrets.token_hex(4)
+_COUNTER = itertools.count()
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 UNREADABLE = (
     errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EIO,
@@ -35,15 +42,34 @@ def cannot_write(path: str | Path, needed: int | None, error: OSError, advice: s
     )
 
 
+def temp_path(target: Path) -> Path:
+    """A name beside `target` that no other writer uses."""
+    return target.with_name(f".{target.name}.tmp-{os.getpid()}-{TOKEN}-{next(_COUNTER)}")
+
+
+def require_replaceable(path: Path) -> None:
+    """Refuse to take the place of a device, a pipe or a folder, also behind a link: a rename would remove it."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:  # nothing is there, or what is wrong with the name is told by the write
+        return
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
+        raise CannotWrite(f"{path} is {kind} and cannot be replaced; name a file with {option('out')}")
+
+
 def write_new(path: Path, data: bytes) -> None:
-    """A file of a directory that is being made, or none of it."""
+    """A file, whole or not at all: what was under its name stays until then, and a link there is not followed."""
+    require_replaceable(path)
+    temp = temp_path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb") as stream:
+        with temp.open("xb") as stream:
             stream.write(data)
+        os.replace(temp, path)
     except OSError as error:
         with suppress(OSError):
-            path.unlink()
+            temp.unlink()
         raise cannot_write(path, len(data), error) from error
 
 

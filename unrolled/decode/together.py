@@ -18,6 +18,7 @@ from torch import Tensor
 
 from unrolled.core import state as tree
 from unrolled.core.emission import Chooser
+from unrolled.core.errors import UnrolledError
 from unrolled.core.finite import require_finite
 from unrolled.core.state import State
 from unrolled.decode.choose import log_probabilities, make_chooser
@@ -62,6 +63,9 @@ class Token(NamedTuple):
     top: list[tuple[int, float]]  # the most probable tokens in its place
     last: bool  # whether the row ends with it
     stopped: bool  # whether it is a stop token
+
+
+Told = Token | Exception  # of a row: its next token, or why it cannot be continued
 
 
 class Row:
@@ -133,8 +137,8 @@ class Together:
         self._groups = [group for group in self._groups if group.rows]
 
     @torch.no_grad()
-    def tick(self) -> list[tuple[Row, Token]]:
-        """The next token of every row, or the next ones."""
+    def tick(self) -> list[tuple[Row, Told]]:
+        """The next token of every row, or the next ones; a row that cannot be continued leaves with the reason."""
         began = time.monotonic()
         told = [each for group in self._groups for each in self._turn(group, began + TURN)]
         late = time.monotonic() - began > TURN
@@ -142,16 +146,20 @@ class Together:
         self._arrange()
         return told
 
-    def _turn(self, group: _Group, until: float) -> list[tuple[Row, Token]]:
-        """Some ticks of the rows of a group; those that end leave it."""
+    def _turn(self, group: _Group, until: float) -> list[tuple[Row, Told]]:
+        """Some ticks of the rows of a group; those that end leave it, all of them where their step fails."""
         began, B, n = time.thread_time(), len(group.rows), 0
-        if B == 1 and (found := self._several(group)) is not None:
-            self._alone[id(group.step)] = (time.thread_time() - began) / len(found)
-            return found
-        told: list[tuple[Row, Token]] = []
-        while group.rows and n < self._ticks and (n == 0 or time.monotonic() < until):
-            told += _ticked(group)
-            n += 1
+        told: list[tuple[Row, Told]] = []
+        try:
+            if B == 1 and (found := self._several(group)) is not None:
+                self._alone[id(group.step)] = (time.thread_time() - began) / len(found)
+                return [*found]
+            while group.rows and n < self._ticks and (n == 0 or time.monotonic() < until):
+                told += _ticked(group)
+                n += 1
+        except Exception as error:
+            rows, group.rows = group.rows, []
+            return [*told, *((row, error) for row in rows)]
         if B > 1:
             self._beside[id(group.step)] = (time.thread_time() - began) / n
         return told
@@ -194,10 +202,10 @@ class Together:
         return len(rows) * alone <= beside
 
 
-def _ticked(group: _Group) -> list[tuple[Row, Token]]:
+def _ticked(group: _Group) -> list[tuple[Row, Told]]:
     """One tick of all rows."""
     told = _chosen(group)
-    _keep(group, [i for i, (_, token) in enumerate(told) if not token.last])
+    _keep(group, [i for i, (_, token) in enumerate(told) if isinstance(token, Token) and not token.last])
     if group.rows:
         tokens = torch.tensor([[row.history[-1]] for row in group.rows], device=group.y.device)
         y, group.state = group.step(tokens, group.state)  # [B, 1, V]
@@ -205,23 +213,37 @@ def _ticked(group: _Group) -> list[tuple[Row, Token]]:
     return told
 
 
-def _chosen(group: _Group) -> list[tuple[Row, Token]]:
-    """One token for each row of a group, which is added to its history."""
-    log_p, tokens = log_probabilities(group.y), [0] * len(group.rows)
+def _chosen(group: _Group) -> list[tuple[Row, Told]]:
+    """One token for each row of a group, which is added to its history; an error where it has none."""
+    log_p = log_probabilities(group.y)
     kinds: dict[tuple[Any, ...], list[int]] = {}
     for i, row in enumerate(group.rows):
         kinds.setdefault(row.alike(), []).append(i)
-    for places in kinds.values():
-        first = group.rows[places[0]]
-        noise = torch.cat([group.rows[i].noise(len(group.rows[i].history)) for i in places])
-        looked = first.decoding.repetition_penalty != 1
-        history = torch.tensor([group.rows[i].history if looked else [] for i in places], device=group.y.device)
-        y = group.y if len(places) == len(group.rows) else group.y[places]
-        for i, token in zip(places, first.chooser(y, history.long(), noise).tolist()):
-            tokens[i] = token
-    own = log_p.gather(1, torch.tensor(tokens, device=log_p.device)[:, None])[:, 0].tolist()
-    require_finite(own)
-    return [(row, _noted(row, tokens[i], own[i], likeliest(log_p[i], row.top))) for i, row in enumerate(group.rows)]
+    found = {i: choice for places in kinds.values() for i, choice in _choices(group, log_p, places).items()}
+
+    def told(i: int, row: Row) -> Told:
+        choice = found[i]
+        return choice if isinstance(choice, Exception) else _noted(row, *choice, likeliest(log_p[i], row.top))
+
+    return [(row, told(i, row)) for i, row in enumerate(group.rows)]
+
+
+def _choices(group: _Group, log_p: Tensor, places: list[int]) -> dict[int, tuple[int, float] | Exception]:
+    """The choices of rows that are alike with their log-probabilities; where one of them has none, each by itself."""
+    first = group.rows[places[0]]
+    noise = torch.cat([group.rows[i].noise(len(group.rows[i].history)) for i in places])
+    looked = first.decoding.repetition_penalty != 1
+    history = torch.tensor([group.rows[i].history if looked else [] for i in places], device=group.y.device)
+    y = group.y if len(places) == len(group.rows) else group.y[places]
+    try:
+        tokens = first.chooser(y, history.long(), noise)
+        own = log_p[places].gather(1, tokens.to(log_p.device)[:, None])[:, 0].tolist()
+        require_finite(own)
+        return dict(zip(places, zip(tokens.tolist(), own)))
+    except UnrolledError as error:
+        if len(places) == 1:
+            return {places[0]: error}
+    return {i: choice for one in places for i, choice in _choices(group, log_p, [one]).items()}
 
 
 def _noted(row: Row, token: int, own: float, top: list[tuple[int, float]]) -> Token:

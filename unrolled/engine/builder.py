@@ -45,23 +45,23 @@ class Slot(NamedTuple):
 class Weight(NamedTuple):
     """Numbers of a program: made when it is packed, of tensors whose change makes them stale."""
 
-    at: int
     sources: tuple[Tensor, ...]
     make: Callable[[], Tensor]
     is_matrix: bool  # [n, K], to be packed; else copied as it is
+    own: Tensor | None = None  # the memory of a model in which a matrix stands as it is
 
 
 class Builder:
     """Layers are lowered in the order in which they are applied; leaves of the state stand in that of the tree."""
 
-    def __init__(self, dtype: torch.dtype, packed_numbers: Callable[[int, int], int]) -> None:
-        self.dtype, self.packed_numbers = dtype, packed_numbers
+    def __init__(self, dtype: torch.dtype) -> None:
+        self.dtype = dtype
         self.ops: list[Op] = []
         self.weights: list[Weight] = []
         self.slots: list[Slot] = []
         self._angles: dict[tuple[int, float], Value] = {}
         self.kept: list[Tensor] = []  # whose memory operations read
-        self.n_weights = self.n_room = 0
+        self.n_room = 0
         self.reads: Literal["tokens", "numbers"] | None = None
 
     # ---- what operations work with
@@ -109,23 +109,21 @@ class Builder:
         self.reads = "tokens"
 
     def matrix(self, W: Tensor, *sources: Tensor, make: Callable[[], Tensor] | None = None) -> int:
-        """A matrix [n, K], which products read; one that is computed has the shape of W, and is made of `sources`."""
-        n, K = W.shape
-        return self._weight(self.packed_numbers(K, n), sources if make else (W,), make or (lambda: W), is_matrix=True)
+        """A matrix [n, K] or [n, ..], which products read, by number; one that is computed has the shape of W, and is
+        made of `sources`."""
+        if make is not None:
+            return self._weight(Weight(sources, make, is_matrix=True))
+        return self._weight(Weight((W,), lambda: W.flatten(1), is_matrix=True, own=W))
 
     def vector(self, v: Tensor | None) -> int:
-        """A vector or a table, row after row; -1: there is none."""
-        if v is None:
-            return -1
-        return self._weight(v.numel(), (v,), lambda: v, is_matrix=False)
+        """A vector or a table, row after row, by number; -1: there is none."""
+        return -1 if v is None else self._weight(Weight((v,), lambda: v, is_matrix=False))
 
-    def _weight(self, size: int, sources: tuple[Tensor, ...], make: Callable[[], Tensor], is_matrix: bool) -> int:
-        for tensor in sources:
+    def _weight(self, weight: Weight) -> int:
+        for tensor in weight.sources:
             self.require(tensor)
-        at = self.n_weights
-        self.weights.append(Weight(at, sources, make, is_matrix))
-        self.n_weights += -(-size // WIDE) * WIDE
-        return at
+        self.weights.append(weight)
+        return len(self.weights) - 1
 
     def require(self, tensor: Tensor) -> None:
         """Numbers of the type of the program, in main memory."""
@@ -180,8 +178,9 @@ class Builder:
         plus: Value | None = None,
         make: Callable[[], Tensor] | None = None,
     ) -> Value:
-        """f(W x + bias + plus) with W [n, K]; a computed one has the shape of W: `make` makes it, of `sources`."""
-        n, K = W.shape
+        """f(W x + bias + plus) with W [n, K] or [n, ..]; a computed one has the shape of W: `make` makes it, of
+        `sources`."""
+        n, K = len(W), W[0].numel()
         x = self.sized(x, K)
         if x.at < 0 and x.table is not None and (x.is_unit or len(x.table) * n <= min(FOLDED, 4 * n * K)):
             return self._folded(x, W, bias, sources, act, plus, make)
@@ -196,9 +195,9 @@ class Builder:
         make: Callable[[], Tensor] | None,
     ) -> Value:  # fmt: skip
         """W times the row of a table is the row of another table."""
-        table, (n, _) = x.table, W.shape
+        table, n = x.table, len(W)
         assert table is not None
-        made = make or (lambda: W)
+        made = make or (lambda: W.flatten(1))
 
         def rows() -> Tensor:
             wide = made().detach().double()
@@ -206,7 +205,7 @@ class Builder:
             return product if bias is None else product + bias.detach().double()
 
         read = (table, *(sources if make else (W,)), *([] if bias is None else [bias]))
-        weight = self._weight(len(table) * n, read, rows, is_matrix=False)
+        weight = self._weight(Weight(read, rows, is_matrix=False))
         out = self.emit(Do.LOOK_UP, n, weight=weight, b=len(table), number=1.0)
         return out if plus is None and act == Act.IDENTITY else self.pointwise(out, plus, after=act)
 

@@ -39,6 +39,7 @@ class Do(IntEnum):
     PART = 27
     BESIDE = 28
     NGRAM = 29
+    MIXTURE = 30
 
 
 class Act(IntEnum):
@@ -68,6 +69,17 @@ class NormKind(IntEnum):
     RMS = 1
     DEVIATION = 2
 
+
+class Form(IntEnum):
+    """How the numbers of a matrix are kept."""
+
+    FULL = 0
+    BF16 = 1
+    INT8 = 2
+
+
+OF_WEIGHTS = {Do.MIXTURE: ("weight", "bias", "a", "b", "c")}
+"""The fields of an operation that name weights, where these are not `weight` and `bias`."""
 
 NUMBER, POINTER = ctypes.c_int64, ctypes.c_void_p
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 from operator import is_
 from threading import Lock
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -20,9 +20,10 @@ from torch import Tensor, nn
 
 from unrolled.core import state as tree
 from unrolled.core.state import State
-from unrolled.engine.builder import GIVEN, Builder, Slot, Value
+from unrolled.engine.builder import GIVEN, WIDE, Builder, CannotLower, Slot, Value, Weight
+from unrolled.engine.forms import held
 from unrolled.engine.lowering import lower
-from unrolled.engine.operations import Do, ProgramStruct, StreamStruct
+from unrolled.engine.operations import OF_WEIGHTS, Do, Form, ProgramStruct, StreamStruct
 from unrolled.kernels import native
 
 ROOM = 32  # positions that a leaf which grows begins with; beams copy them
@@ -32,39 +33,75 @@ class Program:
     """A decoder lowered and packed, for one library and one type of numbers."""
 
     def __init__(self, library: ctypes.CDLL, decoder: nn.Module) -> None:
-        numbers = (t.dtype for t in chain(decoder.parameters(), decoder.buffers()) if t.is_floating_point())
-        dtype = next(numbers, torch.float32)
-        self.library, self.dtype, self.name = library, dtype, native.NAMES[dtype]
-        packed = native.function(library, f"packed_numbers_{self.name}", ctypes.c_int64)
-        into = Builder(dtype, lambda K, n: packed(ctypes.c_int64(K), ctypes.c_int64(n)))
-        y: Value = into.plain(lower(decoder, GIVEN, into))
-        into.effect(Do.OUTPUT, y.width, y)
+        into, y = operations_of(decoder)
+        self.library, self.dtype, self.name = library, into.dtype, native.NAMES[into.dtype]
         self.d_out, self.slots, self.n_room, self.reads = y.width, into.slots, into.n_room, into.reads
-        self.n_read = sum(w.sources[0].numel() for w in into.weights if w.is_matrix)  # numbers at each tick
+        self.forms: dict[Form, int] = {}
+        """How many numbers of matrices, which each tick reads, are kept in each form; once they are packed."""
         self._builder, self._code = into, into.code()
         self.key = (
-            dtype,
+            into.dtype,
             library._name,
             bytes(self._code),
             digest(library, [s for w in into.weights for s in w.sources]),
         )
 
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the matrices, which each tick reads; once they are packed."""
+        size = {Form.FULL: self.dtype.itemsize, Form.BF16: 2, Form.INT8: 1}
+        return sum(size[form] * n for form, n in self.forms.items())
+
     def pack(self) -> None:
-        """Put the weights into the order in which products read them."""
-        into = self._builder
-        weights = torch.zeros(into.n_weights + 16, dtype=self.dtype)
-        for weight in into.weights:
-            made = weight.make().detach().to(self.dtype).contiguous()
-            place = weights[weight.at :]
-            if weight.is_matrix:
-                n, K = made.shape
-                native.call(self.library, "pack", K, n, made, 1, K, place)
-            else:
-                place[: made.numel()] = made.flatten()
-        self._weights, self._kept = weights, into.kept
+        """Put the weights into the order in which products read them, each matrix in its form."""
+        found = [self._packed(weight) for weight in self._builder.weights]
+        ends = accumulate(-(-part.numel() // WIDE) * WIDE for _, parts in found for part in parts)
+        starts = chain([0], ends)
+        places = [[next(starts) for _ in parts] for _, parts in found]
+        self._weights, self._kept = torch.zeros(next(starts) + WIDE, dtype=self.dtype), self._builder.kept
+        for (_, parts), at in zip(found, places):
+            for part, place in zip(parts, at):
+                self._weights[place : place + part.numel()] = part
+        for op in self._code:  # in which weights were numbers until now
+            if op.kind == Do.AFFINE:
+                op.b, op.c = found[op.weight][0], places[op.weight][-1]
+            for field in OF_WEIGHTS.get(Do(op.kind), ("weight", "bias")):
+                if (number := getattr(op, field)) >= 0:
+                    setattr(op, field, places[number][0])
         del self._builder
         code = ctypes.addressof(self._code)
-        self.struct = ProgramStruct(code, len(self._code), weights.data_ptr(), self.n_room)
+        self.struct = ProgramStruct(code, len(self._code), self._weights.data_ptr(), self.n_room)
+
+    def _packed(self, weight: Weight) -> tuple[Form, list[Tensor]]:
+        """The numbers of a weight as programs read them, and beside them the scales where there are some."""
+        made = weight.make().detach().to(self.dtype).contiguous()
+        if not weight.is_matrix:
+            return Form.FULL, [made.flatten()]
+        (n, K), (form, numbers, scales) = made.shape, held(made)
+        size = native.function(self.library, f"packed_numbers_{self.name}", ctypes.c_int64)
+        nbytes = size(ctypes.c_int64(K), ctypes.c_int64(n)) * numbers.itemsize
+        place = torch.zeros(-(-nbytes // made.itemsize), dtype=self.dtype)
+        pack = native.function(self.library, f"pack_{self.name if form == Form.FULL else form.name.lower()}")
+        lies = numbers.contiguous()
+        strides = ctypes.c_int64(1), ctypes.c_int64(K)
+        fault = pack(ctypes.c_int64(K), ctypes.c_int64(n), ctypes.c_void_p(lies.data_ptr()), *strides,
+                     ctypes.c_void_p(place.data_ptr()))  # fmt: skip
+        if fault:
+            raise RuntimeError(f"internal error, please report it: packing met {native.FAULTS.get(fault, fault)}")
+        self.forms[form] = self.forms.get(form, 0) + made.numel()
+        return form, [place] if scales is None else [place, scales]
+
+
+def operations_of(decoder: nn.Module) -> tuple[Builder, Value]:
+    """A decoder as operations, and what a tick gives; `CannotLower` where it has no native form."""
+    numbers = (t.dtype for t in chain(decoder.parameters(), decoder.buffers()) if t.is_floating_point())
+    dtype = next(numbers, torch.float32)
+    if dtype not in native.NAMES:
+        raise CannotLower(f"weights of type {dtype}")
+    into = Builder(dtype)
+    y: Value = into.plain(lower(decoder, GIVEN, into))
+    into.effect(Do.OUTPUT, y.width, y)
+    return into, y
 
 
 class Stream:

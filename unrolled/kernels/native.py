@@ -23,7 +23,7 @@ from torch import Tensor
 
 from unrolled.core.errors import UsageError
 
-ABI = 3  # of native/api.h
+ABI = 4  # of native/api.h
 VARIABLE = "UNROLLED_NATIVE"
 NEEDS = {"v2": "SSE2", "v3": "AVX2", "v4": "AVX-512", "neon": "NEON"}  # lowest first
 FOLDER = Path(__file__).parent

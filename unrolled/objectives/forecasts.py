@@ -187,10 +187,12 @@ def tail(quantiles: Numbers, value: Numbers) -> Numbers:
     >>> tail(np.array([[-1.96], [-1.2816], [-0.6745], [0.0], [0.6745], [1.2816], [1.96]]), np.array([1.2816])).round(3)
     array([0.2])
     """
-    levels = np.array(LEVELS)
+    levels, size = np.array(LEVELS), quantiles[-1] - quantiles[0]
+    size, middle = np.where(size > 0, size, 1.0), quantiles[MEDIAN]
+    quantiles, value = (quantiles - middle) / size, (value - middle) / size  # the unit of the data has no part in it
     below = np.empty(len(value))
     for k, (q, v) in enumerate(zip(quantiles.T, value)):
-        q = np.maximum.accumulate(q) + np.arange(len(q)) * 1e-12
+        q = np.maximum.accumulate(q) + (np.arange(len(q)) - MEDIAN) * 1e-12
         if v < q[0]:
             slope = max((q[1] - q[0]) / (levels[1] - levels[0]), 1e-30)
             below[k] = levels[0] * math.exp(max((v - q[0]) / (slope * levels[0]), -600))

@@ -6,7 +6,7 @@ import threading
 from typing import Any, cast
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from unrolled.core import discover
@@ -19,7 +19,7 @@ from unrolled.core.task import Model, Task
 from unrolled.layers.counting.autoregression import Autoregression
 from unrolled.layers.memory.memory import Memory
 from unrolled.layers.parts.encoder_decoder import Halves
-from unrolled.layers.parts.ensemble import Mix, Together, together
+from unrolled.layers.parts.ensemble import ByEmission, Mix, Together, together
 from unrolled.layers.parts.gate import Gate
 from unrolled.runs.assembled import assemble
 from unrolled.runs.config import RunConfig
@@ -79,28 +79,22 @@ def make_model(config: RunConfig, task: Task) -> Model:
     """The model of a run. Members are mixed by what the task takes outputs to mean, part of which it may learn later (a
     temperature)."""
 
-    mix = mixture(task) if config.combine != "outputs" else average
+    mix: Mix = mixture(task) if config.combine != "outputs" else average
     if config.combine == "gate":
         mix = gate(task, len(config.ensemble))
     return build(config, task.ports(), task.ACCEPTS, mix)
 
 
-def mixture(task: Task) -> Mix:
+def mixture(task: Task) -> ByEmission:
     """What the task takes outputs to mean."""
-    return lambda ys, weights: task.emission.mix(ys, weights)
+    return ByEmission(lambda: task.emission)
 
 
 def gate(task: Task, n: int) -> Gate:
     """A mixture of n members whose weights depend on how sure each of them is."""
     if n < 2 or not isinstance(task.emission, Finite):
         raise UsageError('combine = "gate" is for ensembles whose outputs are probabilities of finitely many choices')
-
-    def log_probabilities(ys: Tensor) -> Tensor:
-        emission = task.emission
-        assert isinstance(emission, Finite)
-        return emission.log_probabilities(ys)
-
-    return Gate(n, log_probabilities, mixture(task))
+    return Gate(n, mixture(task))
 
 
 def build(config: RunConfig, ports: Ports, accepts: tuple[str, ...], mix: Mix = average) -> Model:

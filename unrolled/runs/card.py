@@ -78,6 +78,7 @@ def write_card(run: RunDirectory, config: RunConfig, task: Task, result: dict[st
         "own_file_sha256",
         "from_run_sha256",
         "decoder_from_sha256",
+        "teacher_sha256",
         "from_vocabularies",
     }
     chosen, repeat = f"step {result.get('best_step', 0)} of {result.get('steps', 0)}", ALONE

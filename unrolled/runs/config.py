@@ -209,6 +209,9 @@ class Member(Record):
         return {name: value for name, value in self if name not in ("run", "weight")}
 
 
+MOST_THREADS = 1024
+
+
 class RunConfig(Record):
     """A run: task, model, data, training, seed."""
 
@@ -230,6 +233,8 @@ class RunConfig(Record):
     """The fingerprint of the file of word vectors that it began with."""
     decoder_from_sha256: str | None = None
     """The same of the run that gave the decoder."""
+    teacher_sha256: str | None = None
+    """The same of the run that it learns from."""
     members: int = Field(1, ge=1, le=100)
     """Number of models in an ensemble, each trained on other folds of the data; 1: a single model."""
     combine: Literal["outputs", "mixture", "gate"] = "outputs"
@@ -255,7 +260,7 @@ class RunConfig(Record):
     """Random seed of initial weights, example order and dropout."""
     device: str = "cpu"
     """Where tensors live: cpu, cuda, cuda:1, mps."""
-    threads: int | None = Field(None, ge=1)
+    threads: int | None = Field(None, ge=1, le=MOST_THREADS)
     """Number of CPU threads; recorded, because results with another number differ in the last digits."""
     processes: int = Field(1, ge=1, le=4096)
     """Number of processes that train it together, each on its rows of every batch; recorded, because results with

@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn.modules import module as hooks
 
 from unrolled.core.errors import DataError, UnrolledError
+from unrolled.core.opening import shortened
 from unrolled.core.spec import Ports
 from unrolled.runs.build import on_paper
 from unrolled.runs.config import RunConfig
@@ -41,6 +42,21 @@ def within(stored: Mapping[str, Stored]) -> Iterator[None]:
     """The same limits while a model is built with memory."""
     with _counted(sum(each.numel for each in stored.values()) + MORE_NUMBERS, 50 * len(stored) + MORE_PARTS):
         yield
+
+
+def require_no_more(model: nn.Module, stored: Mapping[str, Stored]) -> None:
+    """Refuse weights that the model has no place for before they are read; parts that load in their own way may have
+    one."""
+    if any(type(each)._load_from_state_dict is not nn.Module._load_from_state_dict for each in model.modules()):
+        return
+    ours = model.state_dict()
+    for name, each in stored.items():
+        if name not in ours or tuple(ours[name].shape) != each.shape:
+            expected = "no such tensor" if name not in ours else f"the shape {list(ours[name].shape)}"
+            raise DataError(
+                f"the weights do not match the model in its config.json ('{shortened(name)}' has the shape "
+                f"{list(each.shape)}, the model has {expected})"
+            )
 
 
 @contextmanager

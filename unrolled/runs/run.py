@@ -29,6 +29,7 @@ from unrolled.runs.build import make_model, make_task
 from unrolled.runs.config import RunConfig
 from unrolled.runs.device import own_device, pick_device
 from unrolled.runs.embedding import arrays_of
+from unrolled.runs.narrowed import narrow
 from unrolled.runs.results import read_result
 from unrolled.runs.selection import run_at
 from unrolled.runs.session import Session
@@ -143,6 +144,13 @@ class Run:
 
     def _repr_html_(self) -> str:
         return summary.in_html(self.directory, self.config)
+
+    def narrow(self, weights: str) -> str:
+        """Round the weights of the decoder to "bf16" or "int8" (docs/native.md); what that comes to, which is a note
+        of the run too."""
+        told = narrow(self.directory, self.task, self.model, weights)
+        self.notes[told] = None
+        return told
 
     # ---- verbs
 
@@ -329,13 +337,15 @@ def load(
     test: Any = None,
     encoding: str | None = None,
     separator: str | None = None,
+    weights: str | None = None,
 ) -> Run:
     """Open a run directory, or the model that a comparison selected on validation data.
 
     A damaged directory is an error. Code and data are opened only if they are given here, not because the directory
     names them: `own_file` is the Python file that defines its model, `trained_on` the training data, needed to evaluate
     its held-out splits, with `valid` and `test` if these were given to training. `encoding` and `separator` are those
-    of the files that it is to read, where they are not recognised.
+    of the files that it is to read, where they are not recognised. With `weights` "bf16" or "int8" those of its decoder
+    are rounded to fewer bits, which native ticks read faster; the change of the loss is in `run.notes`.
     """
     directory = RunDirectory.open(run_at(Path(path)))
     config = config_in(directory)
@@ -350,6 +360,8 @@ def load(
     given = {key: value for key, value in (("encoding", encoding), ("separator", separator)) if value is not None}
     if given:
         run.form = FilesConfig.parse(given).form()._replace(told=run.notes)
+    if weights is not None:
+        run.narrow(weights)
     return run
 
 
@@ -370,6 +382,7 @@ def _opened(directory: RunDirectory, config: RunConfig) -> Run:
     fitting.require_fit(config, task.ports(), task.ACCEPTS, stored)
     with fitting.within(stored):
         model = make_model(config, task)
+    fitting.require_no_more(model, stored)
     tensors = directory.read_tensors("model.safetensors")
     try:
         model.load_state_dict(tensors)

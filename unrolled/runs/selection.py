@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from unrolled.core.errors import DataError
 from unrolled.core.metric import metrics_in
+from unrolled.core.opening import require_own_folders
 from unrolled.runs.storage.directory import CONFIG, TABLE
 from unrolled.runs.storage.formats import COMPARE_AGAIN, read_checked
 
@@ -89,4 +90,5 @@ def run_at(path: Path) -> Path:
         raise DataError(f"{path / TABLE}: not the table of a comparison ({error})") from None
     if found is None:
         raise DataError(f"{path}: no model of this comparison has finished")
+    require_own_folders(path)
     return path / Path(found.run).name

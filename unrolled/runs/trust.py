@@ -55,7 +55,8 @@ def opening(place: str | Path, by: object = None) -> Iterator[None]:
     except DataError as error:
         raise error if str(error).startswith(str(place)) else DataError(f"{place}: {error}") from None
     except (ArithmeticError, AttributeError, LookupError, RecursionError, RuntimeError, TypeError, ValueError) as error:
-        why = f"{type(error).__name__}: {shortened(str(error))}"
+        said = str(error).partition("\n")[0]  # torch adds where in its own code that was
+        why = f"{type(error).__name__}: {shortened(said)}"
         raise DataError(f"{place}: its files do not match each other ({why}); {ADVICE}") from error
 
 

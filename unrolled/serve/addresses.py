@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
 from unrolled.serve.guard import ENDPOINT
+from unrolled.serve.job import Job
 from unrolled.serve.log import write
 from unrolled.serve.refused import Refused, refusal_of
 
@@ -74,8 +75,8 @@ def inlined(schema: dict[str, Any]) -> dict[str, Any]:
     return dict(placed(schema))
 
 
-async def while_connected(request: Request, work: Awaitable[Any], job: Any) -> Any:
-    """What some work gives; it is stopped when the client has gone."""
+async def while_connected(request: Request, work: Awaitable[Any], job: Job | None = None) -> Any:
+    """What some work gives; it is stopped when the client has gone, with the job that it waits for."""
     task = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(_gone(request))
     try:
@@ -84,7 +85,8 @@ async def while_connected(request: Request, work: Awaitable[Any], job: Any) -> A
             raise Refused(499, "the client has gone")
         return task.result()
     finally:
-        job.cancel()
+        if job is not None:
+            job.cancel()
         task.cancel()
         gone.cancel()
         await asyncio.gather(task, gone, return_exceptions=True)  # what they have begun has ended then, too

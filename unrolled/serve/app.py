@@ -204,16 +204,18 @@ def _add_sessions(app: FastAPI, hosted: Hosted, kept: sessions.Sessions) -> None
 
     async def opened(request: Request) -> Response:
         body = await read_body(request, hosted.limits)
-        return JSONResponse(await kept.begin(request.path_params["run"], body), 201)
+        return JSONResponse(await while_connected(request, kept.begin(request.path_params["run"], body)), 201)
 
     async def push(request: Request) -> Response:
-        return JSONResponse(await kept.push(*place(request), await read_body(request, hosted.limits)))
+        body = await read_body(request, hosted.limits)
+        return JSONResponse(await while_connected(request, kept.push(*place(request), body)))
 
     async def end(request: Request) -> Response:
-        return JSONResponse(await kept.end(*place(request)))
+        return JSONResponse(await while_connected(request, kept.end(*place(request))))
 
     async def ahead(request: Request) -> Response:
-        return JSONResponse(await kept.ahead(*place(request), await read_body(request, hosted.limits)))
+        body = await read_body(request, hosted.limits)
+        return JSONResponse(await while_connected(request, kept.ahead(*place(request), body)))
 
     async def closed(request: Request) -> Response:
         return JSONResponse(kept.close(*place(request)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +28,15 @@ class Place(NamedTuple):
         """Bytes of the file of its weights; 0: there is none, which is reported when it is opened."""
         weights = run_at(self.path) / WEIGHTS
         return weights.stat().st_size if weights.is_file() else 0
+
+    def version(self) -> tuple[Any, ...]:
+        """What changes when a run is trained again, or a comparison selects another one; empty: it has gone."""
+        found = []
+        for path in (self.path / TABLE, self.path / WEIGHTS):
+            with suppress(OSError):
+                facts = path.stat()
+                found.append((path.name, facts.st_ino, facts.st_mtime_ns))
+        return tuple(found)
 
 
 def find(paths: Iterable[str], growing: Iterable[str] = ()) -> dict[str, Place]:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from unrolled.core.errors import UnrolledError, nearest
+from unrolled.core.errors import UnrolledError, UsageError, nearest
 from unrolled.runs.run import Run, load, own_file_for
 from unrolled.serve.counted import Counted
 from unrolled.serve.found import Place
@@ -26,9 +26,12 @@ _loading = threading.Lock()  # what runs declare is known to the whole process
 class Hosted:
     """Runs by name."""
 
-    def __init__(self, places: Mapping[str, Place], limits: Limits, counted: Counted, own_file: str | None) -> None:
+    def __init__(
+        self, places: Mapping[str, Place], limits: Limits, counted: Counted, own_file: str | None,
+        weights: str | None = None,
+    ) -> None:  # fmt: skip
         self.places, self.limits, self.counted = dict(places), limits, counted
-        self.own_file = own_file
+        self.own_file, self.weights = own_file, weights
         self.look: Callable[[], Mapping[str, Place]] | None = None  # for runs that have come since, where any may
         self._workers: OrderedDict[str, Worker] = OrderedDict()  # the one that was used last is the last
         self.held: Callable[[str], int] = lambda _: 0  # sessions of a run, which is not put away meanwhile
@@ -53,8 +56,8 @@ class Hosted:
     def worker(self, name: str) -> Worker:
         """Called in the loop of the server alone."""
         place = self.require(name)
-        if name in self._workers and self._workers[name].ended:
-            del self._workers[name]
+        if name in self._workers and self._is_over(self._workers[name], place):
+            self._workers.pop(name).close()
         if name not in self._workers:
             self._make_room(place)
             worker = Worker(place, partial(self._load, place), self.limits.waiting)
@@ -62,6 +65,12 @@ class Hosted:
             self._workers[name] = worker
         self._workers.move_to_end(name)
         return self._workers[name]
+
+    def _is_over(self, worker: Worker, place: Place) -> bool:
+        """Whether its thread has ended, or what it has loaded is no longer what is there and nobody uses it."""
+        if worker.ended or worker.jobs or self.held(worker.name):
+            return worker.ended
+        return worker.place.path != place.path or place.version() not in ((), worker.version)
 
     def _make_room(self, place: Place) -> None:
         needed, most = place.n_bytes(), self.limits.memory
@@ -76,13 +85,14 @@ class Hosted:
 
     def _held(self) -> int:
         """Bytes of the weights in memory, or that soon will be."""
-        return sum(max(each.n_bytes, self.places[name].n_bytes()) for name, each in self._workers.items())
+        return sum(max(each.n_bytes, each.file_bytes) for each in self._workers.values())
 
     def _load(self, place: Place) -> Run:
         with _loading:
             run = load(place.path, own_file=own_file_for(place.path, self.own_file))
+            told = {} if self.weights is None else {"weights": _narrowed(run, self.weights)}
             _set_apart()
-        write("loaded", run=place.name)
+        write("loaded", run=place.name, **told)
         return run
 
     def ask(self, name: str, start: Callable[[Run], Iterator[Any]], seconds: float | None = None) -> Job:
@@ -96,6 +106,14 @@ class Hosted:
     def close(self) -> None:
         for worker in self._workers.values():
             worker.close()
+
+
+def _narrowed(run: Run, weights: str) -> str:
+    """What rounding the weights of a run comes to; one that has none to round stays as it is, and the log says why."""
+    try:
+        return run.narrow(weights)
+    except UsageError as error:
+        return str(error)
 
 
 def _set_apart() -> None:

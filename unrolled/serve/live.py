@@ -20,29 +20,64 @@ from unrolled.serve.sessions import Sessions
 
 async def talk(socket: WebSocket, hosted: Hosted, kept: Sessions) -> None:
     """Open a session when the first message arrives, which may name a condition, and close it with the socket."""
-    name, key = socket.path_params["run"], None
-    await socket.accept()
+    if kept.sockets >= hosted.limits.sessions:
+        return await socket.close(1013, "too many are open")
+    kept.sockets += 1
+    talking = _Talking(socket, hosted, kept)
     try:
-        while True:
-            async with asyncio.timeout(hosted.limits.session_seconds):
-                text = await socket.receive_text()
-            try:
-                asked = as_object(text) if len(text) <= hosted.limits.body else _large()
-                if key is None:
-                    key = (await kept.begin(name, {"condition": asked.pop("condition", None)}))["id"]
-                answer = await _answer(kept, name, key, asked)
-            except Exception as error:
-                answer = (refusal_of(error) or Refused(500, type(error).__name__)).as_json()
-            await socket.send_json(answer)
+        await socket.accept()
+        await talking.until_it_ends()
     except (WebSocketDisconnect, KeyError, RuntimeError):  # KeyError: a message of bytes
         pass
     except TimeoutError:
         with suppress(RuntimeError):
             await socket.close(1001, "not used for too long")
     finally:
-        if key is not None:
+        kept.sockets -= 1
+        talking.close()
+
+
+class _Talking:
+    """One socket and its session. The next message is awaited while one is answered, so that work for a client that
+    has gone is stopped."""
+
+    def __init__(self, socket: WebSocket, hosted: Hosted, kept: Sessions) -> None:
+        self._socket, self._limits, self._kept = socket, hosted.limits, kept
+        self._name, self._key = str(socket.path_params["run"]), ""
+        self._next: asyncio.Future[str] | None = None
+
+    async def until_it_ends(self) -> None:
+        while True:
+            self._next = self._next or asyncio.ensure_future(self._socket.receive_text())
+            async with asyncio.timeout(self._limits.session_seconds):
+                text = await self._next
+            self._next = asyncio.ensure_future(self._socket.receive_text())
+            answering = asyncio.ensure_future(self._answer(text))
+            try:
+                await asyncio.wait({answering, self._next}, return_when=asyncio.FIRST_COMPLETED)
+                if self._next.done():
+                    self._next.result()  # raises when the client has gone
+                answer = await answering
+            finally:
+                answering.cancel()
+                await asyncio.gather(answering, return_exceptions=True)
+            await self._socket.send_json(answer)
+
+    async def _answer(self, text: str) -> dict[str, Any]:
+        try:
+            asked = as_object(text) if len(text) <= self._limits.body else _large()
+            if not self._key:
+                self._key = (await self._kept.begin(self._name, {"condition": asked.pop("condition", None)}))["id"]
+            return await _answer(self._kept, self._name, self._key, asked)
+        except Exception as error:
+            return (refusal_of(error) or Refused(500, type(error).__name__)).as_json()
+
+    def close(self) -> None:
+        if self._next is not None:
+            self._next.cancel()
+        if self._key:
             with suppress(Refused):
-                kept.close(name, key)
+                self._kept.close(self._name, self._key)
 
 
 def _large() -> Any:

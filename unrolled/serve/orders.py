@@ -34,10 +34,14 @@ async def begin(order: Mapping[str, Any], only: Path | None = None) -> Process:
     )  # fmt: skip
     _under_way.setdefault(asyncio.get_running_loop(), set()).add(process)
     assert process.stdin is not None
-    with suppress(ConnectionError):
-        process.stdin.write(json.dumps(order).encode())
-        await process.stdin.drain()
-        process.stdin.close()
+    try:
+        with suppress(ConnectionError):
+            process.stdin.write(json.dumps(order).encode())
+            await process.stdin.drain()
+            process.stdin.close()
+    except BaseException:
+        await _end(process)
+        raise
     return process
 
 

@@ -68,9 +68,8 @@ def add_training(app: FastAPI, hosted: Hosted, contests: Contests) -> None:
 
     async def data(request: Request) -> Response:
         mine, asked = trained(), Looking.parse(await read_body(request, hosted.limits))
-        looking = _Work()
         found = mine.describe(mine.uploads.require(asked.file), asked.task, asked.settings)
-        return JSONResponse(await while_connected(request, found, looking))
+        return JSONResponse(await while_connected(request, found))
 
     async def start(request: Request) -> Response:
         mine, asked = trained(), Comparing.parse(await read_body(request, hosted.limits))
@@ -136,25 +135,19 @@ def add_taking(app: FastAPI, hosted: Hosted) -> None:
 
     async def targets(request: Request) -> Response:
         place = hosted.require(request.path_params["run"])
-        return JSONResponse({"targets": await while_connected(request, exports.targets(place), _Work())})
+        return JSONResponse({"targets": await while_connected(request, exports.targets(place))})
 
     async def export(request: Request) -> Response:
         place, target = hosted.require(request.path_params["run"]), request.path_params["target"]
         await read_body(request, hosted.limits)
         if target not in discover.exports.names():
             raise Refused(404, f"there is no target '{target[:60]}' of exports", "not_found")
-        suffix, content = await while_connected(request, exports.made(place, target), _Work())
+        suffix, content = await while_connected(request, exports.made(place, target))
         return Response(content, media_type="application/octet-stream", headers=_named(f"{place.name}{suffix}"))
 
     add(app, "GET", "/runs/{run}/zip", "The run directory as a zip file.", zipped)
     add(app, "GET", "/runs/{run}/exports", "Where the run can be exported to, or why not.", targets)
     add(app, "POST", "/runs/{run}/exports/{target}", "The run in another form.", export, {"type": "object"})
-
-
-class _Work:
-    """Work that ends by itself when nobody waits for it."""
-
-    def cancel(self) -> None: ...
 
 
 def _mine(contests: Contests) -> Trained:

@@ -57,6 +57,7 @@ class Sessions:
     def __init__(self, hosted: Hosted) -> None:
         self._hosted, self._limits = hosted, hosted.limits
         self._kept: dict[str, Kept] = {}
+        self.sockets = 0  # that are open; each may have a session
         hosted.held = lambda name: sum(kept.name == name for kept in self._kept.values())
         hosted.counted.gauges["unrolled_sessions"] = lambda: len(self._kept)
 

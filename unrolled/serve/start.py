@@ -41,12 +41,18 @@ def make(
     own_file: str | None = None,
     growing: Iterable[str] = (),
     train: str | None = None,
+    weights: str | None = None,
 ) -> App:
     """The server of some runs as an ASGI application.
 
     `growing` are folders that may be empty yet; `train` is one in which visitors of the page may start comparisons.
+    `weights` are what those of every run are rounded to that can be (`load`).
     """
     require_extra()
+    if weights is not None:
+        from unrolled.runs.narrowed import form_of
+
+        form_of(weights)
     if token is not None and (len(token) < LEAST_TOKEN or not token.isascii() or not token.isprintable()):
         raise UsageError(f"a token has at least {LEAST_TOKEN} letters of ASCII")
     if host not in LOCAL and token is None:
@@ -64,7 +70,7 @@ def make(
         trained = Trained(_own_folder(train), limits)
         growing.append(str(trained.folder))
     look = partial(find, paths, growing)
-    hosted = Hosted(look(), limits, Counted(), own_file)
+    hosted = Hosted(look(), limits, Counted(), own_file, weights)
     hosted.look = look
     return make_app(hosted, {*LOCAL, host, *allowed}, token, Contests(partial(folders, [*paths, *growing]), trained))
 

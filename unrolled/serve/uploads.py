@@ -25,6 +25,7 @@ from unrolled.serve.refused import Refused
 FOLDER = "uploads"
 DAYS = 7.0  # after which a file that nothing uses is removed
 LONGEST = 60  # letters of a name
+STEP = 2**20  # bytes after which it is looked whether there is room for more
 NAME = re.compile(r"[0-9a-f]{16}")
 TEXTS = (".txt",)  # what is read without a reader of its own
 
@@ -46,6 +47,7 @@ class Uploads:
     def __init__(self, folder: Path, limits: Limits) -> None:
         self.folder, self._limits = folder / FOLDER, limits
         self.used: Collection[Path] = ()  # what must stay
+        self._coming: dict[str, int] = {}  # bytes of the files that are arriving
 
     def all(self) -> list[Upload]:
         """Those that are there, the oldest first."""
@@ -85,30 +87,40 @@ class Uploads:
         if said.isascii() and said.isdigit() and int(said[:20]) > max(most, DRAINED):
             raise large
         place.mkdir(mode=0o700, parents=True)
-        draft, size = place / f".{name}", 0
+        draft = place / f".{name}"
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        self._coming[number] = 0
         try:
+            size = 0
             async with asyncio.timeout(self._limits.seconds):
                 async for chunk in request.stream():
                     size += len(chunk)
                     if size <= most:
+                        self._keep(number, size)
                         await asyncio.to_thread(_write_all, descriptor, chunk)
                     elif size > DRAINED + most:
                         raise large
+            if size > most:
+                raise large
+            if not size:
+                raise Refused(400, "the file is empty", "empty")
+            self.make_room()
+            os.rename(draft, place / name)
         finally:
+            del self._coming[number]
             os.close(descriptor)
-        if size > most:
-            raise large
-        if not size:
-            raise Refused(400, "the file is empty", "empty")
-        self.make_room(size)
-        os.rename(draft, place / name)
         return Upload(number, place / name)
 
-    def make_room(self, size: int) -> None:
-        """Remove what is old, and as many more as there is no room for."""
+    def _keep(self, number: str, size: int) -> None:
+        """So much of a file has arrived."""
+        before, self._coming[number] = self._coming[number], size
+        if size // STEP > before // STEP:
+            self.make_room()
+
+    def make_room(self) -> None:
+        """Remove what is old, and as many more as there is no room for beside the files that are arriving."""
         kept = [each for each in self.all() if each.path not in self.used]
-        total = size + sum(each.size for each in self.all())
+        total = sum(self._coming.values()) + sum(each.size for each in self.all())
         for each in kept:
             old = time.time() - each.path.stat().st_mtime > DAYS * 86_400
             if old or total > self._limits.uploads:
@@ -123,7 +135,7 @@ class Uploads:
         for place in self.folder.iterdir() if self.folder.is_dir() else ():
             if NAME.fullmatch(place.name) and place.name not in whole and not place.is_symlink():
                 shutil.rmtree(place, ignore_errors=True)
-        self.make_room(0)
+        self.make_room()
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -26,6 +26,7 @@ class Worker:
 
     def __init__(self, place: Place, open_run: Callable[[], Run], waiting: int) -> None:
         self.place, self.name, self._open, self._waiting = place, place.name, open_run, waiting
+        self.version, self.file_bytes = place.version(), place.n_bytes()
         self.run: Run | None = None
         self.n_bytes = 0  # of the weights
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
@@ -46,10 +47,10 @@ class Worker:
 
     def submit(self, job: Job) -> None:
         with self._lock:
-            if self._count >= self._waiting:
+            if self.ended or self._count >= self._waiting:
                 raise busy(f"{self._count} requests for the run '{self.name}' are waiting")
             self._count += 1
-        self._queue.put(job)
+            self._queue.put(job)
 
     def close(self, wait: bool = False) -> None:
         """End the thread; jobs that are left are refused."""
@@ -65,7 +66,8 @@ class Worker:
         except Exception as error:  # the next request for the run starts another thread
             self._told(error)
         finally:
-            self.ended = True
+            with self._lock:
+                self.ended = True
             self._refuse_all()
 
     def _look_after(self) -> None:
@@ -152,7 +154,12 @@ class Worker:
                 self._drop(job, error)
             return
         for row, token in told:
+            if id(row) not in self._owner:  # another text of the same job could not be continued
+                continue
             job, i = self._owner[id(row)]
+            if isinstance(token, Exception):
+                self._drop(job, token)
+                continue
             job.put((i, token))
             if token.last:
                 self.leave(row)

@@ -56,7 +56,7 @@ def flow_of_values(
 
     def told(y: Tensor, _: Tensor) -> dict[str, Any]:
         """y [D'], or paths [n, H D]"""
-        q = codec.decode(quantiles(y[None], scale[None])[0][:, 0], scale)
+        q = codec.told(quantiles(y[None], scale[None])[0][:, 0], scale)
         return {"forecast": plain(q[MEDIAN]), "low_80": plain(q[low]), "high_80": plain(q[high])}
 
     def onward(x: Tensor, state: State) -> dict[str, Any]:

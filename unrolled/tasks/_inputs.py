@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from unrolled.core.errors import DataError
 from unrolled.data.bags import as_bag, vector_or_series
 from unrolled.data.examples import INPUT, Examples
-from unrolled.data.files.cell_values import as_series, as_words, shown
+from unrolled.data.files.cell_values import NO_JSON, as_series, as_words, shown
 from unrolled.data.labelled import Bag, Labelled
 from unrolled.data.labelled_prepare import InputCodec, unspaced
 from unrolled.data.reading import Kind
@@ -44,7 +44,7 @@ class Inputs:
         if isinstance(value, str):
             try:
                 value = json.loads(value)
-            except ValueError:
+            except NO_JSON:
                 raise DataError(f'{place}: found a text, expected a list of instances, such as ["..", ".."]') from None
         found = as_bag(list(value) if isinstance(value, Bag) else value, place, self._instance)
         if not found:

@@ -24,6 +24,7 @@ from unrolled.tasks._live import numbers_in
 from unrolled.tasks._series import SeriesTask
 
 BARE = "bare"  # a column: the series has no times
+WHOLE = 15  # digits of a number in units of the data, which was rounded to those that it has
 UNITS = {"standard": "standard deviations", "mean": "mean absolute values", "none": "units of the data"}
 
 
@@ -47,7 +48,9 @@ class Inside(SeriesTask):
         if codec.past or codec.d_known or codec.static or codec.calendar:
             raise UsageError(f"{place}: this run has covariates: give a table with their columns, not numbers alone")
         values = as_series(numbers_in(value, place) if isinstance(value, str) else value, place)
-        if values.shape[1] != codec.d_step or not len(values):
+        if not len(values):
+            raise DataError(f"{place}: there are no values to forecast from; give at least one")
+        if values.shape[1] != codec.d_step:
             raise DataError(f"{place}: found {list(values.shape)}, expected values [time, {codec.d_step}]")
         name = next(iter(codec.scales)) if len(codec.scales) == 1 else ""
         none = np.empty((len(values), 0))
@@ -143,10 +146,10 @@ class Inside(SeriesTask):
 
 
 def plain(values: NDArray[np.float64]) -> list[Any]:
-    """[T, D] as numbers, or as lists where there are several of each step; None is a missing one."""
-    rows = [listed(row) for row in values]
+    """[T, D] in units of the data as numbers, or as lists where a step has several; None is a missing one."""
+    rows = [listed(row, WHOLE) for row in values]
     return [row[0] for row in rows] if values.shape[1] == 1 else rows
 
 
-def listed(values: NDArray[np.float64]) -> list[float | None]:
-    return [None if np.isnan(value) else float(f"{value:.7g}") for value in values]
+def listed(values: NDArray[np.float64], digits: int = 7) -> list[float | None]:
+    return [None if np.isnan(value) else float(f"{value:.{digits}g}") for value in values]

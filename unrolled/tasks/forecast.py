@@ -42,7 +42,6 @@ ALIASES = ("forecasting", "time-series", "timeseries")
 
 DEARER = 10  # times as many fewer forecasts are made while training, where each is drawn many times
 AT_ONCE = 256  # series that are continued together
-DIGITS = 6  # of a standard deviation that an encoded value has
 SHOWN = 3  # horizons before a forecast that pictures show
 PICTURED, TESTED, TABLED = 200, 5, 24  # forecasts that metrics by step are of, that are drawn, and of a table
 
@@ -114,6 +113,7 @@ class Task(Inside):
     ) -> tuple[dict[str, float], Sums]:
         """The metrics of the forecasts from some spots, and the sums that they come from."""
         sums, codec = Sums(self.codec.horizon), self.codec
+        units = spots.within(codec.horizon)
         for rows, y in self.forecasts(model, section, spots):
             some = spots.at(rows)
             scale = _scales(section, some.series)
@@ -123,8 +123,10 @@ class Task(Inside):
             target, told = codec.decode(encoded, scale), codec.decode(q, scale[None])
             sums.add(told, codec.decode(mean, scale), target, scale[:, :, 2], mean - encoded)
             if ledger is not None:
-                _enter(ledger, rows, np.abs(told[MEDIAN] - target), scale[:, :, 2])
+                _enter(ledger, units[rows], np.abs(told[MEDIAN] - target), scale[:, :, 2])
         if ledger is not None:
+            apart = len(units) == len(np.unique(units))
+            ledger.unit = "forecasts" if apart else f"spans of {codec.horizon} steps"
             ledger.gather()
         sums = Sums.together(gathered(sums))
         n = int(sums.of["n"].sum())
@@ -163,8 +165,8 @@ class Task(Inside):
         if free or len(section.fields[TIMES][i]) >= end + H:
             line = self._lines(model, section, i, [end])[end]
             first = max(0, end - SHOWN * H)
-            before, times = self._units(section, i, first, end)[:, 0], self.times_of(section, i, first, end)
-            found["forecast-1-next"] = pictures.forecast(listed(before), times, line, (), name)
+            before, times = self._units(section, i, first, end)[:, :1], self.times_of(section, i, first, end)
+            found["forecast-1-next"] = pictures.forecast(plain(before), times, line, (), name)
         return found
 
     def _backtest(self, model: Any, section: Examples, i: int, name: str) -> Any:
@@ -175,7 +177,7 @@ class Task(Inside):
         ends = [last - k * H for k in range(1, n + 1)]
         begin = max(0, min(ends) - SHOWN * H)
         lines = {end - begin: line for end, line in self._lines(model, section, i, ends).items()}
-        values = listed(self._units(section, i, begin, last)[:, 0])
+        values = plain(self._units(section, i, begin, last)[:, :1])
         return pictures.backtest(values, self.times_of(section, i, begin, last), lines, name)
 
     def _backtest_table(self, model: Any, section: Examples, spots: Spots) -> Any:
@@ -245,14 +247,14 @@ class Task(Inside):
         end = history.length
         first = max(0, end - SHOWN * horizon)
         name = self.name_of(section, i)
-        return name, self.times_of(section, i, first, end), listed(self._units(section, i, first, end)[:, 0])
+        return name, self.times_of(section, i, first, end), plain(self._units(section, i, first, end)[:, :1])
 
     def offered(self, value: Any) -> task.Offered:
         """The values of a series in the units of the data; a run with covariates reads more than that."""
         section, i = history = self.history(task.Given(value, place="the input"))
         values = self._units(section, i, 0, history.length)
         self._bare(values, "the input")
-        return task.Offered("numbers", listed(values[:, 0]) if values.shape[1] == 1 else [*map(listed, values)])
+        return task.Offered("numbers", plain(values))
 
     def score(self, model: Any, given: Sequence[task.Given]) -> Iterator[dict[str, Any]]:
         """Of each step of a series but the first, how unexpected it was by what came before: the probability of a value
@@ -271,7 +273,8 @@ class Task(Inside):
             yield {
                 "times": self.times_of(each.section, each.number, 1, each.length),
                 "values": plain(values[1 : each.length]),
-                "expected": listed(expected), "p": listed(p), "surprise": listed(-np.log(np.maximum(p, 1e-300))),
+                "expected": plain(expected[:, None]), "p": listed(p),
+                "surprise": listed(-np.log(np.maximum(p, 1e-300))),
             }  # fmt: skip
 
     def _require_future(self, history: History, n: int) -> None:
@@ -289,18 +292,12 @@ class Task(Inside):
             )
 
     def _units(self, section: Examples, i: int, first: int = 0, last: int | None = None) -> Numbers:
-        """The values [n, D] of a series, or of some of its steps, in the units of the data and without the digits that
-        an encoded value does not have."""
+        """The values [n, D] of a series, or of some of its steps, in the units of the data."""
         encoded, scale = section.fields[TARGET][i][first:last].astype(np.float64), np.asarray(section.columns[SCALE])[i]
-        found: Numbers = self.codec.decode(encoded, scale)
-        if self.codec.transform == "none":
-            step = 10.0 ** np.floor(np.log10(scale[1]) - DIGITS)  # [D]
-            found = np.round(found / step) * step
-        return found
+        return self.codec.told(encoded, scale)
 
     def _told(self, section: Examples, i: int, q: Numbers) -> Numbers:
-        found: Numbers = self.codec.decode(q, np.asarray(section.columns[SCALE])[i])
-        return found
+        return self.codec.told(q, np.asarray(section.columns[SCALE])[i])
 
     def _line(self, section: Examples, i: int, end: int, q: Numbers, n: int) -> dict[str, Any]:
         """A forecast [Q, H, D] from a spot as JSON: n steps with their times, the median and the ends of intervals."""
@@ -330,13 +327,12 @@ def _scales(section: Examples, series: NDArray[np.int64]) -> Numbers:
     return found
 
 
-def _enter(ledger: task.Ledger, rows: NDArray[np.int64], error: Numbers, naive: Numbers) -> None:
+def _enter(ledger: task.Ledger, units: NDArray[np.int64], error: Numbers, naive: Numbers) -> None:
     """The errors [n, H, D] of forecasts, as they are and beside those of the naive forecast."""
     seen = ~np.isnan(error)
-    ledger.unit = "forecasts"
     for metric, values in (("mase", error / naive), ("mae", error)):
         both = np.stack([np.where(seen, values, 0.0).sum((1, 2)), seen.sum((1, 2))], axis=1)
-        ledger.put(metric, torch.from_numpy(rows), torch.from_numpy(both))
+        ledger.put(metric, torch.from_numpy(units), torch.from_numpy(both))
 
 
 def _one(error: Numbers) -> float | None:

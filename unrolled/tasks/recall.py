@@ -264,7 +264,8 @@ class Task(PreparedTask):
         yield from self._told(model, self._queries([(each.value, each.place) for each in given]))
 
     def drawing(self, model: Any, given: Sequence[task.Given]) -> bytes:
-        """A row of grey images for each query: the query, its states, what is recalled, the nearest stored pattern."""
+        """A row of grey images for each query: the query, its states, what is recalled, the nearest stored pattern. A
+        state that stands still early is repeated."""
         if self.codec.alphabet is not None:
             raise UsageError("texts cannot be drawn; leave out the .png file")
         section = self._queries([(each.value, each.place) for each in given])
@@ -275,7 +276,7 @@ class Task(PreparedTask):
         for i in range(section.n_examples):
             last = int(found.steps[i]) if found.steps[i] < len(found.path) else len(found.path) - 1
             shown = np.unique(np.linspace(0, last, min(last + 1, STATES)).round().astype(int))
-            rows.append([*found.path[shown, i], *([found.path[0, i]] * (STATES - len(shown))), stored[i]])
+            rows.append([*found.path[shown, i], *([found.path[last, i]] * (STATES - len(shown))), stored[i]])
         return strip([[np.asarray(x).reshape(self.codec.shape) for x in row] for row in rows])
 
     def _queries(self, given: list[tuple[Any, str]]) -> Examples:

@@ -29,7 +29,7 @@ from unrolled.core.spec import Asks, Ports
 from unrolled.data.collate import FRAMES, Form
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import Examples
-from unrolled.data.files.cell_values import as_numbers
+from unrolled.data.files.cell_values import NO_JSON, as_numbers, no_json
 from unrolled.data.look import Look
 from unrolled.data.pairs_prepare import Longest
 from unrolled.data.readers.sound import features, read_clip
@@ -121,8 +121,8 @@ class Task(_sensed.SensedTask):
             return text
         try:
             return json.loads(text)
-        except json.JSONDecodeError as error:
-            raise DataError(f"'{text[:20]}…' is not a JSON list of strokes ({error.msg})") from None
+        except NO_JSON as error:
+            raise DataError(f"'{text[:20]}…' is not a JSON list of strokes ({no_json(error)})") from None
 
     def predictions(self, model: Any, split: str, limit: int) -> Iterator[dict[str, Any]]:
         section = self.sections[split]

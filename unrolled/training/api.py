@@ -36,7 +36,7 @@ from unrolled.runs.trust import data_of, fingerprint, is_path, own_file_of, path
 from unrolled.training import race, recipe, starting, token_choice, told, word_vectors
 from unrolled.training.estimate import require_time
 from unrolled.training.finishing import finish
-from unrolled.training.fit import Ready, fit, require_processes, tell
+from unrolled.training.fit import Ready, fit, require_few, require_processes, tell
 from unrolled.training.launching import (
     Crew,
     begins_again,
@@ -223,6 +223,8 @@ def _resume(
             told = f"native kernels were {before} and are" if name == "native" else f"{name} was {before} and is"
             shown.say(f"note: {told} {now}; last digits may differ")
     config = _named_again(run, config, again)
+    if asked is None and crew is None:
+        require_few(path, config)
     if (n := number_of(asked or (config.processes if crew is None else None), launched())) != config.processes:
         shown.say(f"note: processes were {config.processes} and are {n}; last digits may differ")
         own = config.optimiser.updated({"shard": config.optimiser.shard and n > 1})
@@ -293,7 +295,7 @@ def _train(
     torch.set_num_threads(config.threads or torch.get_num_threads())
     cost.forget_peak()
     task, saved = build.make_task(config), _origin(run, config, resuming)
-    starting.teach(task, config.device)
+    config = starting.teach(task, config)
     build.require_model(config, task.asks())
     if resuming and config.from_vocabularies:
         starting.offer_own(run, config, task)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unrolled.core.errors import UsageError
+from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
 from unrolled.core.task import Model, Task
 from unrolled.runs import build, closed_form
 from unrolled.runs.config import RunConfig
 from unrolled.runs.parts import Frozen
 from unrolled.runs.storage.directory import RunDirectory
+from unrolled.runs.trust import saved
 from unrolled.training import rungs, starting
 from unrolled.training.batches import sampler_of
 from unrolled.training.launching import Crew
@@ -20,6 +22,8 @@ from unrolled.training.loop import Loop
 from unrolled.training.memory import explain_memory
 from unrolled.training.processes import NAME, One, Processes, require_gradients, require_rows
 from unrolled.training.progress import Progress, Quiet
+
+MOST_STARTED = 8  # processes that a directory may ask for, or as many as there are cores
 
 
 class Ready(NamedTuple):
@@ -126,3 +130,14 @@ def require_processes(config: RunConfig) -> None:
     nearest = dict.fromkeys(value for value in (size // n * n, -(-size // n) * n) if value)
     fits = " or ".join(option("batch_size", value) for value in nearest)
     raise UsageError(f"{n} processes cannot share batches of {size} rows equally: use {fits}")
+
+
+def require_few(place: Path, config: RunConfig) -> None:
+    """That a run directory, which may come from anybody, starts no crowd of processes."""
+    with saved(place):
+        require_processes(config)
+    if config.processes > max(MOST_STARTED, os.cpu_count() or 1):
+        raise DataError(
+            f"{place}: this run was trained by {config.processes:,} processes; say how many are to train it here with "
+            f"{option(NAME, 2)}"
+        )

@@ -10,7 +10,10 @@ import os
 import pickle
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -32,6 +35,8 @@ from unrolled.training.progress import Quiet
 from unrolled.training.signals import stop_at_once
 from unrolled.training.writers import Unwritten
 
+LEAVING = 30.0  # seconds after the end of the first process in which another may end by itself
+
 
 def follow(processes: Processes, order: Order) -> None:
     """Train along with the first process to the end."""
@@ -40,7 +45,7 @@ def follow(processes: Processes, order: Order) -> None:
     own_file_of(Path(order["path"]), config.own_file, config.own_file_sha256, order["own_file"])
     with stop_at_once(), shared(), discover.models.own_mistakes(), files_as(config.files.form()):
         task = build.make_task(config)
-        starting.teach(task, config.device)
+        starting.teach(task, config)
         if config.from_vocabularies:
             starting.offer_own(run, config, task)
         if not prepare_again(run, config, task, order["data"]):
@@ -73,7 +78,17 @@ def main() -> None:
     except (EOFError, pickle.UnpicklingError):
         sys.exit(0)  # there is nothing to do
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Thread(target=_leave_with_the_first, daemon=True).start()
     sys.exit(ended(lambda: follow(of_order(order, connected(Here(rank, n, port), order["config"]["device"])), order)))
+
+
+def _leave_with_the_first() -> None:
+    """End where the first process has ended, whatever this one waits for; by itself it would notice only in a step."""
+    with suppress(OSError):
+        while os.read(0, 1):
+            pass
+    time.sleep(LEAVING)
+    os._exit(Interrupted.exit_code)
 
 
 def ended(work: Callable[[], None]) -> int:

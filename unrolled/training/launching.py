@@ -11,9 +11,11 @@ import pickle
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -25,6 +27,7 @@ from unrolled.runs.run import Run
 from unrolled.training.processes import NAME, RESTARTS, Launched, LostProcess, One, Order, Processes
 
 PATIENCE = 60.0  # seconds that another process has to leave
+LOOK = 0.1  # seconds between two looks at whether all processes are there
 
 
 class Crew(Protocol):
@@ -76,13 +79,31 @@ class Started:
             assert other.stdin is not None
             try:
                 pickle.dump((rank, self.n, port, order), other.stdin)
-                other.stdin.close()
+                other.stdin.flush()  # it stays open: who reads its end knows that this process has ended
             except BrokenPipeError:
-                raise LostProcess(f"process {rank} of this run ended before it began") from None
-        device = order["config"]["device"]
-        line = self.distributed.connected(self.distributed.Here(0, self.n, port), device)
-        self.many = self.distributed.of_order(order, line)
+                raise _never_began(rank) from None
+        self.many = self.distributed.of_order(order, self._connected(port, order["config"]["device"]))
         return self.many
+
+    def _connected(self, port: int, device: str) -> Any:
+        """The line to the others. It is waited for in a thread, because one that has ended would be waited for too."""
+        found: SimpleQueue[Any] = SimpleQueue()
+
+        def connect() -> None:
+            try:
+                found.put(self.distributed.connected(self.distributed.Here(0, self.n, port), device))
+            except Exception as error:
+                found.put(error)
+
+        threading.Thread(target=connect, daemon=True).start()
+        while True:
+            with suppress(Empty):
+                if isinstance(line := found.get(timeout=LOOK), Exception):
+                    raise line
+                return line
+            for rank, other in enumerate(self.others, 1):
+                if other.poll() is not None:
+                    raise _never_began(rank)
 
     def done(self, path: Path) -> None: ...
 
@@ -98,6 +119,10 @@ class Started:
             except subprocess.TimeoutExpired:  # at once where it was never told what to do
                 other.kill()
                 other.wait()
+
+
+def _never_began(rank: int) -> LostProcess:
+    return LostProcess(f"process {rank} of this run ended before it began")
 
 
 class Torchrun:

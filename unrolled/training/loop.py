@@ -71,7 +71,7 @@ class Loop:
         own = self.processes.part
         self.optimiser = OPTIMISERS[config.optimiser.optimiser](model, config.optimiser, config.start, own)
         self.plan = Plan(config.budget, config.optimiser, self.sampler.steps_per_epoch, self.sampler.tokens_per_step)
-        self.checkpoints, self.events = writers(run, self.processes.rank)
+        self.checkpoints, self.events = writers(run, model, self.processes.rank)
         self.at = Position()
         self.state: State = None
         self.started = started  # when the budget began to run
@@ -230,7 +230,7 @@ class Loop:
         self.run.append_metrics(line | {"rate": self.optimiser.rate, "seconds": round(at.elapsed, 3)})
         self.events.scalars(at.step, {f"valid/{k}": v for k, v in known.items()})
         self.progress.evaluation(at.step, shown, best)
-        self.progress.sample(lambda: written(self.task, self.model))
+        self.progress.sample(lambda: written(self.task, self.judged))
 
     def _reserve(self, spent: float, tokens: float) -> float:
         """Seconds that a last evaluation and the figures on all held-out data will take, from the speed of this one."""

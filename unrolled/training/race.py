@@ -117,7 +117,7 @@ class Race:
     def _train(self, rate: float, steps: int) -> None:
         own = self.config.model_copy(update={"optimiser": self.config.optimiser.updated({"lr": rate})})
         place = self._place(rate)
-        began = Checkpoints(place / "checkpoints").latest() is not None
+        began = Checkpoints(place / "checkpoints").any()
         run = RunDirectory(place) if began else RunDirectory.create(place, overwrite=True)
         self.model.load_state_dict(self.initial)
         loop = Loop(own, self.task, self.model, self.frozen, run, _Aside(self.shown), time.monotonic())
@@ -133,7 +133,7 @@ class Race:
 
     def _found(self, rate: float) -> tuple[int, float, float] | None:
         """The step up to which a rate is trained, its best score and the seconds it took."""
-        found = Checkpoints(self._place(rate) / "checkpoints").latest()
+        found = Checkpoints(self._place(rate) / "checkpoints", self.model).latest()
         if found is None:
             return None
         best = found.facts["best"]

@@ -167,7 +167,7 @@ def require_taken(frozen: parts.Frozen, taken: parts.Taken) -> None:
 
 def began(run: RunDirectory) -> bool:
     """Whether a resumed run has weights of its own."""
-    return Checkpoints(run.path / "checkpoints").latest() is not None
+    return Checkpoints(run.path / "checkpoints").any()
 
 
 def fingerprint(saved: Run) -> str:
@@ -180,8 +180,14 @@ def require_unchanged(run: Path, saved: Run, sha256: str | None) -> None:
         raise DataError(f"{saved.path}: its weights have changed since {run} started from them; start a new run")
 
 
-def teach(task: Task, device: str) -> None:
-    """Load the run that a task learns from, where there is one."""
-    if isinstance(task, Taught) and task.teacher_run is not None:
-        teacher = load(task.teacher_run, device=device)
-        task.learn_from_run(teacher.task, teacher.model, str(teacher.path))
+def teach(task: Task, config: RunConfig) -> RunConfig:
+    """Load the run that a task learns from, where there is one; the config tells its fingerprint, which stays."""
+    if not isinstance(task, Taught) or task.teacher_run is None:
+        return config
+    teacher = load(task.teacher_run, device=config.device)
+    task.learn_from_run(teacher.task, teacher.model, str(teacher.path))
+    found = fingerprint(teacher)
+    if config.teacher_sha256 not in (None, found):
+        raise DataError(f"{teacher.path}: its weights have changed since this run began to learn from them; restore "
+                        "them, or start a new run")  # fmt: skip
+    return config.model_copy(update={"teacher_sha256": found})

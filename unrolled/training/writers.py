@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from unrolled.runs.storage.checkpoint import Checkpoints
 from unrolled.runs.storage.directory import RunDirectory
@@ -36,9 +36,9 @@ class _NoEvents(Events):
     def note(self, step: int, values: Mapping[str, float]) -> None: ...
 
 
-def writers(run: RunDirectory, rank: int) -> tuple[Checkpoints, Events]:
-    """The checkpoints and the curves of a run, for one of its processes."""
+def writers(run: RunDirectory, model: nn.Module, rank: int) -> tuple[Checkpoints, Events]:
+    """The checkpoints and the curves of a run of a model, for one of its processes."""
     checkpoints, curves = run.path / "checkpoints", run.path / "tensorboard"
     if rank == 0:
-        return Checkpoints(checkpoints), Events(curves)
-    return _NoCheckpoints(checkpoints), _NoEvents(curves)
+        return Checkpoints(checkpoints, model), Events(curves)
+    return _NoCheckpoints(checkpoints, model), _NoEvents(curves)

@@ -32,7 +32,7 @@ from unrolled.runs.trust import fingerprint, is_path, named_beside
 from unrolled.training.api import configure, given_keys
 from unrolled.training.progress import Quiet
 from unrolled.training.signals import stop_at_once
-from unrolled.tuning.config import TuneConfig
+from unrolled.tuning.config import MOST_TRIALS, TuneConfig
 from unrolled.tuning.files import Search, read_search, write_search
 from unrolled.tuning.space import first_of, space_of
 from unrolled.tuning.study import imported
@@ -153,7 +153,7 @@ def make_search(
         notes=said.said, own_file=None if own_file is None else str(own_file),
         own_file_sha256=None if own_file is None else fingerprint(own_file),
     )  # fmt: skip
-    few = asked.trials or (measures["trials"] if seconds is None else 10_000)
+    few = asked.trials or (measures["trials"] if seconds is None else MOST_TRIALS)
     search = Search(
         asked=asked.model_copy(update={"time": measures["time"]}), model=config.model, space=space,
         first=first_of(space, config), at_once=at_once, trials=few, steps=measures["steps"], seconds=seconds,

@@ -10,6 +10,8 @@ from unrolled.core.config import Record
 from unrolled.runs.values import Seconds
 
 TRIALS = 24  # that a time budget is divided among
+MOST, MOST_TRIALS = 64, 10_000  # settings and trials of a search
+POWERS = 32  # of two, at most, by which a default is multiplied
 STEPS = 1000  # of a trial, where only their number is given
 
 
@@ -18,7 +20,7 @@ class TuneConfig(Record):
 
     time: Seconds | None = Field(None, json_schema_extra={"flag": "--budget"})
     """Time for the whole search, such as 30m or 2h. [default: 30m, unless --trials or --steps is given]"""
-    trials: int | None = Field(None, ge=1, le=10_000)
+    trials: int | None = Field(None, ge=1, le=MOST_TRIALS)
     """Number of trials; without a time budget each has --steps, and the search is exactly reproducible."""
     steps: int | None = Field(None, ge=1)
     """Optimiser steps of a trial that is not stopped early, without a time budget. [default: 1000]"""
@@ -58,6 +60,16 @@ class Range(Record):
     unit: int = 1
     """The default that a power of two multiplies."""
     values: list[str | bool | int | float] = []
+
+    @model_validator(mode="after")
+    def _holds_something(self) -> Self:
+        if self.kind == "choice" and not self.values:
+            raise ValueError(f"there is no value of {self.key} to choose")
+        if self.low > self.high or (self.log and self.low <= 0):
+            raise ValueError(f"the range of {self.key} is empty")
+        if self.kind == "power" and max(-self.low, self.high) > POWERS:
+            raise ValueError(f"the range of {self.key} is too wide")
+        return self
 
     @property
     def name(self) -> str:

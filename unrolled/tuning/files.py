@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+from pydantic import Field, model_validator
 
 from unrolled.core.config import Record
 from unrolled.core.errors import DataError
 from unrolled.runs.storage import atomic, formats
 from unrolled.runs.trust import is_path, saved
-from unrolled.tuning.config import Range, TuneConfig
+from unrolled.tuning.config import MOST, MOST_TRIALS, Range, TuneConfig
 
 FILE = "tune.json"
 
@@ -19,17 +21,23 @@ class Search(Record):
 
     asked: TuneConfig
     model: str
-    space: list[Range]
+    space: list[Range] = Field(min_length=1, max_length=MOST)
     first: dict[str, Any]
     """What is drawn first: the defaults."""
-    at_once: int
+    at_once: int = Field(ge=1, le=MOST_TRIALS)
     """Trials that are proposed together."""
-    trials: int
-    steps: int | None = None
+    trials: int = Field(ge=1, le=MOST_TRIALS)
+    steps: int | None = Field(None, ge=1)
     """Steps of a trial that is not stopped early; None: `seconds`."""
-    seconds: float | None = None
-    used: float = 0.0
+    seconds: float | None = Field(None, gt=0)
+    used: float = Field(0.0, ge=0)
     """Seconds of the time budget that are used."""
+
+    @model_validator(mode="after")
+    def _one_length(self) -> Self:
+        if (self.steps is None) == (self.seconds is None):
+            raise ValueError("a trial has a number of steps or of seconds")
+        return self
 
 
 def write_search(folder: Path, search: Search) -> None:

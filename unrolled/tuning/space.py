@@ -21,12 +21,11 @@ from unrolled.core.errors import UsageError, nearest
 from unrolled.core.front import option
 from unrolled.runs.config import Batching, Ends, Optimiser, RunConfig
 from unrolled.runs.trust import is_path
-from unrolled.tuning.config import Range
+from unrolled.tuning.config import MOST, Range
 
 USUAL = ("optimiser.lr", "optimiser.weight_decay", "batching.batch_size", "ends.dropout")
 TENFOLD, LARGE = 10.0, 8  # of rates; a size from which on powers of two are tried
 HALF, ALL = 0.5, 0.99  # the largest share, and of those that are larger by default
-MOST = 64  # settings of a search
 
 
 def space_of(config: RunConfig, given: frozenset[str], asked: str | None) -> list[Range]:

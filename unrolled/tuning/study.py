@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from unrolled.core.errors import DataError, needs_extra
 from unrolled.core.opening import JSON, read_bytes
+from unrolled.runs.storage import atomic
 from unrolled.tuning.config import Range
 
 JOURNAL, NAME = "journal.log", "search"
@@ -147,9 +148,8 @@ def imported() -> Any:
 def _mend(place: Path) -> None:
     """Leave out what a kill has left: half of a line at the end, and the lock of a process that is gone."""
     for name in (f"{place.name}.lock", f"{place.name}.lock.rename"):
-        with suppress(OSError):
-            os.unlink(place.with_name(name))
-    if place.exists():
+        atomic.discard(place.with_name(name))
+    if os.path.lexists(place):
         data = read_bytes(place, JSON, within=place.parent)
         if (whole := data.rfind(b"\n") + 1) < len(data):
             os.truncate(place, whole)
@@ -159,5 +159,5 @@ def _mend(place: Path) -> None:
 def _readable(place: Path) -> Iterator[None]:
     try:
         yield
-    except (ValueError, KeyError, TypeError, AssertionError, AttributeError, LookupError) as error:
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         raise DataError(f"{place}: not the journal of a search ({type(error).__name__}); search again") from None

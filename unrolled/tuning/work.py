@@ -161,10 +161,11 @@ class Searching:
         except (UnrolledError, KeyError, TypeError) as error:
             self.study.tell(trial.number, None, f"its result cannot be read ({error})")
             return
+        jobs = {job.folder: job for job in self.plan.jobs}
+        jobs[trial.folder] = self.job(trial.folder, dict(trial.settings))
+        self.plan = self.plan.model_copy(update={"jobs": [jobs[folder] for folder in sorted(jobs)]})
+        write_plan(self.folder, self.plan)  # first: a trial that is open still is entered again after a kill
         self.study.tell(trial.number, value)
-        jobs = [*self.plan.jobs, self.job(trial.folder, dict(trial.settings))]
-        self.plan = self.plan.model_copy(update={"jobs": sorted(jobs, key=lambda job: job.folder)})
-        write_plan(self.folder, self.plan)
 
     def _order(self, trial: Trial, rung: int | None) -> Order:
         job = self.job(trial.folder, dict(trial.settings))

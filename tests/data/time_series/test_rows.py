@@ -105,6 +105,13 @@ def test_a_column_that_tells_rows_of_one_time_apart_is_that_of_series() -> None:
         opened([{**row, "town": row["city"]} for row in rows])
 
 
+def test_a_repeated_day_is_not_put_down_to_the_clock() -> None:
+    for day, of_the_clock in (("2024-01-0{}", False), ("2024-01-01 0{}:00", True)):
+        with pytest.raises(DataError, match="is there twice") as told:
+            opened([{"date": day.format(1 + k // 2), "value": k} for k in (0, 1, 3)])
+        assert ("daylight saving" in str(told.value)) == of_the_clock
+
+
 def test_columns_that_go_on_are_told_of() -> None:
     rows = [{"date": f"2024-01-0{d}", "value": d if d < 7 else None, "sale": d % 2} for d in range(1, 9)]
     (told,) = [note for note in opened(rows).notes if "beforehand" in note]

@@ -17,6 +17,7 @@ from tests.faults.corpus import (
     sounds,
     tables,
     text,
+    vectors,
     words,
 )
 from tests.faults.corpus.case import Case
@@ -37,6 +38,7 @@ CASES: list[Case] = [
         images,
         pens,
         words,
+        vectors,
         paths,
         later,
     )

@@ -24,6 +24,7 @@ MODELS = {
     "recognise": "encdec",
     "forecast": "elman",
     "handwriting": "elman",
+    "word-vectors": "word2vec",
 }
 
 

@@ -244,6 +244,13 @@ VALUES = [
         series=2,
     ),
     taken(
+        "series of one value and of none",
+        "id=shop",
+        table([*((d, "a", v) for d, v in days()), (DAYS[0], "b", 3), (DAYS[9], "c", "")], "date,shop,value"),
+        "2 series have fewer than two values and cannot be used: 'b', 'c'",
+        series=1,
+    ),
+    taken(
         "a covariate with a hole",
         "future=sale target=value",
         beside(*[0] * 20, "", *[1] * 39),

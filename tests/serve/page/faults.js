@@ -25,6 +25,14 @@
     if (e.matches('button, input:not([type=checkbox]):not([type=radio]), select')
         && e.getBoundingClientRect().height < 24) found.push(`is smaller than 24 pixels: ${told(e)}`);
   }
+  // Texts and controls over one another
+  const lone = elements.filter(e => !(e instanceof SVGElement) && !e.closest('.scroll, .unseen, .skip, svg, option, footer')
+    && (e.matches('button, input, select, textarea, progress') || [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim())));
+  const boxes = lone.flatMap(e => [...e.getClientRects()].map(box => [e, box]));
+  const overlap = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 4 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 5;
+  boxes.slice(0, 600).forEach(([e, box], i) => boxes.slice(i + 1, 600).forEach(([f, other]) => {
+    if (e !== f && overlap(box, other) && !e.contains(f) && !f.contains(e)) found.push(`${told(e)} and ${told(f)} lie over one another`);
+  }));
   const ids = [...document.querySelectorAll('[id]')].map(e => e.id);
   const twice = ids.filter((id, i) => ids.indexOf(id) !== i);
   if (twice.length) found.push(`the same id twice: ${twice}`);

@@ -76,6 +76,42 @@ def test_another_choice_is_asked_again_and_one_that_cannot_be_leaves_what_is_sho
     browser.console.clear()
 
 
+def test_a_setting_that_a_note_names_can_be_given(browser: Browser, training: str, tmp_path: Path) -> None:
+    rows = "".join(f"{2000 + i // 12}-{1 + i % 12:02d},{i % 12 + i / 10}\n" for i in range(150))
+    (tmp_path / "sales.csv").write_text(f"month,sales\n{rows}")
+    understood(browser, training, tmp_path / "sales.csv")
+    assert "the horizon is 12 steps; horizon changes that" in browser.value(SHOWN)
+    browser.click("#room details summary")
+    give(browser, "horizon=6")
+    browser.until(f"!{SHOWN}.includes('the horizon is 12') && document.querySelector('#minutes')", 60)
+    assert browser.value("document.querySelector('#settings').value") == "horizon=6"
+    at_every_size(browser, training)
+    give(browser, "horizn=6")
+    assert "did you mean 'horizon'" in browser.until("(document.querySelector('.message.error') || {}).textContent", 60)
+    give(browser, "/etc/passwd")
+    browser.until("document.querySelector('.message.error').textContent.includes('passwd')", 60)
+    browser.console.clear()  # the browser notes the status
+
+
+def test_a_file_that_needs_a_setting_is_asked_for_it(browser: Browser, training: str, tmp_path: Path) -> None:
+    rows = "".join(f"the {i} one is fine,and the {i} other is not\n" for i in range(60))
+    (tmp_path / "two.csv").write_text(f"first,second\n{rows}")
+    browser.visit(f"{training}/#/data")
+    browser.give("#file", [tmp_path / "two.csv"])
+    browser.until("document.querySelector('.message.error')", 60)
+    assert "two.csv cannot be parsed yet" in browser.value(SHOWN)
+    at_every_size(browser, training)
+    browser.choose("#task", "next-token")
+    give(browser, "column=first")
+    browser.until("document.querySelector('#minutes')", 60)
+    browser.console.clear()
+
+
+def give(browser: Browser, settings: str) -> None:
+    browser.type("#settings", settings)
+    browser.value("document.querySelector('#settings').dispatchEvent(new Event('change', {bubbles: true}))")
+
+
 def test_a_file_can_be_dropped(browser: Browser, training: str) -> None:
     browser.visit(f"{training}/#/data")
     browser.until("document.querySelector('.drop')")
@@ -124,7 +160,7 @@ def test_somebody_drops_a_table_and_takes_the_winner_home(
     browser: Browser, training: str, site: Path, tmp_path: Path
 ) -> None:
     understood(browser, training, table(tmp_path / "reviews.csv"))
-    browser.click("summary")
+    browser.click("#room form summary")
     browser.type("#models", "dan,linear-text")
     browser.type("#minutes", "1")
     browser.click("#room form button")

@@ -177,6 +177,8 @@ def test_files_are_sent_as_data(browser: Browser, address: str, tmp_path: Path) 
     browser.until("document.querySelector('.result .outcome')")
     play(browser, address, "next-sample")
     browser.give(".input input[type=file]", [tmp_path / "tone.wav"])
+    offered = browser.value("[...document.querySelectorAll('[data-setting]')].map(each => each.dataset.setting)")
+    assert "seconds" in offered and "max_tokens" not in offered  # which would be shorter
     browser.click("button.run")
     browser.until("document.querySelector('.result audio')")
     require_sound(browser, address)

@@ -38,9 +38,12 @@ def line(**facts: Any) -> str:
 
 
 def test_a_finished_comparison(browser: Browser, site: str, folder: Path) -> None:
+    table = json.loads((folder / "table.json").read_text())
+    (folder / "table.json").write_text(json.dumps({**table, "criterion": "nats"}))
     browser.visit(f"{site}/#/race")
-    verdict = json.loads((folder / "table.json").read_text())["verdict"]
-    assert browser.until("(document.querySelector('.verdict') || {}).textContent", 30) == verdict
+    assert browser.until("(document.querySelector('.verdict') || {}).textContent", 30) == table["verdict"]
+    heads = browser.value("[...document.querySelectorAll('#room thead th')].map(each => each.textContent)")
+    assert table["score"] == "error" and {"valid error", "test error"} <= {*heads}  # not what training watches
     assert browser.value("document.querySelectorAll('#room svg').length") >= 2
     at_every_size(browser, site)
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from unrolled.core.errors import UsageError
+from unrolled.core.errors import DataError, UsageError
+from unrolled.core.opening import shortened
 from unrolled.core.tokens import CLASS, MASK, SEPARATOR, SPECIALS, UNKNOWN
 from unrolled.data.codecs.text import Codec, Ids
 from unrolled.data.codecs.words import byte_characters
@@ -30,6 +31,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
     CLASS: ("[CLS]", CLASS),
     SEPARATOR: ("[SEP]", SEPARATOR),
 }
+SPARSE, SPARE = 4, 10_000  # numbers of tokens may have gaps
 SPACE = "\u2581"  # stands for a space in the tokens of sentencepiece
 
 
@@ -43,11 +45,15 @@ class HubCodec(Codec):
 
         self.values = dict(tokenizer)
         try:
-            self._tokenizer = Tokenizer.from_str(json.dumps(self.values))
+            self._tokenizer = Tokenizer.from_str(json.dumps(_always_alike(self.values)))
         except Exception as error:  # the library raises nothing narrower
             raise ValueError(str(error)) from None
+        self._tokenizer.no_truncation()  # lengths are a matter of the model and of batches
+        self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = True  # "[CLS]" in a text is text
         vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
+        if not vocabulary or max(vocabulary.values()) > SPARSE * len(vocabulary) + SPARE:
+            raise ValueError("there are no tokens in it, or their numbers are far larger than their count")
         there = {
             ours: next((vocabulary[each] for each in theirs if each in vocabulary), -1)
             for ours, theirs in KNOWN.items()
@@ -86,12 +92,27 @@ class HubCodec(Codec):
         return tokens != "number"
 
     def _encode(self, text: str) -> Ids:
-        ids = np.array(self._tokenizer.encode(text, add_special_tokens=False).ids, np.int64)
+        try:
+            found = self._tokenizer.encode(text, add_special_tokens=False).ids
+        except Exception as error:  # the library raises nothing narrower
+            raise DataError(f"the tokenizer of the checkpoint cannot cut {shortened(text)!r} ({error})") from None
+        ids = np.array(found, np.int64)
         return self._ours[ids]
 
     def decode(self, ids: Iterable[int]) -> str:
         text = super().decode(ids)
         return text.removeprefix(" ") if self.values["model"]["type"] == "WordPiece" else text
+
+
+def _always_alike(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A tokenizer without the chance by which some cut the texts that they are trained on (BPE dropout).
+
+    >>> _always_alike({"model": {"type": "BPE", "dropout": 0.1}})
+    {'model': {'type': 'BPE', 'dropout': None}}
+    """
+    model = values.get("model")
+    own = {"model": {**model, "dropout": None}} if isinstance(model, Mapping) and "dropout" in model else {}
+    return {**values, **own}
 
 
 def _spelt(token: str, kind: str) -> bytes:

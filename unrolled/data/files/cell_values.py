@@ -18,6 +18,7 @@ SHOWN = 40  # characters of a cell
 LARGEST = float(np.finfo(np.float32).max)
 UNREAL = np.complexfloating | np.datetime64 | np.timedelta64
 GAPS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
+PANDAS_GAPS = ("NAType", "NaTType")  # types of its missing values; it need not be installed
 
 
 def check_text(text: Any) -> None:
@@ -68,7 +69,11 @@ def is_gap(cell: Any) -> bool:
     """Whether a cell says that there is no value."""
     if cell is None or (isinstance(cell, str) and cell.strip().lower() in GAPS):
         return True
-    return isinstance(cell, float | np.floating) and bool(np.isnan(cell))
+    if isinstance(cell, np.datetime64):
+        return bool(np.isnat(cell))
+    if isinstance(cell, float | np.floating):
+        return bool(np.isnan(cell))
+    return type(cell).__name__ in PANDAS_GAPS
 
 
 def as_number(cell: Any, place: str) -> float:
@@ -142,13 +147,23 @@ def as_class(cell: Any, place: str) -> str:
     raise DataError(f"{place}: found {shown(cell)}, expected a class: a name or an integer")
 
 
+NO_JSON = (ValueError, RecursionError)  # what `json.loads` raises: also for numbers of thousands of digits
+
+
+def no_json(error: Exception) -> str:
+    """Why a text is not JSON, in a few words."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return error.msg if isinstance(error, json.JSONDecodeError) else str(error).split(";")[0]
+
+
 def as_classes(cell: Any, separator: str | None, place: str) -> tuple[str, ...]:
     """The classes of one example, sorted: a list, a JSON list, or names with a separator; none at all is possible."""
     if isinstance(cell, str) and cell.strip().startswith("["):
         try:
             cell = json.loads(cell)
-        except json.JSONDecodeError as error:
-            raise DataError(f"{place}: found {shown(cell)}, which is not a JSON list ({error.msg})") from None
+        except NO_JSON as error:
+            raise DataError(f"{place}: found {shown(cell)}, which is not a JSON list ({no_json(error)})") from None
     if hasattr(cell, "tolist"):
         cell = cell.tolist()
     if isinstance(cell, str):

@@ -67,7 +67,7 @@ def _inkml(root: ElementTree.Element, place: str) -> Ink:
     for i, trace in enumerate(each for each in root.iter() if _tag(each) == "trace"):
         points = [point.split() for point in (trace.text or "").strip().split(",") if point.strip()]
         try:
-            strokes.append(np.array([[float(x) for x in point[:2]] for point in points], np.float64).reshape(-1, 2))
+            strokes.append(np.array([(float(x), float(y)) for x, y, *_ in points], np.float64).reshape(-1, 2))
         except ValueError:
             raise DataError(f"{place}, trace {i}: expected points 'x y, x y, ..' of numbers") from None
     notes = [each for each in root.iter() if _tag(each) == "annotation" and (each.text or "").strip()]
@@ -117,6 +117,8 @@ def subpaths(d: str, place: str) -> list[Places]:
     """
     strokes: list[list[Places]] = []
     at, control, before = np.zeros(2), np.zeros(2), ""
+    if lead := re.split(r"[A-DF-Za-df-z]", d, maxsplit=1)[0].strip():
+        raise DataError(f"{place}: a path starts with {shortened(lead, 40)}, expected M")
     for letter, words in COMMAND.findall(d):
         kind, numbers = letter.upper(), _numbers(words, place)
         n = LENGTHS.get(kind)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from unrolled.core.errors import DataError
-from unrolled.data.files.cell_values import shown
+from unrolled.data.files.cell_values import NO_JSON, no_json, shown
 
 
 def json_of(text: str, place: str, line: int | None) -> Any:
@@ -17,9 +17,8 @@ def json_of(text: str, place: str, line: int | None) -> Any:
         where = f"column {error.colno}" if line else f"line {error.lineno}, column {error.colno}"
         hint = "write one complete JSON object per line" if line else "fix the file"
         raise DataError(f"{place}, {where}: not JSON ({error.msg}); {hint}") from None
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).split(";")[0]
-        raise DataError(f"{place}: not usable JSON ({reason})") from None
+    except NO_JSON as error:
+        raise DataError(f"{place}: not usable JSON ({no_json(error)})") from None
 
 
 def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

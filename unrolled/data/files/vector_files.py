@@ -9,6 +9,7 @@ Every line is checked. Sizes in a first line are compared with the size of the f
 
 from __future__ import annotations
 
+import codecs
 import io
 import math
 import os
@@ -36,7 +37,7 @@ def read(path: str | Path, wanted: Container[str] | None = None) -> Found:
     """Words and their vectors [n, D], all or those that are wanted; the first of a word that comes twice."""
     with open_regular(path) as stream:
         size = os.fstat(stream.fileno()).st_size
-        first = stream.readline(LONGEST)
+        first = _line(path, stream, 1)
         head = _sizes(first)
         if str(path).endswith(".bin"):
             if head is None:
@@ -50,11 +51,19 @@ def read(path: str | Path, wanted: Container[str] | None = None) -> Found:
 def width(path: str | Path) -> int:
     """How many numbers a vector of a file has."""
     with open_regular(path) as stream:
-        first = stream.readline(LONGEST)
+        first = _line(path, stream, 1)
     head = _sizes(first)
     if head is None and (str(path).endswith(".bin") or len(first.split()) < 2):
         raise DataError(f"{path}: no file of word vectors: a line must be a word and its numbers")
     return len(first.split()) - 1 if head is None else head[1]
+
+
+def _line(path: str | Path, stream: BufferedReader, number: int) -> bytes:
+    """The next line with its end; b"" behind the last."""
+    line = stream.readline(LONGEST)
+    if len(line) == LONGEST:
+        raise DataError(f"{path}, line {number}: longer than {LONGEST:,} bytes, so it is no line of word vectors")
+    return line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
 
 
 def _sizes(line: bytes) -> tuple[int, int] | None:
@@ -76,13 +85,13 @@ def _kept(rows: Iterator[tuple[str, Numbers]], wanted: Container[str] | None, d:
 def _text(
     path: str | Path, stream: BufferedReader, head: tuple[int, int] | None, wanted: Container[str] | None
 ) -> Found:
-    d, n, shift = (head[1] if head else 0), 0, 1 if head else 0
+    d, n, number = (head[1] if head else 0), 0, 1 if head else 0
     found: dict[str, Numbers] = {}
-    for line in iter(lambda: stream.readline(LONGEST), b""):
+    while line := _line(path, stream, number := number + 1):
         if not line.strip():
             continue
         n += 1
-        place = f"{path}, line {n + shift}"
+        place = f"{path}, line {number}"
         try:
             cells = line.decode("utf-8").rstrip().split(" ")
         except UnicodeDecodeError:
@@ -102,16 +111,16 @@ def _text(
 
 def _is_number(cell: str) -> bool:
     try:
-        return math.isfinite(float(cell))
+        return "_" not in cell and math.isfinite(float(cell))
     except ValueError:
         return False
 
 
 def _numbers(cells: Sequence[str], place: str) -> Numbers:
     values = []
-    for cell in cells:
+    for number, cell in enumerate(cells, 1):
         if not _is_number(cell) or abs(float(cell)) > MOST:
-            raise DataError(f"{place}: '{shortened(cell, 40)}' is not a finite number")
+            raise DataError(f"{place}, number {number}: '{shortened(cell, 40)}' is not a finite number")
         values.append(float(cell))
     return np.array(values, np.float32)
 
@@ -136,6 +145,8 @@ def _binary(path: str | Path, stream: BufferedReader, n: int, d: int, size: int)
             yield letters.decode("utf-8"), vector
         except UnicodeDecodeError:
             raise DataError(f"{place}: its word is not UTF-8; the file is damaged") from None
+    if stream.read(LONGEST_WORD).strip(b"\n"):
+        raise DataError(f"{path}: its first line promises {n:,} vectors, and more follows behind them")
 
 
 def write(path: str | Path, words: Sequence[str], vectors: Numbers, form: str | None = None) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from unrolled.core.errors import DataError
 from unrolled.core.task import Given
 from unrolled.data.config import DataConfig
+from unrolled.data.files.cell_values import kind_of
 from unrolled.data.files.in_memory import is_standard_input, table_of, values_of
 from unrolled.data.files.joined_columns import number_columns
 from unrolled.data.files.tables import Example, Table, has_names
@@ -58,7 +59,7 @@ def inputs_in(source: Any, config: DataConfig, column: str | None = None) -> Ite
 def _bare(value: Any, number: int) -> Any:
     if isinstance(value, str) or (hasattr(value, "__len__") and not isinstance(value, dict | tuple)):
         return value
-    raise DataError(f"example {number}: found a {type(value).__name__}, expected a text")
+    raise DataError(f"example {number}: found {kind_of(value)}, expected a text")
 
 
 def read_inputs(source: Any, config: DataConfig, column: str | None) -> Iterator[list[Given]]:

@@ -29,6 +29,8 @@ Transform = Literal["none", "log"]
 Scaling = Literal["standard", "mean", "none"]
 Numbers = NDArray[np.float64]
 
+DIGITS = 6  # behind the first one of a standard deviation, that an encoded value has
+
 
 class Scale(NamedTuple):
     """How the values of one series are brought to about 0 and 1, channel by channel."""
@@ -124,7 +126,8 @@ class SeriesCodec:
         values = self.transformed(series.values[:n], series)
         encoded = np.empty(values.shape, np.float32)
         for begin in range(0, n, AT_ONCE):
-            encoded[begin : begin + AT_ONCE] = narrowed((values[begin : begin + AT_ONCE] - shift) / size, series.name)
+            part = (values[begin : begin + AT_ONCE] - shift) / size
+            encoded[begin : begin + AT_ONCE] = narrowed(part, series.name or series.place)
         return Encoded(
             encoded, _standardised(series.past[:n], self.past), self._known(series),
             calendar_of(self._stamps(series, n), self.calendar), self._static(series), np.array(scale),
@@ -157,6 +160,16 @@ class SeriesCodec:
         """Encoded values [.., D] with the scale [.., 3, D] of their series, in the units of the data."""
         found = scale[..., 0, :] + scale[..., 1, :] * values
         return np.exp(found) if self.transform == "log" else found
+
+    def told(self, values: Any, scale: Any) -> Numbers:
+        """The same, without the digits that an encoded value does not have."""
+        found: Numbers = np.asarray(self.decode(values, scale), np.float64)
+        shift, size = (np.broadcast_to(scale[..., k, :], found.shape) for k in (0, 1))
+        by_size = (self.transform == "log") | (np.abs(shift) < 10.0**-DIGITS * size)  # or by deviations from the shift
+        size = np.where(by_size, np.abs(found), size)
+        with np.errstate(all="ignore"):
+            step = 10.0 ** (np.floor(np.log10(size)) - DIGITS)
+            return np.where(step > 0, np.round(found / step) * step, found) + 0.0  # and without -0.0
 
     def levels(self, values: Numbers, scale: Numbers) -> Numbers | None:
         """How far encoded values [n, H, D] are from 0 of the data, with the scales [n, 3, D] of their series; None:
@@ -295,7 +308,7 @@ def moments(columns: Sequence[Numbers], names: Sequence[str]) -> tuple[tuple[str
     for i, name in enumerate(names):
         seen = whole[:, i][~np.isnan(whole[:, i])]
         mean, std = (float(seen.mean()), float(seen.std())) if len(seen) else (0.0, 1.0)
-        result.append((name, mean, std if std > 1e-12 else 1.0))
+        result.append((name, mean, std if std > 1e-12 * max(abs(mean), 1e-30) else 1.0))
     return tuple(result)
 
 

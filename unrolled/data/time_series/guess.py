@@ -25,13 +25,18 @@ def guess_series(look: Look, given: Mapping[str, Any]) -> Guess | None:
         return Guess(0.9, "it is a series along time") if builtin_holds(look.builtin, "series") else None
     if look.table is None or look.splits:
         return None
+    of_series = {key.removeprefix("series."): value for key, value in given.items()}
+    known = {key: of_series[key] for key in SeriesReading.model_fields if key in of_series}
+    asked = SeriesReading.parse(known)  # an invalid value is refused, whatever the data is
     try:
-        return _guess(look.table, given)
+        return _guess(look.table, given, asked, known)
     except UnrolledError:
         return None
 
 
-def _guess(table: Table, given: Mapping[str, Any]) -> Guess | None:
+def _guess(
+    table: Table, given: Mapping[str, Any], asked: SeriesReading, known: Mapping[str, Any]
+) -> Guess | None:  # fmt: skip
     names = table.columns()
     if any(name.lower() in LABELS for name in names):
         return None
@@ -40,9 +45,7 @@ def _guess(table: Table, given: Mapping[str, Any]) -> Guess | None:
         return Guess(0.6, "it has one column of numbers") if kinds[names[0]] == "numbers" else None
     if (both := year_and_month(names, kinds)) and not given and _rise(table, both):
         return Guess(0.9, f"columns '{both[0]}' and '{both[1]}' hold times, and others hold numbers")
-    of_series = {key.removeprefix("series."): value for key, value in given.items()}
-    known = {key: of_series[key] for key in SeriesReading.model_fields if key in of_series}
-    reading = settled(table, names, SeriesReading.parse(known))
+    reading = settled(table, names, asked)
     if reading.time is None or not _are_times(table, reading.time, kinds[reading.time], reading.id):
         return None
     rest = [name for name in names if name not in (reading.time, reading.id) and kinds[name] == "other"]

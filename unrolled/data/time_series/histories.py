@@ -74,13 +74,14 @@ def save_histories(directory: Path, sections: Mapping[str, Examples], codec: Ser
 
 
 def load_histories(directory: Path, codec: SeriesCodec) -> Examples:
+    from safetensors import SafetensorError
     from safetensors.numpy import load
 
     names = read_json(directory / FACTS, within=directory)
     try:
         arrays = load(read_bytes(directory / ARRAYS, LARGEST, within=directory))
         return _examples(arrays, [str(name) for name in names["names"]], codec)
-    except (KeyError, ValueError, TypeError, IndexError) as error:
+    except (SafetensorError, KeyError, ValueError, TypeError, IndexError) as error:
         raise DataError(f"{directory / ARRAYS}: damaged, the ends of the series cannot be read ({error})") from None
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unrolled.core.batch import TARGET
-from unrolled.core.errors import DataError, UsageError
+from unrolled.core.errors import DataError, UsageError, some
 from unrolled.core.front import option
 from unrolled.data.builtin_sets import BUILTIN, asked
 from unrolled.data.config import DataConfig
@@ -62,9 +62,9 @@ def _table(source: Any) -> Table:
         if table is None:
             raise DataError(f"{path}: expected series in a table (csv, tsv, jsonl, json, parquet), one row per time")
         return table
-    if isinstance(source, np.ndarray | list | tuple) and (rows := _rows_of(source)) is not None:
-        return ListTable(rows, "the array")
     found = table_of(source)
+    if found is None and (rows := _rows_of(source)) is not None:
+        return ListTable(rows, "the array")
     if found is None:
         raise UsageError(
             f"series cannot be read from a {type(source).__name__}; give a path, a data frame, a list of dicts or an "
@@ -74,7 +74,7 @@ def _table(source: Any) -> Table:
 
 
 def _rows_of(source: Any) -> list[dict[str, float]] | None:
-    """An array of numbers as rows; None: it is none."""
+    """An array, or whatever can be one, of numbers as rows; None: it is none."""
     try:
         array = np.asarray(source, np.float64)
     except (TypeError, ValueError):
@@ -93,6 +93,9 @@ def prepare_series(source: Any, reading: SeriesReading, asked: Asked, config: Da
     kept = [each for each in series if each.n_known > 1]
     if not kept:
         raise DataError(f"{table.name}: no series has two values, so there is nothing to learn")
+    if gone := [shown(each.name) for each in series if each.n_known < 2]:
+        have = "1 series has" if len(gone) == 1 else f"{len(gone):,} series have"
+        table.notes[f"{have} fewer than two values and cannot be used: {some(gone)}"] = None
     horizon = asked.horizon or choose_horizon(kept, step, asked.season, table)
     cuts = cuts_of(kept, step, horizon, asked, config, table)  # [n, 3] ends of train, valid and test
     require_variety(kept, cuts, table)

@@ -22,7 +22,7 @@ from unrolled.data.files.tables import Table
 from unrolled.data.reading import names_of
 from unrolled.data.time_series.reading import SeriesReading
 from unrolled.data.time_series.stamp_forms import parse
-from unrolled.data.time_series.stamps import Column, Stamps
+from unrolled.data.time_series.stamps import DAY, Column, Stamps
 
 PIECE = 1 << 15  # rows that are turned into numbers together
 ISO = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?")
@@ -255,10 +255,13 @@ class Rows:
                 if self.reading.id is not None
                 else f", or name the column that identifies series with {option('id')}"
             )
+            stamp = int(column.stamps[row])
+            clock = column.are == "times" and not column.zoned and stamp % DAY
+            local = "local times repeat an hour when daylight saving ends: write them with their zone"
+            often = "twice" if len(twice) == 1 else f"again, one of {len(twice)} such"
             raise DataError(
-                f"{self.place(row, self.reading.time)}: the time {column.written(int(column.stamps[row]))}{of} is "
-                f"there {'twice' if len(twice) == 1 else f'again, one of {len(twice)} such'}; keep one row of it "
-                f"(local times repeat an hour when daylight saving ends: write them with their zone){apart}"
+                f"{self.place(row, self.reading.time)}: the time {column.written(stamp)}{of} is there {often}; keep "
+                f"one row of it{f' ({local})' if clock else ''}{apart}"
             )
 
     def _constants(self, rows: Sequence[int], name: str) -> dict[str, str | float]:

@@ -21,7 +21,8 @@ from unrolled.data.time_series.rows import Series as Series
 from unrolled.data.time_series.stamp_forms import are_times, parse
 from unrolled.data.time_series.stamps import Column
 
-TIMES = ("ds", "date", "datetime", "timestamp", "time", "month", "year", "day", "week", "quarter", "period", "hour")
+TIMES = ("ds", "date", "datetime", "timestamp", "ts", "time", "month", "year", "day", "week", "quarter", "period",
+         "hour")  # fmt: skip
 IDS = ("unique_id", "series_id", "series", "item_id", "id", "item", "store", "station", "sensor", "group")
 LOOKED_AT = 1000  # rows, to find out what a column holds
 LOOKED_THROUGH = 200_000  # rows, to find out which column tells series apart

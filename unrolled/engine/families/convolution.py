@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from torch import Tensor, nn
+from torch import nn
 
 from unrolled.engine.builder import Builder, CannotLower, Value
 from unrolled.engine.lowering import exactly, lower, require_bare, require_quiet
@@ -25,8 +23,8 @@ def convolution(layer: CausalConv, x: Value, into: Builder, act: Act = Act.IDENT
         into.effect(Do.ADVANCE, 1, slot=clock, a=d)
     if isinstance(layer, NormedConv):
         sources = (layer.weight, layer.length)
-        return into.affine(x, layer.weight.detach().flatten(1), layer.bias, *sources, act=act, make=layer.matrix)
-    return into.affine(x, layer.weight.detach().flatten(1), layer.bias, act=act)
+        return into.affine(x, layer.weight.detach(), layer.bias, *sources, act=act, make=layer.matrix)
+    return into.affine(x, layer.weight.detach(), layer.bias, act=act)
 
 
 def window(x: Value, kernel: int, taps: int, clock: int, dilation: int, first: int, rows: int, into: Builder) -> Value:
@@ -81,19 +79,14 @@ def wavenet(layer: WaveNet, x: Value, into: Builder) -> Value:
         if local is not None:
             own = into.part(local, i * 2 * C, 2 * C)
             added = own if added is None else into.pointwise(added, own)
-        a = into.affine(met, tap_matrix(stack, i)(), stack.bias.detach()[i], stack.weight.detach()[i], plus=added,
-                        make=tap_matrix(stack, i))  # fmt: skip
+        W = stack.weight.detach()[i].transpose(0, 1)  # [2 C, k, C], of all taps side by side
+        a = into.affine(met, W, stack.bias.detach()[i], plus=added)
         zs.append(into.emit(Do.GATE, C, a))
         if i + 1 < L:
             x = into.affine(zs[-1], stack.residual_weight.detach()[i], stack.residual_bias.detach()[i], plus=x)
     into.effect(Do.ADVANCE, 1, slot=clock, a=stack.period)
     y = into.linear(into.join(*zs), exactly(layer.skip, nn.Linear), act=Act.RELU)
     return into.linear(y, exactly(layer.last, nn.Linear), act=Act.RELU)
-
-
-def tap_matrix(stack: GatedStack, i: int) -> Callable[[], Tensor]:
-    """W_i of all taps side by side."""
-    return lambda: stack.weight.detach()[i].transpose(0, 1).flatten(1)
 
 
 RULES = {

@@ -83,12 +83,18 @@ def _rows(series: Series, width: int, what: str) -> list[NDArray[Any]]:
 
 
 def least_squares(
-    data: Sequence[NDArray[Any]], d_in: int, target: slice, order: int, ahead: int = 1, ridge: float = 0.0
+    data: Sequence[NDArray[Any]],
+    d_in: int,
+    target: slice,
+    order: int,
+    ahead: int = 1,
+    ridge: float = 0.0,
+    rounding: float = 0.0,
 ) -> tuple[Array, Array]:
     """W [s, D, D'], the oldest lag first, and b [D'], for the columns `target` of data [T, D + ...], `ahead` steps on.
 
     The inputs are the first `d_in` columns. To the mean square error `ridge` v |W|^2 is added, v the mean variance of
-    an input.
+    an input. `rounding`: the part of the inputs that is rounding; what varies by less is taken for no variation.
     """
     S = order + ahead  # a window holds s inputs and, `ahead` steps behind the newest, the target
     data = [z for z in data if len(z) >= S]
@@ -100,7 +106,7 @@ def least_squares(
     if N * P > SMALL:
         solution = _by_normal_equations(moments(data, S), d_in, target, order, ridge)
     if solution is None:
-        solution = _by_pieces(data, d_in, target, order, ahead, ridge)
+        solution = _by_pieces(data, d_in, target, order, ahead, ridge, rounding)
     return solution[:-1].reshape(order, d_in, -1), solution[-1]
 
 
@@ -207,7 +213,7 @@ def _by_normal_equations(found: Moments, d_in: int, target: slice, order: int, r
 
 
 def _by_pieces(
-    data: Sequence[NDArray[Any]], d_in: int, target: slice, order: int, ahead: int, ridge: float = 0.0
+    data: Sequence[NDArray[Any]], d_in: int, target: slice, order: int, ahead: int, ridge: float, rounding: float
 ) -> Array:
     """[s * D + 1, D'] of minimum norm, from rows (window, 1, target) merged by QR into a triangle; a ridge is P - 1
     more of them."""
@@ -221,7 +227,8 @@ def _by_pieces(
         products = triangle[:, :P].T @ triangle[:, :P]  # the last of them with the column of ones
         v = np.maximum(np.diag(products) / N - (products[-1] / N) ** 2, 0.0)[:-1].mean()
         triangle = np.concatenate([triangle, np.sqrt(ridge * v * N) * np.eye(P - 1, triangle.shape[1])])
-    tolerance = np.finfo(np.float64).eps * max(N, P)  # of singular values that count as zero, as numpy.linalg.lstsq
+    # of singular values that count as zero: as numpy.linalg.lstsq, or what rounding of the inputs can make
+    tolerance = max(np.finfo(np.float64).eps * max(N, P), rounding)
     solution: Array = np.linalg.lstsq(triangle[:, :P], triangle[:, P:], rcond=tolerance)[0]
     return solution
 

@@ -37,6 +37,7 @@ from unrolled.layers.counting.linear_map import held
 Criterion = Literal["aic", "bic"]
 WINDOWS = 4  # for each weight of an equation, of the largest order that is tried
 EXACT = 1e-12  # the share of a variance that is rounding
+ROUNDING = float(np.finfo(np.float32).eps)  # of values, which are encoded in single precision
 
 
 class Filled(NamedTuple):
@@ -121,7 +122,7 @@ class FittedRecursion(Recursion):
         D = self.d_step
         data, most = _whole(spans, self.order, 1 if self.criterion is None else WINDOWS)
         s = most if self.criterion is None else _order(data, most, self.criterion)
-        W, b = least_squares(data, D, slice(0, D), s, ridge=self.ridge)  # [s, D, D], [D]
+        W, b = least_squares(data, D, slice(0, D), s, ridge=self.ridge, rounding=ROUNDING)  # [s, D, D], [D]
         with torch.no_grad():
             self.weight.zero_()
             self.weight[:, self.order - s :] = torch.from_numpy(W.transpose(2, 0, 1).copy())

@@ -25,6 +25,7 @@ from torch import Tensor
 from unrolled.layers.memory.memory import Order, SpinMemory, Updates
 
 Rule = Literal["hebb", "pseudo-inverse", "storkey"]
+NOTHING = 1e-10  # a coupling of the pseudo-inverse up to here is rounding: from d patterns on, all but the diagonal is
 
 
 class Classical(SpinMemory):
@@ -52,27 +53,36 @@ class Classical(SpinMemory):
         if self.rule == "hebb":
             W = X.T @ X
         elif self.rule == "pseudo-inverse":
-            W = (torch.linalg.pinv(X.double()) @ X.double()).to(X)
+            W = torch.linalg.pinv(X.double()) @ X.double()
+            W = torch.where(W.abs() > NOTHING, W, 0.0).to(X)
         else:
             W = _storkey(X)
         self.W = W.fill_diagonal_(0)  # [D, D]
 
     def _together(self, xi: Tensor) -> Tensor:
-        return _turned(xi @ self.W - self.U, xi)
+        return _turned(xi @ self.W - self.U, xi, self._rounding())
 
     def _in_turn(self, xi: Tensor, order: list[int]) -> Tensor:
-        state = xi.clone()
+        state, field, zero = xi.clone(), xi @ self.W - self.U, self._rounding()  # [B, D], [B, D], []
         for i in order:
-            state[:, i] = _turned(state @ self.W[i] - self.U[i], state[:, i])
+            after = _turned(field[:, i], state[:, i], zero)  # [B]
+            rows = torch.nonzero(after != state[:, i])[:, 0]  # those whose bit turns
+            if len(rows):
+                field[rows] += 2 * after[rows, None] * self.W[i]
+                state[:, i] = after
         return state
+
+    def _rounding(self) -> Tensor:
+        """[] up to which a field is 0 but for rounding; of Hebb's rule fields are whole numbers, and far above it."""
+        return 2 * torch.finfo(self.W.dtype).eps * self.W.abs().sum(1).max()
 
     def energy(self, xi: Tensor) -> Tensor:
         return -0.5 * ((xi @ self.W) * xi).sum(1) + xi @ self.U
 
 
-def _turned(field: Tensor, xi: Tensor) -> Tensor:
+def _turned(field: Tensor, xi: Tensor, zero: Tensor) -> Tensor:
     """sgn(field); where that is 0 the bit stays."""
-    return torch.where(field == 0, xi, field.sign())
+    return torch.where(field.abs() <= zero, xi, field.sign())
 
 
 def _storkey(X: Tensor) -> Tensor:

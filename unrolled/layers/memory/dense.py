@@ -51,29 +51,33 @@ class Dense(SpinMemory):
 
     def _together(self, xi: Tensor) -> Tensor:
         m = (xi @ self.patterns.T).double()  # [B, N]
-        c, g = self._slopes(m)
-        stays = c[:, None] + xi * (g.to(xi) @ self.patterns)  # [B, D]
-        return torch.where(stays < 0, -xi, xi)
+        c, g, zero = self._slopes(m)
+        stays = c[:, None] + xi * (g @ self.patterns.double())  # [B, D]
+        return torch.where(stays < -zero[:, None], -xi, xi)
 
     def _in_turn(self, xi: Tensor, order: list[int]) -> Tensor:
         state, X = xi.clone(), self.patterns.double()
         m = state.double() @ X.T  # [B, N]
         for l in order:  # noqa: E741  # the letter of the notes
-            c, g = self._slopes(m)
-            turned = c + state[:, l] * (g @ X[:, l]) < 0  # [B]
+            c, g, zero = self._slopes(m)
+            turned = c + state[:, l] * (g @ X[:, l]) < -zero  # [B]
             m -= 2.0 * (turned * state[:, l])[:, None] * X[:, l]
             state[:, l] = torch.where(turned, -state[:, l], state[:, l])
         return state
 
-    def _slopes(self, m: Tensor) -> tuple[Tensor, Tensor]:
-        """c [B] and g [B, N], both divided by one positive number per row, which changes no sign."""
+    def _slopes(self, m: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """c [B] and g [B, N], divided by one positive number per row, which changes no sign; and [B] below which their
+        sum is 0 but for rounding, so that a tie is one."""
+        rounding = 8 * torch.finfo(m.dtype).eps
         if self.degree is None:
             F = torch.softmax(m, 1)  # exp(m) over its sum
             up, down = math.exp(2.0), math.exp(-2.0)
-            return F.sum(1) * (1 - (up + down) / 2), F * (up - down) / 2
+            total = F.sum(1)
+            return total * (1 - (up + down) / 2), F * (up - down) / 2, rounding * (up + down) * total
         a, d = self.degree, self.d
-        above, below = ((m + 2) / d) ** a, ((m - 2) / d) ** a
-        return ((m / d) ** a - (above + below) / 2).sum(1), (above - below) / 2
+        here, above, below = (m / d) ** a, ((m + 2) / d) ** a, ((m - 2) / d) ** a
+        zero = rounding * (here.abs() + above.abs() + below.abs()).sum(1)
+        return (here - (above + below) / 2).sum(1), (above - below) / 2, zero
 
     def energy(self, xi: Tensor) -> Tensor:
         """(7.4); of the exponential interaction -ln(-E), which orders states alike and is finite for every d."""

@@ -105,22 +105,26 @@ class Memory(Tables):
 
     @torch.no_grad()
     def recall(self, xi: Tensor, most: int = 100, path: bool = False) -> Recalled:
-        """Update states [B, D] until they stand still, `most` times at most."""
+        """Update states [B, D] until they stand still, `most` times at most. A row that does, or that is in a cycle, is
+        not updated any more, so that its end does not depend on the others."""
         self.require_patterns()
         state = self.checked(xi, "query").to(self.patterns.dtype)
         steps = torch.full((len(state),), most, device=state.device)  # [B]
-        how = [UNFINISHED] * len(state)
-        energy, states, before = [self.energy(state)], [state], None
+        how, moving = [UNFINISHED] * len(state), torch.arange(len(state), device=state.device)
+        energy, states, before = [self.energy(state)], [state], state
         for step in range(most):
-            after = self.update(state)
-            still = self._still(after, state)
-            back = torch.zeros_like(still) if before is None else self._still(after, before) & ~still
-            for row in torch.nonzero((still | back) & (steps == most)).flatten().tolist():
-                steps[row], how[row] = step, FIXED if bool(still[row]) else CYCLE
-            before, state = state, after
-            energy.append(self.energy(state))
-            states.append(state)
-            if bool((still | back).all()):
+            after, E = state.clone(), energy[-1].clone()
+            after[moving] = self.update(state[moving])
+            E[moving] = self.energy(after[moving])
+            still = self._still(after[moving], state[moving])
+            back = self._still(after[moving], before[moving]) & ~still if step else torch.zeros_like(still)
+            for row, stood in zip(moving[still | back].tolist(), still[still | back].tolist()):
+                steps[row], how[row] = step, FIXED if stood else CYCLE
+            moving, before, state = moving[~(still | back)], state, after
+            energy.append(E)
+            if path:
+                states.append(state)
+            if len(moving) == 0:
                 break
         return Recalled(state, steps, how, torch.stack(energy), torch.stack(states) if path else None)
 
@@ -143,13 +147,18 @@ class SpinMemory(Memory):
         self.updates, self.order, self.seed = updates, order, seed
 
     def update(self, xi: Tensor) -> Tensor:
-        """In turn, every bit once; the random order is a function of the seed."""
+        """In turn, every bit once; the random order is a function of the seed. A row that no bit leaves stays."""
+        after = self._together(xi)
         if self.updates == "synchronous":
-            return self._together(xi)
+            return after
+        moves = (after != xi).any(1)  # [B]
+        if not bool(moves.any()):
+            return after
         order = torch.arange(self.d)
         if self.order == "random":
             order = torch.randperm(self.d, generator=torch.Generator().manual_seed(self.seed))
-        return self._in_turn(xi, order.tolist())
+        after[moves] = self._in_turn(xi[moves], order.tolist())
+        return after
 
     def _together(self, xi: Tensor) -> Tensor:
         raise NotImplementedError

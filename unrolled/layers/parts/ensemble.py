@@ -10,6 +10,7 @@ theirs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
@@ -17,11 +18,27 @@ from torch import Tensor, nn
 
 from unrolled.core.causal import Causal, Conditional, Encoder, Selective, serial_depth
 from unrolled.core.compose import least, pick
-from unrolled.core.emission import average
+from unrolled.core.emission import Emission, Finite, average
 from unrolled.core.state import State
 
 Mix = Callable[[Tensor, Tensor], Tensor]
 """`mix(ys, weights) -> y` of outputs [K, .., D'] and weights [K]."""
+
+
+@dataclass(frozen=True)
+class ByEmission:
+    """What an emission takes mixed outputs to mean; a task may learn a part of it later (a temperature)."""
+
+    emission: Callable[[], Emission]
+
+    def __call__(self, ys: Tensor, weights: Tensor) -> Tensor:
+        return self.emission().mix(ys, weights)
+
+    def log_probabilities(self, ys: Tensor) -> Tensor:
+        """Of each choice, where there are finitely many."""
+        emission = self.emission()
+        assert isinstance(emission, Finite)
+        return emission.log_probabilities(ys)
 
 
 def equal(n: int) -> tuple[float, ...]:

@@ -12,10 +12,10 @@ are of outputs alone, so that it has no state and obeys whatever laws the member
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
+
+from unrolled.layers.parts.ensemble import ByEmission
 
 WIDEST = 4.0  # deviations; what is further from what was seen is taken as that far
 
@@ -37,11 +37,9 @@ class Gate(nn.Module):
     mean: Tensor
     deviation: Tensor
 
-    def __init__(
-        self, n: int, log_probabilities: Callable[[Tensor], Tensor], mix: Callable[[Tensor, Tensor], Tensor]
-    ) -> None:
+    def __init__(self, n: int, mix: ByEmission) -> None:
         super().__init__()
-        self.log_probabilities, self.mix = log_probabilities, mix
+        self.mix = mix
         self.A, self.b = nn.Parameter(torch.zeros(n, 4 * n)), nn.Parameter(torch.zeros(n))
         self.register_buffer("mean", torch.zeros(2 * n))
         self.register_buffer("deviation", torch.ones(2 * n))
@@ -53,5 +51,5 @@ class Gate(nn.Module):
         return (features @ self.A.T + self.b + weights.to(c).log()).log_softmax(-1)
 
     def forward(self, ys: Tensor, weights: Tensor) -> Tensor:
-        c = certainty(self.log_probabilities(ys)).to(self.A.dtype)  # [.., 2 K]
+        c = certainty(self.mix.log_probabilities(ys)).to(self.A.dtype)  # [.., 2 K]
         return self.mix(ys, self.log_weights(c, weights).exp().movedim(-1, 0))

@@ -11,12 +11,9 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import itertools
 import os
 import re
-import secrets
 import shutil
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -24,14 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unrolled.core.errors import CannotWrite
-from unrolled.core.front import option
-from unrolled.core.outside import cannot_write
+from unrolled.core import outside
+from unrolled.core.outside import cannot_write, require_replaceable
+from unrolled.core.outside import temp_path as temp_path  # also for those who write here
 from unrolled.runs.storage.formats import json_text
 
-# The token tells this process from an earlier one with the same number (in a container everybody may be number 1).
-_TOKEN = secrets.token_hex(4)
-_COUNTER = itertools.count()
 _TEMP_NAME = re.compile(r"^\..+\.tmp-(\d{1,10})-([0-9a-f]{8})-\d+$")
 _DURABLE = ContextVar("durable", default=True)  # of this thread
 
@@ -52,11 +46,6 @@ class Seal:
 
     sha256: str
     size: int
-
-
-def temp_path(target: Path) -> Path:
-    """A name beside `target` that no other writer uses."""
-    return target.with_name(f".{target.name}.tmp-{os.getpid()}-{_TOKEN}-{next(_COUNTER)}")
 
 
 def is_temp(name: str) -> bool:
@@ -141,17 +130,6 @@ class Draft:
             raise cannot_write(self.target, self.seal.size, error) from error
 
 
-def require_replaceable(path: Path) -> None:
-    """Refuse to take the place of a device, a pipe or a folder, also behind a link: a rename would remove it."""
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:  # nothing is there, or what is wrong with the name is told by the write
-        return
-    if not stat.S_ISREG(mode):
-        kind = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
-        raise CannotWrite(f"{path} is {kind} and cannot be replaced; name a file with {option('out')}")
-
-
 def draft(path: Path, chunks: Iterable[Any], size: int | None) -> Draft:
     """Write the next version of `path` beside it."""
     require_replaceable(path)
@@ -230,6 +208,23 @@ def make_directory(path: Path) -> None:
         raise cannot_write(path, None, error) from error
 
 
+@contextmanager
+def new_directory(target: Path) -> Iterator[Path]:
+    """A directory that is made beside its place and put there whole: after a kill or without room nothing is there."""
+    make_directory(target.parent)
+    sweep(target.parent, target.name)
+    temp = temp_path(target)
+    try:
+        yield temp
+        try:
+            os.rename(temp, target)
+        except OSError as error:
+            raise cannot_write(target, None, error) from error
+        sync_directory(target.parent)
+    finally:
+        discard(temp)
+
+
 def sweep(directory: str | Path, target: str | None = None) -> list[str]:
     """Remove what dead writers left in a directory (or of one file), not what living ones write. Returns the names."""
     removed = []
@@ -246,7 +241,7 @@ def sweep(directory: str | Path, target: str | None = None) -> list[str]:
 def _alive(pid: int, token: str) -> bool:
     """Whether the writer of a temp file may still be writing it."""
     if pid == os.getpid():
-        return token == _TOKEN
+        return token == outside.TOKEN
     if os.name != "posix":
         return True  # asking elsewhere would end the process
     try:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unrolled.core.errors import CannotWrite, DataError, Diverged
 from unrolled.core.opening import DATA, JSON, parse_json, read_bytes, read_json
@@ -29,6 +29,7 @@ from unrolled.runs.storage.state_json import flatten, unflatten
 __all__ = ["Checkpoint", "Checkpoints", "flatten", "unflatten"]
 
 KEPT = 2
+ROOM, OF_A_NUMBER = 2**30, 256  # bytes of a training state: for carried states and the like, and for each number
 LATEST = "latest"
 STATE = "state.safetensors"
 FACTS = "facts.json"
@@ -46,10 +47,15 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """The checkpoints in a directory, which is made when the first is saved."""
+    """The checkpoints in a directory, which is made when the first is saved.
 
-    def __init__(self, directory: str | Path) -> None:
+    `model` is that which they are of: a training state that is far larger than one of it could be is not read.
+    """
+
+    def __init__(self, directory: str | Path, model: nn.Module | None = None) -> None:
         self.path = Path(directory)
+        numbers = None if model is None else sum(each.numel() for each in model.state_dict().values())
+        self.most = DATA if numbers is None else ROOM + OF_A_NUMBER * numbers
         self._swept = False
 
     def save(self, step: int, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], keep: int | None = None) -> None:
@@ -87,6 +93,10 @@ class Checkpoints:
         finally:
             atomic.discard(temp)
         self._prune(saved, keep)
+
+    def any(self) -> bool:
+        """Whether one was ever saved."""
+        return self.path.is_dir() and bool(self._saved())
 
     def latest(self) -> Checkpoint | None:
         """The checkpoint to continue from, checked; None if none was ever saved.
@@ -155,7 +165,7 @@ class Checkpoints:
         for part in (STATE, FACTS):
             if part not in seals.files:
                 raise DataError(f"{place / part} is not listed in its manifest")
-            content[part] = manifest.read(place / part, [seals.files[part]], DATA if part == STATE else JSON)
+            content[part] = manifest.read(place / part, [seals.files[part]], self.most if part == STATE else JSON)
         facts = parse_json(content[FACTS], str(place / FACTS))
         if not isinstance(facts, dict) or not isinstance(facts.get("facts"), dict):
             raise DataError(f"{place / FACTS} is not valid")

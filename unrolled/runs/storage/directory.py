@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from unrolled.core.errors import DataError, UsageError
 from unrolled.core.front import option
-from unrolled.core.opening import DATA, JSON, parse_json
+from unrolled.core.opening import DATA, JSON, parse_json, require_own_folders
 from unrolled.runs.storage import atomic, formats, manifest, metrics
 from unrolled.runs.storage.locks import LOCK, exclusive, is_idle
 from unrolled.runs.storage.manifest import Manifest, plain_name
@@ -97,6 +97,7 @@ class RunDirectory:
         if not run.path.is_dir():
             found = "it is a file" if run.path.exists() else "it does not exist"
             raise DataError(f"{path} is not a run directory: {found}")
+        require_own_folders(run.path)
         if run._never_began({entry.name for entry in run.path.iterdir() if not atomic.is_temp(entry.name)} - {LOCK}):
             raise DataError(
                 f"{path}: there is nothing to resume, because training had not started; run the original command again"

@@ -112,15 +112,18 @@ function curves(width, series, options) {
       }
     }
   });
-  const taken = [];
-  for (const each of lines) {
-    const y = up(each.value);
-    const high = [y - 4, y + 13].find((place) => taken.every((other) => Math.abs(other - place) > 12)) ?? y - 4;
-    taken.push(high);
+  const taken = [], heights = lines.map((each) => up(each.value));
+  lines.forEach((each, number) => {
+    const y = heights[number];
+    const free = ([high, end]) => taken.every((other) => other[1] !== end || Math.abs(other[0] - high) > 12) &&
+      heights.every((other, i) => i === number || other < high - 11 || other > high + 3);
+    const places = [[y - 4, "start"], [y + 13, "start"], [y - 4, "end"], [y + 13, "end"]];
+    const [high, end] = places.find(free) ?? places.find(([high, end]) => taken.every((other) => other[1] !== end || Math.abs(other[0] - high) > 12)) ?? places[0];
+    taken.push([high, end]);
     parts.push(drawn("line", {class: "curve dashed s6", x1: left, x2: width - right, y1: y, y2: y},
       drawn("title", {}, `${each.name} ${short(each.value)}`)),
-    drawn("text", {x: left + 4, y: high}, each.name));
-  }
+    drawn("text", {x: end === "start" ? left + 4 : width - right - 4, y: high, "text-anchor": end}, each.name));
+  });
   const named = series.map((each, i) => ({...each, kind: kindOf(each, options, i)}));
   const drawing = canvas(width, height, options, parts);
   return [drawing, named.length > 1 || (named[0] || {}).name ? legend(named.filter((each) => each.name)) : []];

@@ -130,7 +130,7 @@ function sound(host, input, {onchange}) {
   let value = input.value, isPicked = false;
   const place = make("div"), file = make("input", {type: "file", accept: "audio/*"});
   const show = () => fill(place, make("audio", {controls: true, src: wav(value, input.rate), "aria-label": "The sound that is read"}));
-  fill(host, place, field("Sound file", file, `it is continued; its samples are sent, ${input.rate.toLocaleString("en")} a second`));
+  fill(host, place, field("Sound file", file, `It is continued; its samples are sent, ${input.rate.toLocaleString("en")} a second`));
   file.addEventListener("change", picked(file, async (one) => { value = await samples(one, input.rate); isPicked = true; show(); onchange(); }));
   show();
   return {value: () => value, prompt: () => (isPicked ? value : "")};

@@ -64,21 +64,27 @@ async function taken(file, place, app, may, signal) {
 
 // Ask how the file is parsed and show it; a choice asks again, and one that cannot be leaves what is shown.
 async function understood(sent, asked, place, app, may, signal, before = null) {
+  const trouble = make("div", {"aria-live": "polite"});
+  const again = (change) => {
+    trouble.replaceChildren(make("p", {class: "note"}, "Reading the file again"));
+    understood(sent, {file: sent.file, ...change}, place, app, may, signal, {trouble});
+  };
+  const now = {task: asked.task || null, settings: asked.settings || {}};
   let facts;
   try {
     facts = await app.api.post("/data", asked, signal);
   } catch (error) {
-    if (error.name === "AbortError" || !before) throw error;
-    before.trouble.replaceChildren(message(error.message, "error"));
+    if (error.name === "AbortError") return;
+    if (before) {
+      before.trouble.replaceChildren(message(error.message, "error"));
+      return;
+    }
+    trouble.append(message(error.message, "error"));
+    fill(place, make("h2", {}, `${sent.shown} cannot be parsed yet`), trouble,
+      make("p", {}, "If another task or setting can help, choose it here; otherwise change the file and drop it again."),
+      choices({task: null}, may, now, again));
     return;
   }
-  const trouble = make("div", {"aria-live": "polite"});
-  const again = (change) => {
-    trouble.replaceChildren(make("p", {class: "note"}, "Reading the file again"));
-    understood(sent, {file: sent.file, ...change}, place, app, may, signal, {trouble}).catch(
-      (error) => { if (error.name !== "AbortError") trouble.replaceChildren(message(error.message, "error")); });
-  };
-  const now = {task: asked.task || null, settings: asked.settings || {}};
   fill(place,
     make("h2", {}, `How ${sent.shown} will be parsed`),
     make("p", {class: "verdict"}, `${summary(facts.task, may)} (${facts.task}`, facts.guessed ? `, because ${facts.guessed}` : "", ")"),
@@ -94,8 +100,9 @@ function summary(task, may) {
 }
 
 function choices(facts, may, now, again) {
-  const task = choice(may.tasks.map((each) => [each.task, `${each.task}: ${each.summary}`]), facts.task, {id: "task"});
-  task.addEventListener("change", () => again({task: task.value}));
+  const known = may.tasks.map((each) => [each.task, `${each.task}: ${each.summary}`]);
+  const task = choice(facts.task ? known : [["", "choose one"], ...known], facts.task || "", {id: "task"});
+  task.addEventListener("change", () => again({task: task.value || null}));
   const named = facts.columns || [];
   const target = named.find((column) => column.use === "target");
   const parts = [field("Task", task)];
@@ -104,7 +111,22 @@ function choices(facts, may, now, again) {
     select.addEventListener("change", () => again({task: facts.task, settings: {...now.settings, target: select.value}}));
     parts.push(field("Column to predict", select));
   }
-  return make("div", {class: "row"}, parts);
+  const {target: own, ...others} = now.settings;
+  const settings = make("input", {id: "settings", size: 34, maxlength: 400, placeholder: "name=value, name=value",
+    value: Object.entries(others).map(([name, value]) => `${name}=${value}`).join(", ")});
+  settings.addEventListener("change", () => again({task: task.value || null, settings: {...(own ? {target: own} : {}), ...assigned(settings.value)}}));
+  return [make("div", {class: "row"}, parts), make("details", {open: Object.keys(others).length > 0 || !facts.task},
+    make("summary", {}, "Settings of the data"),
+    field("Settings, separated by commas", settings, "Those that a note or a message names, such as horizon=24 or column=review."))];
+}
+
+// The settings in a text: numbers where they are such.
+function assigned(text) {
+  const pairs = text.split(",").map((each) => each.trim()).filter(Boolean).map((each) => {
+    const at = each.indexOf("=");
+    return at < 0 ? [each, ""] : [each.slice(0, at).trim(), each.slice(at + 1).trim()];
+  });
+  return Object.fromEntries(pairs.map(([name, value]) => [name, value !== "" && Number.isFinite(Number(value)) ? Number(value) : value]));
 }
 
 function table(name, head, rows) {

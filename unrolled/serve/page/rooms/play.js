@@ -1,6 +1,6 @@
 // Playground: one input, up to four runs side by side, with the same noise.
 
-import {choice, field, fill, make, message} from "../make.js";
+import {choice, field, fill, make, message, tabled} from "../make.js";
 import {editor} from "../play/editors.js";
 import {show} from "../play/results.js";
 import {percent, tokens} from "../play/tokens.js";
@@ -55,10 +55,11 @@ class Playground {
     this.stop();
     const chosen = names.length ? names.slice(0, MOST) : [this.known[0].run];
     this.abouts = [];
-    fill(this.results, make("p", {class: "hint"}, "Opening…"));
+    fill(this.results);
+    fill(this.input, make("p", {class: "hint"}, "Opening…"));
     this.choosers(chosen);
     const found = await Promise.allSettled(chosen.map((name) => this.app.api.get(`/runs/${encodeURIComponent(name)}`)));
-    fill(this.results);
+    fill(this.input);
     found.forEach((each, k) => {
       if (each.status === "fulfilled") this.abouts.push(each.value);
       else this.results.append(message(`${chosen[k]}: ${each.reason.message}`, "error"));
@@ -96,6 +97,7 @@ class Playground {
 
   settle() {
     const verb = this.verb.value, obeyed = new Set(this.abouts.flatMap((about) => about.obeys[verb === "continue" ? "generate" : verb] || []));
+    if (obeyed.has("seconds")) obeyed.delete("max_tokens");  // one length is enough
     const sampled = new Set(["continue", "generate"]);
     const wanted = Object.entries(SETTINGS).filter(([name]) => obeyed.has(name) && (sampled.has(verb) !== (name === "beam")));
     const conditions = [...new Set(this.abouts.flatMap((about) => about.conditions))].map((name) => name.replace(/^\(class (.*)\)$/, "$1"));
@@ -233,9 +235,7 @@ class Playground {
 function fanTable(result) {
   const one = (value) => (Array.isArray(value) ? value[0] : value);
   const number = (value) => (typeof value === "number" ? Number(value.toPrecision(5)).toString() : "");
-  return make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Forecast as a table"}, make("table", {},
-    make("thead", {}, make("tr", {}, ["time", "median", `${percent(0.8)} interval`].map((name) => make("th", {scope: "col"}, name)))),
-    make("tbody", {}, result.times.map((time, h) => make("tr", {}, make("th", {scope: "row"}, time),
-      make("td", {class: "number"}, number(one(result.forecast[h]))),
-      make("td", {class: "number"}, result.low_80 ? `${number(one(result.low_80[h]))} to ${number(one(result.high_80[h]))}` : ""))))));
+  return tabled("Forecast as a table", ["time", "median", `${percent(0.8)} interval`], result.times.map((time, h) => make("tr", {},
+    make("th", {scope: "row"}, time), make("td", {class: "number"}, number(one(result.forecast[h]))),
+    make("td", {class: "number"}, result.low_80 ? `${number(one(result.low_80[h]))} to ${number(one(result.high_80[h]))}` : ""))), [1, 2]);
 }

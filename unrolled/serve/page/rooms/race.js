@@ -22,7 +22,7 @@ export async function mount(root, app) {
   const name = known ? wanted : busy.comparison;
   const select = choice(comparisons.map((each) => [each.comparison, `${each.comparison} (${each.state})`]), name, {id: "comparison"});
   select.addEventListener("change", () => app.go("race", {comparison: select.value}));
-  const race = new Race(name, app, (state) => {
+  const race = new Race(name, app, comparisons.find((each) => each.comparison === name).state, (state) => {
     [...select.options].find((option) => option.value === name).textContent = `${name} (${state})`;
   });
   fill(root, wanted && !known ? message(`There is no comparison of that name: ${wanted}`, "error") : null,
@@ -32,7 +32,7 @@ export async function mount(root, app) {
 }
 
 class Race {
-  constructor(name, app, tell) {
+  constructor(name, app, state, tell) {
     this.name = name;
     this.tell = tell; // the state of the comparison
     this.app = app;
@@ -40,7 +40,7 @@ class Race {
     this.plan = null;
     this.notes = [];
     this.seen = this.idle = 0; // the time of the last event, and seconds in which nobody worked
-    this.state = "starting";
+    this.state = state;
     this.stop = new AbortController();
     this.parts = Object.fromEntries(["head", "verdict", "curves", "table", "samples", "notes"].map((part) => [part, make("div")]));
     this.place = make("div", {}, Object.values(this.parts));
@@ -55,6 +55,7 @@ class Race {
   // Read events until the comparison is over; the server ends each stream after a while.
   async follow() {
     let next = 0, over = false;
+    this.draw();
     while (!over && !this.stop.signal.aborted) {
       try {
         await this.app.api.stream(`/comparisons/${encodeURIComponent(this.name)}/events?start=${next}`, null, (event) => {
@@ -168,7 +169,7 @@ class Race {
       make("td", {}, run.state), make("td", {class: "number"}, run.share ? `${Math.round(run.share * 100)} %` : ""),
       make("td", {class: "number"}, short(run.curve.length ? Math.min(...run.curve.map((point) => point[1])) : run.valid ?? NaN)),
       make("td", {class: "number"}, run.speed && run.state === "training" ? `${short(run.speed)}/s` : "")));
-    fill(this.parts.table, make("h2", {}, "Runs"), tabled("Runs", ["run", "state", "done", `best ${this.metric || "score"}`, "positions"], rows, [2, 3, 4]));
+    fill(this.parts.table, make("h2", {}, "Runs"), tabled("Runs", ["run", "state", "done", `best ${this.metric || "score"}`, "speed"], rows, [2, 3, 4]));
   }
 
   drawSamples(models) {
@@ -234,7 +235,7 @@ class Race {
       make("td", {class: "number"}, row.interval ? `${short(row.interval[0])} to ${short(row.interval[1])}` : ""),
       make("td", {class: "number"}, row.parameters === null ? "" : row.parameters.toLocaleString("en")),
       make("td", {}, row.failed || row.not_trained || row.stopped || "")));
-    return [figure, tabled("Scores", ["model", `valid ${about.criterion || ""}`, `${about.split || "test"} ${about.score || ""}`, "95 % interval", "parameters", "remark"], rows, [1, 2, 3, 4])];
+    return [figure, tabled("Scores", ["model", `valid ${about.score || ""}`, `${about.split || "test"} ${about.score || ""}`, "95 % interval", "parameters", "remark"], rows, [1, 2, 3, 4])];
   }
 }
 

@@ -22,7 +22,8 @@ export async function mount(root, app) {
     make("h2", {}, "The run directory"),
     make("p", {}, "Everything that was saved: weights, vocabulary, settings, metrics, report. It opens again with unrolled, in Python or on the command line."),
     taking(app, "Download as zip", `/runs/${encodeURIComponent(name)}/zip`, null, "main"),
-    make("pre", {}, `unrolled serve ${name}\nunrolled.load("${name}")`),
+    make("p", {}, "Unpack the file first, then:"),
+    make("dl", {}, [["on the command line", `unrolled serve ${name}`], ["in Python", `unrolled.load("${name}")`]].map(([where, how]) => make("div", {}, make("dt", {}, where), make("dd", {}, make("code", {}, how))))),
     make("h2", {}, "For other programs"), files);
   fill(files, make("p", {class: "note"}, "Finding the forms that this run can have"), make("progress", {"aria-label": "Finding the forms that this run can have"}));
   const stop = new AbortController();
