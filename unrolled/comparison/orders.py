@@ -35,7 +35,7 @@ def is_done(folder: Path, job: Job) -> bool:
 
 
 def results_in(folder: Path, plan: Plan) -> dict[str, dict[str, Any]]:
-    """The results of the runs so far; what is damaged is told by whoever needs it."""
+    """The results of the runs so far, without damaged ones, which are reported where they are needed."""
     found = {}
     for job in plan.jobs:
         if is_done(folder, job):

@@ -15,7 +15,7 @@ class TokenLook(NamedTuple):
     repeated: int
     """different tokens that training data has at least twice, special ones among them"""
     length: float = 0.0
-    """tokens of a text, in the mean"""
+    """mean number of tokens of a text"""
 
 
 @dataclass(frozen=True)

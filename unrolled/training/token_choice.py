@@ -29,8 +29,8 @@ TIME = 300.0  # seconds from which on all ways are tried; with less the last, wh
 GIVEN = {"data.tokens", "data.vocabulary"}
 LEAST = 1_000  # words; where there are more, those that training data has once become <unknown>, which is then known
 NEAR = 1.0  # standard errors by which a way may be worse than the best
-ALONE = 1.5  # words of a text, in the mean, up to which words must be better than all else
-SEVERAL, NEAR_WORDS = 4.0, 2.0  # words of a text, in the mean, from which on words may be worse by more of them
+ALONE = 1.5  # mean number of words of a text up to which words must be better than all else
+SEVERAL, NEAR_WORDS = 4.0, 2.0  # mean number of words of a text from which on words may be worse by more of them
 
 
 def chosen(

@@ -66,7 +66,7 @@ def order_by_content(
 
 def target_of_steps(table: Table, names: Sequence[str], times: Collection[str]) -> str | None:
     """The last or first column, where each series has one of a few names or whole numbers there; None: the rows are no
-    steps of series, or no such column tells the series apart."""
+    steps of series, or there is no such column."""
     for name in (names[-1], names[0]) if len(names) > 3 else ():
         steps = _steps_in(table, [each for each in names if each != name], (name,), times)
         if steps is not None and steps.whole:
