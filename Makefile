@@ -46,8 +46,9 @@ IN_MEMORY = $(if $(wildcard /dev/shm/.),PYTEST_DEBUG_TEMPROOT=/dev/shm)
 # processes that tests start read what others have compiled
 COMPILED = PYTHONDONTWRITEBYTECODE=
 
+# three at a time: tests wait for processes, files and servers, and with two a fifth of two cores is idle
 test: $(STAMP)
-	OMP_NUM_THREADS=1 $(COMPILED) $(IN_MEMORY) $(BIN)/python -m pytest -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 $(COMPILED) $(IN_MEMORY) $(BIN)/python -m pytest -n 3 --dist worksteal
 
 # many runs on Ray clusters, searches for settings, runs on many processes: the extras are installed first, outside of the lock
 test-scale: $(STAMP)

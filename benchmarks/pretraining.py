@@ -87,7 +87,8 @@ def efficiency(rows: list[dict[str, str]], texts: list[str], pre: dict[str, Any]
         source = written([row["text"] for row in parts["train"]] + texts, Path(folder))
         run, kept = trained(source, "masked-token", "bert", time, pre, Path(folder))
         own = TUNED | {"from_run": str(run.path)}
-        table, tried = [], {}
+        table: list[dict[str, Any]] = []
+        tried: dict[float, dict[str, Any]] = {}
         for rate in RATES:
             out = Path(folder) / f"rate-{rate:g}"
             found = unrolled.compare(parts, "classify", out, own | {"lr": rate})

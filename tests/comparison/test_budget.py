@@ -19,8 +19,10 @@ from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.plan import Job, Plan
 from unrolled.comparison.view import Lines, Live
 from unrolled.comparison.worker import seconds_of
-from unrolled.core.errors import NotTrained, UnrolledError
+from unrolled.core.errors import DataError, NotTrained, UnrolledError
+from unrolled.core.task import Baseline
 from unrolled.runs.build import make_model, make_task
+from unrolled.runs.config import RunConfig
 from unrolled.tasks.next_token import Task
 from unrolled.training import api as training
 from unrolled.training import estimate, loop
@@ -129,6 +131,21 @@ def test_a_comparison_without_time_to_train_is_refused_before_the_first_run(monk
     assert not (tmp_path / "out").exists()
     assert caught.value.exit_code == 2
     assert "of about" in str(caught.value)
+
+
+def test_a_baseline_that_cannot_be_fitted_is_no_reason_to_refuse_a_comparison(monkeypatch):
+    """Which its run tells."""
+
+    def fails(*_):
+        raise DataError("too short")
+
+    monkeypatch.setattr(estimate.closed_form, "fit", fails)
+    monkeypatch.setattr(estimate, "make_model", lambda *_: None)
+    task = SimpleNamespace(describe=dict, recall=lambda _: None)
+    assert (
+        estimate.closed_form_seconds(RunConfig.parse({"task": "next-token"}), task, [Baseline("a", "elman", {})], 9.0)
+        < 9
+    )
 
 
 def test_what_a_quick_model_needs_is_the_time_to_start(monkeypatch, clock, tmp_path):
@@ -269,6 +286,40 @@ def test_baselines_that_took_longer_than_estimated_leave_less_to_train_and_refus
     monkeypatch.setattr(engine, "perform", late)
     compare(tmp_path / "out")
     assert given and all(seconds == 1.0 for seconds in given.values())
+
+
+def test_an_ensemble_has_the_time_that_it_needs_and_others_have_the_rest(monkeypatch, clock):
+    paced(monkeypatch, {})
+    settings = {**SETTINGS, "ensemble": True}
+    plan = make_plan(WORDS, None, {**settings, "time": 6000}, started=clock.now)
+    assert plan.for_ensemble == pytest.approx(720)  # an eighth, as long as nothing is done
+    known = budget.with_combining(
+        plan, {job.folder: {"seconds": 2.0, "training_seconds": 0.5} for job in plan.jobs if job.kind == "baseline"}
+    )
+    assert known.for_ensemble == pytest.approx(plan.mixing + budget.READ * (4 * 1.5 + 4 * 2.0))
+    assert 5 < known.for_ensemble < 100
+    short = make_plan(WORDS, None, {**settings, "time": 650}, started=clock.now)
+    slow = budget.with_combining(short, {job.folder: {"seconds": 99.0} for job in plan.jobs})
+    assert slow.for_ensemble == pytest.approx(78)  # no more than that, however slow it is
+
+
+def test_of_less_time_than_estimated_the_fastest_models_make_use(monkeypatch, clock, tmp_path, capsys):
+    paced(monkeypatch, {"elman": 0.2, "gru": 0.5, "tcn": 2.0, "memoryless": 0.2})
+    given = timed(monkeypatch, clock, {})
+    perform = engine.perform
+
+    def late(order, data, tell):
+        clock.now += 0.0 if order["trained"] else 85.0
+        perform(order, data, tell)
+
+    monkeypatch.setattr(engine, "perform", late)
+    compare(tmp_path / "out", view=Lines())
+    assert set(given) == {"elman", "memoryless"} and all(seconds > 15 for seconds in given.values())
+    table = json.loads((tmp_path / "out" / "table.json").read_text())
+    told = {row["model"]: row["not_trained"] for row in table["rows"] if row["kind"] == "model"}
+    assert "needs about" in told["gru"] and "needs about" in told["tcn"] and told["elman"] is None
+    assert any("gru is not trained: there is too little time, because" in note for note in table["notes"])
+    assert "gru-0: not trained" in capsys.readouterr().err
 
 
 def test_of_models_that_were_not_named_some_are_trained_for_longer(monkeypatch, clock):

@@ -18,8 +18,10 @@ from unrolled.cli.table import print_comparison
 from unrolled.comparison import plan as plans
 from unrolled.comparison.api import make_plan
 from unrolled.comparison.engine import Processes
-from unrolled.comparison.files import write_table
+from unrolled.comparison.files import read_plan, write_table
 from unrolled.comparison.match import TOLERANCE
+from unrolled.comparison.orders import Given, order_of
+from unrolled.comparison.plan import ENSEMBLE, Job
 from unrolled.comparison.saved import Comparison
 from unrolled.comparison.view import Silent
 from unrolled.core import discover
@@ -135,6 +137,27 @@ def test_a_model_without_a_step_is_named_and_never_ranked(memory, tmp_path, monk
     told = io.StringIO()
     print_comparison(found.path, found.table, told)
     assert "tcn: not trained: needs about 1 min 30 s" in told.getvalue()
+
+
+def test_a_model_with_few_steps_is_named_and_never_ranked(memory, tmp_path, monkeypatch):
+    train, given = training.train, {"elman": 60, "memoryless": 60, "tcn": 2}
+
+    def timed(data, task, model, settings, **more):
+        few = {key: value for key, value in settings.items() if key != "budget.time"} | {
+            "budget.steps": given.get(model)
+        }
+        return train(data, task, model, settings=few, **more)
+
+    monkeypatch.setattr(training, "train", timed)
+    settings = {**FAST, **MEMORY, "steps": None, "time": 600, "evaluate_every": 30, "ensemble": False}
+    found = unrolled.compare(memory, out=tmp_path / "out", settings=settings)
+    last = found.rows[-1]
+    assert (last["label"], last["score"], last["valid"], last["runs"]) == ("tcn", None, None, [])
+    assert last["not_trained"].startswith("not ranked, because it made 2 steps: needs about ")
+    assert all(row["score"] is not None for row in found.rows[:-1])
+    plan = read_plan(found.path)
+    tried = order_of(found.path, plan, Given(memory, None), Job(folder="e", label="e", kind=ENSEMBLE, model="e"))
+    assert not any(path.endswith("tcn-0") for path in tried["candidates"]["runs"])
 
 
 @pytest.mark.long

@@ -155,6 +155,27 @@ def test_a_race_gives_the_time_of_the_stopped_to_the_others(trained: Trained, tm
     assert len(table["race"]) == 3
 
 
+def test_a_race_ends_when_all_runs_have_ended_by_themselves(
+    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def ends(order: dict[str, Any], data: Any, tell: Any) -> None:
+        if order.get("rung") is None:
+            trained.perform(order, data, tell)
+            return
+        assert order["folder"] not in done
+        done.append(order["folder"])
+        tell({"event": "done", "rest": 0.0})
+
+    monkeypatch.setattr(engine, "perform", ends)
+    monkeypatch.setattr(work, "is_done", lambda folder, job: job.folder in done)
+    monkeypatch.setattr(work, "complete", lambda path: None)
+    compare(tmp_path / "a")
+    assert len(done) == 5
+    assert [rung.stopped for rung in read_plan(tmp_path / "a").rungs] == [{}]
+
+
 @pytest.mark.parametrize("killed", ["lstm-0", "tcn-0", "gru-0"])
 def test_a_race_that_was_stopped_resumes(trained: Trained, tmp_path: Path, killed: str) -> None:
     compare(tmp_path / "a")

@@ -241,6 +241,8 @@ class AtOnce:
     def events(self, orders: list[dict[str, Any]], _stop: Any) -> list[dict[str, Any]]:
         return [{"event": "done", "folder": order["folder"]} for order in orders]
 
+    def abandon(self) -> None: ...
+
     def close(self) -> None: ...
 
 

@@ -17,7 +17,7 @@ from unrolled.data.collate import NEXT, Form
 from unrolled.data.config import DataConfig
 from unrolled.data.examples import ENDS, Examples, ragged
 from unrolled.data.prepare import prepare
-from unrolled.data.sampler import Pooled, StreamRows, Windows, pooled_batches, stream_batches
+from unrolled.data.sampler import POSITIONS, Pooled, StreamRows, Windows, pooled_batches, stream_batches
 
 
 def stream(n: int) -> Examples:
@@ -192,6 +192,14 @@ def test_every_example_comes_once_per_epoch(lengths, batch_size, seed):
             assert (batch.source == batch.rows).all()
     ordered = [row for batch in pooled_batches(section, batch_size, NEXT) for row in batch.rows.tolist()]
     assert sorted(ordered) == list(range(len(lengths)))
+
+
+def test_long_examples_are_evaluated_few_at_a_time():
+    section = examples([POSITIONS // 3] * 5 + [2 * POSITIONS, 5], [0] * 7)
+    batches = list(pooled_batches(section, 64, NEXT))
+    assert sorted(row for batch in batches for row in batch.rows.tolist()) == list(range(7))
+    assert [len(batch.rows) for batch in batches] == [3, 3, 1]
+    assert all(batch.x.numel() <= POSITIONS + 3 for batch in batches if len(batch.rows) > 1)
 
 
 def test_padding_is_small_on_real_text_and_the_order_random():

@@ -58,6 +58,14 @@ def test_tables_by_name_or_the_first_two(tmp_path):
     assert read([{"source": "a", "target": "b"}]) == [("a", "b")]
 
 
+def test_a_first_line_of_letters_above_other_signs_names_the_columns(tmp_path):
+    calls = [(f"(030) 12-{i}", f"+493012{i}") for i in range(20)]
+    assert read(lines(tmp_path / "a.csv", "raw,clean", *map(",".join, calls))) == calls
+    assert read(lines(tmp_path / "b.csv", *map(",".join, calls))) == calls
+    words = [("un", "one"), *(("deux", "two"),) * 20]  # nothing tells it from others
+    assert read(lines(tmp_path / "c.csv", *map(",".join, words))) == words
+
+
 def test_two_files_line_by_line(tmp_path):
     source = lines(tmp_path / "train.de", "ein", "", "zwei")
     target = lines(tmp_path / "train.en", "one", "", "two")

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from unrolled.data.look import look
 from unrolled.data.reading import Reading
+from unrolled.data.sources.labelled_guess import guess_answers
 from unrolled.data.sources.labelled_table import open_columns, table_in
 
 
@@ -78,3 +80,21 @@ def test_other_tables_are_read_as_before(tmp_path, case):
     source = opened(tmp_path / "wide.csv", text, target="state", **given)
     assert source.reading.layout == "wide"
     assert source.reading.id is None
+
+
+@pytest.mark.parametrize("length", [12, 120])  # the second shows three series in the rows by which columns are known
+def test_what_each_series_has_one_of_is_its_target(tmp_path, length):
+    some = [[100 + k // length, k % length, *row[3:]] for k, row in enumerate(rows(9, 1, length))]
+    (tmp_path / "long.csv").write_text(csv("window,step,hr,acc,activity", some))
+    assert guess_answers(look(tmp_path / "long.csv"), Reading()) == "class"
+    source = opened(tmp_path / "long.csv", csv("window,step,hr,acc,activity", some))
+    assert (source.reading.id, source.reading.target, source.reading.layout) == ("window", "activity", "long")
+    assert [len(example.input) for example in source] == [length] * 9
+
+
+def test_a_last_column_of_another_value_in_each_row_is_no_target(tmp_path):
+    some = [
+        [100 + k // 12, k % 12, row[3], (k * 31 % 97) / 8, (k * 37 % 101) / 8] for k, row in enumerate(rows(9, 1, 12))
+    ]
+    (tmp_path / "long.csv").write_text(csv("window,step,hr,acc,other", some))
+    assert guess_answers(look(tmp_path / "long.csv"), Reading()) is None

@@ -17,6 +17,7 @@ from unrolled.exports import page
 from unrolled.exports.tools import scripts
 from unrolled.exports.tools.exporting import export
 from unrolled.exports.tools.known import KNOWN
+from unrolled.objectives.forecasts import Residuals
 from unrolled.runs.build import make_model
 from unrolled.runs.run import Run
 
@@ -114,6 +115,22 @@ def test_it_forecasts_as_the_run_does(exported: Any, run_of: Any) -> None:
     assert found["median"] == pytest.approx(np.ravel(theirs["forecast"]).tolist(), abs=2e-4)
     assert found["low"] == pytest.approx(np.ravel(theirs["low_80"]).tolist(), abs=2e-4)
     assert found["high"] == pytest.approx(np.ravel(theirs["high_80"]).tolist(), abs=2e-4)
+
+
+@pytest.mark.parametrize("least", [None, 0.3])
+def test_a_closed_form_forecasts_with_the_intervals_of_the_run(
+    run_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: float | None
+) -> None:
+    run = other(run_of("forecast"), "naive", {})
+    H = run.task.codec.horizon
+    found = Residuals(tuple(0.5 + 0.1 * h for h in range(H)), (-2.0, -1.3, -0.7, 0.0, 0.7, 1.3, 2.0), least)
+    monkeypatch.setattr(run.task, "residuals", found)
+    (file,) = export(run, "page", tmp_path / "a.html").files
+    values = (3 + np.sin(np.arange(20) * 0.8)).round(4).tolist()
+    shown = asked(file.read_text(encoding="utf-8"), f"forecast(openModel(), '{' '.join(map(str, values))}')")
+    (theirs,) = run.do("forecast", [values])
+    for name, own in (("median", "forecast"), ("low", "low_80"), ("high", "high_80")):
+        assert shown[name] == pytest.approx(np.ravel(theirs[own]).tolist(), abs=2e-4)
 
 
 def test_half_precision_is_compared_with_rounded_weights(run_of: Any, exported: Any, tmp_path: Path) -> None:

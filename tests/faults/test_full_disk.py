@@ -45,6 +45,7 @@ class Writing:
     begun: tuple[object, ...] = ()  # run and disturbed before, so that there is something to resume
     mark: str = ""  # with this file there is something to resume
     needs: tuple[object, ...] = ()  # run before, with room
+    once: bool = False  # it makes a directory, and refuses one that is there
 
 
 COMMANDS = {
@@ -62,15 +63,14 @@ COMMANDS = {
     "report of two": Writing(("report", "letters", "numbers", "-o", "page.html")),
     "evaluate": Writing(("evaluate", "letters", "text.txt")),
     "race": Writing(("train", "text.txt", *RACE, *TINY, "-o", "out"), mark="config.json"),
-    "join": Writing(("compare", "rows.csv", "--join", "out"), needs=("compare", *COMPARE, "--plan-only")),
     "collect": Writing(("compare", "--collect", "out"), needs=("compare", *COMPARE, "--plan-only")),
     "vectors": Writing(("vectors", "words.txt", "-o", "old.txt")),
     "embed": Writing(("embed", "out", "text.txt", "-o", "old.npz"), needs=("train", "text.txt", *ELMAN, "-o", "out")),
     "forecast": Writing(("forecast", "out", "-o", "old.csv"), needs=FORECAST),
     "forecast plot": Writing(("forecast", "out", "--plot", "old.svg"), needs=FORECAST),
     "export": Writing(("export", "letters", "--to", "page")),
-    "convert": Writing(("convert", "bert", "-o", "out")),
-    "convert back": Writing(("convert", "run", "-o", "out"), needs=("convert", "bert", "-o", "run")),
+    "convert": Writing(("convert", "bert", "-o", "out"), once=True),
+    "convert back": Writing(("convert", "run", "-o", "out"), needs=("convert", "bert", "-o", "run"), once=True),
 }  # fmt: skip
 
 
@@ -134,6 +134,9 @@ class Trial:
         mark, words = self.command.mark, self.command.words
         if mark and (self.folder / "out" / mark).exists():
             words = (*words[:2], "--resume", "out")
+        if self.command.once and (self.folder / "out").exists():  # then there is all of it
+            assert {"config.json", "model.safetensors"} <= set(os.listdir(self.folder / "out"))
+            shutil.rmtree(self.folder / "out")
         ended = self.run(*words)
         assert ended.code == 0, ended.err
         left = [str(path) for path in self.folder.rglob("*") if ".tmp-" in path.name or path.name.endswith(".part")]

@@ -124,6 +124,15 @@ def test_the_pseudo_inverse_keeps_correlated_patterns() -> None:
         assert bool(torch.equal(memory.recall(X).state, X)) == whole
 
 
+@pytest.mark.parametrize("updates", ["asynchronous", "synchronous"])
+def test_couplings_that_are_rounding_move_nothing(updates: str) -> None:
+    """From d independent patterns on, the projection is the identity, whose diagonal is left out."""
+    memory, X = Classical(30, "pseudo-inverse", updates=updates), spins(60, 30)  # type: ignore[arg-type]
+    memory.store(X)
+    assert not bool(memory.W.any())
+    assert torch.equal(memory.update(X), X)
+
+
 def test_a_synchronous_two_cycle_is_named() -> None:
     memory = Classical(2, updates="synchronous")
     memory.store(torch.tensor([[1.0, 1.0]]))
@@ -161,19 +170,18 @@ def test_ties_of_dense_memories_are_those_of_whole_numbers(degree: int, d: int, 
         assert memory.update(torch.tensor([first]).float())[0].tolist() == expected
 
 
-@pytest.mark.parametrize("updates", ["asynchronous", "synchronous"])
-def test_a_tie_of_the_pseudo_inverse_keeps_the_bit(updates: str) -> None:
-    """The fields of bits 0, 3 and 4 are 0 but for rounding."""
-    X = [[1, 1, 1, 1, -1, -1], [1, -1, -1, -1, 1, 1], [1, 1, 1, 1, -1, -1], [1, 1, -1, 1, -1, 1]]
-    memory = Classical(6, "pseudo-inverse", updates=updates, order="fixed")  # type: ignore[arg-type]
-    memory.store(torch.tensor(X).float())
-    xi = torch.tensor([[1.0, 1, -1, -1, 1, -1]])
-    field = (xi @ memory.W)[0]
-    assert [round(float(each), 4) for each in field] == [0, -0.6667, 0.5, 0, 0, 0.5]
-    assert float(field[[0, 3, 4]].abs().max()) > 0
-    assert memory.update(xi)[0, 0] == 1
-    if updates == "synchronous":
-        assert memory.update(xi)[0].tolist() == [1, -1, 1, -1, 1, 1]
+def test_a_tie_of_the_pseudo_inverse_keeps_the_bit() -> None:
+    """The field of bit 5 is 0 but for rounding."""
+    memory = Classical(8, "pseudo-inverse", updates="synchronous")
+    memory.store(torch.tensor([
+        [-1.0, 1, -1, 1, -1, 1, -1, 1], [1, -1, 1, 1, -1, -1, 1, -1], [1, 1, -1, -1, 1, -1, 1, -1],
+        [1, 1, 1, 1, 1, 1, 1, -1],
+    ]))  # fmt: skip
+    W, last = memory.W.double(), 1.0
+    for xi in (torch.tensor([[-1.0, -1, 1, -1, -1, s, -1, 1]]) for s in (1, -1)):
+        assert float((xi.double() @ W)[0, 5].abs()) < 1e-6
+        assert memory.update(xi)[0, 5] == last
+        last = -last
 
 
 def test_the_end_of_a_cycle_does_not_depend_on_other_rows() -> None:

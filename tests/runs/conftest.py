@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from unrolled.runs.storage import atomic
+from unrolled.core import outside
 
 CHANGING = ("open", "write", "fsync", "replace", "rename", "mkdir", "unlink", "rmdir")
 
@@ -77,4 +77,4 @@ def killed():
 def other_process(monkeypatch: pytest.MonkeyPatch):
     """`other_process()`: from here on this process counts as a later one with the same number."""
     tokens = iter(f"{n:08x}" for n in range(1, 10_000))
-    return lambda: monkeypatch.setattr(atomic, "_TOKEN", next(tokens))
+    return lambda: monkeypatch.setattr(outside, "TOKEN", next(tokens))

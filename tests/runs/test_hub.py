@@ -154,8 +154,8 @@ def changed_checkpoint(name: str, folder: Path, file: str, change: Callable[[dic
 
 
 @pytest.mark.parametrize(("file", "change", "says"), [
-    ("config.json", lambda v: v.pop("vocab_size"), "config.json: vocab_size must be a whole number"),
-    ("config.json", lambda v: v.update(vocab_size=[1]), "config.json: vocab_size must be a whole number"),
+    ("config.json", lambda v: v.pop("vocab_size"), "config.json: vocab_size must be an integer"),
+    ("config.json", lambda v: v.update(vocab_size=[1]), "config.json: vocab_size must be an integer"),
     ("config.json", lambda v: v.update(model_type=["bert"]), "config.json: the architecture .* cannot be loaded"),
     ("config.json", lambda v: v.update(hidden_size="x"), "config.json: invalid value ends.d_embedding = 'x'"),
     ("config.json", lambda v: v.update(hidden_size=10**9), "the two files do not belong together"),

@@ -14,6 +14,7 @@ import unrolled
 from tests.thorough import every
 from unrolled.core import discover
 from unrolled.core.errors import DataError, UsageError
+from unrolled.core.ledger import Ledger
 from unrolled.data.config import DataConfig
 from unrolled.data.time_series.prepare import LAST, SCALE, prepare_series
 from unrolled.data.time_series.reading import SeriesReading
@@ -68,6 +69,19 @@ def test_figures_of_the_last_value_are_those_of_the_equations(linear: Run) -> No
     assert found["rmse"] == pytest.approx(math.sqrt((errors**2).mean()), rel=1e-5)
     assert found["mase"] == pytest.approx(np.abs(errors).mean() / naive, rel=1e-5)
     assert found["smape"] == pytest.approx(100 * (2 * np.abs(errors) / (2 * truth + errors)).mean(), rel=1e-5)
+
+
+def test_forecasts_that_overlap_are_no_independent_evidence(linear: Run) -> None:
+    """For intervals and tests those that begin within one horizon are one unit; the score is what it was."""
+    task, (few, many) = linear.task, (Ledger("mase"), Ledger("mase"))
+    task.prepare(rows(hours()))
+    section, spots = task.sections["test"], task.origins("test")
+    found, _ = task.sums(linear.model, section, spots, few)
+    assert len(spots) / 6 <= few.n_units <= len(spots) / 6 + 2 and few.unit == "spans of 6 steps"
+    total, count = few.statistics["mase"].sum(0).tolist()
+    assert total / count == pytest.approx(found["mase"]) and count == 6 * len(spots)
+    task.sums(linear.model, section, spots.at(np.arange(0, len(spots), 6)), many)
+    assert many.n_units == -(-len(spots) // 6) and many.unit == "forecasts"
 
 
 @pytest.mark.parametrize("calm", [0.1, 3.0])
@@ -168,6 +182,16 @@ def test_splits_are_spans_of_one_time_for_all_series() -> None:
     assert np.asarray(train.columns[LAST]).tolist()[0] - np.asarray(train.columns[LAST]).tolist()[1] == 48
 
 
+def test_a_share_of_many_short_series_is_some_of_them(tmp_path: Path) -> None:
+    """Each cut to its share would be shorter than two seasons."""
+    data = [
+        {"shop": f"s{i}", "day": t, "value": float(v)} for i in range(30) for t, v in enumerate(hours(60 + i % 7, i))
+    ]
+    settings = {"series.time": "day", "id": "shop", "horizon": 4, "season": 12, "train_tokens": 300, "threads": 1}
+    run = unrolled.train(data, "forecast", "ets", tmp_path / "run", settings=settings, baselines={})
+    assert run.result["test"]["mase"] < 1.2
+
+
 # ---- what a saved run does
 
 
@@ -180,6 +204,15 @@ def test_a_saved_run_forecasts_with_times_and_intervals(linear: Run) -> None:
         assert all(a <= m <= b for a, m, b in zip(found[low], found["forecast"], found[high]))
     with pytest.raises(UsageError, match="6 steps, not 7"):
         linear.do("forecast", None, horizon=7)
+
+
+def test_forecasts_of_large_numbers_keep_their_digits(linear: Run, tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    run = unrolled.train(rows(1e7 + hours()), "forecast", "linear-map", place, horizon=6, settings={"lags": 24})
+    (found,), (small,) = run.do("forecast", None), linear.do("forecast", None)
+    assert np.abs(np.array(found["forecast"]) - 1e7 - small["forecast"]).max() < 1e-3
+    assert len({each % 1 for each in found["high_80"]}) > 1
+    assert run.score(rows(1e7 + hours()))[0]["values"][:3] == pytest.approx((1e7 + hours()[1:4]).tolist(), abs=1e-4)
 
 
 def test_newer_data_is_continued_in_the_units_of_the_run(linear: Run) -> None:

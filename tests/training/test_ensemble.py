@@ -20,7 +20,7 @@ from unrolled.emissions.categorical import Categorical
 from unrolled.layers.parts.gate import certainty
 from unrolled.runs import build
 from unrolled.runs.run import load
-from unrolled.training import gating
+from unrolled.training import ensemble, gating
 from unrolled.training.api import configure
 from unrolled.training.ensemble import NoneBetter, combine
 from unrolled.training.member_search import Mixture
@@ -204,6 +204,21 @@ def test_folds_are_combined_by_what_they_have_not_seen(tmp_path):
     run = load(tmp_path / "out" / "ensemble")
     assert len(run.result["folds"]) == 2 and "left_out" in run.result
     assert run.predict(["not so good"])[0]["prediction"] in ("yes", "no")
+
+
+def test_folds_rank_a_mixture_as_they_rank_its_members(tmp_path, monkeypatch):
+    """At its best moment a trained run has a kinder score than one in closed form, and so has a mixture with it."""
+    settings = {"models": "dan", "steps": 30, "lr": 0.01, "threads": 1, "tokens": "word", "folds": 2, "ensemble": False}
+    out = unrolled.compare(rows(120), "classify", out=tmp_path / "out", settings=settings).path
+    names = ["dan", "baseline-naive-Bayes"]
+    folds = [[out / f"{name}-fold-{k}" for k in range(2)] for name in names]
+    kind = {"dan": 0.4, "naive": 0.0}
+    of = lambda run, score: run.result["valid"][score] + kind[run.config.model.partition("-")[0]]  # noqa: E731
+    monkeypatch.setattr(ensemble, "_valid", of)
+    best = min(of(load(out / name), "error") for name in names)
+    with suppress(NoneBetter):
+        run = combine([out / name for name in names], rows(120), tmp_path / "both", folds=folds)
+        assert run.result["left_out"] <= best
 
 
 @pytest.mark.parametrize("label", every(4, DATA))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import unrolled
+from unrolled.core.outline import TokenLook
 from unrolled.core.task import Task
 from unrolled.runs.build import make_task
 from unrolled.runs.config import RunConfig
@@ -120,6 +122,24 @@ def test_tokens_are_chosen_by_validation_data(data: Any, tokens: str) -> None:
     assert f"tokens: {tokens}" in words[0]
     config, task, given = prepared("classify", "gru", data, tokens="byte", split="60/20/20")
     assert token_choice.for_run(config, task, data, given)[0].data.tokens == "byte"
+
+
+@pytest.mark.parametrize(
+    ("length", "word", "tokens"),
+    [
+        (9.0, 0.27, "word"),
+        (9.0, 0.29, "char"),
+        (2, 0.27, "char"),
+        (2, 0.23, "word"),
+        (1, 0.2, "char"),
+        (1, 0.19, "word"),
+    ],
+)
+def test_words_of_sentences_may_be_worse_in_a_quick_look(length: float, word: float, tokens: str) -> None:
+    looks = {"word": TokenLook(word, 0.05, 50, length), "char": TokenLook(0.2, 0.04, 50, 40.0)}
+    reading = lambda way: SimpleNamespace(token_look=lambda: looks[way["data.tokens"]])  # noqa: E731
+    way, _ = token_choice.chosen(reading({"data.tokens": "char"}), (), 60.0, reading)  # type: ignore[arg-type]
+    assert way["data.tokens"] == tokens
 
 
 def test_a_run_with_a_time_budget_tells_and_keeps_its_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

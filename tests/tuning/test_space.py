@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from unrolled.core import discover
 from unrolled.core.config import parse_assignments
-from unrolled.core.errors import UsageError
+from unrolled.core.errors import DataError, UsageError
+from unrolled.runs.storage import formats
 from unrolled.training.api import configure, given_keys
 from unrolled.tuning.config import Range, TuneConfig
+from unrolled.tuning.files import FILE, Search, read_search, write_search
 from unrolled.tuning.space import first_of, space_of
 
 
@@ -111,3 +115,27 @@ def test_how_long_a_search_is(given: dict[str, Any], settled: tuple[Any, ...]) -
 def test_two_measures_are_refused() -> None:
     with pytest.raises(UsageError, match="a time budget or the steps of a trial, not both"):
         TuneConfig.parse(parse_assignments(["time=5m", "steps=10"]))
+
+
+RANGE = {"key": "optimiser.lr", "kind": "number", "low": 0.1, "high": 1.0}
+
+
+@pytest.mark.parametrize(("change", "says"), [
+    ({"at_once": 0}, "at_once = 0"), ({"at_once": 10**9}, "at_once = 1000000000"), ({"trials": -1}, "trials = -1"),
+    ({"steps": None}, "a number of steps or of seconds"), ({"seconds": 3.0}, "a number of steps or of seconds"),
+    ({"space": []}, "space"), ({"space": [RANGE] * 65}, "space"),
+    ({"space": [RANGE | {"low": 2.0}]}, "the range of optimiser.lr is empty"),
+    ({"space": [RANGE | {"low": 0.0, "log": True}]}, "the range of optimiser.lr is empty"),
+    ({"space": [RANGE | {"kind": "choice"}]}, "no value of optimiser.lr to choose"),
+    ({"space": [RANGE | {"kind": "power", "high": 1e6}]}, "the range of optimiser.lr is too wide"),
+])  # fmt: skip
+def test_a_saved_search_may_hold_anything(change: dict[str, Any], says: str, tmp_path: Path) -> None:
+    whole = Search(
+        asked=TuneConfig(), model="gru", space=[Range.parse(RANGE)], first={}, at_once=2, trials=3, steps=5
+    )  # fmt: skip
+    write_search(tmp_path, whole)
+    assert read_search(tmp_path) == whole
+    body = formats.numbered(whole.model_dump(mode="json") | change)
+    (tmp_path / FILE).write_text(json.dumps(formats.with_check(body)))
+    with pytest.raises(DataError, match=f"{FILE}: .*{says}"):
+        read_search(tmp_path)

@@ -215,6 +215,15 @@ def test_what_is_no_search_is_refused(done: Comparison, tmp_path: Path) -> None:
     (out / JOURNAL).write_text('{"op_code": 4}\n')
     with pytest.raises(DataError, match="not the journal of a search"):
         unrolled.tune(ROWS, resume=out)
+    (out / JOURNAL).unlink()
+    (out / JOURNAL).symlink_to(tmp_path / "outside.log")
+    with pytest.raises(DataError, match="points outside"):
+        unrolled.tune(ROWS, resume=out)
+    assert not (tmp_path / "outside.log").exists()
+    (out / JOURNAL).unlink()
+    shutil.copy(done.path / JOURNAL, out / JOURNAL)
+    (out / f"{JOURNAL}.lock").mkdir()  # which would be waited for
+    assert Study(out, read_search(out).space, 0, {}).trials()
 
 
 @needs_optuna

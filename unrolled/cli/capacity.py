@@ -61,11 +61,10 @@ def command(
         raise UsageError(f"-o {out}: unknown output format; the file name must end in .svg")
     make = _maker(model, d, settings or [])
     first = make()
-    bits = isinstance(first, SpinMemory)
-    what = "wrong bits" if bits else "not recalled"
-    expected = capacity.theory(d, first.degree, once, level) if bits else capacity.theory_of_numbers(d, level)
+    what, kind, expected = "not recalled", "numbers", capacity.theory_of_numbers(d, level)
+    if isinstance(first, SpinMemory):
+        what, kind, expected = "wrong bits", "bits", capacity.theory(d, first.degree, once, level)
     if expected > 200_000:
-        kind = "bits" if bits else "numbers"
         raise UsageError(f"about {expected:.2g} patterns of {d} {kind} would be needed; choose a smaller -d")
     numbers = sorted({max(1, round(share * expected)) for share in SHARES})
     points: list[tuple[int, float]] = []

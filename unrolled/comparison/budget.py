@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from unrolled.comparison.config import CompareConfig
 from unrolled.comparison.cores import with_threads
-from unrolled.comparison.plan import Job, Plan
+from unrolled.comparison.plan import RANKED, Job, Plan
 from unrolled.core.errors import UnrolledError, UsageError
 from unrolled.core.front import option
 from unrolled.core.task import Baseline, Task
@@ -19,15 +19,18 @@ from unrolled.runs.build import make_model, make_task
 from unrolled.runs.config import RunConfig
 from unrolled.training import recipe
 from unrolled.training.api import given_keys
+from unrolled.training.ensemble import MOST
 from unrolled.training.estimate import ENOUGH, LEAST, Pace, closed_forms, enough, in_seconds, pace_of
+from unrolled.training.member_search import PART, ROUNDS, STEPS
 
 LEAST_SHARE = 5.0  # seconds that a run must have
 LEFT_OVER = 4.0  # seconds kept for the table and the report
 MEASURING, FITTING = 2.5, 1.0  # seconds, about, in which models and baselines are tried
-RANKED = 50  # steps of a run, at least, that is worth its time
 WORTH, SOME = 150, 4  # steps that are better than a further model, where so many models were not asked for by name
 STARTING = 2.0  # seconds until a process is ready
 BASELINES = 0.25  # share of the time in which all baselines are fitted
+READ = 3.0  # times that an ensemble computes the figures of a run, at most: to be chosen, in mixtures, and as itself
+MIXING, MIXED = 0.005, 2e7  # seconds of one mixture, and numbers that are mixed in a second
 BASELINE, RUN = 0.5, 0.5  # seconds of each beside fitting and training: data, model, files
 LEAST_HELD_OUT, HELD_OUT_RATE = 20_000, 1000  # tokens, and tokens per second of a run's share: what all can afford
 SCORED = "scores are computed on"
@@ -85,15 +88,55 @@ def require_time(
             f"models or seeds ({option('models')}, {option('seeds')})"
         )
     plan = plan if limit is None else _with_limit(plan, limit)
-    late: list[str] = []
-    for steps, fewest in _worth(plan):
+    worth, late = _worth(plan), list[str]()
+    plan = plan.model_copy(update={
+        "wanted": {name: round(pace.needs(worth[0][0]), 2) for name, pace in paces.items()},
+        "ends": {name: round(pace.end, 3) for name, pace in paces.items()},
+        "mixing": round(_mixing(plan, task), 2) if plan.for_ensemble else None,
+    })  # fmt: skip
+    for steps, fewest in worth:
         needs_of = {name: pace.needs(steps) for name, pace in paces.items() if name not in late}
         plan, more = _without_late(plan, needs_of, fixed, fewest)
         late = [name for name in paces if name in {*late, *more}]
     if not late:
         return plan
-    few = f"{', '.join(late)} {'is' if len(late) == 1 else 'are'} not trained: there is too little time"
-    note = f"{few}; {option('time')} of about {in_seconds(needs)} is enough for {ENOUGH} steps of every model"
+    note = (
+        f"{_untrained(late)}; {option('time')} of about {in_seconds(needs)} is enough for {ENOUGH} steps of every model"
+    )
+    return plan.model_copy(update={"notes": [*plan.notes, note]})
+
+
+def _untrained(late: list[str]) -> str:
+    return f"{', '.join(late)} {'is' if len(late) == 1 else 'are'} not trained: there is too little time"
+
+
+def _mixing(plan: Plan, task: Task) -> float:
+    """Seconds in which mixtures of all rows are compared, by outputs that are kept."""
+    rows = min(MOST, len({job.label for job in plan.jobs}))
+    numbers = min(PART, task.size("valid")) * max(1, task.emission.d_out)
+    return STARTING + ROUNDS * (rows + len(STEPS)) * (MIXING * plan.n_folds + numbers / MIXED)
+
+
+def with_combining(plan: Plan, done: Mapping[str, Mapping[str, Any]]) -> Plan:
+    """The plan with an estimate of what a combination of all runs takes: of those that are done, the seconds that
+    they took beside training are known."""
+    if plan.mixing is None:
+        return plan
+    known = {name: max(0.0, each["seconds"] - each.get("training_seconds", 0.0)) for name, each in done.items()}
+    ends = [known.get(job.folder, plan.ends.get(job.model, 0.0)) for job in plan.jobs if job.needs is None]
+    return plan.model_copy(update={"combining": round(plan.mixing + READ * sum(ends), 2)})
+
+
+def in_time(plan: Plan, left: float) -> Plan:
+    """The plan for the seconds that are left when baselines are done: where that is less than was estimated, without
+    models that could not use their share, the slowest first; one stays."""
+    wanted = {
+        name: plan.wanted[name] for name in plan.wanted if any(job.model == name for job in plan.jobs if job.trained)
+    }
+    plan, late = _without_late(plan, wanted, plan.asked.time - left, 1)
+    if not late:
+        return plan
+    note = f"{_untrained(late)}, because the baselines took longer than estimated"
     return plan.model_copy(update={"notes": [*plan.notes, note]})
 
 

@@ -20,7 +20,7 @@ from unrolled.comparison.budget import RUN
 from unrolled.comparison.claims import HOPELESS, Claims, Ended, Found, Held, kept
 from unrolled.comparison.engine import Processes
 from unrolled.comparison.failures import Failure, complete
-from unrolled.comparison.files import write_table
+from unrolled.comparison.files import PLAN, write_table
 from unrolled.comparison.orders import Given, Order, is_done, order_of
 from unrolled.comparison.plan import ENSEMBLE, Job, Joins, Plan, repeat_command
 from unrolled.comparison.table import make_table
@@ -33,7 +33,7 @@ from unrolled.data.given_splits import names_of_sources
 from unrolled.report.page import write_report
 from unrolled.runs.guess import prepared_task
 from unrolled.runs.storage.locks import LOCK, in_use, is_idle
-from unrolled.runs.trust import named_beside, opening, resume_command
+from unrolled.runs.trust import named_beside, opening, resume_command, saved
 from unrolled.training.api import versions
 from unrolled.training.signals import StopFlag
 
@@ -61,7 +61,11 @@ def _fingerprint(plan: Plan, data: Any) -> str:
 
 def require_same_data(folder: Path, plan: Plan, data: Any) -> None:
     """That this process has the data that was planned with: all rows of a table are of the same."""
-    if plan.joins is not None and plan.joins.data != _fingerprint(plan, data):
+    if plan.joins is None:
+        return
+    with saved(folder / PLAN):
+        found = _fingerprint(plan, data)
+    if plan.joins.data != found:
         name = names_of_sources(data)["train"]
         raise DataError(
             f"{shortened(name)}: not the data that {folder} was planned with ({shortened(plan.data)}), or it has "

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unrolled.comparison.plan import ENSEMBLE, Job, Plan
+from unrolled.comparison.plan import ENSEMBLE, RANKED, Job, Plan
 from unrolled.core import discover
+from unrolled.core.errors import UnrolledError
 from unrolled.data.given_splits import names_of_sources
 from unrolled.runs.results import RESULT, read_result
 from unrolled.runs.storage.directory import RunDirectory
@@ -28,6 +32,31 @@ class Given(NamedTuple):
 def is_done(folder: Path, job: Job) -> bool:
     """Whether a run has its results, which are written last."""
     return (folder / job.folder / RESULT).exists()
+
+
+def results_in(folder: Path, plan: Plan) -> dict[str, dict[str, Any]]:
+    """The results of the runs so far, without damaged ones, which are reported where they are needed."""
+    found = {}
+    for job in plan.jobs:
+        if is_done(folder, job):
+            with suppress(UnrolledError):
+                found[job.folder] = read_result(RunDirectory.open(folder / job.folder))
+    return found
+
+
+def too_short(plan: Plan, results: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """Rows whose runs made fewer steps in their time than are worth ranking, and how many; none where that is so of
+    all models, of a plain comparison, and of runs that end by themselves or after a number of steps."""
+    if plan.asked.steps is not None or plan.asked.plain or plan.asked.match == "none":
+        return {}
+    steps: dict[str, list[float]] = {}
+    for job in plan.jobs:
+        if job.kind == "model" and (job.members or job.fold is None) and job.folder in results:
+            made = math.inf if job.solved else results[job.folder]["steps"] / max(len(job.members), 1)
+            steps.setdefault(job.label, []).append(made)
+    means = {label: sum(each) / len(each) for label, each in steps.items()}
+    few = {label: mean for label, mean in means.items() if mean < RANKED}
+    return few if len(few) < len(means) else {}
 
 
 def order_of(folder: Path, plan: Plan, given: Given, job: Job) -> Order:
@@ -52,7 +81,12 @@ def order_of(folder: Path, plan: Plan, given: Given, job: Job) -> Order:
 
 def _candidates(folder: Path, plan: Plan) -> dict[str, Any]:
     """What an ensemble is made of: all runs on all data, with those of their folds, and in how many seconds."""
-    done = [job for job in plan.jobs if job.fold is None and job.kind != ENSEMBLE and is_done(folder, job)]
+    few = too_short(plan, results_in(folder, plan))
+    done = [
+        job
+        for job in plan.jobs
+        if job.fold is None and job.kind != ENSEMBLE and job.label not in few and is_done(folder, job)
+    ]
     most = max((job.fraction for job in done), default=1.0)
     runs = [job for job in done if job.fraction == most]
     folds = [[str(folder / member) for member in job.members] for job in runs]

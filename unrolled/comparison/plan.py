@@ -29,6 +29,7 @@ from unrolled.runs.values import Seconds
 
 LONGEST = 255  # bytes of the name of a folder
 ENSEMBLE, COMBINING = "ensemble", 0.12  # the folder and kind of a combination of all runs, and its share of the time
+RANKED = 50  # steps of a run, at least, that is worth its time
 PATIENCE = 8  # evaluations without a better score, where runs may end early
 
 
@@ -121,6 +122,14 @@ class Plan(Record):
     """How a race went so far."""
     aside: float | None = None
     """Seconds of the budget that are not for training, as they were estimated."""
+    wanted: dict[str, Seconds] = {}
+    """Seconds that each model needs for the fewest steps that are worth its time, as measured before the first run."""
+    ends: dict[str, float] = {}
+    """Seconds in which each of them computes its metrics on held-out data."""
+    mixing: Seconds | None = None
+    """Seconds in which mixtures of runs are compared, by what is kept of their outputs."""
+    combining: Seconds | None = None
+    """Seconds that are kept for a combination of all runs, where that needs less than its share of the time."""
     joins: Joins | None = None
     """Where processes take the runs one by one, on several machines if need be."""
     notes: list[str] = []
@@ -135,7 +144,10 @@ class Plan(Record):
     @property
     def for_ensemble(self) -> float:
         """Seconds that are kept for a combination of all runs."""
-        return COMBINING * self.asked.time if any(job.kind == ENSEMBLE for job in self.jobs) else 0.0
+        if not any(job.kind == ENSEMBLE for job in self.jobs):
+            return 0.0
+        share = COMBINING * self.asked.time
+        return share if self.combining is None else min(self.combining, share)
 
     @property
     def n_folds(self) -> int:

@@ -85,7 +85,7 @@ def larger_splits(counts: Counts, settings: Mapping[str, Any]) -> tuple[dict[str
 
 
 def _percent(counts: Counts, most: float) -> int:
-    """The share of the examples by which models can be told apart, in per cent."""
+    """The share of the examples that models can be distinguished by, in per cent."""
     n = counts.examples if counts.divided is None else max(counts.divided, 1)
     of_class = (OF_CLASS * counts.examples / (k * n) for k in counts.classes if k >= COMMON)
     return round(100 * min(most, max([LEAST, TEST / n, *of_class])))

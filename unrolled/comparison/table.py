@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from unrolled.comparison.failures import Failure, of_other_data
-from unrolled.comparison.plan import ENSEMBLE, Job, Plan
+from unrolled.comparison.orders import too_short
+from unrolled.comparison.plan import ENSEMBLE, RANKED, Job, Plan
 from unrolled.comparison.statistics import interval, is_better
 from unrolled.comparison.units import compare_units
 from unrolled.comparison.verdict import make_verdict
@@ -21,6 +22,7 @@ from unrolled.runs.results import read_result
 from unrolled.runs.selection import rank
 from unrolled.runs.storage.directory import RunDirectory
 
+SPARE = 0.25  # of its share that a run needs in addition, at least, where the share was too short
 NAMES = ("receptive_field", "serial_depth", "tick_microseconds", "memory_megabytes")
 
 
@@ -41,13 +43,17 @@ def make_table(
     figures, metrics = first.get("figures", task.FIGURES), metrics_in(first, task.SCORE)  # settings may change a task's
     metric = metrics[0]
     rows, measured = [], dict[str, list[RunDirectory]]()
+    few = too_short(plan, {name: run.read_json("result.json") for name, run in found.items()})
     for label in dict.fromkeys(job.label for job in plan.jobs):
         jobs = [job for job in plan.jobs if job.label == label]
         done = [job for job in jobs if job.folder in found and (job.members or job.fold is None)]
         if jobs[0].kind == ENSEMBLE and not done and not any(job.folder in failed for job in jobs):
             continue  # none was better
+        if label in few:
+            needs = {**(needs or {}), **_for_enough([found[job.folder] for job in done], done, few[label])}
+            done = []
         row = _row(jobs, [found[job.folder] for job in done], failed, metric.name, figures)
-        row["not_trained"] = _not_trained(jobs, plan, needs or {})
+        row["not_trained"] = _not_trained(jobs, plan, needs or {}, few.get(label))
         row |= _in_race(jobs, plan)
         if done:
             measured[label] = [found[job.folder] for job in done]
@@ -129,13 +135,21 @@ def _mixed(row: Mapping[str, Any]) -> str:
     return f"{row['label']}: {', '.join(parts)}, by weights fitted on validation data"
 
 
-def _not_trained(jobs: Sequence[Job], plan: Plan, needs: Mapping[str, float]) -> str | None:
-    """How long a budget those runs would need that were not trained, because their share had no room for a step."""
+def _for_enough(runs: Sequence[RunDirectory], jobs: Sequence[Job], steps: float) -> dict[str, float]:
+    """Seconds in which runs that made so few steps would make enough of them."""
+    spent = [float(run.read_json("result.json")["seconds"]) for run in runs]
+    return {job.folder: seconds * RANKED / max(steps, 1.0) for job, seconds in zip(jobs, spent, strict=True)}
+
+
+def _not_trained(jobs: Sequence[Job], plan: Plan, needs: Mapping[str, float], steps: float | None) -> str | None:
+    """How long a budget those runs would need that were not trained, because their share had no room for a step, or for
+    so few that they are not ranked."""
     seconds = max((needs[job.folder] for job in jobs if job.folder in needs), default=None)
     if seconds is None or plan.share is None:
         return None
-    whole = plan.asked.time + plan.rounds * max(0.0, seconds - plan.share)
-    return f"not trained: needs about {time_words(rounded_up(seconds))}, a budget of {time_words(rounded_up(whole))}"
+    whole = plan.asked.time + plan.rounds * max(SPARE * plan.share, seconds - plan.share)
+    what = "not trained" if steps is None else f"not ranked, because it made {steps:.0f} steps"
+    return f"{what}: needs about {time_words(rounded_up(seconds))}, a budget of {time_words(rounded_up(whole))}"
 
 
 def _in_race(jobs: Sequence[Job], plan: Plan) -> dict[str, Any]:

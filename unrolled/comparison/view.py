@@ -106,7 +106,7 @@ class Lines:
         if event["event"] == "said" and not self._note(event["text"]):
             self.say(f"{line.label}: {event['text']}")
         elif event["event"] in ENDS:
-            score = f"  valid {min(line.curve):.4f}" if line.curve else ""
+            score = f"  valid {min(line.curve):.4f}" if line.curve and event["event"] != "untrained" else ""
             self.say(f"{line.label}: {line.state}{score}")
 
     def _note(self, text: str) -> bool:

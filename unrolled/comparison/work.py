@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from unrolled.comparison import halving
-from unrolled.comparison.budget import LEFT_OVER
+from unrolled.comparison.budget import LEFT_OVER, in_time, with_combining
 from unrolled.comparison.engine import Engine
 from unrolled.comparison.failures import Failure, complete, diverged_before, none_trained
 from unrolled.comparison.files import write_plan, write_table
-from unrolled.comparison.orders import Given, Order, is_done, order_of
+from unrolled.comparison.orders import Given, Order, is_done, order_of, results_in
 from unrolled.comparison.plan import ENSEMBLE, Job, Plan, Rung
 from unrolled.comparison.table import make_table
 from unrolled.comparison.view import View
@@ -55,6 +55,7 @@ class Work:
                 self._phase([job for job in jobs if job.kind == "model" and job.solved], flag)
                 if not self.stopped:
                     self._share()
+                    jobs = [job for job in self.plan.jobs if job.needs is None]
                     self._models([job for job in jobs if job.kind == "model" and not job.solved], flag)
                     self._phase([job for job in jobs if job.kind == ENSEMBLE], flag)
             finally:
@@ -98,6 +99,9 @@ class Work:
         """Rung by rung; what is decided is in the plan, so that a race that is stopped resumes where it was."""
         number = 0
         while left := [] if self.stopped else [job for job in jobs if self._races(job, number)]:
+            if all(is_done(self.folder, job) for job in left):  # by themselves, before they were judged
+                self._do(left, flag)
+                return
             if number == len(self.plan.rungs):
                 self._put(number, self._next_rung(left))
             rung = self.plan.rungs[number]
@@ -226,6 +230,15 @@ class Work:
         n = plan.n_trained
         if plan.asked.steps is not None or plan.share is not None or not n:
             return
+        self.plan = plan = with_combining(plan, results_in(self.folder, plan))
+        plan = in_time(plan, self._left())
+        n = plan.n_trained
+        for note in plan.notes[len(self.plan.notes) :]:
+            self.view.say(f"note: {note}")
+        for job in plan.jobs:
+            if job.needs is not None and job.folder not in self.needs:
+                self.needs[job.folder] = job.needs
+                self.view.event({"event": "untrained", "folder": job.folder, "needs": job.needs})
         share = max(LEAST, self._left() / plan.rounds)  # in which some may not be trained, which they say
         self.plan = plan.model_copy(update={"share": round(share, 2)})
         write_plan(self.folder, self.plan)

@@ -14,6 +14,8 @@ class TokenLook(NamedTuple):
     """the standard error of it"""
     repeated: int
     """different tokens that training data has at least twice, special ones among them"""
+    length: float = 0.0
+    """mean number of tokens of a text"""
 
 
 @dataclass(frozen=True)

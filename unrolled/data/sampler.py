@@ -31,6 +31,7 @@ PIECE = 1 << 16  # numbers that are turned into Python's at a time
 POOL = 100  # batches that are sorted by length together: short padding, and still a random order
 EXACT, WIDER = 8, 1.15  # buckets: every length up to the first by itself, then by this factor
 INSTANCES = 1 << 14  # of bags, padding included, that are evaluated together
+POSITIONS = 1 << 17  # of other examples: 64 of 2,048
 WARM_UP = 256  # tokens of context before a row of an evaluation that carries its state
 
 
@@ -296,16 +297,17 @@ class PooledBags(Pooled):
 def pooled_batches(examples: Examples, batch_size: int, form: Form) -> Iterator[Batch]:
     """Every example once for figures, those of about equal length together; `rows` says which is which.
 
-    Of bags, whose instances are all read, no more together than have so many instances, but at least one.
+    No more together than have so many positions, or instances where they are bags, but at least one: long ones would
+    take memory without an end.
     """
     field = examples.fields[form.x]
+    most = INSTANCES if len(field.offsets) > 1 else POSITIONS
     order = pooled(np.arange(examples.n_examples), field.lengths, batch_size)
     start = 0
     while start < len(order):
         rows = order[start : start + batch_size]
-        if len(field.offsets) > 1:
-            width = np.maximum.accumulate(field.lengths_at(rows)) * np.arange(1, len(rows) + 1)
-            rows = rows[: max(1, int((width <= INSTANCES).sum()))]
+        width = np.maximum.accumulate(field.lengths_at(rows)) * np.arange(1, len(rows) + 1)
+        rows = rows[: max(1, int((width <= most).sum()))]
         yield collate(examples, rows, form)
         start += len(rows)
 

@@ -3,8 +3,8 @@
     bf16   the upper half of a float
     int8   w_jk = s_j q_jk, q whole in -127 .. 127; s_j = max_k |w_jk| / 127 of 16 binary digits, so that s q is exact
 
-Numbers as they come from training need all of a float. `rounded` gives those nearest to them that need less; with these
-in the place of the weights a model is the same everywhere, by torch and natively, at any level.
+Numbers as they come from training need all of a float. `rounded` gives those nearest to them that need less; with
+these in the place of the weights the model is the same everywhere, by torch and natively, at any level.
 """
 
 from __future__ import annotations

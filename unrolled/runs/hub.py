@@ -104,7 +104,7 @@ def _read(place: Path) -> tuple[RunConfig, Any, Model, list[str]]:
 def _whole(place: Path, values: Mapping[str, Any], name: str) -> int:
     if isinstance(found := values.get(name), int) and found > 0:
         return found
-    raise DataError(f"{place / CONFIG}: {name} must be a whole number above 0, found {shortened(found)}")
+    raise DataError(f"{place / CONFIG}: {name} must be an integer above 0, found {shortened(found)}")
 
 
 def _json(path: Path) -> Any:

@@ -30,8 +30,9 @@ def known(section: Examples, size: int) -> list[tuple[Tensor, Tensor, Tensor]]:
 def token_look(sections: Mapping[str, Examples]) -> TokenLook:
     """What a linear model of tokens and their pairs makes of validation data."""
     found = linear_error(*(_texts(sections[split].spread(LOOKED_AT)) for split in ("train", "valid")))
-    often = int((np.bincount(sections["train"].values(INPUT)) > 1).sum())
-    return TokenLook(*found, often + len(SPECIALS))
+    tokens = sections["train"].values(INPUT)
+    often = int((np.bincount(tokens) > 1).sum())
+    return TokenLook(*found, often + len(SPECIALS), len(tokens) / max(sections["train"].n_examples, 1))
 
 
 def _texts(section: Examples) -> Texts:

@@ -47,7 +47,7 @@ from unrolled.objectives.forecasts import LEVELS, Residuals, pinball_sum, widene
 from unrolled.tasks._forecast_config import Config
 from unrolled.tasks._paths import paths
 from unrolled.tasks._prepared import PreparedTask
-from unrolled.tasks._solved import arrays_of, earlier, is_solved, n_steps, reach_of
+from unrolled.tasks._solved import arrays_of, earlier, is_solved, n_steps, newest, reach_of
 
 CODEC = "series.json"
 ROWS = 64  # windows at once
@@ -222,10 +222,10 @@ class SeriesTask(PreparedTask):
         return task.Fitted(share, self._solve(model, train, share), "on data before the test span", unused)
 
     def _solve(self, model: Any, train: Examples, share: float = 1.0) -> Mapping[str, Any]:
-        """Fit to the newest share of each series; what that leaves open is chosen on validation data."""
+        """Fit to the newest share of the series; what that leaves open is chosen on validation data."""
         sections, units = self.sections, isinstance(model, InUnits)
-        last = np.asarray(train.columns[LAST])
-        known = arrays_of(train, self.trained, units, last - np.ceil(share * last).astype(np.int64))
+        some, begins = newest(np.asarray(train.columns[LAST]), share, self.codec)
+        known = arrays_of(train, self.trained, units, begins, some)
         held_out = []
         if "valid" in sections:
             first, reach = np.asarray(sections["valid"].columns[FIRST]), reach_of(model)

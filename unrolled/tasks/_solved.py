@@ -21,6 +21,7 @@ from unrolled.data.time_series.windows import Cutter, Spots
 EARLIER = (1 / 2, 3 / 4)  # shares of the training span behind which intervals are also fitted
 IF_SHORT = (2 / 3, 5 / 6)  # where half of it is not enough for a fit like that of the whole
 ENOUGH = 10  # seasons, and horizons
+SEASONS, LEAST = 4, 64  # seasons and steps of a series at least, where a model is fitted to a share of the data
 CALIBRATED_ON = 200_000  # steps at most that a model is fitted to for this
 
 Numbers = NDArray[np.float64]
@@ -41,12 +42,28 @@ def n_steps(section: Examples) -> int:
     return int((np.asarray(section.columns[LAST]) - np.asarray(section.columns[FIRST])).sum())
 
 
-def arrays_of(section: Examples, codec: SeriesCodec, units: bool, begin: NDArray[np.int64]) -> list[Numbers]:
-    """Each series from a step up to the end of its span as inputs [T, d_in], its values encoded or in the units of the
-    data."""
+def newest(last: NDArray[np.int64], share: float, codec: SeriesCodec) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A share of the training spans of series: which of them, and the step from which on each. Series are left out
+    rather than cut to less than a few seasons."""
+    if share >= 1:
+        return np.arange(len(last)), np.zeros_like(last)
+    least = min(max(codec.lookback, SEASONS * codec.season, LEAST) + codec.horizon, int(last.max()))
+    steps = np.minimum(last, np.maximum(np.ceil(share * last).astype(np.int64), least))
+    able = np.flatnonzero(last >= least)
+    n = min(len(able), max(1, int(share * last.sum() / steps[able].mean())))
+    some = able[np.arange(n) * len(able) // n]
+    return some, last[some] - steps[some]
+
+
+def arrays_of(
+    section: Examples, codec: SeriesCodec, units: bool, begin: NDArray[np.int64], some: NDArray[np.int64] | None = None
+) -> list[Numbers]:
+    """Each series, or some, from a step up to the end of its span as inputs [T, d_in], its values encoded or in the
+    units of the data."""
     cutter, found = Cutter(section, codec, every=False), []
     scales, D = np.asarray(section.columns[SCALE]), codec.d_step
-    for i, (first, last) in enumerate(zip(begin.tolist(), cutter.limits.tolist())):
+    rows = np.arange(len(cutter.limits)) if some is None else some
+    for i, first, last in zip(rows.tolist(), begin.tolist(), cutter.limits[rows].tolist()):
         x = cutter.inputs(i, first, last).astype(np.float64)
         if units:
             x[:, :D] = scales[i, 0] + scales[i, 1] * x[:, :D]

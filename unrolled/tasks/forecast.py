@@ -113,6 +113,7 @@ class Task(Inside):
     ) -> tuple[dict[str, float], Sums]:
         """The metrics of the forecasts from some spots, and the sums that they come from."""
         sums, codec = Sums(self.codec.horizon), self.codec
+        units = spots.within(codec.horizon)
         for rows, y in self.forecasts(model, section, spots):
             some = spots.at(rows)
             scale = _scales(section, some.series)
@@ -122,8 +123,10 @@ class Task(Inside):
             target, told = codec.decode(encoded, scale), codec.decode(q, scale[None])
             sums.add(told, codec.decode(mean, scale), target, scale[:, :, 2], mean - encoded)
             if ledger is not None:
-                _enter(ledger, rows, np.abs(told[MEDIAN] - target), scale[:, :, 2])
+                _enter(ledger, units[rows], np.abs(told[MEDIAN] - target), scale[:, :, 2])
         if ledger is not None:
+            apart = len(units) == len(np.unique(units))
+            ledger.unit = "forecasts" if apart else f"spans of {codec.horizon} steps"
             ledger.gather()
         sums = Sums.together(gathered(sums))
         n = int(sums.of["n"].sum())
@@ -324,13 +327,12 @@ def _scales(section: Examples, series: NDArray[np.int64]) -> Numbers:
     return found
 
 
-def _enter(ledger: task.Ledger, rows: NDArray[np.int64], error: Numbers, naive: Numbers) -> None:
+def _enter(ledger: task.Ledger, units: NDArray[np.int64], error: Numbers, naive: Numbers) -> None:
     """The errors [n, H, D] of forecasts, as they are and beside those of the naive forecast."""
     seen = ~np.isnan(error)
-    ledger.unit = "forecasts"
     for metric, values in (("mase", error / naive), ("mae", error)):
         both = np.stack([np.where(seen, values, 0.0).sum((1, 2)), seen.sum((1, 2))], axis=1)
-        ledger.put(metric, torch.from_numpy(rows), torch.from_numpy(both))
+        ledger.put(metric, torch.from_numpy(units), torch.from_numpy(both))
 
 
 def _one(error: Numbers) -> float | None:

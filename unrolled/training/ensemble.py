@@ -66,14 +66,16 @@ def combine(
         ]
     else:
         parts = [Fold(task, {i: runs[i].model for i in order})]
-    best = metric.loss(first.result["valid"][metric.name])
+    best = metric.loss(_valid(first, metric.name))
     afford = math.inf if seconds is None else (1 - SEARCHING) * seconds
     for found in mixtures(parts, deadline, afford):
         begun = time.monotonic()
         figures = [_figures(found, fold, afford * WRITING / len(parts)) for fold in parts]
-        if metric.loss(mean_figures(figures)[metric.name]) <= best:  # its criterion is better
-            shares = {runs[i]: share for i, share in found.mixture.shares.items()}
-            outcome = _outcome(shares, baselines) | (_of_folds(figures, shares, metric.name) if folds else {})
+        shares = {runs[i]: share for i, share in found.mixture.shares.items()}
+        of_folds = _of_folds(figures, shares, metric.name) if folds else {}
+        ranked = float(of_folds.get("left_out", mean_figures(figures)[metric.name]))
+        if metric.loss(ranked) <= best:  # its criterion is better
+            outcome = _outcome(shares, baselines) | of_folds
             outcome["members"] = [{**each, "run": runs[each["run"]].path.name} for each in contributions(found)]
             late = seconds is not None and time.monotonic() - started + FINAL * (time.monotonic() - begun) > seconds
             gate = None if folds or late else _gate(found, parts[0], figures[0], outcome)

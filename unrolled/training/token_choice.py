@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
+from unrolled.core.outline import TokenLook
 from unrolled.core.task import Task
 from unrolled.data.files.file_form import files_as
 from unrolled.runs.build import make_task
@@ -28,6 +29,8 @@ TIME = 300.0  # seconds from which on all ways are tried; with less the last, wh
 GIVEN = {"data.tokens", "data.vocabulary"}
 LEAST = 1_000  # words; where there are more, those that training data has once become <unknown>, which is then known
 NEAR = 1.0  # standard errors by which a way may be worse than the best
+ALONE = 1.5  # mean number of words of a text up to which words must be better than all else
+SEVERAL, NEAR_WORDS = 4.0, 2.0  # mean number of words of a text from which on words may be worse by more of them
 
 
 def chosen(
@@ -40,15 +43,25 @@ def chosen(
     if GIVEN & set(given) or task.token_look() is None:
         return {}, ""
     ways = WAYS if seconds >= TIME else WAYS[:-1]
-    looks = {way["data.tokens"]: look for way in ways if (look := prepared(way).token_look()) is not None}
+    tried = {way["data.tokens"]: look for way in ways if (look := prepared(way).token_look()) is not None}
+    looks = dict(tried)
+    least = min((look.error for name, look in looks.items() if name != "word"), default=1.0)
+    if "word" in looks and looks["word"].length < ALONE and looks["word"].error >= least:
+        del looks["word"]  # a text is a word, and another one in nearly every text
     best = min(looks.values())
-    name, look = next(each for each in looks.items() if each[1].error <= best.error + NEAR * best.spread)
+    near = {name: best.error + _near(name, look) * best.spread for name, look in looks.items()}
+    name, look = next((name, look) for name, look in looks.items() if look.error <= near[name])
     way = next(way for way in ways if way["data.tokens"] == name)
     if name == "word":
         way = {**way, "data.vocabulary": max(LEAST, min(WORDS, look.repeated))}
-    told = ", ".join(f"{name} {look.error:.3f}" for name, look in looks.items())
+    told = ", ".join(f"{name} {look.error:.3f}" for name, look in tried.items())
     kept = f"{name}, at most {way['data.vocabulary']:,}" if "data.vocabulary" in way else name
     return way, f"tokens: {kept} (validation error of a linear model: {told})"
+
+
+def _near(name: str, look: TokenLook) -> float:
+    """By how much a way may be worse than the best: trained models are faster by words, and learn from them sooner."""
+    return NEAR_WORDS if name == "word" and look.length >= SEVERAL else NEAR
 
 
 def for_all(

@@ -374,9 +374,10 @@ OF_JSON = [
     ),
 ]
 
-CLASSES = "text,label\n" + """a b,"[""x""]"\nc d,"[""y""]"\n""" * 10
+CLASSES = "text,label\n" + "".join(f'word {i},"[""{"xy"[i % 2]}""]"\n' for i in range(20))
+SEVERAL = "classify a.csv class_separator=|"
 OF_LISTS = [
-    csv("classes nested 100,000 deep", CLASSES + "c," + "[" * 100_000 + "\n", "line 22, column 'label'", "deep"),
-    csv("a class of 5,000 digits", CLASSES + f"c,[{'9' * 5000}]\n", "line 22, column 'label'", "digits"),
+    csv("classes nested 100,000 deep", CLASSES + "c," + "[" * 100_000 + "\n", "line 22", "deep", words=SEVERAL),
+    csv("a class of 5,000 digits", CLASSES + f"c,[{'9' * 5000}]\n", "line 22", "digits", words=SEVERAL),
 ]
 CASES = [*OF_CSV, *OF_JSON, *OF_LISTS]

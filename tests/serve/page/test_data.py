@@ -102,6 +102,7 @@ def test_a_file_that_needs_a_setting_is_asked_for_it(browser: Browser, training:
     assert "two.csv cannot be parsed yet" in browser.value(SHOWN)
     at_every_size(browser, training)
     browser.choose("#task", "next-token")
+    browser.until("document.querySelector('.message') && !document.querySelector('#room [aria-live] .note')", 60)
     give(browser, "column=first")
     browser.until("document.querySelector('#minutes')", 60)
     browser.console.clear()
@@ -109,7 +110,7 @@ def test_a_file_that_needs_a_setting_is_asked_for_it(browser: Browser, training:
 
 def give(browser: Browser, settings: str) -> None:
     browser.type("#settings", settings)
-    browser.value("document.querySelector('#settings').dispatchEvent(new Event('change', {bubbles: true}))")
+    browser.press("Enter")
 
 
 def test_a_file_can_be_dropped(browser: Browser, training: str) -> None:

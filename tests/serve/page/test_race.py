@@ -16,6 +16,7 @@ from tests.serve.conftest import RUNS, serving
 from tests.serve.page.looks import at_every_size
 from unrolled.comparison.events import EVENTS
 from unrolled.runs.storage.locks import in_use
+from unrolled.serve.contests import Contests
 
 ATTACK = "<img src=x onerror=\"console.error('attack')\"><b>bold</b>"
 FOLDS = RUNS.parent / "comparisons" / "folds"
@@ -37,9 +38,10 @@ def line(**facts: Any) -> str:
     return json.dumps({"at": time.time(), **facts}) + "\n"
 
 
-def test_a_finished_comparison(browser: Browser, site: str, folder: Path) -> None:
+def test_a_finished_comparison(browser: Browser, site: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = json.loads((folder / "table.json").read_text())
-    (folder / "table.json").write_text(json.dumps({**table, "criterion": "nats"}))
+    about = Contests.about
+    monkeypatch.setattr(Contests, "about", lambda *given: {**about(*given), "criterion": "nats"})
     browser.visit(f"{site}/#/race")
     assert browser.until("(document.querySelector('.verdict') || {}).textContent", 30) == table["verdict"]
     heads = browser.value("[...document.querySelectorAll('#room thead th')].map(each => each.textContent)")

@@ -27,6 +27,10 @@ FEWEST = 10  # rows; of fewer nothing is said
 
 TIME = re.compile(r"\s*(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ]+\d{1,2}:.*)?|\d{1,2}:\d{2}(:\d{2}.*)?)\s*$")
 
+NUMBERED = re.compile(r"(.*?)(\d+)$")
+STEPS = 8  # columns with one name and consecutive numbers, at least, that are taken for steps
+CODE = re.compile(r"\s*[+0]\d{6,}\s*$")  # digits that are no quantity, such as a number to call
+
 Target = Literal["class", "numbers"]
 _known: WeakKeyDictionary[Table, dict[str, ColumnKind]] = WeakKeyDictionary()
 
@@ -67,7 +71,7 @@ class ColumnKind:
 def kind_of_cells(cells: Iterable[Any]) -> ColumnKind:
     """What cells look like; those that are empty are left out, and of what is no text or number nothing is said."""
     known = [cell for cell in cells if not is_gap(cell)]
-    numbers = bool(known) and all(map(is_number, known))
+    numbers = bool(known) and all(map(is_number, known)) and not any(map(_is_code, known))
     texts = [cell if isinstance(cell, str) else str(cell) if is_number(cell) else "" for cell in known]
     values = [_value(cell) for cell in known] if numbers else []
     whole = numbers and all(value.is_integer() for value in values)
@@ -78,6 +82,10 @@ def kind_of_cells(cells: Iterable[Any]) -> ColumnKind:
         numbers, whole, counts, 1 < len(set(texts)) < n and sum(a != b for a, b in pairwise(texts)) < len(set(texts)),
         bool(texts) and all(map(TIME.match, texts)),
     )  # fmt: skip
+
+
+def _is_code(cell: Any) -> bool:
+    return isinstance(cell, str) and CODE.match(cell) is not None
 
 
 def _value(cell: Any) -> float:
@@ -111,13 +119,15 @@ def obvious_text(kinds: Mapping[str, ColumnKind]) -> str | None:
 
 
 def target_beside(text: str, kinds: Mapping[str, ColumnKind], others: Collection[str]) -> tuple[str, Target] | None:
-    """The column that a text is labelled by, and with what, where there is just one such beside it."""
+    """The column that a text is labelled by, and with what, where there is just one such beside it, or where the last
+    column of the table is one; not of several with numbers, which may be a class each."""
     rest = {name: kinds[name] for name in others if name != text and not kinds[name].counts}
     if kinds[text].n < FEWEST:
         return None
     classes = [name for name, kind in rest.items() if kind.is_names]
-    if len(classes) == 1:
-        return classes[0], "class"
+    alike = [name for name in classes if kinds[name].numbers]
+    if len(classes) == 1 or (classes and classes[-1] == [*others][-1] and (len(alike) < 2 or alike[-1] != classes[-1])):
+        return classes[-1], "class"
     numbers = [name for name, kind in rest.items() if kind.numbers and kind.different > 1 and not kind.is_names]
     return (numbers[0], "numbers") if not classes and len(numbers) == 1 and len(rest) == 1 else None
 
@@ -147,6 +157,22 @@ def class_at_an_end(kinds: Mapping[str, ColumnKind]) -> str | None:
     return found if most >= 2 * kinds[found].different else None
 
 
+def number_beside_steps(kinds: Mapping[str, ColumnKind]) -> str | None:
+    """The last or first column of a table of numbers, where all others are one name with consecutive numbers, such as
+    the steps of a series."""
+    names = list(kinds)
+    for name in (names[-1], names[0]) if len(names) > STEPS else ():
+        parts = [NUMBERED.match(other) for other in names if other != name]
+        found = [(part[1], int(part[2])) for part in parts if part is not None]
+        consecutive = all(a[0] == b[0] and b[1] - a[1] == 1 for a, b in pairwise(found))
+        own = NUMBERED.match(name)
+        if own is not None and found and own[1] == found[0][0]:  # one of the steps
+            continue
+        if len(found) == len(names) - 1 and consecutive and all(kind.numbers for kind in kinds.values()):
+            return name if kinds[name].different > 1 else None
+    return None
+
+
 def labelled_pair(first: ColumnKind, second: ColumnKind) -> tuple[int, Target] | None:
     """Which of two columns is the target of the other, and of what kind; None: neither is."""
     kinds = {"0": first, "1": second}
@@ -169,6 +195,8 @@ def choose_column(table: Table, column: str | None, condition: str | None, part:
         if len(others) != 1 and "text" not in others and obvious is None:
             known = f"it has {some(names)}"
             other = f"or which column to predict with {option('target')}"
+            if len(others) == 2:
+                other += f", or of pairs of texts {option('source_column')} and {option('target_column')}"
             raise UsageError(f"{table.name}: name the column of the text with {option('column')}, {other}; {known}")
         column = others[0] if len(others) == 1 else obvious or "text"
         if obvious is not None:

@@ -47,6 +47,7 @@ from unrolled.data.files.column_kinds import (
     kinds_in,
     labelled_pair,
     names_before_numbers,
+    number_beside_steps,
     obvious_text,
     target_beside,
 )
@@ -61,7 +62,7 @@ from unrolled.data.labelled import Labelled, LabelledSource
 from unrolled.data.reading import Answers, Kind, Names, Reading, as_names, names_of
 from unrolled.data.sources.long_table import read_long
 from unrolled.data.sources.row_values import answer_of, step_value
-from unrolled.data.sources.rows_as_steps import order_by_content
+from unrolled.data.sources.rows_as_steps import order_by_content, target_of_steps
 
 INPUTS = ("text", "sentence", "review", "sequence", "tokens", "words", "x", "input", "document", "message")
 LETTERS = ("x", "input", "sequence")  # of these, what columns of numbers are called too
@@ -160,7 +161,10 @@ def open_columns(table: Table, reading: Reading, answers: Answers) -> LabelledSo
         source.notes[f"{table.name}: the input is {_listed(inputs)}, chosen by name and content"] = None
     if reading.target is None and target:
         by = "by name" if {name.lower() for name in target} & {*TARGETS[answers]} else "by its content"
-        source.notes[f"{table.name}: the target is {_listed(target)}, chosen {by}"] = None
+        left = [name for name in others if name not in inputs] if (layout, answers) == ("cells", "class") else []
+        also = [name for name, kind in kinds_in(table, left).items() if kind.is_names]
+        other = f"; {_listed(also)} could be it too: {option('target')} changes that" if also else ""
+        source.notes[f"{table.name}: the target is {_listed(target)}, chosen {by}{other}"] = None
     return source
 
 
@@ -210,8 +214,10 @@ def target_by_content(table: Table, reading: Reading) -> tuple[str, str] | None:
     by_name = {name.lower(): name for name in reversed(free)}
     text = inputs[0] if len(inputs) == 1 else next((by_name[name] for name in INPUTS if name in by_name), None)
     text = text or obvious_text(kinds)
-    if text is None and not inputs and (last := class_at_an_end(kinds)):
+    if text is None and not inputs and (last := class_at_an_end(kinds) or target_of_steps(table, free, TIMES)):
         return last, "class"
+    if text is None and not inputs and (last := number_beside_steps(kinds)):
+        return last, "numbers"
     if text is None and len(free) == 2 and (pair := labelled_pair(kinds[free[0]], kinds[free[1]])):
         return free[pair[0]], pair[1]
     return None if text is None or not kinds[text].is_various else target_beside(text, kinds, free)

@@ -28,6 +28,7 @@ LANGUAGES = (
     "english", "french", "german", "spanish", "italian", "portuguese", "dutch", "russian", "polish", "czech",
     "swedish", "finnish", "turkish", "greek", "chinese", "japanese", "korean",
 )  # fmt: skip
+ROWS, FEW, UNLIKE = 300, 8, 0.1  # that are looked at, at least, and share of them that may be like the first
 TABBED = (".tsv", ".txt", ".tab")  # lines of source, tab and target, whose quotes are letters like others
 
 
@@ -79,6 +80,23 @@ def has_header(cells: Sequence[str], reading: PairReading) -> bool:
     return any(not name.isdigit() for name in asked) if asked else sides(cells) is not None
 
 
+def is_unlike_others(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row has letters alone where others of a column have digits or signs, as names of columns do.
+
+    >>> is_unlike_others([["raw", "clean"], *[["(030) 12", "+4930 12"]] * 9]), is_unlike_others([["a", "b"]] * 9)
+    (True, False)
+    """
+    first, below = (rows[0], rows[1:]) if rows else ((), ())
+    if len(below) < FEW or not all(map(_is_plain, first)):
+        return False
+    columns = zip(*(row for row in below if len(row) == len(first)))
+    return any(sum(map(_is_plain, column)) < UNLIKE * len(column) for column in columns)
+
+
+def _is_plain(cell: str) -> bool:
+    return cell.replace("_", "").replace(" ", "").isalpha()
+
+
 def choose(names: Sequence[str], reading: PairReading, name: str) -> PairReading:
     """The reading with both columns settled: asked for, told by their names, or the first two."""
     asked = {"source": reading.source_column, "target": reading.target_column, "part": reading.part_column}
@@ -109,7 +127,7 @@ def open_columns(table: Table, reading: PairReading) -> PairSource:
     """Two columns of a table."""
     if isinstance(table, CsvTable):
         first = table.first()
-        if first and not has_header(first, reading):
+        if first and not has_header(first, reading) and not is_unlike_others(table.first_rows(ROWS)):
             table = table.without_header()
     settled = choose(table.columns(), reading, table.name)
     wanted = [settled.source_column, settled.target_column, *([settled.part_column] if settled.part_column else [])]

@@ -64,6 +64,23 @@ def order_by_content(
     return reading.updated({"id": found.id, "time": found.time, "layout": "long", "group": group}), []
 
 
+def target_of_steps(table: Table, names: Sequence[str], times: Collection[str]) -> str | None:
+    """The last or first column, where each series has one of a few names or whole numbers there; None: the rows are no
+    steps of series, or there is no such column."""
+    for name in (names[-1], names[0]) if len(names) > 3 else ():
+        steps = _steps_in(table, [each for each in names if each != name], (name,), times)
+        if steps is not None and steps.whole:
+            cells = [cell for _, (cell,) in islice(table.rows([name]), LOOKED_AT)]
+            if all(map(_may_name, cells)) and 1 < len(set(map(str, cells))) <= len(cells) / EACH:
+                return name
+    return None
+
+
+def _may_name(cell: Any) -> bool:
+    """A word or a whole number."""
+    return not is_gap(cell) and (not is_number(cell) or float(cell).is_integer())
+
+
 def _steps_in(table: Table, names: Sequence[str], target: Sequence[str], times: Collection[str]) -> _Steps | None:
     """The columns that identify the series and order their steps; None: the rows are no steps, or it cannot be told.
 

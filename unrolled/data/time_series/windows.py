@@ -51,6 +51,16 @@ class Spots(NamedTuple):
     def at(self, rows: Whole) -> Spots:
         return Spots(self.series[rows], self.ends[rows])
 
+    def within(self, steps: int) -> Whole:
+        """A number for each: the same for those of a series within one span of so many steps, whose forecasts overlap,
+        so that their errors are not independent.
+
+        >>> Spots(np.array([0, 0, 0, 1]), np.array([4, 5, 6, 4])).within(3).tolist()
+        [0, 0, 1, 2]
+        """
+        pairs = np.stack([self.series, self.ends // steps], axis=1)
+        return np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
+
 
 def origins(section: Examples, codec: SeriesCodec, stride: int = 1) -> Spots:
     """Where forecasts are made so that they are wholly inside of the span, counted back from its end."""

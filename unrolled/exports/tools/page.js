@@ -90,10 +90,16 @@ function forecast(app, text) {  // {history, median, low, high}: the next steps,
     const x = tensor(Float32Array.from(read), [1, read.length, 1], "float32");
     y = app.model.read({x, mask: filled([1, read.length], 1, "bool")}).y;
   } else for (const v of read) [y, state] = app.model.next(tensor(Float32Array.of(v), [1, 1], "float32"), state);
-  const at = h => {
-    const q = levels.map((_, k) => y.data[k * H + h]).sort((a, b) => a - b), median = q[levels.indexOf(0.5)];
-    return q.map(v => median + app.facts.data.spread * (v - median)).map(v => shift + scale * v).map(v => log ? Math.exp(v) : v);
+  const residuals = app.facts.data.residuals || {width: Array(H).fill(1), quantiles: levels.map(() => 0), least: null};
+  const around = h => {  // a model with a closed form gives the numbers themselves; intervals are those of held-out errors
+    const point = y.data[h], level = log || residuals.least === null ? 1 : Math.max(point + shift / scale, residuals.least);
+    return residuals.quantiles.map(z => point + z * residuals.width[h] * level);
   };
+  const spread = h => {
+    const q = levels.map((_, k) => y.data[k * H + h]).sort((a, b) => a - b), median = q[levels.indexOf(0.5)];
+    return q.map(v => median + app.facts.data.spread * (v - median));
+  };
+  const at = h => (y.data.length === H ? around(h) : spread(h)).map(v => shift + scale * v).map(v => log ? Math.exp(v) : v);
   const q = Array.from({length: H}, (_, h) => at(h)), of = level => q.map(each => each[levels.indexOf(level)]);
   return {history: values, median: of(0.5), low: of(0.1), high: of(0.9)};
 }

@@ -25,6 +25,7 @@ from torch import Tensor
 from unrolled.layers.memory.memory import Order, SpinMemory, Updates
 
 Rule = Literal["hebb", "pseudo-inverse", "storkey"]
+NOTHING = 1e-10  # a coupling of the pseudo-inverse up to here is rounding: from d patterns on, all but the diagonal is
 
 
 class Classical(SpinMemory):
@@ -52,7 +53,8 @@ class Classical(SpinMemory):
         if self.rule == "hebb":
             W = X.T @ X
         elif self.rule == "pseudo-inverse":
-            W = (torch.linalg.pinv(X.double()) @ X.double()).to(X)
+            W = torch.linalg.pinv(X.double()) @ X.double()
+            W = torch.where(W.abs() > NOTHING, W, 0.0).to(X)
         else:
             W = _storkey(X)
         self.W = W.fill_diagonal_(0)  # [D, D]

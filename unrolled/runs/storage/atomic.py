@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unrolled.core.outside import TOKEN, cannot_write, require_replaceable
+from unrolled.core import outside
+from unrolled.core.outside import cannot_write, require_replaceable
 from unrolled.core.outside import temp_path as temp_path  # also for those who write here
 from unrolled.runs.storage.formats import json_text
 
@@ -240,7 +241,7 @@ def sweep(directory: str | Path, target: str | None = None) -> list[str]:
 def _alive(pid: int, token: str) -> bool:
     """Whether the writer of a temp file may still be writing it."""
     if pid == os.getpid():
-        return token == TOKEN
+        return token == outside.TOKEN
     if os.name != "posix":
         return True  # asking elsewhere would end the process
     try:
