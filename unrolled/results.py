@@ -184,6 +184,7 @@ class Row(TypedDict):
     spread: float | None  # standard deviation over seeds
     valid: float | None  # which ranks
     valid_of_runs: list[float]
+    valid_nats: float | None
     figures: Figures
     beaten_by: list[str]  # baselines
     parameters: int | None

@@ -17,6 +17,7 @@ COSTS = dict.fromkeys(
 
 def row(label: str, valid: float | None, score: float | None, kind: str = "model", **more: Any) -> dict[str, Any]:
     made = {"label": label, "kind": kind, "valid": valid, "score": score, "parameters": 10, "steps": 5, "spread": 0.0}
+    made |= {"valid_nats": None}
     made |= {"runs": [f"{label}-0"] if score is not None else [], "figures": {"accuracy": 0.5}, "beaten_by": []}
     return made | {"interval": None if score is None else [score - 0.1, score + 0.1]} | COSTS | more
 
@@ -59,6 +60,13 @@ def test_ties_go_to_the_smaller_model_and_a_better_baseline_is_named():
     assert found["selected"] == "small"
     assert "small (0.1000 error, tied with big, which has more parameters)" in found["verdict"]
     assert "No model beats the baseline bayes on validation data (0.0500)." in found["verdict"]
+
+
+def test_of_equal_errors_the_likelier_predictions_are_selected():
+    rows = [row("small", 0.1, 0.3, valid_nats=0.7), row("large", 0.1, 0.2, parameters=99, valid_nats=0.4)]
+    found = make_verdict(table(*rows), lambda one, other: False)
+    assert found["selected"] == "large"
+    assert "large (0.1000 error, tied with small, which has more nats)" in found["verdict"]
 
 
 def test_larger_may_be_better():

@@ -103,7 +103,7 @@ def _row(
     row: dict[str, Any] = {
         "label": first.label, "kind": first.kind, "model": first.model, "fraction": first.fraction,
         "runs": [run.path.name for run in runs], "score": None, "spread": None, "valid": None,
-        "valid_of_runs": [], "figures": {}, "parameters": None, "steps": None,
+        "valid_of_runs": [], "valid_nats": None, "figures": {}, "parameters": None, "steps": None,
         "seconds_given": None, "training_seconds": None, "tokens_per_second": None, **dict.fromkeys(NAMES),
         "recipe": [], "weights": {}, "failed": why[0] if why else None if runs else "not run yet",
     }  # fmt: skip
@@ -116,6 +116,8 @@ def _row(
     if "valid" in results[0]:
         row["valid_of_runs"] = [result.get("left_out", result["valid"][score]) for result in results]
         row["valid"] = _mean(row["valid_of_runs"])
+        if all("nats" in result["valid"] for result in results):
+            row["valid_nats"] = _mean(result["valid"]["nats"] for result in results)
     row["recipe"], row["weights"] = results[0].get("recipe", []), results[0].get("weights", {})
     row["parameters"] = results[0]["parameters"]
     given = [run.read_config().get("budget", {}).get("time") for run in runs]

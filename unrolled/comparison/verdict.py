@@ -52,9 +52,10 @@ def _selected(table: Mapping[str, Any], best: Row) -> str:
     if folds:
         how = f"{folds}-fold cross-validation on the training data"
         return f"Selected by {how}: {best['label']} ({best['valid']:.4f} {score})."
-    same = (row for row in table["rows"] if row["valid"] == best["valid"] and row["kind"] == "model")
+    same = [row for row in table["rows"] if row["valid"] == best["valid"] and row["kind"] != "baseline"]
     ties = [row["label"] for row in same if row["label"] != best["label"]]
-    tie = f", tied with {listed(ties)}, which {'has' if len(ties) == 1 else 'have'} more parameters" if ties else ""
+    more = "parameters" if len({row["valid_nats"] for row in same}) == 1 else "nats"
+    tie = f", tied with {listed(ties)}, which {'has' if len(ties) == 1 else 'have'} more {more}" if ties else ""
     return f"Selected on validation data: {best['label']} ({best['valid']:.4f} {score}{tie})."
 
 

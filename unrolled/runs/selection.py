@@ -34,17 +34,22 @@ def loss_of(table: Table, value: float | None) -> float:
     return math.inf if value is None else metrics_in(dict(table), "score")[0].loss(value)
 
 
-def rank(table: Table, row: Row) -> tuple[float, float]:
+def rank(table: Table, row: Row) -> tuple[float, float, float]:
     """The order of rows: by the score on validation data; with folds it is the cross-validated one.
 
-    Of equal scores the model with fewer parameters comes first; rows without a score come last.
+    Of equal scores, such as few errors among few examples, the row comes first whose predictions are likelier, and of
+    those that are not probabilities the model with fewer parameters; rows without a score come last.
 
-    >>> rows = [{"valid": 0.2, "parameters": 9}, {"valid": None}, {"valid": 0.2, "parameters": 3}, {"valid": 0.3}]
+    >>> rows = [{"valid": 0.2, "parameters": 9}, {"valid": None}, {"valid": 0.2, "parameters": 3}, {"valid": 0.3},
+    ...         {"valid": 0.2, "valid_nats": 0.6, "parameters": 9}, {"valid": 0.2, "valid_nats": 0.7, "parameters": 1}]
     >>> [rows.index(row) for row in sorted(rows, key=lambda row: rank({}, row))]
-    [2, 0, 3, 1]
+    [4, 5, 2, 0, 3, 1]
     """
-    parameters = row.get("parameters")
-    return loss_of(table, row.get("valid")), math.inf if parameters is None else parameters
+    nats, parameters = row.get("valid_nats"), row.get("parameters")
+    last = math.inf
+    return (
+        loss_of(table, row.get("valid")), last if nats is None else nats, last if parameters is None else parameters
+    )  # fmt: skip
 
 
 def read_table(path: Path) -> dict[str, Any]:
