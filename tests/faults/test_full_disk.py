@@ -68,7 +68,7 @@ COMMANDS = {
     "embed": Writing(("embed", "out", "text.txt", "-o", "old.npz"), needs=("train", "text.txt", *ELMAN, "-o", "out")),
     "forecast": Writing(("forecast", "out", "-o", "old.csv"), needs=FORECAST),
     "forecast plot": Writing(("forecast", "out", "--plot", "old.svg"), needs=FORECAST),
-    "export": Writing(("export", "letters", "--to", "page")),
+    "export": Writing(("export", "out", "--to", "page"), needs=("train", "text.txt", *ELMAN, "-o", "out")),
     "convert": Writing(("convert", "bert", "-o", "out"), once=True),
     "convert back": Writing(("convert", "run", "-o", "out"), needs=("convert", "bert", "-o", "run"), once=True),
 }  # fmt: skip

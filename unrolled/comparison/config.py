@@ -74,7 +74,8 @@ class CompareConfig(Record):
     @field_validator("models", mode="before")
     @classmethod
     def _join(cls, value: Any) -> Any:
-        return ",".join(value) if isinstance(value, list | tuple) else value
+        several = isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+        return ",".join(value) if several else value
 
 
 def fractions_of(text: str) -> list[float]:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import unrolled
-from unrolled.core.errors import UsageError
+from unrolled.core.errors import DataError, UnrolledError, UsageError, listed
 from unrolled.core.front import option
+from unrolled.core.opening import shortened
 from unrolled.pictures.kinds import Picture, Texts
 from unrolled.pictures.letters import clean, title_words
 from unrolled.report import rungs
@@ -26,6 +27,7 @@ from unrolled.report.words import fact_words, size_words, units_words
 from unrolled.runs.saved_pictures import saved_pictures
 from unrolled.runs.storage import atomic
 from unrolled.runs.storage.directory import RunDirectory
+from unrolled.runs.storage.manifest import ADVICE
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -76,13 +78,24 @@ def write_report(paths: Sequence[str | Path], out: str | Path | None = None) -> 
     target = Path(out) if out is not None else places[0] / NAME if len(places) == 1 else Path(NAME)
     if target.is_dir():
         raise UsageError(f"{target} is a directory: name a file with {option('out', target / NAME)}")
-    text = make_page(groups_of([read_any(place) for place in places]))
+    text = _of_anybody(places)
     atomic.make_directory(target.parent)
     if is_run(target.parent):
         RunDirectory.open(target.parent).write_text(target.name, text)  # also seals it
     else:
         atomic.write_text(target, text)
     return target
+
+
+def _of_anybody(places: Sequence[Path]) -> str:
+    """The page of directories that may hold anything: what cannot be shown is wrong with them."""
+    try:
+        return make_page(groups_of([read_any(place) for place in places]))
+    except UnrolledError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        why = f"{type(error).__name__}: {shortened(str(error))}"
+        raise DataError(f"{listed(map(str, places))}: the files do not match each other ({why}); {ADVICE}") from error
 
 
 @cache

@@ -52,6 +52,8 @@ def combine(
     """
     started = time.monotonic()
     deadline = None if seconds is None else started + SEARCHING * seconds
+    if not candidates:
+        raise NoneBetter("no run has finished")
     runs = [load(path, own_file=own_file_for(path, own_file)) for path in candidates]
     metric = runs[0].task.ranks_by
     order = sorted(range(len(runs)), key=lambda i: metric.loss(_valid(runs[i], metric.name)))
