@@ -73,7 +73,9 @@ def test_the_results_of_runs_are_what_their_type_says() -> None:
 def test_the_table_of_a_comparison_is_what_its_type_says() -> None:
     found = unrolled.Comparison(COMPARISONS / "folds")
     for row in found.table["rows"]:  # which tables of that time have not
-        row.update(recipe=[], weights={}, seconds_given=None, rung=None, stopped=None)  # type: ignore[typeddict-unknown-key]
+        row.update(  # type: ignore[typeddict-unknown-key]
+            recipe=[], weights={}, seconds_given=None, rung=None, stopped=None, valid_nats=None
+        )
     found.table["race"] = []
     check(results.Table, found.table)
     assert set(results.Table.__annotations__) <= set(found.table)
